@@ -38,8 +38,8 @@ def asked(
     """
     answer = expected(inputs)
     if isinstance(answer, DataFrame):
-        meant = chosen(places, names) if names else only(places)
-        return [(place, _account(place, answer)) for place in meant]
+        selected = chosen(places, names) if names else only(places)
+        return [(place, _account(place, answer)) for place in selected]
     if not isinstance(answer, Mapping) or not answer:
         raise ConfigError(
             f"expected returns a DataFrame, or one for each store or topic: {answer!r:.100} is "
@@ -57,15 +57,15 @@ def only(places: Sequence[Place]) -> list[Place]:
 
     Raises: ConfigError if there are more.
     """
-    there = [place for place in places if not place.internal]
-    stores = [place for place in there if place.kind is Kind.STORE]
-    topics = [place for place in there if place.kind is not Kind.STORE]
+    public = [place for place in places if not place.internal]
+    stores = [place for place in public if place.kind is Kind.STORE]
+    topics = [place for place in public if place.kind is not Kind.STORE]
     if len(stores) == 1 and all(topic.store == stores[0].name for topic in topics):
-        return there
+        return public
     if not stores and len(topics) == 1:
         return topics
     raise ConfigError(
-        f"the application has {', '.join(place.name for place in there) or 'no store or topic'}: "
+        f"the application has {', '.join(place.name for place in public) or 'no store or topic'}: "
         "name the one that expected is of (accounts=['name']), or let expected return a dict of "
         "DataFrames by these names"
     )

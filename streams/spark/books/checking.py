@@ -68,17 +68,17 @@ def check(
     if ledger is not None:
         ledger.unpersist()
     if rows_max > 1:
-        twice = _twice(place, compared)
+        error = _twice(place, compared)
         compared.unpersist()
-        raise twice
+        raise error
     return Checked(place, account, counts, compared)
 
 
 def _but_strays(found: DataFrame, ledger: DataFrame) -> DataFrame:
     """Exclude the records that no ledger entry names, which have the ledger's verdict."""
-    is_stray = F.col("verdict") == Verdict.UNEXPECTED.value
-    strays = ledger.where(is_stray).select(F.inline("positions"))
-    return found.join(F.broadcast(strays), ["topic", "partition", "offset"], "left_anti")
+    is_unledgered = F.col("verdict") == Verdict.UNEXPECTED.value
+    unledgered = ledger.where(is_unledgered).select(F.inline("positions"))
+    return found.join(F.broadcast(unledgered), ["topic", "partition", "offset"], "left_anti")
 
 
 def let_go(
@@ -110,11 +110,11 @@ def let_go(
 
 def _but_expired(compared: DataFrame, expired: DataFrame) -> DataFrame:
     """Exclude missing rows that the store may have dropped as expired."""
-    gone = expired.select(*(F.col(name).alias(f"gone_{name}") for name in BY)).distinct()
-    on = F.col("verdict") == Verdict.MISSING.value
+    expired_keys = expired.select(*(F.col(name).alias(f"gone_{name}") for name in BY)).distinct()
+    condition = F.col("verdict") == Verdict.MISSING.value
     for name in BY:
-        on &= F.col(name).eqNullSafe(F.col(f"gone_{name}"))
-    return compared.join(gone, on, "left_anti")
+        condition &= F.col(name).eqNullSafe(F.col(f"gone_{name}"))
+    return compared.join(expired_keys, condition, "left_anti")
 
 
 def _doubled(found: DataFrame, *, certain: bool) -> DataFrame:

@@ -100,15 +100,15 @@ def doubled(found: DataFrame) -> DataFrame:
     `window_end`, `found`, `positions` (of both).
     """
     in_order = Window.partitionBy("topic", "partition", *BY).orderBy("offset")
-    before = F.lag(F.struct("value", "timestamp", "topic", "partition", "offset")).over(in_order)
-    place = F.struct("topic", "partition", "offset")
+    previous = F.lag(F.struct("value", "timestamp", "topic", "partition", "offset")).over(in_order)
+    position = F.struct("topic", "partition", "offset")
     return (
-        found.withColumn("before", before)
+        found.withColumn("before", previous)
         .where("before IS NOT NULL AND before.value <=> value AND before.timestamp <=> timestamp")
         .select(
             *BY,
             F.col("value").alias("found"),
-            F.array(F.struct("before.topic", "before.partition", "before.offset"), place).alias(
+            F.array(F.struct("before.topic", "before.partition", "before.offset"), position).alias(
                 "positions"
             ),
         )
@@ -184,7 +184,7 @@ def _streams(both: DataFrame, reading: Reading, *, times: bool) -> DataFrame:
     """Compare a stream's records by how many of them have each key and value."""
     is_found = F.col("topic").isNotNull()
     by = [*BY, "says", *(["timestamp"] if times else [])]
-    place = F.when(is_found, F.struct("topic", "partition", "offset"))
+    position = F.when(is_found, F.struct("topic", "partition", "offset"))
     counted = (
         both.withColumn("says", canonical(F.col("value"), reading.serde))
         .groupBy(*by)
@@ -195,7 +195,7 @@ def _streams(both: DataFrame, reading: Reading, *, times: bool) -> DataFrame:
             F.first(F.when(is_found, F.col("value")), ignorenulls=True).alias("found"),
             F.max(F.when(~is_found, F.col("timestamp"))).alias("expected_ms"),
             F.max(F.when(is_found, F.col("timestamp"))).alias("found_ms"),
-            F.slice(F.sort_array(F.collect_list(place)), 1, POSITIONS_MAX).alias("positions"),
+            F.slice(F.sort_array(F.collect_list(position)), 1, POSITIONS_MAX).alias("positions"),
         )
     )
     each = F.explode(

@@ -150,7 +150,7 @@ def count_records(admin: Admin, cut: Cut, asked: Iterable[Named]) -> dict[Accoun
     Raises: StreamsError if no broker answers.
     """
     ends: dict[AccountKey, dict[Partition, int]] = {}
-    untold: dict[AccountKey, str] = {}
+    topics_without_end: dict[AccountKey, str] = {}
     for each in asked:
         key, store = account_key(each), cut.stores.get(each.name)
         if each.kind is not Kind.STORE:
@@ -158,13 +158,13 @@ def count_records(admin: Admin, cut: Cut, asked: Iterable[Named]) -> dict[Accoun
             if found:
                 ends[key] = found
             else:
-                untold[key] = each.name
+                topics_without_end[key] = each.name
         elif store is not None:
             ends[key] = {Partition(store.changelog, n): at for n, at in store.positions.items()}
     try:
-        if untold:
+        if topics_without_end:
             counts = admin.partition_counts()
-            for key, topic in untold.items():
+            for key, topic in topics_without_end.items():
                 partitions = [Partition(topic, number) for number in range(counts.get(topic, 0))]
                 if partitions:
                     ends[key] = admin.last_stable(partitions)

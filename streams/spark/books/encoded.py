@@ -87,9 +87,9 @@ def _named(name: str) -> Portable:
 def _unpacked(name: str, sent: bytes) -> Portable:
     """Create a serde on an executor from its pickled functions."""
     serialize, deserialize = loads(sent)
-    made = Portable.__new__(Portable)
-    made._serde, made._sent = Serde(name, serialize, deserialize), sent
-    return made
+    serde = Portable.__new__(Portable)
+    serde._serde, serde._sent = Serde(name, serialize, deserialize), sent
+    return serde
 
 
 def text_of(data: Column, serde: Serde[Any]) -> Column:
@@ -245,8 +245,8 @@ def _in_python(
     def apply_to_batch(column: pa.Array) -> pa.Array:
         return function(portable, column.to_pylist())
 
-    made: Callable[[Column], Column] = arrow_udf(apply_to_batch, kind)  # type: ignore[call-overload]
-    return made
+    apply_to_column: Callable[[Column], Column] = arrow_udf(apply_to_batch, kind)  # type: ignore[call-overload]
+    return apply_to_column
 
 
 def _texts(portable: Portable, column: list[bytes | None]) -> pa.Array:

@@ -71,24 +71,24 @@ class OpaqueAccount:
 
 def opaque_accounts(topology: Topology) -> list[OpaqueAccount]:
     """List the accounts of an application that can't be compared with anything."""
-    found = {}
+    accounts = {}
     for sub in topology.subtopologies:
         for spec in sub.stores:
             if not spec.logged or spec.kind is StoreKind.BUFFER:
-                found[spec.name] = OpaqueAccount(spec.name, Kind.STORE, sub.number)
+                accounts[spec.name] = OpaqueAccount(spec.name, Kind.STORE, sub.number)
         for sink in sub.sinks:
             if not isinstance(sink.topic, str):
-                found[sink.name] = OpaqueAccount(sink.name, Kind.STREAM, sub.number)
-    return list(found.values())
+                accounts[sink.name] = OpaqueAccount(sink.name, Kind.STREAM, sub.number)
+    return list(accounts.values())
 
 
 def places(topology: Topology) -> list[Place]:
     """List the stores that are restored from a topic, and the written topics with a fixed name."""
-    found = [place for sub in topology.subtopologies for place in _of(sub)]
-    named: dict[tuple[bool, str], Place] = {}
-    for place in found:
-        named.setdefault((place.kind is Kind.STORE, place.name), place)
-    return list(named.values())
+    all_targets = [place for sub in topology.subtopologies for place in _of(sub)]
+    by_key: dict[tuple[bool, str], Place] = {}
+    for place in all_targets:
+        by_key.setdefault((place.kind is Kind.STORE, place.name), place)
+    return list(by_key.values())
 
 
 def _of(sub: Subtopology) -> Iterator[Place]:
@@ -267,14 +267,14 @@ def _number(data: Column, at: Column) -> Column:
 
 def chosen(all_places: Iterable[Place], names: Iterable[str]) -> list[Place]:
     """Select the targets with these names. Raises ConfigError for a name that no target has."""
-    there = list(all_places)
-    found = []
+    all_targets = list(all_places)
+    selected = []
     for name in names:
-        some = [place for place in there if place.name == name]
-        if not some:
+        matching = [place for place in all_targets if place.name == name]
+        if not matching:
             raise ConfigError(
                 f"the application has no store and writes no topic {name!r}; there are "
-                f"{', '.join(sorted({place.name for place in there})) or 'none'}"
+                f"{', '.join(sorted({place.name for place in all_targets})) or 'none'}"
             )
-        found += some
-    return found
+        selected += matching
+    return selected

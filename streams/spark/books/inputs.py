@@ -232,18 +232,18 @@ def ends_of(topic: str, cut: Cut) -> dict[Partition, int]:
 
     Raises: ConfigError if the cut doesn't know it.
     """
-    found = {p: at for p, at in cut.offsets.items() if p.topic == topic}
-    if found:
-        return found
+    ends = {p: at for p, at in cut.offsets.items() if p.topic == topic}
+    if ends:
+        return ends
     if cut.ends is None:
         raise ConfigError(untold(topic, cut))
-    found = {p: at for p, at in cut.ends.items() if p.topic == topic}
-    if not found:
+    ends = {p: at for p, at in cut.ends.items() if p.topic == topic}
+    if not ends:
         raise ConfigError(
             f"the cut of {cut.application_id!r} says nothing of topic {topic!r}: the application "
             "neither reads nor writes it"
         )
-    return found
+    return ends
 
 
 def untold(topic: str, cut: Cut) -> str:

@@ -73,8 +73,10 @@ class Written:
         is_run = F.col("last").isNotNull()
         in_order = Window.partitionBy("topic", "partition").orderBy("offset", (~is_run).cast("INT"))
         run = F.when(is_run, F.struct(F.col("offset").alias("first"), "last"))
-        under = both.withColumn("run", F.last(run, ignorenulls=True).over(in_order))
-        strays = under.where(~is_run & (F.col("offset") > F.col("run.last"))).select(
+        rows_with_runs = both.withColumn("run", F.last(run, ignorenulls=True).over(in_order))
+        foreign_records = rows_with_runs.where(
+            ~is_run & (F.col("offset") > F.col("run.last"))
+        ).select(
             F.lit(Verdict.UNEXPECTED.value).alias("verdict"),
             *BY,
             F.lit(None).cast("BINARY").alias("expected"),
@@ -85,7 +87,7 @@ class Written:
             F.array(F.struct(*_PLACE)).alias("positions"),
             F.lit("in no entry of the ledger").alias("why"),
         )
-        return strays.unionByName(self._lost(under)) if whole else strays
+        return foreign_records.unionByName(self._lost(rows_with_runs)) if whole else foreign_records
 
     def _lost(self, under: DataFrame) -> DataFrame:
         """Build a verdict for each run of which fewer records are there than it has offsets."""
@@ -124,8 +126,8 @@ class Written:
         """Build a DataFrame of a topic's runs: `topic`, `partition`, `offset` and `last`."""
         runs = [
             (partition.number, run)
-            for partition, some in self._runs.get(topic, {}).items()
-            for run in merged(some)
+            for partition, runs_written in self._runs.get(topic, {}).items()
+            for run in merged(runs_written)
         ]
         columns: dict[str, Any] = {
             "topic": pa.array([topic] * len(runs), pa.string()),

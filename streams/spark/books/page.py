@@ -112,11 +112,11 @@ def _bar(checked: Checked, top: int) -> str:
 
 def _lengths(checked: Checked) -> Iterator[tuple[Verdict, float]]:
     """Yield for each verdict that an account has the length of its part of the bar."""
-    there = {v: checked.counts[v] for v in Verdict if checked.counts.get(v, 0)}
-    total = sum(there.values())
-    free = _BAR - _PART_MIN * len(there)
-    for verdict, count in there.items():
-        yield verdict, _PART_MIN + free * count / total
+    counts = {v: checked.counts[v] for v in Verdict if checked.counts.get(v, 0)}
+    total = sum(counts.values())
+    free_length = _BAR - _PART_MIN * len(counts)
+    for verdict, count in counts.items():
+        yield verdict, _PART_MIN + free_length * count / total
 
 
 def _legend(top: int) -> str:
@@ -180,10 +180,10 @@ def _rows(report: Report) -> Iterator[str]:
 def _off(row: Row) -> str:
     """Render the table row of a row that is off."""
     window = f"{row.window_start} to {row.window_end}" if row.window_start else ""
-    place = where(row).removeprefix("; ")
+    positions = where(row).removeprefix("; ")
     why = f"{row.why}; " if row.why else ""
     return _row(
-        [row.account, row.verdict, row.key, window, row.expected, row.found, f"{why}{place}"]
+        [row.account, row.verdict, row.key, window, row.expected, row.found, f"{why}{positions}"]
     )
 
 

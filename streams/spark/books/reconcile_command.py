@@ -74,10 +74,10 @@ def reconcile(
     with spark_session("millrace reconcile", master, spark, verbose=verbose) as session:
         from streams.spark.books.reconciling import reconcile as compared
 
-        found = _configured(app, bootstrap_servers, config, settings)
+        application = _configured(app, bootstrap_servers, config, settings)
         with compared(
             session,
-            found,
+            application,
             expected=None if expected is None else _function(expected),
             cut=None if cut is None else Cut.load(cut),
             kafka=_pairs(kafka),
@@ -111,10 +111,10 @@ def _configured(
     app: str, bootstrap_servers: str | None, config: Path | None, settings: list[str] | None
 ) -> App:
     """Load the App that `module:variable` names, with the settings of the command line."""
-    found = find_app(app)
-    given = {} if bootstrap_servers is None else {"bootstrap_servers": bootstrap_servers}
-    found.configure(config, **given, **parse_settings(settings or []))
-    return found
+    application = find_app(app)
+    overrides = {} if bootstrap_servers is None else {"bootstrap_servers": bootstrap_servers}
+    application.configure(config, **overrides, **parse_settings(settings or []))
+    return application
 
 
 def _function(reference: str) -> Callable[..., Any]:

@@ -91,8 +91,8 @@ def reconcile(
             f"{app.application_id!r}"
         )
     access = Access(servers, dict(kafka or {}))
-    books = _Books(spark, app, topology, access, cut, Records(spark, access))
-    return books.report(expected, accounts, tolerance, allow_unchecked)
+    reconciliation = _Books(spark, app, topology, access, cut, Records(spark, access))
+    return reconciliation.report(expected, accounts, tolerance, allow_unchecked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,28 +114,28 @@ class _Books:
         allowed: Collection[str],
     ) -> Report:
         """Check what can be checked, and report it. Raises ConfigError if that is nothing."""
-        there = places(self.topology)
-        between = self._in_flight()
-        count = None if between is None else between.count()
+        targets = places(self.topology)
+        in_transit = self._in_flight()
+        in_transit_count = None if in_transit is None else in_transit.count()
         refused: list[Refused] = []
         wanted: list[Place | OpaqueAccount]
         if expected is None:
-            wanted, pairs, recomputed = self._derived(there, names, refused)
+            wanted, pairs, recomputed = self._derived(targets, names, refused)
         else:
             inputs = Inputs(self.topology, self.cut, self.records)
-            answers = asked(expected, inputs, there, names)
-            wanted = [*(place for place, _ in answers), *chosen(there, names or ())]
-            pairs = self._decided(answers, count, refused)
+            answers = asked(expected, inputs, targets, names)
+            wanted = [*(place for place, _ in answers), *chosen(targets, names or ())]
+            pairs = self._decided(answers, in_transit_count, refused)
             recomputed = self.topology.repartition_topics
         by_key = {account_key(each): each for each in wanted}
         record_counts = count_records(self.access.admin(), self.cut, by_key.values())
         checked = _named(self._checked(pairs, refused, tolerance))
         keys = {account_key(each) for each in checked.values()}
-        missed = [each for key, each in by_key.items() if key not in keys]
-        _give_reasons(missed, refused, is_derived=expected is None)
+        missed_accounts = [each for key, each in by_key.items() if key not in keys]
+        _give_reasons(missed_accounts, refused, is_derived=expected is None)
         if not checked:
-            whys = "; ".join(f"{each.name}: {each.why}" for each in refused)
-            raise ConfigError(f"nothing could be checked: {whys or 'there is nothing to check'}")
+            reasons = "; ".join(f"{each.name}: {each.why}" for each in refused)
+            raise ConfigError(f"nothing could be checked: {reasons or 'there is nothing to check'}")
         if expected is not None:
             checked = self._with_origins(checked)
         return Report(
@@ -150,10 +150,10 @@ class _Books:
                 refused,
                 allowed=allowed,
                 record_counts=record_counts,
-                total=self._count_accounts(there, set(by_key), recomputed),
+                total=self._count_accounts(targets, set(by_key), recomputed),
             ),
-            in_flight=between,
-            in_flight_count=count,
+            in_flight=in_transit,
+            in_flight_count=in_transit_count,
             inputs=self._inputs(),
         )
 
@@ -226,11 +226,11 @@ class _Books:
         Records in transit to its sub-topology are in that answer and not in its state.
         """
         sub = self.topology.subtopologies[place.subtopology]
-        behind = sorted(self.topology.repartition_topics & sub.sources.keys())
-        if not behind or between == 0:
+        topics_behind = sorted(self.topology.repartition_topics & sub.sources.keys())
+        if not topics_behind or between == 0:
             return None
         if between is None:
-            return untold(behind[0], self.cut)
+            return untold(topics_behind[0], self.cut)
         return (
             f"{between} records were on their way through repartition topics at the cut, which "
             "the answer from the inputs has and the state has not yet: let the application come "
@@ -241,8 +241,8 @@ class _Books:
         self, pairs: list[tuple[Place, Account]], refused: list[Refused], tolerance: float
     ) -> Iterator[Checked]:
         """Check each account and yield it; add to `refusals` those that can't be checked."""
-        found = Found(self.spark, self.access, self.cut, self.records)
-        ledger = self._ledger()
+        reader = Found(self.spark, self.access, self.cut, self.records)
+        ledger_runs = self._ledger()
         for place, account in pairs:
             if account.kind is Kind.STREAM and self.records.is_compacted(place.name):
                 why = "it is compacted and no table: records that were written may be gone"
@@ -250,13 +250,17 @@ class _Books:
                 continue
             try:
                 with readable_errors():
-                    rows = found.rows(place)
-                    judged = None if ledger is None else found.judged(place, rows, ledger)
+                    rows = reader.rows(place)
+                    ledger_verdicts = (
+                        None if ledger_runs is None else reader.judged(place, rows, ledger_runs)
+                    )
                     if account.expired is None and place.spec is not None:
                         positions = self.cut.stores[place.name].positions
-                        dropped = let_go(account.expected, rows, place, len(positions))
-                        account = replace(account, expired=dropped)
-                    checked = check(place, account, rows, tolerance=tolerance, ledger=judged)
+                        expired_rows = let_go(account.expected, rows, place, len(positions))
+                        account = replace(account, expired=expired_rows)
+                    checked = check(
+                        place, account, rows, tolerance=tolerance, ledger=ledger_verdicts
+                    )
             except ConfigError as error:
                 refused.append(Refused(place.name, place.subtopology, str(error)))
                 continue
@@ -270,12 +274,14 @@ class _Books:
             accounts = _by_name(self._derivation().accounts)
         except UserError:
             return checked
-        told = {}
+        accounts_with_origins = {}
         for name, each in checked.items():
             derivation = accounts.get(account_key(each.place))
             origins = None if derivation is None else derivation.origins
-            told[name] = replace(each, account=replace(each.account, origins=origins))
-        return told
+            accounts_with_origins[name] = replace(
+                each, account=replace(each.account, origins=origins)
+            )
+        return accounts_with_origins
 
     def _ledger(self) -> Written | None:
         """Load what the transactions of the cut wrote from the ledger; None if there is none."""
@@ -305,11 +311,11 @@ class _Books:
 
     def _inputs(self) -> dict[str, int]:
         """Count the offsets of each input topic that are in the cut."""
-        found = dict.fromkeys(self.topology.input_topics, 0)
+        offset_counts = dict.fromkeys(self.topology.input_topics, 0)
         for partition, offset in self.cut.offsets.items():
-            if partition.topic in found:
-                found[partition.topic] += offset
-        return found
+            if partition.topic in offset_counts:
+                offset_counts[partition.topic] += offset
+        return offset_counts
 
 
 def _by_name(accounts: Iterable[Account]) -> dict[tuple[bool, str], Account]:
@@ -322,11 +328,11 @@ def _named(accounts: Iterable[Checked]) -> dict[str, Checked]:
 
     Where a store and a topic have the same name, the topic's says what it is.
     """
-    found: dict[str, Checked] = {}
+    by_name: dict[str, Checked] = {}
     for each in sorted(accounts, key=lambda one: one.kind is not Kind.STORE):
-        name = f"{each.name} ({each.kind.value})" if each.name in found else each.name
-        found[name] = each
-    return found
+        name = f"{each.name} ({each.kind.value})" if each.name in by_name else each.name
+        by_name[name] = each
+    return by_name
 
 
 def _explain_exemption(place: Place, recomputed: Collection[str]) -> str | None:
@@ -354,9 +360,9 @@ def _give_reasons(
     for each in missed:
         if any(one.name == each.name for one in refused):
             continue
-        before = [one.name for one in refused if one.subtopology == each.subtopology]
-        steps = [name for name in before if name not in names]
-        causes = ", ".join(dict.fromkeys(steps or before)) or "its inputs"
+        refused_before = [one.name for one in refused if one.subtopology == each.subtopology]
+        steps = [name for name in refused_before if name not in names]
+        causes = ", ".join(dict.fromkeys(steps or refused_before)) or "its inputs"
         why = f"it comes of what is not checked: {causes}"
         why = why if is_derived else "expected says nothing of it"
         refused.append(Refused(each.name, each.subtopology, why))

@@ -139,15 +139,15 @@ class Checked:
         """
         role = "state" if self.place.kind is Kind.STORE else "output"
         rows = self.compared.where(F.col("verdict").isin([each.value for each in verdicts]))
-        here = F.transform("positions", lambda at: _place(at, role))
-        nowhere = F.lit(None).cast("BIGINT").alias("inputs")
+        own_positions = F.transform("positions", lambda at: _place(at, role))
+        no_inputs = F.lit(None).cast("BIGINT").alias("inputs")
         rows = rows.withColumns({name: _time(name) for name in ("window_start", "window_end")})
         if Verdict.OK in verdicts or self.account.origins is None:
-            return rows.select("*", here.alias("offsets"), nowhere)
+            return rows.select("*", own_positions.alias("offsets"), no_inputs)
         origins = self._origins(self.account.origins, rows)
-        told = F.concat(F.coalesce("origins", F.array()), here)
+        all_positions = F.concat(F.coalesce("origins", F.array()), own_positions)
         return rows.join(origins, rows["key"].eqNullSafe(origins["of"]), "left").select(
-            *(rows[name] for name in rows.columns), told.alias("offsets"), "inputs"
+            *(rows[name] for name in rows.columns), all_positions.alias("offsets"), "inputs"
         )
 
     def _origins(self, origins: DataFrame, rows: DataFrame) -> DataFrame:
@@ -164,13 +164,13 @@ class Checked:
             F.row_number().over(in_order).alias("number"),
             F.count(F.lit(1)).over(by_key).alias("inputs"),
         )
-        place = F.struct("topic", "partition", "offset", F.lit("input").alias("role"))
+        position = F.struct("topic", "partition", "offset", F.lit("input").alias("role"))
         return (
             numbered.where(F.col("number") <= POSITIONS_MAX)
             .groupBy(F.col("key").alias("of"))
             .agg(
                 F.first("inputs").alias("inputs"),
-                F.sort_array(F.collect_list(place)).alias("origins"),
+                F.sort_array(F.collect_list(position)).alias("origins"),
             )
         )
 

@@ -73,9 +73,11 @@ def cut_line(report: Report) -> str:
 
 def counts(checked: Checked) -> str:
     """Format how many records of an account have each verdict."""
-    found = {verdict: checked.counts.get(verdict, 0) for verdict in Verdict}
+    counts_by_verdict = {verdict: checked.counts.get(verdict, 0) for verdict in Verdict}
     return ", ".join(
-        f"{count:,} {verdict}" for verdict, count in found.items() if count or verdict is Verdict.OK
+        f"{count:,} {verdict}"
+        for verdict, count in counts_by_verdict.items()
+        if count or verdict is Verdict.OK
     )
 
 
@@ -122,9 +124,11 @@ def told(row: Row) -> str:
 
 def where(row: Row) -> str:
     """Format where the row that was found lies, and which inputs have gone into it."""
-    here = [f"{at.topic}[{at.partition}]@{at.offset}" for at in row.offsets if at.role != "input"]
+    own_positions = [
+        f"{at.topic}[{at.partition}]@{at.offset}" for at in row.offsets if at.role != "input"
+    ]
     inputs = [f"{at.topic}[{at.partition}]@{at.offset}" for at in row.offsets if at.role == "input"]
-    found = f"; at {_some(here, len(here))}" if here else ""
+    found = f"; at {_some(own_positions, len(own_positions))}" if own_positions else ""
     if not inputs:
         return found
     return f"{found}; from {_some(inputs, row.inputs or len(inputs))}"

@@ -86,13 +86,13 @@ class Cluster:
         Raises: UserError, with the partitions, if some are still pending when the time is over.
         """
         while True:
-            found = self.committed(group, partitions)
-            if not found.pending:
-                return found
+            committed = self.committed(group, partitions)
+            if not committed.pending:
+                return committed
             if not self.left_s:
                 raise UserError(
                     f"no cut of {group!r} within {self.timeout_s:g} s: transactions are about to "
-                    f"change the offsets of {_named(found.pending)}. Either one hangs, until "
+                    f"change the offsets of {_named(committed.pending)}. Either one hangs, until "
                     "the coordinator ends it after its transaction.timeout.ms, or there is always "
                     "another: try again, with a longer timeout_ms or a longer commit interval"
                 )
@@ -121,10 +121,10 @@ class Cluster:
             stable = self.last_stable(list(waiting))
             waiting = {p: at for p, at in waiting.items() if stable[p] < at}
             if waiting and not self.left_s:
-                where = [f"{p} at {stable[p]}" for p in sorted(waiting)]
+                open_at = [f"{p} at {stable[p]}" for p in sorted(waiting)]
                 raise UserError(
                     f"no cut within {self.timeout_s:g} s: transactions are open in "
-                    f"{_named(where)}. One that hangs is ended by the coordinator after its "
+                    f"{_named(open_at)}. One that hangs is ended by the coordinator after its "
                     "transaction.timeout.ms: try again then, or with a longer timeout_ms"
                 )
             if waiting:

@@ -92,31 +92,31 @@ class Cut:
     def from_json(cls, text: str | bytes) -> Cut:
         """Create a cut from the JSON text of `to_json`. Raises ConfigError for anything else."""
         try:
-            found = orjson.loads(text)
-            if found["format"] != _FORMAT:
+            fields = orjson.loads(text)
+            if fields["format"] != _FORMAT:
                 raise ConfigError(
-                    f"a cut of format {found['format']!r}: this version reads {_FORMAT}"
+                    f"a cut of format {fields['format']!r}: this version reads {_FORMAT}"
                 )
             return cls(
-                application_id=str(found["application_id"]),
-                taken_ms=int(found["taken_ms"]),
-                offsets=_by_partition(found["offsets"]),
+                application_id=str(fields["application_id"]),
+                taken_ms=int(fields["taken_ms"]),
+                offsets=_by_partition(fields["offsets"]),
                 stores={
                     name: StoreCut(
                         str(store["changelog"]),
                         {int(p): int(at) for p, at in store["positions"].items()},
                     )
-                    for name, store in found["stores"].items()
+                    for name, store in fields["stores"].items()
                 },
-                ends=None if found["ends"] is None else _by_partition(found["ends"]),
+                ends=None if fields["ends"] is None else _by_partition(fields["ends"]),
                 beyond={
                     Partition(topic, int(number)): tuple(Run(*map(int, run)) for run in runs)
-                    for topic, numbers in found["beyond"].items()
+                    for topic, numbers in fields["beyond"].items()
                     for number, runs in numbers.items()
                 },
-                ledger_end=found["ledger_end"],
-                exact=bool(found["exact"]),
-                commits=_by_partition(found.get("commits", {})),  # an earlier release wrote none
+                ledger_end=fields["ledger_end"],
+                exact=bool(fields["exact"]),
+                commits=_by_partition(fields.get("commits", {})),  # an earlier release wrote none
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ConfigError(
@@ -139,10 +139,10 @@ class Cut:
 
 
 def _by_topic(values: Mapping[Partition, Any]) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+    grouped: dict[str, dict[str, Any]] = {}
     for (topic, number), value in sorted(values.items()):
-        found.setdefault(topic, {})[str(number)] = value
-    return found
+        grouped.setdefault(topic, {})[str(number)] = value
+    return grouped
 
 
 def _by_partition(found: Mapping[str, Any]) -> dict[Partition, int]:

@@ -52,13 +52,13 @@ def beyond(
 ) -> dict[Partition, tuple[Run, ...]]:
     """Collect the runs below `end_offsets` that transactions outside the cut wrote, merged."""
     members = Members(cut)
-    found: dict[Partition, list[Run]] = {}
+    runs_by_partition: dict[Partition, list[Run]] = {}
     for entry in entries:
         if not members.has(entry):
             for partition, runs in entry.written.items():
                 below = [run for run in runs if run.first < ends.get(partition, 0)]
-                found.setdefault(partition, []).extend(below)
-    return {partition: tuple(merged(runs)) for partition, runs in found.items() if runs}
+                runs_by_partition.setdefault(partition, []).extend(below)
+    return {partition: tuple(merged(runs)) for partition, runs in runs_by_partition.items() if runs}
 
 
 def trimmed(
@@ -69,15 +69,15 @@ def trimmed(
     Ends and runs stand for the same records before and after. `excluded_runs` are merged and in
     order. Returns the ends and the runs that are left.
     """
-    lower, left = dict(ends), {}
+    lowered_ends, remaining_runs = dict(ends), {}
     for partition, runs in out.items():
         at = len(runs)
-        while at and runs[at - 1].last >= lower[partition] - 1:
+        while at and runs[at - 1].last >= lowered_ends[partition] - 1:
             at -= 1
-            lower[partition] = runs[at].first
+            lowered_ends[partition] = runs[at].first
         if at:
-            left[partition] = runs[:at]
-    return lower, left
+            remaining_runs[partition] = runs[:at]
+    return lowered_ends, remaining_runs
 
 
 def merged(runs: Iterable[Run]) -> list[Run]:
@@ -101,18 +101,18 @@ def ranges_in_cut(
     Raises: ConfigError if the cut doesn't know the ends of the topic.
     """
     written = _ends(cut)
-    found = {p: at for p, at in written.items() if p.topic == topic}
-    if not found:
+    topic_ends = {p: at for p, at in written.items() if p.topic == topic}
+    if not topic_ends:
         raise ConfigError(
             f"the cut of {cut.application_id!r} tells of no topic {topic!r} that is written; it "
             f"does of {', '.join(sorted({p.topic for p in written})) or 'none'}"
         )
-    begin = first or {}
+    begins = first or {}
     return [
         each
-        for partition, end in sorted(found.items())
+        for partition, end in sorted(topic_ends.items())
         for each in less(
-            OffsetRange(*partition, min(begin.get(partition, 0), end), end),
+            OffsetRange(*partition, min(begins.get(partition, 0), end), end),
             cut.beyond.get(partition, ()),
         )
     ]
@@ -126,9 +126,9 @@ def in_flight(cut: Cut) -> list[OffsetRange]:
 
     Raises: ConfigError if the cut doesn't know the ends of topics.
     """
-    between = {p.topic for p in _ends(cut)} & {p.topic for p in cut.offsets}
-    found = [each for topic in sorted(between) for each in ranges_in_cut(cut, topic, cut.offsets)]
-    return [each for each in found if each.first < each.until]
+    topics = {p.topic for p in _ends(cut)} & {p.topic for p in cut.offsets}
+    ranges = [each for topic in sorted(topics) for each in ranges_in_cut(cut, topic, cut.offsets)]
+    return [each for each in ranges if each.first < each.until]
 
 
 def _ends(cut: Cut) -> Mapping[Partition, int]:

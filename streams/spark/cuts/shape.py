@@ -88,19 +88,21 @@ def of_group(
     has the same name as that of `a-b`'s store `c`.
     """
     names = [name for topic in topics if (name := _store_of(topic, application_id, groups))]
-    said = {p: decode_metadata(held.metadata) for p, held in offsets.items()}
-    named = {
-        name: frozenset(p.topic for p, each in said.items() if each.position_of(name) is not None)
+    metadata = {p: decode_metadata(held.metadata) for p, held in offsets.items()}
+    topics_by_store = {
+        name: frozenset(
+            p.topic for p, each in metadata.items() if each.position_of(name) is not None
+        )
         for name in names
     }
-    if not any(named.values()):  # offsets of Kafka Streams or of a tool name no stores
-        named = dict.fromkeys(names, frozenset(p.topic for p in offsets))
+    if not any(topics_by_store.values()):  # offsets of Kafka Streams or of a tool name no stores
+        topics_by_store = dict.fromkeys(names, frozenset(p.topic for p in offsets))
     return Shape(
         application_id=application_id,
         sources=frozenset(p.topic for p in offsets),
         tables={
             name: Table(f"{application_id}-{name}{_CHANGELOG}", read)
-            for name, read in named.items()
+            for name, read in topics_by_store.items()
             if read
         },
     )
@@ -123,9 +125,9 @@ def commit_numbers(
 
     The number is 0, which no commit has, for `sources` of which no offset is committed.
     """
-    said = {p: decode_metadata(held.metadata).commit_number for p, held in offsets.items()}
+    numbers = {p: decode_metadata(held.metadata).commit_number for p, held in offsets.items()}
     return dict.fromkeys((p for p in sources if p not in offsets), 0) | {
-        p: number for p, number in said.items() if number is not None
+        p: number for p, number in numbers.items() if number is not None
     }
 
 
@@ -143,22 +145,24 @@ def positions(
     been removed from the topology, or was added later, they are of different commits: the largest
     is the last.
     """
-    said = {p: decode_metadata(held.metadata) for p, held in offsets.items()}
-    found: dict[str, StoreCut] = {}
+    metadata = {p: decode_metadata(held.metadata) for p, held in offsets.items()}
+    stores: dict[str, StoreCut] = {}
     unnamed: list[tuple[str, Partition]] = []
     for name, table in sorted(tables.items()):
-        at: dict[int, int] = {}
+        positions_by_number: dict[int, int] = {}
         for number in range(counts.get(table.changelog, 0)):
             changelog = Partition(table.changelog, number)
             if table.from_source:
                 held = offsets.get(changelog)
-                at[number] = 0 if held is None else held.offset
+                positions_by_number[number] = 0 if held is None else held.offset
                 continue
             read = [Partition(topic, number) for topic in table.topics]
-            told = [said[p] for p in read if p in said]
-            named = [each for one in told if (each := one.position_of(name)) is not None]
-            at[number] = max(named, default=0)
-            if told and not named:
+            task_metadata = [metadata[p] for p in read if p in metadata]
+            named_positions = [
+                each for one in task_metadata if (each := one.position_of(name)) is not None
+            ]
+            positions_by_number[number] = max(named_positions, default=0)
+            if task_metadata and not named_positions:
                 unnamed.append((name, changelog))
-        found[name] = StoreCut(table.changelog, at)
-    return found, unnamed
+        stores[name] = StoreCut(table.changelog, positions_by_number)
+    return stores, unnamed

@@ -95,28 +95,28 @@ def read_cut(
         bootstrap_servers = bootstrap_address(app.config)
     if timeout_ms < 0:
         raise ConfigError(f"timeout_ms can't be negative: {timeout_ms}")
-    cluster = Cluster(Access(bootstrap_servers, dict(kafka or {})), timeout_ms)
-    ledger = _ledger(cluster, app, name)
-    settled = 0 if ledger is None else cluster.last_stable([ledger])[ledger]
-    shape = of_app(app) if app is not None else _shape_of_group(cluster, name)
-    sources = cluster.partitions(shape.sources)
-    found = cluster.stable(name, sources)
+    client = Cluster(Access(bootstrap_servers, dict(kafka or {})), timeout_ms)
+    ledger = _ledger(client, app, name)
+    settled_offset = 0 if ledger is None else client.last_stable([ledger])[ledger]
+    app_topics = of_app(app) if app is not None else _shape_of_group(client, name)
+    sources = client.partitions(app_topics.sources)
+    committed = client.stable(name, sources)
     taken_ms = time.time_ns() // 1_000_000
-    if not found.offsets:
-        raise _nothing_committed(cluster, name)
-    stores, exact = _stores(cluster, shape, found)
-    offsets = dict.fromkeys(sources, 0) | {p: held.offset for p, held in found.offsets.items()}
+    if not committed.offsets:
+        raise _nothing_committed(client, name)
+    stores, exact = _stores(client, app_topics, committed)
+    offsets = dict.fromkeys(sources, 0) | {p: held.offset for p, held in committed.offsets.items()}
     cut = Cut(
         application_id=name,
         taken_ms=taken_ms,
         offsets=offsets,
         stores=stores,
         exact=exact,
-        commits=commit_numbers(sources, found.offsets),
+        commits=commit_numbers(sources, committed.offsets),
     )
     if ledger is not None:
-        return _with_ledger(cluster, cut, shape, ledger, settled)
-    return _if_quiet(cluster, cut, shape, found)
+        return _with_ledger(client, cut, app_topics, ledger, settled_offset)
+    return _if_quiet(client, cut, app_topics, committed)
 
 
 def _ledger(cluster: Cluster, app: App | None, application_id: str) -> Partition | None:
@@ -131,12 +131,12 @@ def _ledger(cluster: Cluster, app: App | None, application_id: str) -> Partition
 
 def _shape_of_group(cluster: Cluster, group: str) -> Shape:
     """Infer the topics of an application by its group. Raises ConfigError if it has no offsets."""
-    found = cluster.committed(group, None)
-    if not found.offsets and not found.pending:
+    committed = cluster.committed(group, None)
+    if not committed.offsets and not committed.pending:
         raise _nothing_committed(cluster, group)
     # While all offsets are pending no metadata can be read: wait until they are stable.
     stable = cluster.stable(
-        group, cluster.partitions(p.topic for p in [*found.offsets, *found.pending])
+        group, cluster.partitions(p.topic for p in [*committed.offsets, *committed.pending])
     )
     return of_group(group, stable.offsets, cluster.partition_counts.keys(), cluster.groups())
 
@@ -212,9 +212,9 @@ def _with_ledger(cluster: Cluster, cut: Cut, shape: Shape, ledger: Partition, se
             return cut
     ends = cluster.ended(cluster.partitions(outputs))
     ledger_end = cluster.ended([ledger])[ledger]
-    out = beyond(read_transactions(settled, ledger_end), cut, ends)
-    ends, out = trimmed(ends, out)
-    return replace(cut, ends=ends, beyond=out, ledger_end=ledger_end)
+    excluded_runs = beyond(read_transactions(settled, ledger_end), cut, ends)
+    ends, excluded_runs = trimmed(ends, excluded_runs)
+    return replace(cut, ends=ends, beyond=excluded_runs, ledger_end=ledger_end)
 
 
 def _written(cut: Cut, entries: Iterable[Entry]) -> frozenset[str] | None:
@@ -224,12 +224,12 @@ def _written(cut: Cut, entries: Iterable[Entry]) -> frozenset[str] | None:
     longer kept.
     """
     topics: set[str] = set()
-    told: set[Partition] = set()
+    accounted: set[Partition] = set()
     for entry in entries:
         topics.update(topic for topic, _ in entry.written)
         for offsets in entry.inputs.values():
-            told.update(p for p, offset in offsets.items() if cut.offsets.get(p) == offset)
-    if any(offset and partition not in told for partition, offset in cut.offsets.items()):
+            accounted.update(p for p, offset in offsets.items() if cut.offsets.get(p) == offset)
+    if any(offset and partition not in accounted for partition, offset in cut.offsets.items()):
         return None
     return frozenset(topics) - {store.changelog for store in cut.stores.values()}
 

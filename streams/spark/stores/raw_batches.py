@@ -101,12 +101,12 @@ class Scan:
         A fetch without a new batch behind the last one says that the segment ends there; one
         without any batch at all says that nothing is left up to `end_offset`.
         """
-        came = False
+        has_new_batch = False
         for batch in headers(data):
             if batch.last >= self._next:
-                came = True
+                has_new_batch = True
                 self._take(batch)
-        if came:
+        if has_new_batch:
             return
         if self._last is None:
             self._skip_to(self.until)

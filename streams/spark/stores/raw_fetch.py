@@ -131,14 +131,14 @@ def _fetch(
 ) -> tuple[Any, Any]:
     """Fetch batches from an offset on; return the response and the partition's part of it."""
     classes = schema(connection, _FETCH, _FETCH_VERSION)
-    part = build(
+    requested = build(
         classes["FetchPartition"],
         partition=where.number,
         current_leader_epoch=epoch,
         fetch_offset=offset,
         partition_max_bytes=bytes_max,
     )
-    topic = build(classes["FetchTopic"], topic=where.topic, partitions=(part,))
+    topic = build(classes["FetchTopic"], topic=where.topic, partitions=(requested,))
     answer = connection.request(
         build(
             classes["FetchRequest"],
@@ -151,13 +151,13 @@ def _fetch(
             forgotten_topics_data=(),
         )
     )
-    found = answer.responses[0].partitions[0] if answer.responses else None
-    code = answer.error_code if found is None else found.error_code
+    fetched = answer.responses[0].partitions[0] if answer.responses else None
+    code = answer.error_code if fetched is None else fetched.error_code
     if code in _MOVED:
         raise _Moved(code.name)
-    if found is None or code is not ErrorCode.none:
+    if fetched is None or code is not ErrorCode.none:
         raise StreamsError(f"the batches of {where} from offset {offset} on: {code.name}")
-    return answer, found
+    return answer, fetched
 
 
 def _leader_of(bootstrap: Connection, where: Partition) -> _Leader:

@@ -155,10 +155,10 @@ def cut_of(options: ReadOptions) -> Cut:
 def store_of(cut: Cut, name: str) -> StoreCut:
     """Return a store of the cut. Raises ConfigError, which lists the stores, if it isn't there."""
     if name not in cut.stores:
-        there = ", ".join(sorted(cut.stores)) or "none"
+        stores = ", ".join(sorted(cut.stores)) or "none"
         raise ConfigError(
             f"application {cut.application_id!r} has no store {name!r} with a changelog; it has "
-            f"{there}. A table that is restored from its own topic is known to a cut that was "
+            f"{stores}. A table that is restored from its own topic is known to a cut that was "
             "taken of the App: read_cut(app). A store without a changelog can't be read"
         )
     return cut.stores[name]
@@ -186,9 +186,9 @@ def _ranges(options: ReadOptions, cut: Cut, store: StoreCut) -> list[OffsetRange
     the changelog has.
     """
     numbers = options.limits.partitions
-    if numbers is not None and (strange := set(numbers) - store.positions.keys()):
+    if numbers is not None and (unknown_numbers := set(numbers) - store.positions.keys()):
         raise ConfigError(
-            f"option partitions names {min(strange)}: {store.changelog} has "
+            f"option partitions names {min(unknown_numbers)}: {store.changelog} has "
             f"{len(store.positions)}, from 0 on"
         )
     positions = {
@@ -199,7 +199,7 @@ def _ranges(options: ReadOptions, cut: Cut, store: StoreCut) -> list[OffsetRange
     admin = options.access.admin()
     starts = admin.earliest([*positions])
     ends = admin.last_stable([*positions])
-    found = []
+    ranges = []
     for partition, position in positions.items():
         start, end = starts[partition], ends[partition]
         if position < start and position > 0:
@@ -214,5 +214,5 @@ def _ranges(options: ReadOptions, cut: Cut, store: StoreCut) -> list[OffsetRange
                 f"{end}, and the cut is at {position}. The changelog was deleted and made again "
                 "since, or these are other brokers"
             )
-        found.append(OffsetRange(*partition, min(start, position), position))
-    return found
+        ranges.append(OffsetRange(*partition, min(start, position), position))
+    return ranges

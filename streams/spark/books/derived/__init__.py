@@ -72,14 +72,14 @@ def derive(app: App, cut: Cut, records: Reads) -> Derived:
     internal = topology.repartition_topics
     counts: dict[str, int] = {}
     refused: list[Refusal] = []
-    lost: set[str] = set()
-    compacted: set[str] = set()
+    unknown_topics: set[str] = set()
+    compacted_topics: set[str] = set()
     for sub in topology.subtopologies:
         for topic in sub.sources:
             if topic not in internal and records.is_compacted(topic):
-                compacted.add(topic)
+                compacted_topics.add(topic)
             if topic not in internal and app.config.auto_offset_reset != "earliest":
-                lost.add(topic)
+                unknown_topics.add(topic)
                 refused.append(Refusal(topic, sub.number, _began_later(app)))
                 continue
             begins = records.begins(topic, cut)
@@ -88,23 +88,23 @@ def derive(app: App, cut: Cut, records: Reads) -> Derived:
             if topic in internal:
                 counts[topic] = len(begins)
             else:
-                lost.add(topic)
+                unknown_topics.add(topic)
                 why = f"nothing follows from it: {records.explain_removal(topic, cut)}"
                 refused.append(Refusal(topic, sub.number, why))
 
     def read_in_transit(topic: str) -> DataFrame:
         return records.written(topic, cut.offsets, cut)
 
-    found = derived(
+    result = derived(
         app,
         lambda topic: records(topic, cut),
         recomputed=counts,
         in_flight=read_in_transit,
-        lost=lost,
-        compacted=compacted,
+        lost=unknown_topics,
+        compacted=compacted_topics,
     )
-    others = [each for each in found.refused if each.step not in lost]
-    return replace(found, refused=[*refused, *others])
+    other_refusals = [each for each in result.refused if each.step not in unknown_topics]
+    return replace(result, refused=[*refused, *other_refusals])
 
 
 def _began_later(app: App) -> str:
@@ -151,10 +151,10 @@ def derived(
             refused.append(unknown.refusal)
             continue
         followed |= recomputed.keys() & sub.sources.keys()
-        made = planned(sub, reads, app.config.handlers, recomputed, compacted)
-        written |= made.written
-        accounts += [each for each in made.accounts if each.name not in recomputed]
-        refused += made.refused
+        planned_accounts = planned(sub, reads, app.config.handlers, recomputed, compacted)
+        written |= planned_accounts.written
+        accounts += [each for each in planned_accounts.accounts if each.name not in recomputed]
+        refused += planned_accounts.refused
     return replace(_joined(accounts, refused), recomputed=frozenset(followed))
 
 
@@ -238,11 +238,11 @@ def _joined(accounts: list[Account], refused: list[Refusal]) -> Derived:
     for account in accounts:
         by_name.setdefault((account.name, account.kind is Kind.STORE), []).append(account)
     joined: list[Account] = []
-    for (name, _), parts in by_name.items():
-        if len(parts) == 1:
-            joined += parts
+    for (name, _), same_name in by_name.items():
+        if len(same_name) == 1:
+            joined += same_name
             continue
-        numbers = [part.subtopology for part in parts]
+        numbers = [part.subtopology for part in same_name]
         why = f"sub-topologies {numbers} write to it"
-        refused = [*refused, Refusal(name, parts[0].subtopology, why)]
+        refused = [*refused, Refusal(name, same_name[0].subtopology, why)]
     return Derived(joined, refused)

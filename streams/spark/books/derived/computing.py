@@ -1,7 +1,8 @@
 """Compute counts and commutative aggregations by Spark's own grouping.
 
-The records on their way to the step are captured, put into windows and grouped by their key's bytes;
-none of the application's own operators has a part in it. Only what the user wrote is the same.
+The records on their way to the step are captured, put into windows and grouped by their key's
+bytes; none of the application's own operators has a part in it. Only what the user wrote is the
+same.
 """
 
 from __future__ import annotations
@@ -102,10 +103,10 @@ def expired(rows: DataFrame, time: str, retention_ms: int) -> DataFrame:
     `rows` have a `partition`; `time_column` is that of the window's time.
     """
     latest = rows.groupBy("partition").agg(f.max(time).alias("latest"))
-    gone = rows.join(f.broadcast(latest), "partition").where(
+    expired_rows = rows.join(f.broadcast(latest), "partition").where(
         f.col(time) <= f.col("latest") - retention_ms
     )
-    return gone.select("key", "window_start", "window_end")
+    return expired_rows.select("key", "window_start", "window_end")
 
 
 def big_endian(number: Column) -> Column:

@@ -182,7 +182,7 @@ class Flows:
         return self._known[node]
 
     def of_store(self, spec: StoreSpec) -> Flow:
-        """Return how far the last content of a store is determined, as by its least known writer."""
+        """Return how far a store's last content is determined, as by its least known writer."""
         flows = [self._known[node] for node in self.writers(spec)]
         return min(flows, key=lambda flow: flow.determined)
 
@@ -206,24 +206,24 @@ class Flows:
             return _EACH
         if isinstance(node, ProcessorNode) and node.kind in _TABLES and self._is_compacted(node):
             return _LAST
-        came = min((self._known[p] for p in node.parents), key=lambda flow: flow.determined)
-        if came.determined is Determined.UNKNOWN or not isinstance(node, ProcessorNode):
-            return came
-        plain = node.kind in _ONE_BY_ONE or (node.kind == "" and not node.updates)
-        each = came.determined is Determined.EACH
-        if node.kind in ASIDE | _BY_KEY or (each and plain):
-            return came
+        incoming = min((self._known[p] for p in node.parents), key=lambda flow: flow.determined)
+        if incoming.determined is Determined.UNKNOWN or not isinstance(node, ProcessorNode):
+            return incoming
+        is_stateless_kind = node.kind in _ONE_BY_ONE or (node.kind == "" and not node.updates)
+        is_each_determined = incoming.determined is Determined.EACH
+        if node.kind in ASIDE | _BY_KEY or (is_each_determined and is_stateless_kind):
+            return incoming
         if node.kind in _OF_ROWS or (node.kind in _MERGED_TABLES and node.updates):
-            return self._kept(node, came)
-        if (said := _said(node)) is not None:
-            return said
-        if not each:
+            return self._kept(node, incoming)
+        if (by_rule := _said(node)) is not None:
+            return by_rule
+        if not is_each_determined:
             why = "how many updates of a table come to it depends on when the application commits"
             return Flow(Determined.UNKNOWN, node.name, why)
         if lost := self._loses_order(node):
             return Flow(Determined.UNKNOWN, node.name, lost)
         if node.kind in _TABLES or node.updates:
-            return self._kept(node, came)
+            return self._kept(node, incoming)
         return _EACH
 
     def _is_compacted(self, node: ProcessorNode) -> bool:
@@ -258,11 +258,11 @@ class Flows:
 
     def _topics(self, node: ProcessorNode) -> set[str]:
         """Find the topics of a step's records, and of those of the steps that share its stores."""
-        sharing = [
+        store_users = [
             other
             for other in self._nodes
             if isinstance(other, ProcessorNode) and set(other.stores) & set(node.stores)
         ]
         if node.kind in _TABLES:
-            sharing = []  # other steps only read this table's store
-        return topics_above([node, *sharing])
+            store_users = []  # other steps only read this table's store
+        return topics_above([node, *store_users])

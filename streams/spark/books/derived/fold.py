@@ -92,12 +92,12 @@ class _Folder:
             self.end()
             self._at, self._key, self._partition = at, self._deserialize(key), partition
             self._so_far, self._latest_ms = self._initializer(), timestamp_ms
-        given = None if value is None else pickle.loads(value)
+        decoded = None if value is None else pickle.loads(value)
         try:
-            self._so_far = self._fold(self._key, given, self._so_far)
+            self._so_far = self._fold(self._key, decoded, self._so_far)
         except Exception as error:
             raise StreamsError(
-                f"step {self._step!r} can't fold {given!r:.200} into key {self._key!r:.200} in "
+                f"step {self._step!r} can't fold {decoded!r:.200} into key {self._key!r:.200} in "
                 f"Spark: {error!r}"
             ) from error
         if self._so_far is None:

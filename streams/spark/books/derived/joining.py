@@ -150,16 +150,16 @@ class _Join:
         rule, key_serde, left_serde, right_serde = landed(self._work)
         for batch in given:
             columns = (batch.column(name).to_pylist() for name in _PAIR)
-            made: list[Made] = []
-            for key, left, right, *at in zip(*columns, strict=True):
+            output_rows: list[Made] = []
+            for key, left, right, *position in zip(*columns, strict=True):
                 result = _result(
                     rule,
                     key_serde.deserialize(key),
                     left_serde.deserialize(left),
                     right_serde.deserialize(right),
                 )
-                made.append((key, None if result is None else pickled(result), *at))
-            yield from batches(made, READ)
+                output_rows.append((key, None if result is None else pickled(result), *position))
+            yield from batches(output_rows, READ)
 
 
 def _result(rule: StreamsJoined, key: Any, left: Any, right: Any) -> Any:

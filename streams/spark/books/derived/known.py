@@ -87,13 +87,13 @@ class Known:
             if not all(is_one_by_one(p, self.joins) for side in windowed for p in side.parents):
                 continue
             try:
-                found = self._join(rule, *windowed)
+                result = self._join(rule, *windowed)
             except UserError as error:
-                found = str(error)
-            if isinstance(found, Joined):
-                self.joins[node] = found
+                result = str(error)
+            if isinstance(result, Joined):
+                self.joins[node] = result
             else:
-                self.failed |= dict.fromkeys((node, *node.parents), (rule.step, found))
+                self.failed |= dict.fromkeys((node, *node.parents), (rule.step, result))
 
     def _join(self, rule: StreamsJoined, left: Node, right: Node) -> Joined | str:
         """Compute a join of two streams, or return why that isn't possible."""
@@ -117,30 +117,32 @@ class Known:
 
     def _computing(self) -> dict[Node, Computed]:
         """Compute the tables of the steps that allow it; the others are added to `failures`."""
-        found: dict[Node, Computed] = {}
+        tables: dict[Node, Computed] = {}
         users = [n for n in self._sub.nodes if isinstance(n, ProcessorNode)]
         for node in users:
             if not isinstance(node.rule, Aggregated) or len(node.stores) != 1:
                 continue
             spec = self._specs[node.stores[0]]
-            alone = not any(n is not node and n.rule and spec.name in n.stores for n in users)
-            stateless = all(is_one_by_one(parent, self.joins) for parent in node.parents)
-            whole = not self._compacted & topics_above([node])
-            if alone and stateless and whole and is_computable(node, spec):
+            is_only_user = not any(
+                n is not node and n.rule and spec.name in n.stores for n in users
+            )
+            is_input_stateless = all(is_one_by_one(parent, self.joins) for parent in node.parents)
+            is_complete = not self._compacted & topics_above([node])
+            if is_only_user and is_input_stateless and is_complete and is_computable(node, spec):
                 try:
                     table = self._compute(node, node.rule, spec)
                 except UserError as error:
                     table = str(error)
                 if isinstance(table, Computed):
-                    found[node] = table
+                    tables[node] = table
                 else:
                     self.failed[node] = node.name, table
-        return found
+        return tables
 
     def _compute(self, node: ProcessorNode, rule: Aggregated, spec: StoreSpec) -> Computed | str:
         """Compute the table of an aggregation, or return why that isn't possible."""
-        carried = pickled if takes_values(rule) else nothing_of
-        operator = tap(node.name, spec.key.serialize, carried)
+        serialize_value = pickled if takes_values(rule) else nothing_of
+        operator = tap(node.name, spec.key.serialize, serialize_value)
         work = self.work([node], instead={node: operator})
         records = self.each(work, [node]).where(f.col("target") == TAPPED + node.name)
         topics = topics_above([node])
@@ -151,14 +153,14 @@ class Known:
 
     def _known_rows(self) -> dict[Node, DataFrame]:
         """Select of the computed tables the rows that are passed on at last."""
-        found: dict[Node, DataFrame] = {}
+        final_rows: dict[Node, DataFrame] = {}
         for node, table in self.tables.items():
-            found[node] = table.closed if table.rule.on_close else table.rows
+            final_rows[node] = table.closed if table.rule.on_close else table.rows
             for child in self._sub.nodes:
                 held = child.rule if isinstance(child, ProcessorNode) else None
                 if node in child.parents and isinstance(held, HeldBack) and held.final:
-                    found[child] = table.closed
-        return found
+                    final_rows[child] = table.closed
+        return final_rows
 
     def after(self, nodes: list[Node], tables: list[Node], stores: tuple[str, ...]) -> DataFrame:
         """Return what comes to `nodes`, or is in their stores, from the rows of `tables` alone."""
@@ -184,9 +186,9 @@ class Known:
         given: Mapping[Node, Sequence[SourceNode]] | None = None,
     ) -> Work:
         """Create what executors replay for `nodes`: the steps before them and the handlers."""
-        known = {node: join.sources for node, join in self.joins.items()} | dict(given or {})
-        cut = piece(self._sub, nodes, instead=instead, given=known)
-        return Work(cut, self._handlers, stores, self._partitions)
+        sources = {node: join.sources for node, join in self.joins.items()} | dict(given or {})
+        subtopology = piece(self._sub, nodes, instead=instead, given=sources)
+        return Work(subtopology, self._handlers, stores, self._partitions)
 
     def each(self, work: Work, nodes: Iterable[Node]) -> DataFrame:
         """Replay steps record by record on all that comes to `nodes`, from topics and joins."""

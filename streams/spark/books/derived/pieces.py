@@ -40,8 +40,8 @@ def piece(
         if any(p.kind == "KSTREAM-BRANCH" and p in needed for p in _processors(node.parents)):
             needed.add(node)
     needed |= _sharing(subtopology, needed, instead)
-    now: dict[Node, Node] = {}
-    made: list[Node] = []
+    copies: dict[Node, Node] = {}
+    nodes: list[Node] = []
     for node in subtopology.nodes:
         if node not in needed or _is_aside(node):
             continue
@@ -49,16 +49,16 @@ def piece(
             sources = tuple(given[node])
             updates = isinstance(node, ProcessorNode) and node.updates
             operator = _rows if updates else pass_on
-            now[node] = ProcessorNode(
+            copies[node] = ProcessorNode(
                 name=node.name, parents=sources, operator=operator, updates=updates
             )
-            made += [*sources, now[node]]
+            nodes += [*sources, copies[node]]
             continue
-        now[node] = _copied(node, now, instead)
-        made.append(now[node])
-    named = {name for node in _processors(made) for name in node.stores}
+        copies[node] = _copied(node, copies, instead)
+        nodes.append(copies[node])
+    named = {name for node in _processors(nodes) for name in node.stores}
     stores = tuple(spec for spec in subtopology.stores if spec.name in named)
-    return Subtopology(subtopology.number, tuple(made), stores)
+    return Subtopology(subtopology.number, tuple(nodes), stores)
 
 
 def _sharing(
@@ -111,8 +111,8 @@ def _is_aside(node: Node) -> bool:
 
 def sinks_by_topic(nodes: Collection[Node]) -> dict[str, list[SinkNode]]:
     """Group the sinks that write topics with fixed names by these names."""
-    found: dict[str, list[SinkNode]] = {}
+    sinks: dict[str, list[SinkNode]] = {}
     for node in nodes:
         if isinstance(node, SinkNode) and isinstance(node.topic, str):
-            found.setdefault(node.topic, []).append(node)
-    return found
+            sinks.setdefault(node.topic, []).append(node)
+    return sinks

@@ -142,15 +142,15 @@ class _Plan:
             self.refuse(flow.step, flow.why)
             return
         target = STORED + spec.name
-        made = self._made(spec.name, target, writers, spec)
-        if made is None:
+        computed = self._made(spec.name, target, writers, spec)
+        if computed is None:
             return
-        frame, how = made
-        gone = None
+        frame, how = computed
+        expired_rows = None
         if spec.retention_ms is not None:
             time = "window_end" if spec.kind is StoreKind.SESSION else "window_start"
-            gone = expired(frame, time, spec.retention_ms)
-        self._account(spec.name, Kind.STORE, how, frame, self._inputs(writers), gone=gone)
+            expired_rows = expired(frame, time, spec.retention_ms)
+        self._account(spec.name, Kind.STORE, how, frame, self._inputs(writers), gone=expired_rows)
 
     def topic(self, topic: str, sinks: list[SinkNode]) -> None:
         """Add the account of a written topic, or the refusal that says why there is none."""
@@ -161,10 +161,10 @@ class _Plan:
         if flow.determined is Determined.LAST and len(sinks) > 1:
             self.refuse(topic, f"{len(sinks)} steps write to it, of tables: {_names(sinks)}")
             return
-        made = self._made(topic, topic, sinks)
-        if made is None:
+        computed = self._made(topic, topic, sinks)
+        if computed is None:
             return
-        frame, how = made
+        frame, how = computed
         if flow.determined is Determined.EACH:
             self.found.written[topic] = frame
             self._account(topic, Kind.STREAM, how, frame, origins(frame))
@@ -186,10 +186,10 @@ class _Plan:
         )
 
     def _flow(self, nodes: Iterable[Node], flow: Flow) -> Flow:
-        """Return UNKNOWN if Spark has failed on a step before these and order is lost, or `flow`."""
-        before = set().union(*map(above, nodes))
+        """Return UNKNOWN if Spark failed on a step before these and order is lost, or `flow`."""
+        ancestors = set().union(*map(above, nodes))
         for node, (step, why) in self._known.failed.items():
-            if node in before and not self._known.in_order(before):
+            if node in ancestors and not self._known.in_order(ancestors):
                 return Flow(Determined.UNKNOWN, step, why)
         return flow
 
@@ -216,16 +216,18 @@ class _Plan:
 
     def _frame(self, nodes: list[Node], stores: tuple[str, ...]) -> tuple[DataFrame, str]:
         """Run the steps before `nodes` by the simplest way there is, and name that way."""
-        known = self._known
-        before = set().union(*(above(node, {*known.rows, *known.joins}) for node in nodes))
-        tables = [node for node in before if node in known.rows]
-        others = any(isinstance(node, SourceNode) or node in known.joins for node in before)
+        computable = self._known
+        ancestors = set().union(
+            *(above(node, {*computable.rows, *computable.joins}) for node in nodes)
+        )
+        tables = [node for node in ancestors if node in computable.rows]
+        others = any(isinstance(node, SourceNode) or node in computable.joins for node in ancestors)
         if tables and not others:
-            return known.after(nodes, tables, stores), COMPUTED
-        if not stores and all(is_one_by_one(node, known.joins) for node in nodes):
-            how = COMPUTED if before & known.joins.keys() else ONE_BY_ONE
-            return known.each(known.work(nodes), nodes), how
-        work = known.work(nodes, stores)
+            return computable.after(nodes, tables, stores), COMPUTED
+        if not stores and all(is_one_by_one(node, computable.joins) for node in nodes):
+            how = COMPUTED if ancestors & computable.joins.keys() else ONE_BY_ONE
+            return computable.each(computable.work(nodes), nodes), how
+        work = computable.work(nodes, stores)
         _dry_run(work)
         ordered = (
             self._records(nodes)
