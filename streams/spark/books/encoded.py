@@ -46,7 +46,7 @@ class Portable:
     """Represents a serde that can be pickled for executors.
 
     A plain serde goes by its name, another with its functions. One that can't be pickled (it has a
-    connection, a lock) leaves bytes as they are: `is_picklable` is False.
+    connection, a lock) leaves bytes as they are: `is_available` is False.
     """
 
     def __init__(self, serde: Serde[Any]) -> None:

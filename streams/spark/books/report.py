@@ -132,7 +132,7 @@ class Checked:
         )
 
     def _rows(self, verdicts: list[Verdict]) -> DataFrame:
-        """Select the rows of verdicts, with bytes as keys and values, and times as windows.
+        """Select the rows of verdicts with their offsets; keys and values are still bytes.
 
         The rows that are off have the positions of the inputs that went into them, where these are
         known.

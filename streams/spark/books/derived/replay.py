@@ -256,6 +256,7 @@ class _Context(TaskContext):
     def schedule(
         self, interval_ms: int, callback: Callable[[int], None], clock: str
     ) -> Callable[[], None]:
+        """Schedule a punctuation by stream time. Raises StreamsError for the wall clock."""
         if clock == "wall":
             raise StreamsError(
                 "it punctuates by the wall clock: what it does then can't be done again"

@@ -83,6 +83,7 @@ class Record:
         return self._offset
 
     def timestamp(self) -> tuple[int, int]:
+        """Return the timestamp's type, CreateTime, and the timestamp in ms since 1970."""
         return self._timestamp
 
     def headers(self) -> None:
