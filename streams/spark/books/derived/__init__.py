@@ -126,10 +126,10 @@ def derived(
 ) -> Derived:
     """Derive the accounts of `app` from all records of its source topics.
 
-    `read_topic(topic)`: all that a source topic had, as bytes: `key`, `value`, `topic`, `partition`,
-    `offset`, `timestamp`. `recomputed_partition_counts` has those repartition topics, with the
-    number of their partitions, of which not all records are there any more: what was in them is
-    taken from the sub-topology that wrote it, without the records in transit that
+    `read_topic(topic)`: all that a source topic had, as bytes: `key`, `value`, `topic`,
+    `partition`, `offset`, `timestamp`. `recomputed_partition_counts` has those repartition topics,
+    with the number of their partitions, of which not all records are there any more: what was in
+    them is taken from the sub-topology that wrote it, without the records in transit that
     `read_in_transit(topic)` has. Of `unknown_topics` nothing is known, of `compacted_topics` the
     last record of each key.
     """
