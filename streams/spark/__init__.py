@@ -1,12 +1,12 @@
-"""Spark checks the books: changelogs, offsets and outputs of an application as DataFrames.
+"""Read, write and reconcile the topics and stores of an application with PySpark.
 
     MillraceDataSource   `spark.read.format("millrace")`, streams and writes too (docs/spark.md)
-    read_cut, Cut        one exact moment of a running application
-    reconcile            whether the stream's answer is the batch answer, record by record
+    read_cut, Cut        a consistent cut: one exact moment of a running application
+    reconcile            compare the stream's answer with the batch answer, record by record
     options_for          the options by which a store of an App is read
-    exported             what `millrace export` has written, of complete exports only
+    exported             the rows that the complete exports of `millrace export` hold
 
-pyspark is asked for when something that needs it is: a cut can be read without it.
+pyspark is imported when something that needs it is: a cut can be read without it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the commands that need Spark share: their options, and a session around their work.
+"""Define the options that the commands with Spark share, and open a session around their work.
 
 This module is imported with the command line, which most people use without Spark: pyspark is
 imported when a command of it runs.
@@ -33,8 +33,11 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log what Spark d
 def spark_session(
     name: str, master: str | None, settings: Sequence[str] | None, *, verbose: bool = False
 ) -> Iterator[SparkSession]:
-    """A session for one command. What a person can put right, in it or before it, is one line on
-    standard error and status 2."""
+    """Yield a Spark session for one command; exit with status 2 on an error that its user can mend.
+
+    UserError and OutcomeUnknown, raised here or in the block, are one line on standard error.
+    `settings`: of Spark, as NAME=VALUE.
+    """
     try:
         check_packages()
         from streams.spark.session import readable_errors, session
@@ -52,6 +55,7 @@ def spark_session(
 
 
 def _parsed(pairs: Sequence[str]) -> dict[str, str]:
+    """Return NAME=VALUE texts as a dict. Raises ConfigError for a text that is none."""
     found = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")

@@ -1,7 +1,7 @@
-"""What Spark needs of its surroundings, looked at before it fails in its own words.
+"""Check Java, the Python interpreter and the packages that Spark needs before it starts.
 
-A JVM starts with the wrong Java and a worker with the wrong interpreter, and what they then say
-names neither. Everything here says which it is, and what to set.
+A JVM starts with the wrong Java and a worker with the wrong interpreter, and the errors that they
+then raise name neither. The errors of this module say which it is, and what to set.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ _WANTED = ("confluent_kafka", "pyarrow", "streams.positions")
 
 
 def check_packages() -> None:
-    """Raises ConfigError if pyspark or pyarrow are missing, or pyspark is older than the extra
-    asks for."""
+    """Raise ConfigError if pyspark or pyarrow is missing, or pyspark is older than PYSPARK_MIN."""
     for package in ("pyspark", "pyarrow"):
         try:
             found = version(package)
@@ -46,8 +45,10 @@ def check_packages() -> None:
 
 
 def check_java(environment: Mapping[str, str]) -> None:
-    """Raises ConfigError unless Spark finds a Java that it runs on: that of JAVA_HOME, or else the
-    first on the PATH."""
+    """Raise ConfigError unless Spark finds a Java of version JAVA_MIN or later.
+
+    It takes the Java of JAVA_HOME, or else the first on the PATH; `environment` has both.
+    """
     home = environment.get("JAVA_HOME")
     if home:
         where = f"JAVA_HOME={home}"
@@ -70,14 +71,16 @@ def check_java(environment: Mapping[str, str]) -> None:
 
 
 def check_interpreter(chosen: str) -> None:
-    """Raises ConfigError unless `chosen`, which Spark starts workers with on this machine, belongs
-    to the environment that this process runs in: another has other packages."""
+    """Raise ConfigError unless `executable` belongs to the environment of this process.
+
+    Spark starts workers with `executable` on this machine; another environment has other packages.
+    """
     if chosen == sys.executable:
         return
-    ask = [chosen, "-c", "import sys; print(sys.prefix)"]
+    command = [chosen, "-c", "import sys; print(sys.prefix)"]
     try:
-        said = subprocess.run(ask, capture_output=True, text=True, timeout=_WAIT_S)
-        prefix = said.stdout.strip()
+        process = subprocess.run(command, capture_output=True, text=True, timeout=_WAIT_S)
+        prefix = process.stdout.strip()
     except (OSError, subprocess.TimeoutExpired):
         prefix = ""
     if not prefix or not Path(prefix).samefile(sys.prefix):
@@ -89,16 +92,19 @@ def check_interpreter(chosen: str) -> None:
 
 
 def choose_interpreter() -> None:
-    """Let workers on this machine run this process's own interpreter. Raises ConfigError if
-    PYSPARK_PYTHON names one of another environment."""
+    """Set PYSPARK_PYTHON to this process's own interpreter, unless it is set.
+
+    Raises ConfigError if it names an interpreter of another environment.
+    """
     check_interpreter(os.environ.setdefault(_PYTHON, sys.executable))
 
 
 def check_environment(spark: SparkSession) -> None:
-    """Raises ConfigError unless the workers of a session, whoever made it, can read topics.
+    """Raise ConfigError unless the workers of a session, whoever made it, can read topics.
 
-    On this machine the interpreter tells; on a cluster one worker is asked, in a task of its own.
-    Spark Connect is not asked: its server has its own environment.
+    On this machine the path of the interpreter is checked; on a cluster one task tries to import
+    the modules on a worker. With Spark Connect nothing is checked: its server has its own
+    environment.
     """
     try:
         context: Any = spark.sparkContext
@@ -118,20 +124,23 @@ def check_environment(spark: SparkSession) -> None:
 
 
 def _asked() -> Any:
-    """A function that a worker can run without this package: it goes there by value, since it has
-    no name of a module."""
+    """Return a function that a worker runs to report its interpreter and the modules it misses.
 
-    def ask(modules: tuple[str, ...]) -> dict[str, Any]:
+    The worker needs no Millrace for it: a nested function has no module to be imported from, so it
+    is pickled by value.
+    """
+
+    def import_modules(modules: tuple[str, ...]) -> dict[str, Any]:
         import importlib
         import sys
 
-        missing, said = [], ""
+        missing, first_error = [], ""
         for module in modules:
             try:
                 importlib.import_module(module)
             except ImportError as error:
                 missing.append(module.partition(".")[0])
-                said = said or str(error)
-        return {"executable": sys.executable, "missing": missing, "error": said}
+                first_error = first_error or str(error)
+        return {"executable": sys.executable, "missing": missing, "error": first_error}
 
-    return ask
+    return import_modules

@@ -1,9 +1,9 @@
-"""`python -m streams.spark.package millrace.zip`: what a Spark cluster needs of us, as one file.
+"""Package Millrace as one zip for a Spark cluster: `python -m streams.spark.package millrace.zip`.
 
     spark-submit --py-files millrace.zip program.py
 
 The packages that executors import by name are pure Python, so Spark can ship them with a program.
-What they import in turn (confluent-kafka, orjson, pyarrow) is compiled for a machine: it has to be
+Their dependencies (confluent-kafka, orjson, pyarrow) are compiled for a machine: they have to be
 installed where the executors run (docs/spark.md, On a cluster).
 """
 
@@ -24,7 +24,7 @@ _MADE = (1980, 1, 1, 0, 0, 0)
 
 
 def package(to: Path) -> int:
-    """Write the packages to a zip; returns how many files are in it.
+    """Write the Python packages to a zip and return how many files are in it.
 
     Raises ConfigError for a name that Spark would not take for a package, or that can't be written.
     """
@@ -45,6 +45,7 @@ def package(to: Path) -> int:
 
 
 def _files() -> Iterator[Path]:
+    """Yield every file of the packages except compiled ones, in the same order each time."""
     for name in _PACKAGES:
         for path in sorted((_SOURCES / name).rglob("*")):
             if path.is_file() and path.suffix != ".pyc":
@@ -52,6 +53,7 @@ def _files() -> Iterator[Path]:
 
 
 def main(arguments: list[str]) -> int:
+    """Run the command and return the exit status: 0, or 2 for an error that the user can mend."""
     if len(arguments) != 1:
         sys.stderr.write("python -m streams.spark.package TO.zip\n")
         return 2

@@ -1,7 +1,7 @@
-"""The Spark session of the commands, and Spark's errors as one readable line.
+"""Open the Spark session of the commands, and translate Spark's errors into one readable line.
 
 A session that is there already is taken as it is, be it a notebook's or spark-submit's; otherwise
-one is made on this machine, quiet and closed to the network, and ended when the command has.
+one is made on this machine, quiet and closed to the network, and stopped when the command ends.
 """
 
 from __future__ import annotations
@@ -42,11 +42,12 @@ def session(
     settings: Mapping[str, str] = MappingProxyType({}),
     verbose: bool = False,
 ) -> Iterator[SparkSession]:
-    """A session that knows the format `millrace`, its time zone UTC.
+    """Yield a Spark session that knows the format `millrace`; its time zone is UTC if it is new.
 
-    `master`: Spark's; by default all cores of this machine. `settings`: of Spark, above all that is
-    set here. `verbose`: as Spark logs. Raises ConfigError: no Java, or one that is too old; an
-    interpreter of another environment in PYSPARK_PYTHON; a package that is missing.
+    `master`: Spark's; by default all cores of this machine. `settings`: of Spark; they override
+    those that are set here. `verbose`: log as Spark does by default. Raises ConfigError: no Java,
+    or one that is too old; an interpreter of another environment in PYSPARK_PYTHON; a package that
+    is missing.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -66,6 +67,10 @@ def session(
 def _made(
     master: str | None, name: str, settings: Mapping[str, str], *, verbose: bool
 ) -> SparkSession:
+    """Create a Spark session on this machine, or the one that spark-submit has prepared.
+
+    Raises ConfigError if spark-submit chooses the master and `master` is given too.
+    """
     check_packages()
     chosen = {"spark.sql.session.timeZone": "UTC"}
     builder = SparkSession.builder.appName(name)
@@ -79,7 +84,7 @@ def _made(
             chosen |= {
                 "spark.driver.host": "127.0.0.1",
                 "spark.driver.bindAddress": "127.0.0.1",
-                # Spark's 200 are for clusters: here most would be empty, and each is a task.
+                # Spark's default of 200 is for clusters: here most would be empty, each a task.
                 "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
             }
     elif master is not None:
@@ -91,7 +96,10 @@ def _made(
 
 
 def _of_the_commands(*, verbose: bool) -> dict[str, str]:
-    """`module:app` is looked for where the command is called: workers look there too."""
+    """Return Spark's settings for a command: no user interface, quiet logs, the working directory.
+
+    `module:app` is looked for in the directory of the call, so workers look there too.
+    """
     paths = [str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])]
     found = {
         "spark.ui.enabled": "false",
@@ -105,8 +113,11 @@ def _of_the_commands(*, verbose: bool) -> dict[str, str]:
 
 @contextmanager
 def readable_errors() -> Iterator[None]:
-    """What is a user's mistake is raised as one, wherever in Spark it was found: in the driver, in
-    a planner or in a worker, whose tracebacks Spark hands on as text."""
+    """Raise Spark's errors as UserError with one line, from wherever in Spark they come.
+
+    A mistake of the user may be found in the driver, in a planner or in a worker; Spark hands on
+    the traceback of the last two as text.
+    """
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
@@ -114,7 +125,10 @@ def readable_errors() -> Iterator[None]:
 
 
 def as_user_error(error: Exception) -> UserError:
-    """Spark's error as one line: ours if one of ours is in it, or else Spark's first."""
+    """Translate an error of Spark into one line: Millrace's own error in it, or else Spark's first.
+
+    Returns a ConfigError where that is what was raised, otherwise a StreamsError.
+    """
     said = str(error.java_exception if isinstance(error, Py4JJavaError) else error)
     found = list(_OURS.finditer(said))
     if not found:

@@ -1,1 +1,1 @@
-"""Reading topics: options, limits, splits, batches and streams."""
+"""Read topics as DataFrames and streams: options, limits, splits and batches."""

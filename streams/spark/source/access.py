@@ -1,4 +1,7 @@
-"""How brokers are reached: from the driver and, as plain text in an option, from each executor."""
+"""Hold what is needed to reach the brokers, from the driver and from each executor.
+
+Executors get it as plain text in the options of a read or a write, and make their own clients.
+"""
 
 from __future__ import annotations
 
@@ -18,32 +21,41 @@ START_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """`kafka`: settings of librdkafka, by their own names. They may hold secrets."""
+    """Creates clients for one cluster from its address and librdkafka's settings.
+
+    `librdkafka_settings`: by librdkafka's own names. They may hold secrets.
+    """
 
     bootstrap_servers: str
     kafka: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def settings(self) -> dict[str, Any]:
-        """Of any client."""
+        """Return the librdkafka settings that every client of this access starts from."""
         return {
             "client.id": CLIENT_ID,
-            # As in streams.runtime.clients.factory; what is read here is not asked for again.
+            # No rebootstrap, as in streams.runtime.clients.factory (docs/decisions/0001).
             "metadata.recovery.strategy": "none",
             **self.kafka,
             "bootstrap.servers": self.bootstrap_servers,
         }
 
     def admin(self) -> Admin:
-        """Asks about topics and offsets."""
+        """Return an admin client, which looks up topics, settings and offsets."""
         return Admin(self.settings(), self.bootstrap_servers, TIMEOUT_S, START_TIMEOUT_S)
 
     def reader(self, isolation: str) -> RangeReader:
-        """Reads ranges of offsets; a group of this name commits nothing."""
+        """Return a client that reads ranges of offsets with the isolation level `isolation`.
+
+        Its consumer group commits nothing.
+        """
         return RangeReader({"group.id": CLIENT_ID, **self.settings()}, isolation, TIMEOUT_S)
 
     def dial(self, address: tuple[str, int] | None, timeout_s: float = TIMEOUT_S) -> Connection:
-        """A connection of ours, which is plaintext only, to an address or (None) to any of the
-        bootstrap servers. Raises ConnectionLost."""
+        """Open a plaintext connection to an address, or to the first bootstrap server that answers.
+
+        `address` None: the bootstrap servers. The connection is Millrace's own, for requests that
+        confluent-kafka has no call for. Raises ConnectionLost.
+        """
         if address is not None:
             return Connection(address, CLIENT_ID, timeout_s, Lock())
         failure: ConnectionLost | None = None

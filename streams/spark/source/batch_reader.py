@@ -1,4 +1,4 @@
-"""A batch read: the driver plans splits, and each task reads one."""
+"""Read a topic as one batch: the driver plans splits, and each task reads one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def schema_of(options: ReadOptions) -> StructType:
-    """The columns of a read of a topic."""
+    """Return the columns that a read of a topic with these options has."""
     if options.content is Content.COVERAGE:
         return coverage.SCHEMA
     topic = options.topic or ""
@@ -30,12 +30,12 @@ def schema_of(options: ReadOptions) -> StructType:
 
 
 def reader_of(options: ReadOptions) -> DataSourceReader:
-    """Reads a topic; takes filters where Spark has them pushed down."""
+    """Return a reader of a topic, one that takes filters where Spark has them pushed down."""
     return FilteringReader(options) if are_pushed() else BatchReader(options)
 
 
 class BatchReader(DataSourceReader):
-    """Reads `options.topic`. What `partitions` returns is a split each, which `read` takes."""
+    """Reads `options.topic` as one batch of splits, ranges of offsets of which a task reads one."""
 
     def __init__(self, options: ReadOptions) -> None:
         assert options.topic is not None
@@ -44,6 +44,7 @@ class BatchReader(DataSourceReader):
         self._pruning = Pruning()
 
     def partitions(self) -> list[InputPartition]:
+        """Plan the read: return the splits, as they are when this is called."""
         options = self._options
         admin = options.access.admin()
         ranges = ranges_of(admin, self._topic, options.limits, options.isolation)
@@ -51,6 +52,7 @@ class BatchReader(DataSourceReader):
         return [InputPartition(each) for each in split(left, options.records_per_split)]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        """Yield the record batches of one split, or its coverage with `content=coverage`."""
         if partition.value is None:  # Spark's own, where there is nothing to read
             return
         options = self._options
@@ -64,9 +66,10 @@ class BatchReader(DataSourceReader):
 
 
 class FilteringReader(BatchReader):
-    """The same; it leaves out offsets that no row could come from."""
+    """Reads a topic like BatchReader, without the offsets in which filters can match no row."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 Spark's name
+        """Take filters on partition, offset and timestamp; yield those that Spark must apply."""
         for each in filters:
             self._pruning, unsure = self._pruning.with_filter(each)
             if unsure:

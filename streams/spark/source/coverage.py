@@ -1,7 +1,7 @@
-"""Coverage: how many offsets of a split are records and how many are none, by reading them all.
+"""Count how many offsets of a split hold a record and how many hold none, by reading them all.
 
-Markers, aborted records and what compaction took away are no records. Together with the records
-they must make up the split, which proves that a read was complete.
+Markers, aborted records and what compaction removed are no records. Together with the records they
+must make up the split, which proves that a read was complete.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ _TYPES = (pa.string(), pa.int32(), pa.int64(), pa.int64(), pa.int64(), pa.int64(
 
 
 def coverage(access: Access, isolation: Isolation, of: OffsetRange) -> Any:
-    """A pyarrow.RecordBatch of one row, columns as in SCHEMA.
+    """Read a range of offsets and return its numbers of records as a RecordBatch of one row.
 
-    Raises StreamsError where the split can't be read, or an offset came twice or out of order.
+    The columns are those of SCHEMA; `no_records` counts the offsets that hold none. Raises
+    StreamsError where the range can't be read, or an offset came twice or out of order.
     """
     records, no_records, after = 0, 0, of.first
     for batch in fetch(access, isolation, of):

@@ -1,4 +1,4 @@
-"""The records of one range of offsets as batches of plain lists, as they come from the client."""
+"""Fetch the records of one range of offsets as batches of plain lists, one for each column."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ _RECORDS_MAX = 4_000
 
 @dataclass(frozen=True, slots=True)
 class RawBatch:
-    """Records of one partition in their order, a list for each column. Timestamps in ms since 1970;
-    `headers` is None unless they were asked for."""
+    """Represents records of one partition in order of their offsets, with a list for each column.
+
+    Timestamps are in ms since 1970; `headers` is None unless they were asked for.
+    """
 
     topic: str
     partition: int
@@ -34,7 +36,7 @@ class RawBatch:
         return len(self.offsets)
 
     def only(self, wanted: Sequence[bool]) -> RawBatch:
-        """The records that are wanted; this batch itself if all are."""
+        """Return a batch of the records for which `mask` is true; this batch itself if all are."""
         if all(wanted):
             return self
         return RawBatch(
@@ -51,12 +53,16 @@ class RawBatch:
 def fetch(
     access: Access, isolation: Isolation, of: OffsetRange, *, headers: bool = False
 ) -> Generator[RawBatch, None, None]:
-    """Each record of the range once. Raises StreamsError where they can't all be read."""
+    """Yield every record of a range of offsets once, in batches.
+
+    Raises StreamsError where they can't all be read.
+    """
     with closing(access.reader(isolation)) as reader:
         yield from _batches(reader, of, headers)
 
 
 def _batches(reader: RangeReader, of: OffsetRange, headers: bool) -> Iterator[RawBatch]:
+    """Yield the batches of a range from a reader that is open."""
     where = Partition(of.topic, of.partition)
     for lists in reader.read(where, of.first, of.until, _RECORDS_MAX, headers=headers):
         yield RawBatch(of.topic, of.partition, *lists)

@@ -1,9 +1,9 @@
-"""Filters on partition, offset and timestamp that Spark pushes down narrow what is read.
+"""Narrow a read by the filters on partition, offset and timestamp that Spark pushes down.
 
 Spark refuses to start a reader that takes filters while `spark.sql.python.filterPushdown.enabled`
-is off, as it is by default, and tells a data source nothing of its session's conf. What can be told
-is which of its planners asks: the one that hands filters on runs as a process of its own, and only
-where they are on.
+is off, as it is by default, and tells a data source nothing of its session's conf. But the process
+that asks for the reader is known: the planner that hands filters on runs as a process of its own,
+and only where push-down is on.
 """
 
 from __future__ import annotations
@@ -46,14 +46,18 @@ _COMPARISONS: dict[type[Filter], Callable[[Any, Any], bool]] = {
 
 
 def are_pushed() -> bool:
-    """Whether Spark asks this process for a reader that takes filters."""
+    """Return whether this process is the planner in which Spark pushes filters down to a reader."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     return _PLANNER in sys.modules or (spec is not None and spec.name == _PLANNER)
 
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """What filters leave of the ranges of a topic. `until` None is no bound; `since_ms` in ms."""
+    """Represents the bounds that filters set to the partitions, offsets and times of a read.
+
+    `first` and `until` are offsets of every partition, `until` None is no bound; `since_ms` is a
+    timestamp in ms since 1970.
+    """
 
     partitions: tuple[Filter, ...] = ()
     first: int = 0
@@ -61,7 +65,10 @@ class Pruning:
     since_ms: int | None = None
 
     def ranges(self, admin: Admin, ranges: Iterable[OffsetRange]) -> Iterator[OffsetRange]:
-        """The parts of these ranges in which there can be a row."""
+        """Yield the parts of these ranges in which there can be a row.
+
+        For a bound of the timestamp brokers are asked for offsets by time.
+        """
         left = [
             each
             for each in ranges
@@ -76,13 +83,13 @@ class Pruning:
                 yield replace(each, first=first, until=until)
 
     def with_filter(self, condition: Filter) -> tuple[Pruning, bool]:
-        """Narrowed by one more; and whether Spark must still look at each row for it."""
+        """Return the bounds narrowed by a filter, and whether Spark must still apply it to rows."""
         match condition:
             case IsNotNull(("partition",) | ("offset",) | ("timestamp",) | ("topic",)):
                 return self, False
             case Not(EqualTo(("partition",), int())):
                 return replace(self, partitions=(*self.partitions, condition)), False
-            # With a null among the values what is not one of them is null, and no row.
+            # NOT IN a list with a null is never true, so lists with a null are left to Spark.
             case In(("partition",), values) | Not(In(("partition",), values)) if all(
                 isinstance(each, int) for each in values
             ):
@@ -100,6 +107,7 @@ class Pruning:
         return self, True
 
     def _with_offset(self, condition: Filter, value: int) -> Pruning:
+        """Return the bounds narrowed by a comparison of the offset with `value`."""
         first, until = self.first, sys.maxsize if self.until is None else self.until
         match condition:
             case EqualTo() | EqualNullSafe():
@@ -115,8 +123,11 @@ class Pruning:
         return replace(self, first=first, until=until)
 
     def _with_time(self, condition: Filter, value: datetime) -> Pruning:
-        """Only a lower bound: records are in no order of time, so that behind one which is too late
-        there may be one which is not."""
+        """Return the bounds with a later `since_ms` if the filter is a lower bound of timestamps.
+
+        An upper bound narrows nothing: records are in no order of time, so that behind one which is
+        too late there may be one which is not.
+        """
         if isinstance(condition, LessThan | LessThanOrEqual):
             return self
         at = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
@@ -125,6 +136,7 @@ class Pruning:
 
 
 def _holds(condition: Filter, number: int) -> bool:
+    """Return whether a partition's number fulfils a filter on the column `partition`."""
     match condition:
         case Not(child):
             return not _holds(child, number)

@@ -1,13 +1,13 @@
-"""What is to be read of a topic: of which partitions, which offsets. Asks, and reads nothing.
+"""Plan which offsets of which partitions a read of a topic has; reads no records.
 
-The end is the last stable offset, below which no transaction is open; with `read_uncommitted` the
-high watermark. All limits hold together. Offsets that were asked for and are gone, or are not there
-yet, are an error: as Spark's own connector has it with `failOnDataLoss`, there is never silently
-less.
+The end is the last stable offset, below which no transaction is open; with `read_uncommitted` it is
+the high watermark. All limits hold together. Offsets that were asked for and are gone, or are not
+there yet, are an error, as in Spark's own connector with `failOnDataLoss`: a read never returns
+less in silence.
 
-Times are told from each record (`timed`); of the offsets they narrow the beginning alone, by the
-broker's index. Not the end: behind a record, or a marker, that is too late there may be one that is
-not (what is read is in no order of time, and markers carry the broker's).
+Times are compared with each record's own (`select_by_time`); of the offsets they narrow only the
+beginning, by the broker's index, and not the end: behind a record, or a marker, that is too late
+there may be one that is not (records are in no order of time, and markers have the broker's time).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from streams.spark.source.removal import explain_removal
 
 
 def ranges_of(admin: Admin, topic: str, limits: Limits, isolation: Isolation) -> list[OffsetRange]:
-    """The offsets to be read of each partition, with a cut less the runs below its ends that are
-    not in it; a partition of which there are none is there too.
+    """Return the ranges of offsets to read of each partition, within all limits.
 
-    Raises ConfigError for a topic, a partition or offsets that aren't there, StreamsError while no
-    broker answers.
+    With a cut the offsets below its ends that are not in it are left out. A partition without any
+    offset to read has an empty range. Raises ConfigError for a topic, a partition or offsets that
+    aren't there, StreamsError while no broker answers.
     """
     partitions = _partitions(admin, topic, limits)
     try:
@@ -43,6 +43,10 @@ def ranges_of(admin: Admin, topic: str, limits: Limits, isolation: Isolation) ->
 
 
 def _partitions(admin: Admin, topic: str, limits: Limits) -> list[Partition]:
+    """Return the partitions of a topic that the limits name, or all.
+
+    Raises ConfigError for a topic or partition that isn't there.
+    """
     counts = admin.partition_counts_at_start(START_TIMEOUT_S)
     if topic not in counts:
         close = difflib.get_close_matches(topic, counts, n=3)
@@ -59,6 +63,7 @@ def _partitions(admin: Admin, topic: str, limits: Limits) -> list[Partition]:
 
 
 def _check_numbers(topic: str, count: int, name: str, numbers: Iterable[int]) -> None:
+    """Raise ConfigError if an option names a partition that the topic doesn't have."""
     strange = [number for number in numbers if number >= count]
     if strange:
         raise ConfigError(
@@ -69,6 +74,10 @@ def _check_numbers(topic: str, count: int, name: str, numbers: Iterable[int]) ->
 def _ranges(
     admin: Admin, partitions: list[Partition], limits: Limits, isolation: Isolation
 ) -> list[OffsetRange]:
+    """Ask for the offsets of each partition and return the ranges that the limits leave.
+
+    Raises ConfigError for offsets that are gone or not there yet.
+    """
     starts = admin.earliest(partitions)
     committed = isolation is Isolation.READ_COMMITTED
     ends = admin.last_stable(partitions) if committed else admin.latest(partitions)
@@ -103,8 +112,11 @@ def _ranges(
 def since(
     admin: Admin, partitions: Iterable[Partition], given: int | Mapping[int, int] | None
 ) -> dict[Partition, int]:
-    """The first offset of each partition whose record is not older than the time given of it, in
-    ms since 1970; the end where all are older. Partitions of which none was given are left out."""
+    """Return the first offset of each partition whose record is not older than a given time.
+
+    Times in ms since 1970, one for all or by partition; the offset is the end where all records are
+    older. Partitions for which no time is given are left out.
+    """
     by_time: dict[int, list[Partition]] = {}
     for partition in partitions:
         at_ms = _of(given, partition.number)
@@ -117,7 +129,7 @@ def since(
 
 
 def timed(limits: Limits, raw: RawBatch) -> RawBatch:
-    """The records of a batch that are in the limits' times."""
+    """Return the records of a batch whose timestamps are within the limits' times."""
     begin_ms = _of(limits.timestamps_from, raw.partition)
     end_ms = _of(limits.timestamps_to, raw.partition)
     if begin_ms is None and end_ms is None:
@@ -128,7 +140,7 @@ def timed(limits: Limits, raw: RawBatch) -> RawBatch:
 
 
 def offset_at(cut: Cut, partition: Partition) -> int:
-    """Where a partition ends at a cut: one that was read, one that was written, a changelog's.
+    """Return the offset at which a cut ends a partition that was read, written or is a changelog's.
 
     Raises ConfigError where the cut doesn't say.
     """
@@ -150,13 +162,16 @@ def offset_at(cut: Cut, partition: Partition) -> int:
 
 
 def _offset(given: At | Mapping[int, At], number: int, start: int, end: int, default: int) -> int:
+    """Return the offset that a limit means for a partition; `default_offset` if it has none."""
     at = given.get(number, default) if isinstance(given, Mapping) else given
     return start if at == "earliest" else end if at == "latest" else int(at)
 
 
 def _of(given: int | Mapping[int, int] | None, number: int) -> int | None:
+    """Return the time in ms that holds for a partition, or None."""
     return given.get(number) if isinstance(given, Mapping) else given
 
 
 def _span(first: int, until: int) -> str:
+    """Return a range of offsets in words, both ends inclusive."""
     return f"{first} to {until - 1}" if first < until else f"none (the next is {until})"

@@ -1,4 +1,4 @@
-"""The options of the data source: text becomes values that can't be wrong, or one clear message.
+"""Parse the options of the data source: text becomes checked values, or one clear ConfigError.
 
 The table of docs/spark.md is the contract. Option names have no case, as in Spark.
 """
@@ -55,12 +55,16 @@ At = int | Literal["earliest", "latest"]
 
 
 class Content(StrEnum):
+    """Names what a batch read returns: records, their coverage, or a store's changelog."""
+
     RECORDS = "records"
     COVERAGE = "coverage"
     CHANGELOG = "changelog"
 
 
 class Serde(StrEnum):
+    """Names the serdes that the options `key` and `value` take."""
+
     BYTES = "bytes"
     STRING = "string"
     INT32 = "int32"
@@ -71,12 +75,14 @@ class Serde(StrEnum):
 
 
 class Windowed(StrEnum):
+    """Names the kinds of windowed keys: of time windows or of sessions."""
+
     TIME = "time"
     SESSION = "session"
 
 
 class Versioned(StrEnum):
-    """Whether a store is a versioned one, and what is read of it then."""
+    """Says whether a store is versioned, and whether each version or the latest is read."""
 
     EVERY = "true"
     LATEST = "latest"
@@ -84,7 +90,7 @@ class Versioned(StrEnum):
 
 
 class Mode(StrEnum):
-    """What is done about a row that a serde can't read."""
+    """Says what is done about a row that a serde can't read, as Spark's ParseMode does."""
 
     PERMISSIVE = "PERMISSIVE"
     FAILFAST = "FAILFAST"
@@ -92,15 +98,19 @@ class Mode(StrEnum):
 
 
 class Isolation(StrEnum):
+    """Names Kafka's isolation levels for a read."""
+
     READ_COMMITTED = "read_committed"
     READ_UNCOMMITTED = "read_uncommitted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serdes:
-    """What the bytes of keys and values mean. Schemas are DDL, of `json`, or Avro's, of `avro`;
-    `schema_registry` is there where one of them is that; `window_size_ms` where windows are of
-    `time`."""
+    """Says what the bytes of keys and values mean.
+
+    Schemas are DDL, of `json`, or Avro's, of `avro`; `schema_registry` is there where one of them
+    is that; `window_size_ms` where windows are of `time`.
+    """
 
     key: Serde = Serde.BYTES
     value: Serde = Serde.BYTES
@@ -115,8 +125,11 @@ class Serdes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What of a topic is to be read. A mapping is by partition; what it leaves out has no limit.
-    Times in ms since 1970. Ends are exclusive."""
+    """Says which partitions, offsets and times of a topic a read has.
+
+    A mapping is by partition; what it leaves out has no limit. Times in ms since 1970. Ends are
+    exclusive.
+    """
 
     partitions: tuple[int, ...] | None = None
     offsets_from: At | Mapping[int, At] = "earliest"
@@ -128,7 +141,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """Of a batch read: of `topic`, or of `store` of `application_id`."""
+    """Holds the options of a batch read: of `topic`, or of `store` of `application_id`."""
 
     access: Access
     topic: str | None = None
@@ -144,8 +157,11 @@ class ReadOptions:
 
 
 def read_options(given: Mapping[str, str], also: Collection[str] = ()) -> ReadOptions:
-    """Of a batch read. `also`: names that are none of its options and may be there; when Spark asks
-    for columns it doesn't say what for. Raises ConfigError."""
+    """Parse the options of a batch read.
+
+    `ignored_names`: names that may be there and are none of its options: when Spark asks for the
+    columns it doesn't say whether for a batch or a streaming read. Raises ConfigError.
+    """
     options = Given(given, BATCH_READ.union(also), "a batch read")
     topic, application_id, store = map(options.text, ("topic", "application_id", "store"))
     if (topic is None) == (store is None):
@@ -183,8 +199,10 @@ def read_options(given: Mapping[str, str], also: Collection[str] = ()) -> ReadOp
 
 
 def serdes(options: Given, *, writes: bool = False) -> Serdes:
-    """How keys and values are read, or written: then columns tell what JSON is made of. Raises
-    ConfigError."""
+    """Parse how the bytes of keys and values are read, or with `is_write` how they are written.
+
+    JSON that is written needs no schema: the columns have one. Raises ConfigError.
+    """
     windowed = options.choice("windowed", Windowed)
     found = Serdes(
         key=options.choice("key", Serde) or Serde.BYTES,
@@ -219,9 +237,10 @@ def serdes(options: Given, *, writes: bool = False) -> Serdes:
 
 
 class Given:
-    """The options that were given, as `allowed` for what is being done: `doing`, in words.
+    """Holds the texts of the options of one operation, and converts them by name.
 
-    Raises ConfigError for a name that isn't there, and for a text that is not what it should be.
+    Names have no case. `operation` says in words what is done, for messages. Raises ConfigError for
+    a name that is not allowed, and for a text that is not what it should be.
     """
 
     def __init__(self, given: Mapping[str, str], allowed: Collection[str], doing: str) -> None:
@@ -237,20 +256,24 @@ class Given:
             )
 
     def text(self, name: str) -> str | None:
+        """Return the text of an option without spaces around it, or None if there is none."""
         text = self._given.get(name)
         return None if text is None or not text.strip() else text.strip()
 
     def needed(self, name: str) -> str:
+        """Return the text of an option, or raise ConfigError if it is not given."""
         found = self.text(name)
         if found is None:
             raise ConfigError(f"option {name} is needed")
         return found
 
     def number(self, name: str, least: int = 0) -> int | None:
+        """Return the whole number of an option, at least `minimum`, or None if it is not given."""
         text = self.text(name)
         return None if text is None else whole(name, text, least)
 
     def flag(self, name: str) -> bool:
+        """Return whether an option is `true`; it is false if it is not given."""
         match (self.text(name) or "false").lower():
             case "true":
                 return True
@@ -260,6 +283,7 @@ class Given:
                 raise ConfigError(f"option {name} can't be {other!r}: it takes true or false")
 
     def choice(self, name: str, kind: type[E]) -> E | None:
+        """Return the member of `choices` that an option names, or None if it is not given."""
         text = self.text(name)
         if text is None:
             return None
@@ -271,7 +295,10 @@ class Given:
         )
 
     def access(self) -> Access:
-        """How the brokers are reached."""
+        """Return the access to the brokers of `bootstrap_servers` with the options `kafka.*`.
+
+        Raises ConfigError for a setting of librdkafka that a read or write needs to set itself.
+        """
         kafka = {
             name.removeprefix("kafka."): text
             for name, text in self._given.items()
@@ -286,7 +313,7 @@ class Given:
 
 
 def whole(name: str, text: str, least: int = 0) -> int:
-    """A whole number. Raises ConfigError, which names the option."""
+    """Parse a whole number of at least `minimum`, or raise ConfigError with the option's name."""
     try:
         found = int(text)
     except ValueError:
@@ -299,6 +326,7 @@ def whole(name: str, text: str, least: int = 0) -> int:
 
 
 def _limits(options: Given) -> Limits:
+    """Parse the options that limit a batch read."""
     partitions = options.text("partitions")
     cut = options.text("cut")
     return Limits(
@@ -312,7 +340,7 @@ def _limits(options: Given) -> Limits:
 
 
 def offsets(options: Given, name: str, default: At) -> At | dict[int, At]:
-    """A place in each partition, or one for all of them."""
+    """Parse offsets, `earliest` or `latest`: one for all partitions, or JSON of one for each."""
     text = options.text(name)
     if text is None:
         return default
@@ -322,6 +350,7 @@ def offsets(options: Given, name: str, default: At) -> At | dict[int, At]:
 
 
 def _at(name: str, text: str) -> At:
+    """Parse an offset, `earliest` or `latest`."""
     match text.lower():
         case "earliest":
             return "earliest"
@@ -336,6 +365,7 @@ def _at(name: str, text: str) -> At:
 
 
 def _times(options: Given, name: str) -> int | dict[int, int] | None:
+    """Parse times into ms since 1970: one for all partitions, or JSON of one for each."""
     text = options.text(name)
     if text is None:
         return None
@@ -345,7 +375,7 @@ def _times(options: Given, name: str) -> int | dict[int, int] | None:
 
 
 def _time_ms(name: str, text: str) -> int:
-    """A time in ms since 1970; one without a zone is UTC."""
+    """Parse a time into ms since 1970; one without a zone is UTC."""
     if text.isdecimal():
         return int(text)
     refusal = ConfigError(
@@ -364,6 +394,7 @@ def _time_ms(name: str, text: str) -> int:
 
 
 def _by_partition(name: str, text: str) -> dict[int, str]:
+    """Parse JSON of one value for each partition into texts by partition number."""
     try:
         found = orjson.loads(text)
         return {whole(name, number): str(each) for number, each in found.items()}
@@ -372,7 +403,7 @@ def _by_partition(name: str, text: str) -> dict[int, str]:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    """`0,2` or `0-3` or both: the partitions' numbers, in order, each once."""
+    """Parse `0,2` or `0-3` or both into partition numbers, in order, each once."""
     found: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
@@ -388,10 +419,11 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def _cut(text: str) -> Cut:
-    """Given as JSON or as the path of a file."""
+    """Load a cut that is given as JSON or as the path of a file."""
     return Cut.from_json(text) if text.startswith("{") else Cut.load(Path(text))
 
 
 def _similar(name: str, names: Collection[str]) -> str:
+    """Return a question with the name most like this one, or an empty text."""
     close = difflib.get_close_matches(name, names, n=1)
     return f": did you mean {close[0]!r}?" if close else ""

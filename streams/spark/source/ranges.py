@@ -1,6 +1,6 @@
-"""Ranges of offsets: what one task reads.
+"""Represent ranges of offsets, and split them for tasks.
 
-One big partition of a topic feeds many tasks: it is cut by offsets, which cost nothing to know.
+One big partition of a topic feeds many tasks: splitting it by offsets needs no look at the records.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, order=True)
 class OffsetRange:
-    """The records of one partition from offset `first` up to, and without, `until`."""
+    """Represents the offsets of one partition from `first` up to, and without, `until`."""
 
     topic: str
     partition: int
@@ -23,7 +23,7 @@ class OffsetRange:
 
 
 def split(ranges: Iterable[OffsetRange], records_per_split: int) -> Iterator[OffsetRange]:
-    """The same offsets in ranges of at most `records_per_split`; empty ranges are left out."""
+    """Yield the same offsets in ranges of at most `records_per_split`, without empty ranges."""
     for each in ranges:
         for first in range(each.first, each.until, records_per_split):
             until = min(first + records_per_split, each.until)

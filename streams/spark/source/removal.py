@@ -17,8 +17,10 @@ _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
 def explain_removal(admin: Admin, partition: Partition, first_offset: int) -> str:
-    """Say that the records below `first_offset`, the first that is still there, are gone, and what
-    may have removed them."""
+    """Return a sentence that says which records are gone, and what may have removed them.
+
+    `first_offset`: the first of the partition that is still there.
+    """
     try:
         cause = name_cause(admin.topic_settings([partition.topic])[partition.topic])
     except (OutcomeUnknown, StreamsError) as error:

@@ -1,8 +1,9 @@
-"""Where a stream of a topic stands, as Spark keeps it in a checkpoint; and how far a trigger goes.
+"""Represent how far a stream has read a topic, and plan how far each epoch of it goes.
 
-All that an epoch's splits depend on is in its two offsets, options too: an epoch that is repeated
-after a restart, be it with other options, is cut as before, and a sink that skips what it has
-written by task (`streams.spark.sink.epochs`) sees the same tasks again.
+Spark keeps a `StreamOffset` of each epoch in its checkpoint. All that an epoch's splits depend on
+is in the offsets of its two ends, options too: an epoch that is repeated after a restart, be it
+with other options, is split as before, and a sink that skips what it has written by task
+(`streams.spark.sink.epochs`) sees the same tasks again.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from streams.spark.source.ranges import OffsetRange, split
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamOffset:
-    """The first offset of each partition that has not been read.
+    """Represents the position of a stream: the first offset of each partition that is not read yet.
 
     topic_id: tells the topic from one of the same name that is made later
     begun: where partitions begin that the offset before doesn't name: they came meanwhile
@@ -31,7 +32,10 @@ class StreamOffset:
     records_per_split: int
 
     def to_json(self) -> dict[str, Any]:
-        """As Spark takes it. Spark compares the text: what is equal looks equal."""
+        """Return the offset as a dict for Spark.
+
+        Spark compares its text, so equal offsets have equal text.
+        """
         return {
             "topic": self.topic,
             "topic_id": self.topic_id,
@@ -42,7 +46,7 @@ class StreamOffset:
 
     @classmethod
     def from_json(cls, found: Any) -> StreamOffset:
-        """What `to_json` made. Raises StreamsError for anything else."""
+        """Return the offset that `to_json` encoded. Raises StreamsError for anything else."""
         try:
             return cls(
                 topic=str(found["topic"]),
@@ -58,7 +62,7 @@ class StreamOffset:
 
 
 def splits(start: StreamOffset, end: StreamOffset) -> Iterator[OffsetRange]:
-    """What the tasks of the epoch between two offsets read."""
+    """Yield the splits of the epoch between two offsets, one for each task."""
     ranges = (
         OffsetRange(end.topic, number, start.offsets.get(number, end.begun.get(number, 0)), until)
         for number, until in sorted(end.offsets.items())
@@ -67,11 +71,11 @@ def splits(start: StreamOffset, end: StreamOffset) -> Iterator[OffsetRange]:
 
 
 def lost(start: StreamOffset, topic_id: str, log: Mapping[int, tuple[int, int]]) -> str | None:
-    """What of the records behind `start` can't be read any more, or None if all can.
+    """Return a text that says which records behind `start` can't be read any more, or None.
 
-    topic_id, log: the topic's as it is: for each partition its first offset, and the one behind its
-    last record. One that `start` doesn't name came later, and begins at 0. Source of the rule:
-    failOnDataLoss of Spark's connector.
+    topic_id, log_offsets: the topic's as it is: for each partition its first offset, and the one
+    behind its last record. A partition that `start` doesn't name came later, and begins at 0.
+    Source of the rule: failOnDataLoss of Spark's connector.
     """
     if start.topic_id != topic_id:
         return (
@@ -110,11 +114,11 @@ def advance(
     records_max: int | None,
     records_per_split: int,
 ) -> StreamOffset:
-    """How far the next epoch goes: at most `records_max` offsets, shared fairly.
+    """Return the offset at which the next epoch ends: at most `records_max` offsets, shared fairly.
 
-    log: of each partition the first offset, and the end to which it may be read. Returns `start`
-    itself where there is nothing to read. A partition that `start` doesn't name is read from its
-    beginning, once there is something in it.
+    log_offsets: of each partition the first offset, and the end to which it may be read. Returns
+    `start` itself where there is nothing to read. A partition that `start` doesn't name is read
+    from its beginning, once there is something in it.
     """
     firsts = {
         number: start.offsets.get(number, first)
@@ -138,9 +142,12 @@ def advance(
 
 
 def share(backlog: Mapping[int, int], total: int, turn: int = 0) -> dict[int, int]:
-    """`total` records over partitions: the same number for each, and what some don't need goes to
-    the others. `turn`: who comes first where it doesn't come out even; it changes from one time to
-    the next, so that none waits for ever."""
+    """Divide up to `records_max` records among partitions evenly, none above its backlog.
+
+    Shares that a partition doesn't need go to the others. `rotation`: which partition comes first
+    where the division has a remainder; it changes from one epoch to the next, so that none waits
+    for ever.
+    """
     found = dict.fromkeys(backlog, 0)
     left = min(total, sum(backlog.values()))
     while left:
@@ -155,8 +162,10 @@ def share(backlog: Mapping[int, int], total: int, turn: int = 0) -> dict[int, in
 
 
 def _texts(offsets: Mapping[int, int]) -> dict[str, int]:
+    """Return offsets with partition numbers as text, in order: keys of JSON are text."""
     return {str(number): at for number, at in sorted(offsets.items())}
 
 
 def _numbers(found: Mapping[str, Any]) -> dict[int, int]:
+    """Return offsets by partition number from their form in JSON."""
     return {int(number): int(at) for number, at in found.items()}

@@ -1,4 +1,4 @@
-"""A streaming read: the driver says how far each epoch goes, and tasks read its splits.
+"""Read a topic as a stream: the driver says how far each epoch goes, and tasks read its splits.
 
 Spark writes an epoch's offsets to the checkpoint before any task runs, and repeats an epoch that
 was not finished with the same offsets. Below the last stable offset a topic does not change, so it
@@ -48,7 +48,7 @@ Log = dict[int, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamReadOptions:
-    """Of a streaming read. `offsets_from`: where a new query begins."""
+    """Holds the options of a streaming read. `offsets_from`: where a new query begins."""
 
     access: Access
     topic: str
@@ -60,7 +60,7 @@ class StreamReadOptions:
 
 
 def stream_read_options(given: Mapping[str, str]) -> StreamReadOptions:
-    """Raises ConfigError."""
+    """Parse the options of a streaming read. Raises ConfigError."""
     options = Given(given, STREAM_READ, "a streaming read")
     return StreamReadOptions(
         access=options.access(),
@@ -74,7 +74,7 @@ def stream_read_options(given: Mapping[str, str]) -> StreamReadOptions:
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads `options.topic` as it grows. Offsets are `StreamOffset`s as JSON."""
+    """Reads `options.topic` as it grows, in epochs between two `StreamOffset`s as JSON."""
 
     def __init__(self, options: StreamReadOptions) -> None:
         self._options = replace(options, serdes=planned(options.serdes, options.topic))
@@ -82,6 +82,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Log | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Return the offset at which a new query begins."""
         options = self._options
         begin = Limits(offsets_from=options.offsets_from)
         ranges = ranges_of(self._admin(), options.topic, begin, options.isolation)
@@ -93,10 +94,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ).to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Return the limit of an epoch: `max_records_per_trigger`, or no limit."""
         records_max = self._options.max_records_per_trigger
         return ReadAllAvailable() if records_max is None else ReadMaxRows(records_max)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """Return the offset at which the next epoch ends; `start` if there is nothing to read.
+
+        Raises StreamsError if records behind `start` are lost.
+        """
         at = StreamOffset.from_json(start)
         log = self._checked(at)
         if self._target is not None:
@@ -109,17 +115,24 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start if end is at else end.to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Fix the end of the query at the topic's offsets of this moment."""
         self._target = self._log()
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Return the end of each partition, for Spark's report of the query's progress."""
         return {str(number): end for number, (_, end) in sorted(self._log().items())}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """Return the splits of the epoch between two offsets.
+
+        Raises StreamsError if records behind `start` are lost.
+        """
         first = StreamOffset.from_json(start)
-        self._checked(first)  # an epoch that is repeated may be days old
+        self._checked(first)  # The epoch may be a repetition of one that is days old.
         return [InputPartition(each) for each in splits(first, StreamOffset.from_json(end))]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        """Yield the record batches of one split."""
         options = self._options
         columns = columns_of(options.serdes, options.topic)
         headers = options.serdes.headers
@@ -130,7 +143,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._asking = None
 
     def _checked(self, start: StreamOffset) -> Log:
-        """The log as it is. Raises StreamsError if something behind `start` is lost."""
+        """Return the topic's offsets as they are, or raise StreamsError if records are lost.
+
+        Records are lost if any behind `start` can't be read any more, or the topic is another one.
+        """
         if start.topic != self._options.topic:
             raise StreamsError(
                 f"the checkpoint is of a query that reads {start.topic}, and option topic is "
@@ -145,6 +161,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return log
 
     def _log(self) -> Log:
+        """Ask for the first offset of each partition, and the end to which it may be read."""
         admin, topic = self._admin(), self._options.topic
         committed = self._options.isolation is Isolation.READ_COMMITTED
         try:
@@ -159,6 +176,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {p.number: (firsts[p], ends[p]) for p in each}
 
     def _topic_id(self) -> str:
+        """Ask for the id of the topic."""
         topic = self._options.topic
         try:
             return self._admin().topic_ids([topic])[topic]
@@ -166,7 +184,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise StreamsError(f"the id of {topic} can't be asked for: {unknown}") from None
 
     def _admin(self) -> Admin:
-        """The driver's own, made when it asks first: a reader is sent to the tasks before that."""
+        """Return the driver's admin client, which is made on first use.
+
+        Before that the reader is sent to the tasks, and a client can't be.
+        """
         if self._asking is None:
             self._asking = self._options.access.admin()
         return self._asking
