@@ -1,1 +1,1 @@
-"""Changelogs and outputs as Parquet with a manifest, and whether that is still true."""
+"""Export changelogs and outputs as Parquet with a manifest, and verify such exports."""

@@ -1,11 +1,11 @@
-"""Export: changelogs and outputs up to a cut as Parquet, each export going on from the last.
+"""Export changelogs and outputs up to a cut as Parquet, each export going on from the last.
 
     read_cut -> which topics, from where (the last manifest) and how far (the cut)
              -> Spark: one range of offsets, one task, one file
              -> the manifest, and one rename
 
-What is exported is what the topics hold by offset, as bytes. A cut whose export is complete needs
-the topics no longer: compaction and retention may take what they like.
+An export has what the topics hold by offset, as bytes. A cut whose export is complete needs the
+topics no longer: compaction and retention may remove anything below it.
 """
 
 from __future__ import annotations
@@ -46,8 +46,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What is to be exported. `stores`: their changelogs; None takes all. `outputs`, `inputs`:
-    topics. `to_now`: what the cut says nothing of up to its last stable offset."""
+    """Says what to export of an application.
+
+    `stores`: their changelogs; None takes all. `outputs`, `inputs`: topics. `to_now`: export topics
+    whose end the cut doesn't tell up to their last stable offset.
+    """
 
     stores: Collection[str] | None = None
     outputs: Collection[str] = ()
@@ -56,8 +59,10 @@ class Wanted:
 
 
 def topics_of(app: App) -> tuple[list[str], list[str]]:
-    """The outputs that an application names, and its inputs. Topics that it chooses for each record
-    are not known."""
+    """Return the names of an application's output topics and of its input topics, both sorted.
+
+    Topics that it chooses for each record are not known.
+    """
     found = described(app.topology())
     sinks = {
         step.topic
@@ -77,13 +82,13 @@ def export(
     *,
     records_per_file: int = RECORDS_PER_SPLIT,
 ) -> Manifest:
-    """Export an application as of a cut into a directory that Spark's workers share, from where the
-    last export into it has ended.
+    """Export an application as of a cut into a directory, on from where the last export there ended.
 
-    `records_per_file`: offsets of a file at most. Raises ConfigError: a store or a topic that isn't
-    there, an output of which the cut doesn't tell the end, a directory of another application or
-    with something wrong in it, a cut that is older than the last export, a topic that was deleted
-    and made again, or of which records are gone before they were exported.
+    Spark's workers share the directory. `records_per_file`: offsets of a file at most. Raises
+    ConfigError: a store or a topic that isn't there, an output whose end the cut doesn't tell, a
+    directory of another application or with something wrong in it, a cut that is older than the
+    last export, a topic that was deleted and made again, or of which records are gone before they
+    were exported.
     """
     check_environment(spark)
     with locked(to):
@@ -120,11 +125,13 @@ def export(
 def exported(
     spark: SparkSession, directory: Path, *, topic: str | None = None, at_cut: bool = True
 ) -> DataFrame:
-    """What the complete exports of a directory hold: the columns of PARTITIONED.
+    """Return the rows of all complete exports of a directory as a DataFrame.
 
-    `at_cut`: without the records below the ends of outputs that are not in the last export's cut
-    (`Cut.beyond`), which the next export's cut may have. Raises ConfigError where the chain of
-    manifests is broken; files are not looked at (see `verify`).
+    Its columns are the key, value, offset, timestamp and headers of a record, and its export, topic
+    and partition. `at_cut`: leave out the records of outputs that are below the ends of the last
+    export's cut and not in it (`Cut.beyond`); the next export's cut may have them. Raises
+    ConfigError where the chain of manifests is broken; files are not looked at (see
+    `verify_exports`).
     """
     manifests = complete(directory)
     paths = [
@@ -142,6 +149,7 @@ def exported(
 
 
 def _is_beyond(cut: Cut) -> Column:
+    """Return a condition that is true for rows below the ends of a cut that are not in it."""
     found = functions.lit(False)
     for (topic, number), runs in cut.beyond.items():
         here = (functions.col("topic") == topic) & (functions.col("partition") == number)
@@ -151,6 +159,7 @@ def _is_beyond(cut: Cut) -> Column:
 
 
 def _check_application(to: Path, before: Sequence[Manifest], cut: Cut) -> None:
+    """Raise ConfigError if the directory has exports of another application."""
     if before and before[-1].application_id != cut.application_id:
         raise ConfigError(
             f"{to} has exports of {before[-1].application_id!r}: export {cut.application_id!r} to "
@@ -159,7 +168,10 @@ def _check_application(to: Path, before: Sequence[Manifest], cut: Cut) -> None:
 
 
 def _topics(admin: Admin, cut: Cut, wanted: Wanted) -> dict[str, ExportedTopic]:
-    """Each topic with its ends, which are those of the cut where it tells them."""
+    """Return each topic to export with its ends: the cut's where it tells them, else the last stable.
+
+    Raises ConfigError for a topic or store that isn't there, or an end that is not known.
+    """
     counts = admin.partition_counts_at_start(START_TIMEOUT_S)
     changelogs = _changelogs(cut, wanted.stores)
     inputs = [topic for topic in wanted.inputs if topic not in changelogs]
@@ -190,6 +202,10 @@ def _topics(admin: Admin, cut: Cut, wanted: Wanted) -> dict[str, ExportedTopic]:
 
 
 def _changelogs(cut: Cut, stores: Collection[str] | None) -> dict[str, dict[int, int]]:
+    """Return the ends of each changelog at the cut, by topic and partition.
+
+    Raises ConfigError for a store that isn't there.
+    """
     for name in stores or ():
         if name not in cut.stores:
             raise ConfigError(
@@ -206,7 +222,7 @@ def _changelogs(cut: Cut, stores: Collection[str] | None) -> dict[str, dict[int,
 
 
 def _ends(cut: Cut, topic: str) -> dict[int, int] | None:
-    """Of what the application reads and writes, so far as the cut tells."""
+    """Return the ends of a topic that the application reads or writes; None if the cut has none."""
     for offsets in (cut.ends or {}, cut.offsets):
         found = {p.number: at for p, at in offsets.items() if p.topic == topic}
         if found:
@@ -215,6 +231,10 @@ def _ends(cut: Cut, topic: str) -> dict[int, int] | None:
 
 
 def _stable(admin: Admin, cut: Cut, topic: str, count: int, wanted: Wanted) -> dict[int, int]:
+    """Return the last stable offset of each partition of a topic.
+
+    Raises ConfigError unless the request allows an end that is not the cut's.
+    """
     if not wanted.to_now:
         why = (
             f"{cut.application_id!r} has gone on while the cut was taken and keeps no ledger, or "
@@ -233,7 +253,11 @@ def _stable(admin: Admin, cut: Cut, topic: str, count: int, wanted: Wanted) -> d
 def _ranges(
     admin: Admin, topics: Mapping[str, ExportedTopic], before: Iterable[Manifest]
 ) -> list[OffsetRange]:
-    """What is new of each partition."""
+    """Return the ranges of offsets that no export before has.
+
+    Raises ConfigError where an export can't go on: another topic of the same name, a cut that is
+    older than the last export, records that are gone.
+    """
     done: dict[Partition, int] = {}
     for manifest in before:
         done |= manifest.ends()
@@ -267,6 +291,7 @@ def _ranges(
 
 
 def _asked(what: str, ask: Callable[[], T]) -> T:
+    """Return the result of a request to brokers; raise StreamsError if its outcome is not known."""
     try:
         return ask()
     except OutcomeUnknown as unknown:
@@ -274,10 +299,11 @@ def _asked(what: str, ask: Callable[[], T]) -> T:
 
 
 def _versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that write an export."""
     found = {"python": platform.python_version()}
     for package in _VERSIONS:
         try:
             found[package] = version(package)
-        except PackageNotFoundError:  # shipped as a zip
+        except PackageNotFoundError:  # It was shipped as a zip.
             found[package] = "unknown"
     return found

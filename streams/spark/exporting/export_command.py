@@ -1,4 +1,4 @@
-"""`millrace export`: an application's changelogs and outputs as Parquet, and whether they hold."""
+"""Define the command `millrace export`: write an application's topics as Parquet, or verify it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """What is written. There is one, which every reader of Spark's has."""
+    """Names the formats of files; there is one, which all of Spark's readers have."""
 
     PARQUET = "parquet"
 
@@ -106,7 +106,7 @@ def export(
 
 
 class _Chosen(NamedTuple):
-    """What the command line says of stores and topics."""
+    """Holds the stores and topics that the command line names."""
 
     stores: list[str] | None
     topics: list[str]
@@ -122,6 +122,7 @@ def _export(
     chosen: _Chosen,
     records_per_file: int,
 ) -> None:
+    """Take a cut, export the application into a directory and print what was exported."""
     from streams.spark import read_cut
     from streams.spark.exporting import export as exporting
 
@@ -138,6 +139,10 @@ def _export(
 
 
 def _application(application_id: str | None, app: App | None) -> App | str:
+    """Return the App, or else the application id.
+
+    Raises ConfigError if both are given and differ, or none is given.
+    """
     if app is None:
         if application_id is None:
             raise ConfigError("export needs an application id, or --app module:app")
@@ -148,12 +153,13 @@ def _application(application_id: str | None, app: App | None) -> App | str:
 
 
 def _access(config: StreamsConfig) -> Access:
+    """Return the access to the brokers of a configuration, with its settings for consumers."""
     kafka = {name: str(value) for name, value in config.consumer.items()}
     return Access(bootstrap_address(config), kafka)
 
 
 def _tell(manifest: Manifest, to: Path) -> None:
-    """What was exported, a line for each topic."""
+    """Print the records and offsets that were exported, a line for each topic."""
     from streams.spark.exporting.export_directory import export_path
     from streams.spark.exporting.manifest import Until
 
@@ -171,6 +177,7 @@ def _tell(manifest: Manifest, to: Path) -> None:
 
 
 def _show(verdict: Verdict) -> None:
+    """Print each finding of a verification and a summary."""
     for line in verdict.wrong:
         typer.echo(f"wrong: {line}")
     for line in verdict.gone:

@@ -1,13 +1,13 @@
-"""A directory of exports: one becomes part of it by one rename, whole or not at all.
+"""Keep a directory of exports, where one rename makes an export part of it, whole or not at all.
 
     DIR/export=00000001/_manifest.json
     DIR/export=00000001/topic=T/partition=0/FIRST-UNTIL.parquet
     DIR/_writing-00000002.SOME-ID/...       being written, or left by an export that was killed
-    DIR/_lock                               held by whoever is exporting
+    DIR/_lock                               held by the process that is exporting
 
 Spark and Hive look into no directory whose name begins with `_` (Spark does where there is a `=` in
-it), so nobody takes what is being written for complete. A directory is renamed once all in it is on
-the disk, the manifest last.
+it), so nobody takes an unfinished export for a complete one. A directory is renamed once all in it
+is on the disk, the manifest last.
 """
 
 from __future__ import annotations
@@ -31,21 +31,23 @@ _UNFINISHED = re.compile(r"_writing-\d{8,}\.[0-9a-f]+")
 
 
 def export_path(directory: Path, number: int) -> Path:
-    """Where export `number` is."""
+    """Return the path of an export by its number."""
     return directory / f"export={number:08}"
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """The exports that are complete, in order, and what is wrong with them: one line each."""
+    """Represents the readable manifests of a directory in order, and each problem as a line."""
 
     manifests: tuple[Manifest, ...]
     wrong: tuple[str, ...]
 
 
 def read_chain(directory: Path) -> Chain:
-    """The manifests of a directory, each checked against itself and the one before. Raises
-    ConfigError if the directory can't be read."""
+    """Read the manifests of a directory, each checked against itself and the one before.
+
+    Raises ConfigError if the directory can't be read.
+    """
     try:
         names = sorted(path.name for path in directory.iterdir())
     except OSError as error:
@@ -78,7 +80,7 @@ def read_chain(directory: Path) -> Chain:
 
 
 def complete(directory: Path) -> tuple[Manifest, ...]:
-    """The same. Raises ConfigError where anything is wrong with the chain."""
+    """Read the manifests of a directory; raise ConfigError if anything is wrong with them."""
     chain = read_chain(directory)
     if chain.wrong:
         raise ConfigError(f"{chain.wrong[0]}; `millrace export --verify {directory}` tells all")
@@ -86,15 +88,18 @@ def complete(directory: Path) -> tuple[Manifest, ...]:
 
 
 def is_ours(name: str) -> bool:
-    """Whether something of this name beside the exports is what an export keeps or has left."""
+    """Return whether a name is the lock's or that of an unfinished export."""
     return name == _LOCK or _UNFINISHED.fullmatch(name) is not None
 
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """One export at a time. What killed ones have left is gone when the block begins, and what this
-    one has when it ends, also if the disk is full. Raises ConfigError while another holds the lock,
-    or where the directory can't be used."""
+    """Hold the lock of a directory, so that one export is written to it at a time.
+
+    Unfinished exports of killed processes are removed when the block begins, and that of this
+    process when it ends, also if the disk is full. Raises ConfigError while another process holds
+    the lock, or where the directory can't be used.
+    """
     try:
         directory.mkdir(parents=True, exist_ok=True)
         held = (directory / _LOCK).open("a+")
@@ -120,22 +125,28 @@ def locked(directory: Path) -> Iterator[None]:
 
 
 def _clean(directory: Path) -> None:
+    """Remove the directories of unfinished exports."""
     for path in directory.iterdir():
-        if _UNFINISHED.fullmatch(path.name):  # where a task may still write that was given up
+        if _UNFINISHED.fullmatch(path.name):  # A task that was given up may still write there.
             shutil.rmtree(path, ignore_errors=True)
 
 
 def begin(directory: Path, number: int) -> Path:
-    """A directory to write export `number` to. Its name is its own: a worker of an export that was
-    killed writes nothing to it."""
+    """Create a directory to write an export to, under a new name of its own.
+
+    So a worker of an export that was killed writes nothing to it.
+    """
     made = directory / f"_writing-{number:08}.{uuid.uuid4().hex}"
     made.mkdir()
     return made
 
 
 def commit(directory: Path, written: Path, manifest: Manifest) -> Path:
-    """Make what was written there the next export: all of it from this moment on, or, if the power
-    fails before, nothing. Returns where it is. Files of data must be on the disk already."""
+    """Make an unfinished directory the next export by a rename, and return its new path.
+
+    All of it is there from this moment on, or, if the power fails before, nothing. The data files
+    must be on the disk already.
+    """
     with (written / MANIFEST).open("wb") as file:
         file.write(manifest.to_json())
         file.flush()
@@ -149,6 +160,7 @@ def commit(directory: Path, written: Path, manifest: Manifest) -> Path:
 
 
 def _sync(directory: Path) -> None:
+    """Write the entries of a directory to the disk."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

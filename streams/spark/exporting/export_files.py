@@ -1,5 +1,7 @@
-"""What a task of an export does: writes the records of one range of offsets to one file, or looks
-at such a file. Runs in Spark's workers, which share the directory with the driver."""
+"""Write one range of offsets to one file, or inspect such a file, as a task of Spark.
+
+Tasks run in Spark's workers, which share the directory with the driver.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a file is: None where it can't be read as Parquet, for the reason `wrong`."""
+    """Represents what a file holds by now; None where it can't be read, for the reason `wrong`."""
 
     bytes: int | None = None
     sha256: str | None = None
@@ -64,36 +66,42 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What one attempt at a file has written, under a name of its own: Spark may have given it up,
-    and taken another's."""
+    """Represents the file that one attempt of a task has written, under a name of its own.
+
+    Spark may give an attempt up and take another's.
+    """
 
     name: str
     file: ExportedFile
 
 
 class Writing:
-    """Writes a range to a file in `directory`, which is on the disk when this returns."""
+    """Writes ranges of offsets to files in a directory."""
 
     def __init__(self, access: Access, directory: Path) -> None:
         self._access = access
         self._directory = directory
 
     def __call__(self, of: OffsetRange) -> Attempt:
-        """Raises StreamsError where the range can't be read, or the file not be written."""
+        """Write a range to a file, which is on the disk when this returns.
+
+        Raises StreamsError where the range can't be read, or the file not be written.
+        """
         try:
             return self._write(of, self._directory / uuid.uuid4().hex)
         except OSError as error:
             raise StreamsError(f"{of} can't be written to {self._directory}: {error}") from error
 
     def _write(self, of: OffsetRange, path: Path) -> Attempt:
-        columns = columns_of(Serdes(headers=True))
+        """Write a range to a file of this path and return its description."""
+        decoder = columns_of(Serdes(headers=True))
         records = 0
         with (
             path.open("wb") as sink,
             parquet.ParquetWriter(sink, _SCHEMA, compression=_CODEC) as writer,
         ):
             for raw in fetch(self._access, Isolation.READ_COMMITTED, of, headers=True):
-                batch = columns.decode(raw).select(_NAMES)
+                batch = decoder.decode(raw).select(_NAMES)
                 writer.write_batch(batch.cast(_SCHEMA))
                 records += len(raw)
         _sync(path)
@@ -113,7 +121,7 @@ class Writing:
 
 
 def look_at(path: Path) -> Found:
-    """What a file of an export is by now; a Found without anything if it isn't there."""
+    """Return size, checksum, number of records and offsets of a file; nothing if it isn't there."""
     try:
         size, sha256 = _checksum(path)
     except FileNotFoundError:
@@ -123,7 +131,7 @@ def look_at(path: Path) -> Found:
     try:
         found = parquet.ParquetFile(path)
         offsets = found.read(columns=["offset"])["offset"]
-    except Exception as error:  # whatever a damaged file makes pyarrow raise
+    except Exception as error:  # A damaged file makes pyarrow raise anything.
         return Found(size, sha256, wrong=str(error).splitlines()[0])
     if not len(offsets):
         return Found(size, sha256, 0)
@@ -134,10 +142,10 @@ def look_at(path: Path) -> Found:
 def in_tasks(
     spark: SparkSession, work: Callable[[T], DataclassInstance], things: Sequence[T]
 ) -> list[dict[str, Any]]:
-    """`work(thing)` in a task of Spark each; the fields of what it returns, in the same order."""
+    """Run `work(item)` in a Spark task for each item; return the fields of each result in order."""
     if not things:
         return []
-    # A plain function of Python: those that take Arrow need pandas in Spark 4.3.
+    # A plain Python function, since those that take Arrow need pandas in Spark 4.3.
     task = functions.udf(_Task(work, list(things)), "string", useArrow=False).asNondeterministic()
     numbers = spark.range(0, len(things), 1, numPartitions=len(things))
     done = numbers.select("id", task("id").alias("found")).collect()
@@ -146,6 +154,8 @@ def in_tasks(
 
 
 class _Task:
+    """Runs `work` on the item of a number and returns the result's fields as JSON."""
+
     def __init__(self, work: Callable[[Any], DataclassInstance], things: list[Any]) -> None:
         self._work = work
         self._things = things
@@ -155,6 +165,7 @@ class _Task:
 
 
 def _sync(path: Path) -> None:
+    """Write the data of a file to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -163,7 +174,7 @@ def _sync(path: Path) -> None:
 
 
 def _checksum(path: Path) -> tuple[int, str]:
-    """Size and SHA-256."""
+    """Return the size of a file and its SHA-256."""
     digest, size = hashlib.sha256(), 0
     with path.open("rb") as file:
         while block := file.read(_AT_ONCE):

@@ -1,8 +1,8 @@
-"""The manifest: what one export has written, and which export it goes on from.
+"""Represent an export by a manifest: the files it has written, and which export it goes on from.
 
 A manifest names its files by size and checksum, itself by a checksum of its content, and the one
-before it by that one's: a chain, of which nothing can be changed or left out unnoticed, but for its
-end: without the newest export it is the chain that was there before.
+before it by that one's. So manifests are a chain, in which nothing can be changed or left out
+unnoticed, except for its end: without the newest export it is the chain that was there before.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FORMAT = 1
 
 
 class Role(StrEnum):
-    """What a topic is to the application."""
+    """Names what a topic is to the application."""
 
     CHANGELOG = "changelog"
     INPUT = "input"
@@ -35,7 +35,7 @@ class Role(StrEnum):
 
 
 class Until(StrEnum):
-    """How far a topic was exported: to the cut, or to what was stable at that moment."""
+    """Says how far a topic was exported: to the cut, or to its last stable offset."""
 
     CUT = "cut"
     LAST_STABLE = "last stable offset"
@@ -43,9 +43,12 @@ class Until(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedTopic:
-    """`stores`: those of which it is the changelog. `topic_id` tells it from one of the same name
-    made later. `columns`: Spark's schema of its files. `ends`: of each partition, the first offset
-    that is not exported yet."""
+    """Describes a topic of an export.
+
+    `stores`: those of which it is the changelog. `topic_id` tells it from one of the same name made
+    later. `columns`: Spark's schema of its files. `ends`: of each partition, the first offset that
+    is not exported yet.
+    """
 
     role: Role
     topic_id: str
@@ -57,7 +60,10 @@ class ExportedTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedFile:
-    """The records of one range of offsets. `path`: below the directory of its export."""
+    """Describes a file with the records of one range of offsets.
+
+    `path`: below the directory of its export.
+    """
 
     path: str
     topic: str
@@ -72,13 +78,17 @@ class ExportedFile:
 
     @property
     def range(self) -> OffsetRange:
+        """Return the range of offsets whose records the file has."""
         return OffsetRange(self.topic, self.partition, self.first, self.until)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """One export. Numbers begin with 1; `previous` is the checksum of the one before, None for the
-    first. `versions`: of what has written it."""
+    """Describes one export and names the one before.
+
+    Numbers begin with 1; `previous` is the checksum of the export before, None for the first.
+    `versions`: of Python and the packages that have written it.
+    """
 
     number: int
     previous: str | None
@@ -91,15 +101,16 @@ class Manifest:
 
     @property
     def records(self) -> int:
+        """Return the number of records in all files."""
         return sum(file.records for file in self.files)
 
     @property
     def sha256(self) -> str:
-        """Of its content, however it is laid out as text."""
+        """Return the checksum of the content, however it is laid out as text."""
         return _checksum(self._content())
 
     def ends(self) -> dict[Partition, int]:
-        """Of each partition, the first offset that is not exported yet."""
+        """Return the first offset of each partition that is not exported yet."""
         return {
             Partition(name, number): end
             for name, topic in self.topics.items()
@@ -107,14 +118,16 @@ class Manifest:
         }
 
     def to_json(self) -> bytes:
-        """As text, which `from_json` reads back."""
+        """Return the manifest with its checksum as text, which `from_json` parses."""
         whole = {"sha256": self.sha256, "manifest": self._content()}
         return orjson.dumps(whole, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n"
 
     @classmethod
     def from_json(cls, text: bytes, name: str) -> Manifest:
-        """What `to_json` wrote. Raises ConfigError, which calls it `name`, for anything else, and
-        where the content is not what the checksum is of."""
+        """Parse a manifest that `to_json` encoded; `name` is for messages.
+
+        Raises ConfigError for anything else, and where the content is not that of the checksum.
+        """
         try:
             whole = orjson.loads(text)
             content = whole["manifest"]
@@ -129,6 +142,7 @@ class Manifest:
             raise ConfigError(f"{name} is no manifest of an export: {error!r}") from error
 
     def _content(self) -> dict[str, Any]:
+        """Return all fields as values that JSON has."""
         return {
             "format": _FORMAT,
             "number": self.number,
@@ -143,17 +157,19 @@ class Manifest:
 
 
 def file_name(of: OffsetRange) -> str:
-    """The path of a range's file below the directory of its export, as Hive lays out partitions."""
+    """Return the path of a range's file below the directory of its export, in Hive's layout."""
     offsets = f"{of.first:020}-{of.until:020}.parquet"
     return str(Path(f"topic={of.topic}", f"partition={of.partition}", offsets))
 
 
 def _topic_content(topic: ExportedTopic) -> dict[str, Any]:
+    """Return a topic's fields as values that JSON has."""
     found = asdict(topic)
     return found | {"ends": {str(p): at for p, at in sorted(topic.ends.items())}}
 
 
 def _manifest(content: dict[str, Any]) -> Manifest:
+    """Return the manifest with this content."""
     return Manifest(
         number=int(content["number"]),
         previous=content["previous"],
@@ -177,4 +193,5 @@ def _manifest(content: dict[str, Any]) -> Manifest:
 
 
 def _checksum(content: dict[str, Any]) -> str:
+    """Return the SHA-256 of a content as JSON with sorted keys."""
     return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()

@@ -1,8 +1,8 @@
-"""Verify: whether a directory of exports is what its manifests say, and what the topics say.
+"""Verify that a directory of exports is what its manifests say, and what the topics say.
 
-First each file beside its manifest: size, checksum, number of records, offsets within its range;
-that nobody else's file is there, and that files go on from each other. Then the rows beside the
-topics' (`verify_topics`).
+First each file is compared with its manifest: size, checksum, number of records, offsets within its
+range; then that no other file is there, and that files go on from each other. Then the rows are
+compared with the topics' (`verify_topics`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`wrong` and `gone`: one line each. What is gone was exported, and its topic has it no longer.
-    `compared`: whether the topics were looked at."""
+    """Holds the result of a verification.
+
+    `problems` and `gone_records`: one line each; the latter were exported, and their topic has them
+    no longer. `is_compared`: whether the topics were compared.
+    """
 
     wrong: tuple[str, ...]
     gone: tuple[str, ...]
@@ -37,12 +40,15 @@ class Verdict:
 
     @property
     def holds(self) -> bool:
+        """Whether no problem was found; records that are gone are none."""
         return not self.wrong
 
 
 def verify(spark: SparkSession, directory: Path, access: Access | None) -> Verdict:
-    """Check a directory; beside the topics too, unless `access` is None. Raises ConfigError where
-    there is none, or no broker answers."""
+    """Check a directory of exports, and compare it with the topics unless `access` is None.
+
+    Raises ConfigError where there is none, or no broker answers.
+    """
     chain = read_chain(directory)
     wrong = list(chain.wrong)
     if not chain.manifests and not wrong:
@@ -76,8 +82,10 @@ def verify(spark: SparkSession, directory: Path, access: Access | None) -> Verdi
 
 
 def seams(manifests: Sequence[Manifest]) -> Iterator[str]:
-    """Where the files of a partition don't go on from each other, over all exports: offsets that
-    no file has, or that two have."""
+    """Yield a line for each run of a partition's offsets that no file has, or that two have.
+
+    Also for an end that a manifest says and the files don't have.
+    """
     done: dict[Partition, int] = {}
     for manifest in manifests:
         for file in sorted(manifest.files, key=lambda file: file.range):
@@ -97,7 +105,10 @@ def seams(manifests: Sequence[Manifest]) -> Iterator[str]:
 
 
 def _foreign(directory: Path, chain: Chain) -> Iterator[str]:
-    """Files that no manifest names. Of an export whose manifest can't be read nothing is known."""
+    """Yield a line for each file that no manifest names.
+
+    Of an export whose manifest can't be read nothing is known.
+    """
     known = {
         export_path(directory, manifest.number): {MANIFEST, *(f.path for f in manifest.files)}
         for manifest in chain.manifests
@@ -112,6 +123,7 @@ def _foreign(directory: Path, chain: Chain) -> Iterator[str]:
 
 
 def _of_file(path: Path, file: ExportedFile, found: Found) -> Iterator[str]:
+    """Yield a line for each difference between a file and what its manifest says."""
     if found.bytes is None:
         yield f"{path} " + (
             "is missing" if found.wrong is None else f"can't be read: {found.wrong}"

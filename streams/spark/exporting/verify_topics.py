@@ -1,7 +1,7 @@
-"""Exported rows beside those that the topics have still.
+"""Compare exported rows with those that the topics still have.
 
-By a digest of each run of offsets; where digests differ, row by row. What compaction or retention
-took since is no error: it is what exports are for.
+Digests of runs of offsets are compared first; where they differ, the rows of the run. Records that
+compaction or retention has removed since are no error: exports are made to outlast them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ _NAMED_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What was found; `is_gone`: records were exported, and their topic has them no longer."""
+    """Represents a finding about a topic or its exported rows.
+
+    `is_gone`: records were exported, and their topic has them no longer.
+    """
 
     line: str
     is_gone: bool = False
@@ -45,7 +48,10 @@ def compared(
     readable: Sequence[str],
     access: Access,
 ) -> Iterator[Line]:
-    """Each topic beside its rows in the files that can be read."""
+    """Compare each topic with its rows in the files that can be read; yield what differs.
+
+    Raises StreamsError if brokers don't answer.
+    """
     admin = access.admin()
     counts = admin.partition_counts_at_start(START_TIMEOUT_S)
     ids = {name: topic.topic_id for each in manifests for name, topic in each.topics.items()}
@@ -74,7 +80,10 @@ def compared(
 
 
 def _spans(topic: str, manifests: Sequence[Manifest]) -> dict[Partition, tuple[int, int]]:
-    """The offsets that were exported of each partition: they have no gap."""
+    """Return the exported offsets of each partition, from the first to behind the last.
+
+    They have no gap.
+    """
     found: dict[Partition, tuple[int, int]] = {}
     for manifest in manifests:
         for file in manifest.files:
@@ -88,6 +97,7 @@ def _spans(topic: str, manifests: Sequence[Manifest]) -> dict[Partition, tuple[i
 def _files_of(
     spark: SparkSession, directory: Path, topic: str, readable: Sequence[str]
 ) -> DataFrame:
+    """Return the rows of a topic in the files that can be read."""
     paths = [path for path in readable if f"/topic={topic}/" in path]
     if not paths:
         return spark.createDataFrame([], PARTITIONED)
@@ -96,7 +106,7 @@ def _files_of(
 
 @dataclass(frozen=True, slots=True)
 class _Topic:
-    """A topic as it is now, and what was exported of it."""
+    """Describes a topic as it is now, and the offsets that were exported of it."""
 
     name: str
     spans: Mapping[Partition, tuple[int, int]]
@@ -105,7 +115,7 @@ class _Topic:
     compacted: bool
 
     def still(self) -> dict[Partition, tuple[int, int]]:
-        """What was exported and can be read still, if nothing is compacted."""
+        """Return the exported offsets of each partition that the log still covers."""
         return {
             p: (max(first, self.begins[p]), min(until, self.ends[p]))
             for p, (first, until) in self.spans.items()
@@ -116,6 +126,7 @@ class _Topic:
 def _of_topic(
     spark: SparkSession, files: DataFrame, topic: _Topic, access: Access
 ) -> Iterator[Line]:
+    """Compare a topic's log and rows with its files; yield what differs."""
     for partition, (first, until) in sorted(topic.spans.items()):
         if until > topic.ends[partition]:
             yield Line(
@@ -144,7 +155,7 @@ def _of_topic(
 
 
 def _rows(ours: DataFrame, theirs: DataFrame, runs: DataFrame, topic: _Topic) -> Iterator[Line]:
-    """Row by row, in the runs whose digests differ."""
+    """Compare the rows of runs whose digests differ; yield what differs."""
     keys = ["partition", "run", "offset"]
     rows = (
         ours.join(functions.broadcast(runs), ["partition", "run"], "left_semi")
@@ -209,6 +220,7 @@ def _rows(ours: DataFrame, theirs: DataFrame, runs: DataFrame, topic: _Topic) ->
 def _from_topic(
     spark: SparkSession, topic: str, still: Mapping[Partition, tuple[int, int]], access: Access
 ) -> DataFrame:
+    """Return the rows that a topic has of these offsets."""
     numbers = ",".join(str(partition.number) for partition in still)
     return (
         spark.read.format(FORMAT)
@@ -223,10 +235,12 @@ def _from_topic(
 
 
 def _json(offsets: Mapping[Partition, int]) -> str:
+    """Return offsets by partition as JSON, for an option of the data source."""
     return orjson.dumps({str(p.number): at for p, at in offsets.items()}).decode()
 
 
 def _within(still: Mapping[Partition, tuple[int, int]]) -> Column:
+    """Return a condition that is true for rows within these offsets."""
     found = functions.lit(False)
     for partition, (first, until) in still.items():
         here = functions.col("partition") == partition.number
@@ -237,8 +251,10 @@ def _within(still: Mapping[Partition, tuple[int, int]]) -> Column:
 
 
 def _hashed(rows: DataFrame) -> DataFrame:
-    """A row's place and a hash of all that it is. Spark's hash passes over nulls, so that which
-    columns are null is hashed too."""
+    """Return the place of each row and a hash of all of its columns.
+
+    Spark's hash passes over nulls, so which columns are null is hashed too.
+    """
     columns: list[Any] = ["key", "value", "timestamp", "headers"]
     nulls = [functions.col(name).isNull() for name in columns]
     run = functions.floor(functions.col("offset") / _RUN)
@@ -248,7 +264,7 @@ def _hashed(rows: DataFrame) -> DataFrame:
 
 
 def _digests(rows: DataFrame, name: str) -> DataFrame:
-    """Of each run of offsets: how many rows, and the sum and the parity of their hashes."""
+    """Return for each run of offsets the number of rows and the sum and parity of their hashes."""
     offset_too = functions.xxhash64("offset", "hash")
     digest = functions.struct(
         functions.count("*").alias("n"),

@@ -1,1 +1,1 @@
-"""Keys and values between bytes and Arrow columns."""
+"""Convert keys and values between bytes and Arrow columns."""

@@ -1,5 +1,7 @@
-"""Big-endian numbers, as Kafka's serialisers write them, as Arrow arrays and back: no Python object
-for any of them."""
+"""Convert big-endian numbers, as Kafka's serializers write them, to Arrow arrays and back.
+
+Whole buffers are converted: no Python object is made for any number.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,10 @@ _CODES = {pa.int32(): "i", pa.int64(): "q", pa.float64(): "d"}
 
 
 def from_big_endian(values: Sequence[bytes | None], kind: Any) -> Any:
-    """An array of `kind` (int32, int64, float64). Raises pyarrow.ArrowInvalid where the length of
-    one is not that of the type."""
+    """Return big-endian bytes as an Arrow array of `arrow_type`: int32, int64 or float64.
+
+    Raises pyarrow.ArrowInvalid where the length of one is not that of the type.
+    """
     fixed = pa.array(values, pa.binary(kind.bit_width // 8))
     validity, data = fixed.buffers()
     return pa.Array.from_buffers(
@@ -24,10 +28,10 @@ def from_big_endian(values: Sequence[bytes | None], kind: Any) -> Any:
 
 
 def to_big_endian(numbers: Any) -> list[bytes | None]:
-    """The bytes of each number of an array of int32, int64 or float64."""
-    whole = pa.concat_arrays([numbers])  # what is a slice of another array begins at 0 then
+    """Return the big-endian bytes of each number of an Arrow array of int32, int64 or float64."""
+    whole = pa.concat_arrays([numbers])  # A slice of another array then begins at 0, or:
     validity, data = whole.buffers()
-    if whole.offset:  # a single array is handed back as it is
+    if whole.offset:  # a single array was returned as it is, with its offset.
         data = data.slice(whole.offset * (numbers.type.bit_width // 8))
         validity = whole.is_valid().buffers()[1] if whole.null_count else None
     size = numbers.type.bit_width // 8
@@ -38,6 +42,7 @@ def to_big_endian(numbers: Any) -> list[bytes | None]:
 
 
 def _swapped(data: Any, kind: Any) -> array[Any]:
+    """Return the numbers of a buffer, their bytes swapped on a little-endian machine."""
     numbers = array(_CODES[kind])
     if data is not None:
         numbers.frombytes(data)

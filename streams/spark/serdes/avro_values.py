@@ -1,7 +1,8 @@
-"""Avro of a schema registry as Spark's types: the mapping is that of Spark's own Avro source.
+"""Convert Avro values of a schema registry to Spark's types, as Spark's own Avro source maps them.
 
-Values are read by the serde that applications use (`streams.serdes.avro`), as the reader's schema
-says; its types are those of the column. Source: SchemaConverters.toSqlTypeHelper of Spark 4.
+Values are read by the serde that applications use (`streams.serdes.avro`), with the reader's
+schema, which also gives the type of the column. Source: SchemaConverters.toSqlTypeHelper of Spark
+4.
 """
 
 from __future__ import annotations
@@ -59,7 +60,10 @@ _WIDER = ({"int", "long"}, {"float", "double"})
 
 
 def latest_schema(registry: str, topic: str, field: Field) -> str:
-    """The newest schema of a topic's keys or values. Raises ConfigError."""
+    """Return the newest schema that the registry has of a topic's keys or values.
+
+    Raises ConfigError.
+    """
     subject = f"{topic}-{field}"
     try:
         there = Registry(registry)
@@ -81,7 +85,7 @@ def latest_schema(registry: str, topic: str, field: Field) -> str:
 
 
 def avro_serde(schema: str, registry: str, topic: str, field: Field) -> Serde[Any]:
-    """Raises ConfigError."""
+    """Return an Avro serde for the keys or values of a topic. Raises ConfigError."""
     try:
         return serdes.avro(registry=registry, schema=schema).for_topic(topic, field)
     except (ValueError, ImportError) as error:
@@ -89,7 +93,7 @@ def avro_serde(schema: str, registry: str, topic: str, field: Field) -> Serde[An
 
 
 def avro_reader(schema: str, registry: str, topic: str, field: Field) -> Callable[[bytes], Any]:
-    """Reads one value: what it returns `pyarrow.array` takes."""
+    """Return a function that reads one Avro value into a value that `pyarrow.array` takes."""
     deserialize = avro_serde(schema, registry, topic, field).deserialize
     convert = _converter(json.loads(schema), {})
     if convert is None:
@@ -98,7 +102,7 @@ def avro_reader(schema: str, registry: str, topic: str, field: Field) -> Callabl
 
 
 def avro_type(schema: str) -> DataType:
-    """The Spark type of an Avro schema. Raises ConfigError for one that has none."""
+    """Return the Spark type of an Avro schema. Raises ConfigError for one that has none."""
     try:
         return _type(json.loads(schema), {}, ())
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -108,7 +112,11 @@ def avro_type(schema: str) -> DataType:
 
 
 def _type(schema: Any, named: dict[str, DataType], within: tuple[str, ...]) -> DataType:
-    """`named`: the types seen so far; `within`: the records that this is in."""
+    """Return the Spark type of a part of a schema.
+
+    `known_types`: the named types seen so far, which this adds to; `enclosing_records`: the names
+    of the records that the part is in. Raises ValueError for a type that Spark has none for.
+    """
     if isinstance(schema, list):
         return _union(schema, named, within)
     if isinstance(schema, str):
@@ -142,6 +150,10 @@ def _type(schema: Any, named: dict[str, DataType], within: tuple[str, ...]) -> D
 
 
 def _union(schema: list[Any], named: dict[str, DataType], within: tuple[str, ...]) -> DataType:
+    """Return the Spark type of a union: one type or null, int and long, or float and double.
+
+    Raises ValueError for any other union.
+    """
     some = [each for each in schema if each != "null"]
     if len(some) == 1:
         return _type(some[0], named, within)
@@ -152,6 +164,7 @@ def _union(schema: list[Any], named: dict[str, DataType], within: tuple[str, ...
 
 
 def _name(schema: Mapping[str, Any]) -> str:
+    """Return the name of a schema with its namespace."""
     name, space = schema["name"], schema.get("namespace")
     return f"{space}.{name}" if space and "." not in name else str(name)
 
@@ -160,7 +173,7 @@ Convert = Callable[[Any], Any]
 
 
 def _converter(schema: Any, named: dict[str, Convert | None]) -> Convert | None:
-    """What makes of a value what Arrow takes; None where that is the value itself."""
+    """Return a function that converts a value for Arrow, or None if Arrow takes it as it is."""
     if isinstance(schema, list):
         some = [each for each in schema if each != "null"]
         return _unless_null(_converter(some[0], named)) if len(some) == 1 else None
@@ -186,33 +199,41 @@ def _converter(schema: Any, named: dict[str, Convert | None]) -> Convert | None:
 
 
 def _unless_null(convert: Convert | None) -> Convert | None:
+    """Return a converter that leaves null as it is."""
     if convert is None:
         return None
     return lambda value: None if value is None else convert(value)
 
 
 def _record(fields: Mapping[str, Convert]) -> Convert | None:
+    """Return a converter of the fields of a record that need one, or None if none does."""
     if not fields:
         return None
     return lambda value: value | {name: each(value[name]) for name, each in fields.items()}
 
 
 def _items(convert: Convert | None) -> Convert | None:
+    """Return a converter of the elements of a list, or None if they need none."""
     return None if convert is None else lambda value: [convert(each) for each in value]
 
 
 def _pairs(convert: Convert | None) -> Convert:
+    """Return a converter from dicts to lists of pairs, as Arrow takes maps."""
     if convert is None:
         return lambda value: list(value.items())
     return lambda value: [(name, convert(each)) for name, each in value.items()]
 
 
 def _text_of(value: Any) -> str:
+    """Return a UUID as text, and anything else as it is."""
     return str(value) if isinstance(value, UUID) else value
 
 
 def _since_midnight(value: Any, unit: int) -> Any:
-    """Avro's own number: Spark's source has no type for times of day either."""
+    """Return a time of day as Avro's own number of units since midnight.
+
+    Spark's Avro source has no type for times of day either.
+    """
     if not isinstance(value, time):
         return value
     seconds = (value.hour * 60 + value.minute) * 60 + value.second

@@ -1,4 +1,4 @@
-"""Columns: what records are to Spark, of a topic and of a store."""
+"""Decode batches of records into Arrow batches with the columns of a topic or of a store."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _HEADERS_TYPE = ArrayType(
 
 
 class Shape(StrEnum):
-    """What rows are: records of a topic, rows of a store, or versions of rows of a store."""
+    """Names the kinds of rows: records of a topic, rows of a store, or versions of its rows."""
 
     RECORDS = "records"
     TABLE = "table"
@@ -46,7 +46,10 @@ class Shape(StrEnum):
 
 
 class Columns:
-    """The columns of what is read with some serdes. `topic` is where it is read from."""
+    """Decodes raw batches with the serdes of a read into the columns that Spark is told of.
+
+    `topic` is where the records come from.
+    """
 
     def __init__(self, serdes: Serdes, topic: str = "", shape: Shape = Shape.RECORDS) -> None:
         self._serdes = serdes
@@ -56,44 +59,48 @@ class Columns:
 
     @cached_property
     def schema(self) -> StructType:
-        """Spark's names and types, in order."""
+        """Return the names and types of the columns, as Spark has them, in order."""
         return StructType([StructField(name, kind) for name, kind in self._fields()])
 
     def decode(
         self, raw: RawBatch, valid: tuple[Sequence[int], Sequence[int | None]] | None = None
     ) -> Any:
-        """A pyarrow.RecordBatch of this schema. `valid`: of versions, from when and to when each
-        holds, in ms. Raises UserError for what can't be read, with FAILFAST."""
+        """Decode a batch of records into a pyarrow.RecordBatch of this schema.
+
+        `validity_ms`: of versions, from when and to when each holds. Raises UserError for what
+        can't be read, with FAILFAST.
+        """
         count = len(raw)
         malformed = Malformed(self._serdes.mode, raw.topic, raw.partition, raw.offsets)
-        found: dict[str, Any] = {}
+        arrays: dict[str, Any] = {}
         keys: Sequence[bytes | None] = raw.keys
         if self._layout is not None:
-            apart = taken_apart(keys, self._layout, self._serdes.window_size_ms)
-            malformed.add("key", "windowed key", apart.causes, raw.keys)
-            keys = apart.keys
-            found["window_start"] = as_timestamps(apart.starts)
-            found["window_end"] = as_timestamps(apart.ends)
-        found["key"] = self._column("key", self._key, keys, malformed)
-        found["value"] = self._column("value", self._value, raw.values, malformed)
-        found["topic"] = pa.repeat(pa.scalar(raw.topic, pa.string()), count)
-        found["partition"] = pa.repeat(pa.scalar(raw.partition, pa.int32()), count)
-        found["offset"] = pa.array(raw.offsets, pa.int64())
-        found["timestamp"] = as_timestamps(pa.array(raw.timestamps, pa.int64()))
+            split_keys = taken_apart(keys, self._layout, self._serdes.window_size_ms)
+            malformed.add("key", "windowed key", split_keys.causes, raw.keys)
+            keys = split_keys.keys
+            arrays["window_start"] = as_timestamps(split_keys.starts)
+            arrays["window_end"] = as_timestamps(split_keys.ends)
+        arrays["key"] = self._column("key", self._key, keys, malformed)
+        arrays["value"] = self._column("value", self._value, raw.values, malformed)
+        arrays["topic"] = pa.repeat(pa.scalar(raw.topic, pa.string()), count)
+        arrays["partition"] = pa.repeat(pa.scalar(raw.partition, pa.int32()), count)
+        arrays["offset"] = pa.array(raw.offsets, pa.int64())
+        arrays["timestamp"] = as_timestamps(pa.array(raw.timestamps, pa.int64()))
         if valid is not None:
-            found["valid_from"] = as_timestamps(pa.array(valid[0], pa.int64()))
-            found["valid_to"] = as_timestamps(pa.array(valid[1], pa.int64()))
+            arrays["valid_from"] = as_timestamps(pa.array(valid[0], pa.int64()))
+            arrays["valid_to"] = as_timestamps(pa.array(valid[1], pa.int64()))
         if self._serdes.headers:
             rows = [[{"key": k, "value": v} for k, v in each] for each in raw.headers or ()]
-            found["headers"] = pa.array(rows, _HEADERS)
+            arrays["headers"] = pa.array(rows, _HEADERS)
         names = self.schema.names
         if CORRUPT in names:
-            found[CORRUPT] = malformed.column()
-        batch = pa.RecordBatch.from_pydict({name: found[name] for name in names})
-        kept = malformed.kept()
-        return batch if kept is None else batch.filter(kept)
+            arrays[CORRUPT] = malformed.column()
+        batch = pa.RecordBatch.from_pydict({name: arrays[name] for name in names})
+        mask = malformed.kept()
+        return batch if mask is None else batch.filter(mask)
 
     def _fields(self) -> list[tuple[str, DataType]]:
+        """Return the names and Spark types of the columns in order."""
         fields: list[tuple[str, DataType]] = [("key", self._key.type)]
         if self._layout is not None:
             fields += [("window_start", TimestampType()), ("window_end", TimestampType())]
@@ -113,16 +120,19 @@ class Columns:
 
     @property
     def _key(self) -> Decoder:
+        """Return the decoder of the column `key`."""
         return decoder_of(of_column(self._serdes, "key", self._topic))
 
     @property
     def _value(self) -> Decoder:
+        """Return the decoder of the column `value`."""
         return decoder_of(of_column(self._serdes, "value", self._topic))
 
     @staticmethod
     def _column(
         name: str, decoder: Decoder, values: Sequence[bytes | None], malformed: Malformed
     ) -> Any:
+        """Decode the keys or values of a batch, and hand what can't be read to `malformed`."""
         causes: Causes
         array, causes = decoded(decoder, values)
         if causes:
@@ -131,13 +141,15 @@ class Columns:
 
 
 def columns_of(serdes: Serdes, topic: str = "", shape: Shape = Shape.RECORDS) -> Columns:
-    """The columns that records of `topic` have, read with these serdes."""
+    """Return a decoder of the records of `topic` that are written with these serdes."""
     return Columns(serdes, topic, shape)
 
 
 def planned(serdes: Serdes, topic: str) -> Serdes:
-    """With all that must not change while a read goes on: the schemas that a registry has of the
-    topic now. Raises ConfigError."""
+    """Return the options with the newest schemas of a registry, which then stay for all of a read.
+
+    Raises ConfigError if the registry has none.
+    """
     registry = serdes.schema_registry or ""
     if serdes.key is Serde.AVRO and serdes.key_schema is None:
         serdes = replace(serdes, key_schema=latest_schema(registry, topic, "key"))
@@ -147,6 +159,7 @@ def planned(serdes: Serdes, topic: str) -> Serdes:
 
 
 def _layout(serdes: Serdes, topic: str, shape: Shape) -> Layout | None:
+    """Return the layout of windowed keys in a topic or a store's changelog; None if none are."""
     match serdes.windowed:
         case None:
             return None

@@ -1,7 +1,7 @@
-"""Spark's types from their text, without a JVM.
+"""Parse Spark's types from their DDL text, without a JVM.
 
 pyspark hands such text to the JVM, and a data source is planned and run in Python processes that
-have none. What is read is what describes JSON: a type, or the fields of a struct, as
+have none. The grammar is that of types that describe JSON: one type, or the fields of a struct, as
 `id BIGINT, tags ARRAY<STRING>`. Every field can be null, as with Spark's from_json.
 Source: DataType.fromDDL and the grammar of types in SqlBaseParser.g4.
 """
@@ -62,8 +62,7 @@ _DECIMAL_DIGITS_MAX = 38
 
 
 def parse_type(text: str) -> DataType:
-    """The type that `text` says: one type, or a struct of the fields that it lists. Raises
-    ConfigError."""
+    """Parse one type, or the fields of a struct, into a Spark type. Raises ConfigError."""
     parser = _Parser(text)
     found = parser.type() if _ONE_TYPE.fullmatch(text) else parser.fields("")
     parser.end()
@@ -71,7 +70,7 @@ def parse_type(text: str) -> DataType:
 
 
 class _Parser:
-    """Takes the words of one text, in order."""
+    """Parses the words of one text in order."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -79,6 +78,7 @@ class _Parser:
         self._at = 0
 
     def type(self) -> DataType:
+        """Read a type."""
         name = self._next().lower()
         if name in _PLAIN:
             return _PLAIN[name]
@@ -102,7 +102,7 @@ class _Parser:
         return found
 
     def fields(self, end: str) -> StructType:
-        """Up to and without `end`."""
+        """Read the fields of a struct up to `end_word`, which is left to be read."""
         found: dict[str, DataType] = {}
         while True:
             name = self._next()
@@ -121,10 +121,12 @@ class _Parser:
             self._expect(",")
 
     def end(self) -> None:
+        """Raise ConfigError if there are words left."""
         if self._peek():
             raise self._wrong(f"{self._peek()!r} is too much")
 
     def _decimal(self) -> DecimalType:
+        """Read precision and scale of a decimal, (10, 0) if they are not given."""
         digits = [10, 0]
         if self._peek() == "(":
             self._next()
@@ -138,7 +140,7 @@ class _Parser:
         return DecimalType(*digits)
 
     def _remarks(self) -> None:
-        """NOT NULL and a comment, which say nothing of what can be read."""
+        """Skip NOT NULL and a comment, which say nothing of what can be read."""
         if self._peek().lower() == "not":
             self._next()
             self._expect("null")
@@ -147,15 +149,18 @@ class _Parser:
             self._next()
 
     def _number(self) -> int:
+        """Read a whole number."""
         word = self._next()
         if not word.isdecimal():
             raise self._wrong(f"a number was to come, not {word!r}")
         return int(word)
 
     def _peek(self) -> str:
+        """Return the next word without reading it, or an empty text at the end."""
         return self._words[self._at] if self._at < len(self._words) else ""
 
     def _next(self) -> str:
+        """Read a word, or raise ConfigError at the end."""
         word = self._peek()
         if not word:
             raise self._wrong("it ends too early")
@@ -163,11 +168,13 @@ class _Parser:
         return word
 
     def _expect(self, wanted: str) -> None:
+        """Read a word, and raise ConfigError if it is another one than `wanted`."""
         found = self._next()
         if found.lower() != wanted:
             raise self._wrong(f"{wanted!r} was to come, not {found!r}")
 
     def _wrong(self, what: str) -> ConfigError:
+        """Return a ConfigError that quotes the text and says what is wrong with it."""
         return ConfigError(
             f"{self._text!r} is no schema: {what}. Give a Spark type, or fields as "
             "'id BIGINT, tags ARRAY<STRING>'"

@@ -1,7 +1,7 @@
-"""From bytes to Arrow arrays, for each serde: a batch at once, and one by one where that fails.
+"""Decode bytes into Arrow arrays with each serde: a batch at once, or one by one where that fails.
 
-A `Decoder` belongs to one column. It is made where it is used, in each Python process, from a
-`ColumnSerde`, which travels.
+A `ColumnDecoder` belongs to one column. It is made where it is used, in each Python process, from a
+`ColumnSerde`, which is sent there.
 """
 
 from __future__ import annotations
@@ -42,8 +42,10 @@ _PLAIN: Mapping[Serde, DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class ColumnSerde:
-    """How the keys or the values (`field`) of `topic` are written. `schema`: Spark's, as DDL, of
-    `json`; Avro's, as JSON, of `avro`, which needs a `registry` too."""
+    """Says how the keys or the values (`field`) of `topic` are written.
+
+    `schema`: Spark's, as DDL, of `json`; Avro's, as JSON, of `avro`, which needs a `registry` too.
+    """
 
     serde: Serde
     field: Field
@@ -54,9 +56,11 @@ class ColumnSerde:
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """How one column is read. `many` takes a batch, nulls included, and raises an exception if any
-    of it can't be read; `one` says of which value that is, and returns what `pyarrow.array`
-    takes."""
+    """Decodes the bytes of one column into Arrow.
+
+    `decode_many` takes a batch, nulls included, and raises an exception if any of it can't be read;
+    `decode_one` tells which value that is, and returns a value that `pyarrow.array` takes.
+    """
 
     name: str
     type: DataType
@@ -68,7 +72,7 @@ class Decoder:
 
 
 def of_column(given: Serdes, field: Field, topic: str) -> ColumnSerde:
-    """What the options say of the keys or of the values."""
+    """Return the serde that the options give for the keys or for the values."""
     if field == "key":
         return ColumnSerde(given.key, field, given.key_schema, given.schema_registry, topic)
     return ColumnSerde(given.value, field, given.value_schema, given.schema_registry, topic)
@@ -76,7 +80,7 @@ def of_column(given: Serdes, field: Field, topic: str) -> ColumnSerde:
 
 @cache
 def decoder_of(column: ColumnSerde) -> Decoder:
-    """Raises ConfigError for a schema that can't be."""
+    """Return the decoder of a column's serde. Raises ConfigError for a schema that can't be."""
     name = column.serde.value
     match column.serde:
         case Serde.JSON:
@@ -91,7 +95,7 @@ def decoder_of(column: ColumnSerde) -> Decoder:
     kind = _PLAIN[column.serde]
     arrow = arrow_of(kind)
 
-    def numbers(values: Sequence[bytes | None]) -> Any:
+    def decode_numbers(values: Sequence[bytes | None]) -> Any:
         return from_big_endian(values, arrow)
 
     match column.serde:
@@ -100,19 +104,20 @@ def decoder_of(column: ColumnSerde) -> Decoder:
         case Serde.STRING:
             return Decoder(name, kind, arrow, _text, bytes.decode)
         case Serde.INT32:
-            return Decoder(name, kind, arrow, numbers, serdes.int32.deserialize)
+            return Decoder(name, kind, arrow, decode_numbers, serdes.int32.deserialize)
         case Serde.INT64:
-            return Decoder(name, kind, arrow, numbers, serdes.int64.deserialize)
+            return Decoder(name, kind, arrow, decode_numbers, serdes.int64.deserialize)
         case Serde.FLOAT64:
-            return Decoder(name, kind, arrow, numbers, serdes.float64.deserialize)
+            return Decoder(name, kind, arrow, decode_numbers, serdes.float64.deserialize)
 
 
 def arrow_of(kind: DataType) -> Any:
-    """The Arrow type that Spark takes for its own."""
+    """Return the Arrow type that Spark takes for one of its own types."""
     return to_arrow_type(kind, timezone="UTC")
 
 
 def _json(column: ColumnSerde) -> Decoder:
+    """Return the decoder of a column of JSON. Raises ConfigError for a schema that can't be."""
     kind = parse_type(column.schema or "")
     try:
         one = json_reader(kind)
@@ -128,11 +133,13 @@ def _binary(values: Sequence[bytes | None]) -> Any:
 
 
 def _text(values: Sequence[bytes | None]) -> Any:
-    return pa.array(values, pa.binary()).cast(pa.string())  # which checks that it is UTF-8
+    return pa.array(values, pa.binary()).cast(pa.string())  # The cast checks that it is UTF-8.
 
 
 def _one_by_one(one: Callable[[bytes], Any], arrow: Any) -> Callable[[Sequence[bytes | None]], Any]:
-    def many(values: Sequence[bytes | None]) -> Any:
+    """Return a function that decodes a batch into an Arrow array, value by value."""
+
+    def decode_many(values: Sequence[bytes | None]) -> Any:
         return pa.array([None if each is None else one(each) for each in values], arrow)
 
-    return many
+    return decode_many

@@ -1,4 +1,4 @@
-"""From Arrow arrays to the bytes that an application reads: the other way round to `decoding`."""
+"""Encode Arrow arrays as the bytes that an application reads: the inverse of `decoding`."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _NUMBERS = {Serde.INT32: pa.int32(), Serde.INT64: pa.int64(), Serde.FLOAT64: pa.
 
 
 def encode(column: Any, serde: ColumnSerde) -> list[bytes | None]:
-    """The bytes of each value of a pyarrow array; null is None.
+    """Encode each value of a pyarrow array as bytes; null is None.
 
-    JSON has every field of a struct, null where it is null; binary is base64, times are
-    ISO 8601. Raises ConfigError where the column's type is none
-    of the serde's, UserError where a value can't be written.
+    JSON has every field of a struct, null where it is null; binary is base64, times are ISO 8601.
+    Raises ConfigError where the column's type is none of the serde's, UserError where a value can't
+    be written.
     """
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
@@ -53,14 +53,20 @@ def encode(column: Any, serde: ColumnSerde) -> list[bytes | None]:
 
 
 def _is_text(kind: Any) -> bool:
+    """Return whether an Arrow type is text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _is_bytes(kind: Any) -> bool:
+    """Return whether an Arrow type is binary."""
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def _avro(column: Any, serde: ColumnSerde) -> list[bytes | None]:
+    """Encode each value with Avro.
+
+    Raises ConfigError without a registry, UserError for a value that can't be written.
+    """
     if not serde.registry:
         raise ConfigError(f"option {serde.field}=avro needs schema_registry, the registry's URL")
     serialize = avro_serde(serde.schema or "", serde.registry, serde.topic, serde.field).serialize
@@ -72,6 +78,7 @@ def _avro(column: Any, serde: ColumnSerde) -> list[bytes | None]:
 
 
 def _check(fits: bool, column: Any, serde: ColumnSerde) -> None:
+    """Raise ConfigError unless the type of a column fits its serde."""
     if not fits:
         raise ConfigError(
             f"column {serde.field} is {column.type}, and option {serde.field}={serde.serde.value} "
@@ -80,7 +87,7 @@ def _check(fits: bool, column: Any, serde: ColumnSerde) -> None:
 
 
 def _converter(kind: Any) -> Callable[[Any], Any]:
-    """What makes of a value what orjson writes."""
+    """Return a function that converts a value of an Arrow type to one that orjson writes."""
     if _is_bytes(kind):
         return _unless_null(lambda value: base64.b64encode(value).decode())
     if pa.types.is_decimal(kind):
@@ -89,12 +96,15 @@ def _converter(kind: Any) -> Callable[[Any], Any]:
 
 
 def _plain(kind: Any) -> Callable[[Any], Any]:
-    """What makes of a value what fastavro writes."""
+    """Return a function that converts a value of an Arrow type to one that fastavro writes."""
     return _nested(kind, _plain)
 
 
 def _nested(kind: Any, converter: Callable[[Any], Callable[[Any], Any]]) -> Callable[[Any], Any]:
-    """Structs and lists, for what is in them; maps, which come as pairs, as dicts."""
+    """Return a converter that applies `create_converter` to what structs, lists and maps contain.
+
+    Maps, which Arrow returns as lists of pairs, become dicts.
+    """
     if pa.types.is_struct(kind):
         fields = [(each.name, converter(each.type)) for each in kind]
         return _unless_null(lambda value: {name: of(value[name]) for name, of in fields})
@@ -112,9 +122,10 @@ def _same(value: Any) -> Any:
 
 
 def _unless_null(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a converter that leaves null as it is."""
     return lambda value: None if value is None else convert(value)
 
 
 def _digits(value: Decimal) -> orjson.Fragment:
-    """A number with all of its digits."""
+    """Return a decimal as a JSON number with all of its digits."""
     return orjson.Fragment(format(value, "f"))

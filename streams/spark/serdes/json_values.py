@@ -1,12 +1,12 @@
-"""JSON as Arrow arrays of a Spark type, by the rules of Spark's from_json.
+"""Convert JSON to Arrow arrays of a Spark type, by the rules of Spark's from_json.
 
 A field that is missing or null is null, one that the type doesn't have is passed over, and a value
-of another kind makes the whole value unreadable. A string takes anything: what is no text stands in
-it as JSON. Floating-point numbers may be the texts NaN, Infinity and -Infinity; binary is base64;
-dates and times are ISO 8601 (without a zone: UTC), times also seconds since 1970.
+of another kind makes the whole value unreadable. A string takes anything: a value that is no text
+stands in it as JSON. Floating-point numbers may be the texts NaN, Infinity and -Infinity; binary is
+base64; dates and times are ISO 8601 (without a zone: UTC), times also seconds since 1970.
 
 Where the type has nothing but strings, numbers and booleans a whole batch is parsed by Arrow; it
-reads less than Spark does, and what it refuses is read one by one.
+reads less than Spark does, and batches that it refuses are read value by value.
 Source: JacksonParser.makeConverter of Spark 4.
 """
 
@@ -60,28 +60,34 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def json_reader(kind: DataType) -> Callable[[bytes], Any]:
-    """Reads one value of a type: what it returns `pyarrow.array` takes. It raises ValueError."""
+    """Return a function that reads one value into a value that `pyarrow.array` takes.
+
+    The function raises ValueError for a value that can't be read; this one for a type that JSON
+    can't have.
+    """
     convert = _converter(kind)
     loads: Callable[[bytes], Any] = _exactly if _has(kind, DecimalType) else orjson.loads
 
-    def read(value: bytes) -> Any:
+    def read_value(value: bytes) -> Any:
         return convert(loads(value))
 
-    return read
+    return read_value
 
 
 def many_reader(kind: DataType, arrow: Any) -> Callable[[Sequence[bytes | None]], Any] | None:
-    """Reads a batch at once and raises ValueError if any value needs to be looked at by itself;
-    None for a type that Arrow's parser does not read as Spark does."""
+    """Return a function that reads a batch at once, or None if Arrow reads the type unlike Spark.
+
+    The function raises ValueError if any value needs to be read by itself.
+    """
     if not isinstance(kind, StructType) or not _is_parsed_by_arrow(kind):
         return None
     options = pyarrow.json.ParseOptions(
         explicit_schema=pa.schema(list(arrow)), unexpected_field_behavior="ignore"
     )
 
-    def read(values: Sequence[bytes | None]) -> Any:
-        there = pa.array(values, pa.binary())
-        _check_are_objects(there)
+    def read_batch(values: Sequence[bytes | None]) -> Any:
+        binary = pa.array(values, pa.binary())
+        _check_are_objects(binary)
         found = [each for each in values if each is not None]
         if not found:
             return pa.nulls(len(values), arrow)
@@ -96,24 +102,28 @@ def many_reader(kind: DataType, arrow: Any) -> Callable[[Sequence[bytes | None]]
             rows = pa.concat_arrays(rows.chunks)
         if len(rows) != len(found):
             raise ValueError(f"{len(found)} values have {len(rows)} objects")
-        rows.validate(full=True)  # the parser takes text that is no UTF-8
-        if there.null_count:
-            number = pc.subtract(pc.cumulative_sum(pc.cast(there.is_valid(), pa.int64())), 1)
-            rows = rows.take(pc.if_else(there.is_valid(), number, None))
+        rows.validate(full=True)  # The parser takes text that is no UTF-8.
+        if binary.null_count:
+            number = pc.subtract(pc.cumulative_sum(pc.cast(binary.is_valid(), pa.int64())), 1)
+            rows = rows.take(pc.if_else(binary.is_valid(), number, None))
         return rows
 
-    return read
+    return read_batch
 
 
 def _check_are_objects(values: Any) -> None:
-    """Each begins and ends as an object does. With as many objects as there are values, each value
-    is one of them: what is open at the end of a value can't go on with a line feed and a brace."""
+    """Raise ValueError unless each value begins and ends as a JSON object does.
+
+    With as many objects as there are values, each value is one of them: an object that is open at
+    the end of a value can't go on with a line feed and a brace.
+    """
     fine = pc.and_(pc.starts_with(values, pattern=b"{"), pc.ends_with(values, pattern=b"}"))
     if not pc.all(fine, skip_nulls=True, min_count=0).as_py():
         raise ValueError("not all values are objects")
 
 
 def _is_parsed_by_arrow(kind: DataType) -> bool:
+    """Return whether a type has nothing but what Arrow's parser reads as Spark does."""
     match kind:
         case StructType():
             return len(kind) > 0 and all(_is_parsed_by_arrow(each.dataType) for each in kind)
@@ -123,6 +133,7 @@ def _is_parsed_by_arrow(kind: DataType) -> bool:
 
 
 def _has(kind: DataType, wanted: type[DataType]) -> bool:
+    """Return whether a type is, or has in it, a type of class `wanted`."""
     match kind:
         case StructType():
             return any(_has(each.dataType, wanted) for each in kind)
@@ -134,15 +145,17 @@ def _has(kind: DataType, wanted: type[DataType]) -> bool:
 
 
 def _exactly(value: bytes) -> Any:
-    """Numbers with a point keep all of their digits."""
+    """Parse JSON; numbers with a point become Decimals with all of their digits."""
     return json.loads(value, parse_float=Decimal, parse_constant=_no_constant)
 
 
 def _no_constant(text: str) -> Any:
+    """Raise ValueError for NaN and infinities, which JSON does not have."""
     raise ValueError(f"{text} is no JSON")
 
 
 def _converter(kind: DataType) -> Convert:
+    """Return a function that checks and converts a parsed value to a Spark type."""
     match kind:
         case StructType():
             return _struct(kind)
@@ -160,65 +173,72 @@ def _converter(kind: DataType) -> Convert:
 
 
 def _struct(kind: StructType) -> Convert:
+    """Return a converter of objects to dicts of the struct's fields."""
     fields = [(each.name, _converter(each.dataType)) for each in kind]
 
-    def convert(value: Any) -> Any:
+    def convert_struct(value: Any) -> Any:
         if value is None:
             return None
         if type(value) is not dict:
             raise _unfit(value, "an object")
         found = {}
-        for name, of_field in fields:
+        for name, convert_field in fields:
             try:
-                found[name] = of_field(value.get(name))
+                found[name] = convert_field(value.get(name))
             except ValueError as error:
                 raise ValueError(f"{name}: {error}") from error
         return found
 
-    return convert
+    return convert_struct
 
 
 def _list(of_element: Convert) -> Convert:
-    def convert(value: Any) -> Any:
+    """Return a converter of lists."""
+
+    def convert_list(value: Any) -> Any:
         if value is None:
             return None
         if type(value) is not list:
             raise _unfit(value, "a list")
         return [of_element(each) for each in value]
 
-    return convert
+    return convert_list
 
 
 def _map(of_value: Convert) -> Convert:
-    def convert(value: Any) -> Any:
+    """Return a converter of objects to lists of pairs, as Arrow takes maps."""
+
+    def convert_map(value: Any) -> Any:
         if value is None:
             return None
         if type(value) is not dict:
             raise _unfit(value, "an object")
         return [(name, of_value(each)) for name, each in value.items()]
 
-    return convert
+    return convert_map
 
 
 def _integer(bits: int, name: str) -> Convert:
-    least, most = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    """Return a function that checks whole numbers of `bits` bits."""
+    minimum, maximum = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
-    def convert(value: Any) -> Any:
+    def convert_integer(value: Any) -> Any:
         if value is None:
             return None
         if type(value) is not int:
             raise _unfit(value, f"a whole number ({name})")
-        if not least <= value <= most:
+        if not minimum <= value <= maximum:
             raise ValueError(f"{value} is out of range ({name})")
         return value
 
-    return convert
+    return convert_integer
 
 
 def _decimal(kind: DecimalType) -> Convert:
+    """Return a converter of numbers, and of texts of numbers, to Decimals of a given type."""
     unit = Decimal(1).scaleb(-kind.scale)
 
-    def convert(value: Any) -> Any:
+    def convert_decimal(value: Any) -> Any:
         if value is None:
             return None
         if type(value) is bool or not isinstance(value, int | Decimal | str):
@@ -233,27 +253,30 @@ def _decimal(kind: DecimalType) -> Convert:
             raise _unfit(value, "a number")
         return found
 
-    return convert
+    return convert_decimal
 
 
 def _text(value: Any) -> Any:
+    """Return a text as it is, and any other value as JSON."""
     if value is None or type(value) is str:
         return value
     return orjson.dumps(value, default=_number).decode()
 
 
 def _number(value: Any) -> float:
-    """A Decimal in what is shown as JSON."""
+    """Return a Decimal as a float, for orjson."""
     return float(value)
 
 
 def _boolean(value: Any) -> Any:
+    """Return a boolean as it is."""
     if value is not None and type(value) is not bool:
         raise _unfit(value, "true or false")
     return value
 
 
 def _float(value: Any) -> Any:
+    """Return a number, or one of the texts NaN and Infinity, as a float."""
     if value is None:
         return None
     if type(value) is str and value in _NOT_NUMBERS:
@@ -267,6 +290,7 @@ def _float(value: Any) -> Any:
 
 
 def _binary(value: Any) -> Any:
+    """Decode base64."""
     if value is None:
         return None
     if type(value) is not str:
@@ -275,6 +299,7 @@ def _binary(value: Any) -> Any:
 
 
 def _date(value: Any) -> Any:
+    """Parse a date in ISO 8601."""
     if value is None:
         return None
     if type(value) is not str:
@@ -283,6 +308,7 @@ def _date(value: Any) -> Any:
 
 
 def _timestamp(value: Any) -> Any:
+    """Return seconds since 1970, or a time in ISO 8601, as a time with a zone."""
     if type(value) is int:
         try:
             return _EPOCH + timedelta(seconds=value)
@@ -293,6 +319,7 @@ def _timestamp(value: Any) -> Any:
 
 
 def _local_time(value: Any) -> Any:
+    """Parse a time in ISO 8601, with or without a zone."""
     if value is None:
         return None
     if type(value) is not str:
@@ -313,5 +340,6 @@ _SINGLE: dict[type[DataType], Convert] = {
 
 
 def _unfit(value: Any, wanted: str) -> ValueError:
+    """Return a ValueError that says what kind of value a type needs."""
     shown = orjson.dumps(value, default=str).decode()
     return ValueError(f"needs {wanted}, got {shown:.60}")

@@ -1,4 +1,4 @@
-"""What is done about a value that a serde can't read: the modes that Spark has.
+"""Handle values that a serde can't read by Spark's parse modes.
 
     PERMISSIVE       the column is null, and `_corrupt_record` says what was wrong
     DROPMALFORMED    the row is left out
@@ -25,14 +25,18 @@ Causes = dict[int, str]
 
 
 def decoded(decoder: Decoder, values: Sequence[bytes | None]) -> tuple[Any, dict[int, str]]:
-    """An array of the values, and for each that can't be read, which is null there, why."""
+    """Decode a column; return its array, and the cause for each row that can't be read.
+
+    Such a row is null in the array.
+    """
     try:
         return decoder.many(values), {}
-    except Exception:  # whatever a serde raises: each value is tried by itself
+    except Exception:  # Whatever a serde raises, each value is then tried by itself.
         return _one_by_one(decoder, values)
 
 
 def _one_by_one(decoder: Decoder, values: Sequence[bytes | None]) -> tuple[Any, dict[int, str]]:
+    """Decode a column value by value; return its array and the causes by row."""
     read: list[Any] = []
     causes: dict[int, str] = {}
     for row, value in enumerate(values):
@@ -48,7 +52,7 @@ def _one_by_one(decoder: Decoder, values: Sequence[bytes | None]) -> tuple[Any, 
 
 
 class Malformed:
-    """Collects what is wrong with the rows of one batch, and deals with it as the mode says."""
+    """Collects what is wrong with the rows of one batch, and handles them by the parse mode."""
 
     def __init__(self, mode: Mode, topic: str, partition: int, offsets: Sequence[int]) -> None:
         self._mode = mode
@@ -60,7 +64,10 @@ class Malformed:
     def add(
         self, column: str, serde: str, causes: Mapping[int, str], values: Sequence[bytes | None]
     ) -> None:
-        """Raises UserError where the read fails by it."""
+        """Add the causes of rows that a column has no value for. Raises UserError with FAILFAST.
+
+        `serde`: its name, for the text; `values`: the bytes of all rows.
+        """
         for row, cause in causes.items():
             value = values[row] or b""
             text = (
@@ -76,14 +83,14 @@ class Malformed:
             self._texts.setdefault(row, []).append(text)
 
     def column(self) -> Any:
-        """`_corrupt_record`."""
+        """Return the column `_corrupt_record`: a text for malformed rows, null for the others."""
         texts: list[str | None] = [None] * len(self._offsets)
         for row, found in self._texts.items():
             texts[row] = "; ".join(found)
         return pa.array(texts, pa.string())
 
     def kept(self) -> Any | None:
-        """Which rows stay, as an array of booleans; None if all do."""
+        """Return an Arrow array of booleans that says which rows stay; None if all do."""
         if self._mode is not Mode.DROPMALFORMED or not self._texts:
             return None
         return pa.array([row not in self._texts for row in range(len(self._offsets))])

@@ -1,11 +1,11 @@
-"""Keys with a window in their bytes, as columns: the key, and where its window begins and ends.
+"""Split keys that hold a window into columns: the key, and where its window begins and ends.
 
     TIME        key, start (int64)                             as a topic has them
     SEQUENCED   key, start (int64), sequence number (int32)    as the changelog of a store has them
     SESSION     key, end (int64), start (int64)                as both have them
 
-The end of a time window is not written: it is the start and the window's size. Times of no end, and
-what is later than a timestamp can be (the end of the year 9999), are null.
+The end of a time window is not written: it is the start and the window's size. Ends of windows
+without end, and times later than a timestamp can be (the end of the year 9999), are null.
 Source: `streams.serdes.windows`, `state.keys`.
 """
 
@@ -26,13 +26,13 @@ TIMESTAMP_MS_MAX = 253_402_300_799_999
 """The last ms of the year 9999, which is the last that Python's datetime has."""
 _MS = pa.timestamp("ms", tz="UTC")
 _US = pa.timestamp("us", tz="UTC")
-# As scalars of a type: for Python's own pyarrow looks for dateutil, each time, on the whole path.
+# Scalars with a type: for Python's own numbers pyarrow looks for dateutil on the path each time.
 _LAST = pa.scalar(TIMESTAMP_MS_MAX, pa.int64())
 _NULL = pa.scalar(None, pa.int64())
 
 
 class Layout(Enum):
-    """How the bytes of a window follow those of the key: as `struct` has it."""
+    """Describes how the bytes of a window follow those of its key, as a format of `struct`."""
 
     TIME = ">q"
     SEQUENCED = ">qi"
@@ -40,13 +40,17 @@ class Layout(Enum):
 
     @property
     def size(self) -> int:
+        """Return the number of bytes that the window takes."""
         return struct.calcsize(self.value)
 
 
 @dataclass(frozen=True, slots=True)
 class WindowedKeys:
-    """A batch of keys taken apart. `starts` and `ends` are int64 arrays in ms; `causes` says of the
-    rows that have no window, which are null, why."""
+    """Represents a batch of keys without their windows, and the windows.
+
+    `starts_ms` and `ends_ms` are int64 arrays; `causes` says why a row has no window. Such a row is
+    null.
+    """
 
     keys: list[bytes | None]
     starts: Any
@@ -57,7 +61,7 @@ class WindowedKeys:
 def taken_apart(
     keys: Sequence[bytes | None], layout: Layout, window_size_ms: int | None
 ) -> WindowedKeys:
-    """Each key and its window; a null key has none."""
+    """Split each key from its window; a null key has none."""
     size = layout.size
     causes = {
         row: f"a key and {size} bytes of its window are needed"
@@ -85,12 +89,13 @@ def taken_apart(
 
 
 def as_timestamps(times_ms: Any) -> Any:
-    """Spark's timestamps; what they can't say is null."""
+    """Return times in ms as Spark's timestamps; those that are too late for one are null."""
     said = pc.if_else(pc.greater(times_ms, _LAST), _NULL, times_ms)
     return said.cast(_MS).cast(_US)
 
 
 def _ends(starts: Any, window_size_ms: int | None) -> Any:
+    """Return the end of each time window in ms, or nulls if the size is not known."""
     if window_size_ms is None:
         return pa.nulls(len(starts), pa.int64())
     bounded = pc.min_element_wise(starts, pa.scalar(2**62), skip_nulls=False)
@@ -98,4 +103,5 @@ def _ends(starts: Any, window_size_ms: int | None) -> Any:
 
 
 def _times(keys: Sequence[bytes | None], first: int, last: int | None) -> Any:
+    """Return the big-endian int64 between two bytes of each key as an Arrow array."""
     return from_big_endian([None if key is None else key[first:last] for key in keys], pa.int64())

@@ -1,1 +1,1 @@
-"""Writing topics, each epoch of a query and each named write once."""
+"""Write topics exactly once: each epoch of a streaming query and each named batch write."""

@@ -1,15 +1,15 @@
-"""An epoch is written once: a transaction for each epoch and Spark partition, which says so itself.
+"""Write each epoch exactly once: one transaction for each epoch and Spark partition, with a mark.
 
 Theory of operation. A sink has a name that outlives its tasks: the query's id, or a `write_id`.
-Each of its Spark partitions has a transactional id and, to keep offsets in, a group of its own. The
-transaction that writes the rows of an epoch also commits `epoch + 1` as an offset in that group
-(for partition 0 of the topic, whatever rows were written where: brokers want one that exists), with
-the number and a digest of the rows as metadata. So rows and mark are there together or not at all.
-A task
+Each of its Spark partitions has a transactional id, and a consumer group of its own to keep offsets
+in. The transaction that writes the rows of an epoch also commits its mark: the offset `epoch + 1`
+in that group (for partition 0 of the topic, whatever partitions rows were written to: brokers want
+one that exists), with the number and a digest of the rows as metadata. So rows and mark are there
+together or not at all. A task
 
-    1. makes its producer: the broker ends what an earlier attempt left open, and refuses that
+    1. makes its producer: the broker ends what an earlier attempt left open, and fences that
        attempt from now on (it may still run: a speculative one, or on a machine that was given up)
-    2. reads the mark, stable: what was prepared to commit counts only when it is committed
+    2. reads the mark, stable: an offset that is about to be committed counts only when it is
     3. finds its epoch marked, and compares the rows; or writes them, and the mark
 
 In that order: a mark that is read before the earlier attempt is fenced says nothing about what that
@@ -49,7 +49,7 @@ _PRODUCER = {
     "linger.ms": 100,
     "batch.num.messages": 100_000,
     "queue.buffering.max.messages": 1_000_000,
-    # What a task holds at most; what is left of it goes out within the time-out of a commit.
+    # The most that a task holds: what is left of it must be sent within the time-out of a commit.
     "queue.buffering.max.kbytes": 64 << 10,
     TRANSACTION_TIMEOUT: TRANSACTION_TIMEOUT_MS,
 }
@@ -65,27 +65,35 @@ Header = tuple[str, bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """Where a query, or a write of that name, writes to. Everything that it keeps has its name."""
+    """Represents the destination of one query or named write: a topic, under a lasting name.
+
+    Transactional ids and consumer groups are made of the name, which outlives the tasks.
+    """
 
     name: str
     topic: str
 
     def transactional_id(self, partition: int) -> str:
+        """Return the transactional id of a Spark partition."""
         return f"{self.name}-{partition}"
 
     def group(self, partition: int) -> str:
+        """Return the consumer group in which a Spark partition keeps the mark of its last epoch."""
         return f"{self.name}-{partition}"
 
     @property
     def mark(self) -> Partition:
-        """Under which the group of each Spark partition keeps its epoch."""
+        """Return the topic partition for which each Spark partition's group commits its mark."""
         return Partition(self.topic, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows as a producer takes them, a list for each column. Partitions of the topic, where rows
-    name them, else None for Kafka's own choice; timestamps in ms since 1970, None for now."""
+    """Represents rows as a producer takes them, with a list for each column.
+
+    `partitions` are of the topic, where rows name them, else None for Kafka's own choice;
+    `timestamps_ms` since 1970, None for now.
+    """
 
     keys: Sequence[bytes | None]
     values: Sequence[bytes | None]
@@ -99,36 +107,40 @@ class Rows:
 
 @dataclass(slots=True)
 class Tally:
-    """How many rows, and a digest of their keys and values that their order does not matter to:
-    the rows of a Spark partition come in another order when it is computed again."""
+    """Counts rows, and keeps a digest of their keys and values that doesn't depend on their order.
+
+    The rows of a Spark partition come in another order when it is computed again.
+    """
 
     rows: int = 0
     digest: int = 0
 
     def add(self, rows: Rows) -> None:
-        # Mixed: the checksum of a value that goes on from its key's is that of both in one.
+        """Add rows to the count and the digest."""
+        # Without the salt ("a", "bc") and ("ab", "c") would have the same checksum, that of "abc".
         keys = [_NULL if key is None else crc32(key) ^ _MIX for key in rows.keys]
         pairs = zip(rows.values, keys, strict=True)
         sums = (crc32(v, k) if v is not None else ~k for v, k in pairs)
-        # Squares: sums alone are the same where bits moved from one checksum to another.
+        # Squares, since sums alone are equal where bits moved from one checksum to another.
         self.digest += sum(each * each for each in sums)
         self.digest %= 1 << _DIGEST_BITS
         self.rows += len(rows)
 
     def to_metadata(self) -> str:
+        """Return the tally as the metadata of a committed offset."""
         return f"rows={self.rows} digest={self.digest:016x}"
 
     @classmethod
     def from_metadata(cls, text: str) -> Tally | None:
-        """What `to_metadata` wrote; None for anything else."""
+        """Return the tally that `to_metadata` encoded, or None for any other text."""
         found = _METADATA.fullmatch(text)
         return None if found is None else cls(int(found[1]), int(found[2], 16))
 
 
 def written(access: Access, sink: Sink, partition: int, epoch: int) -> Tally | None:
-    """What an epoch was written with, or None if it was not.
+    """Return the tally with which a Spark partition wrote an epoch, or None if it did not.
 
-    Raises StreamsError where the mark is above it, is none of ours, or is not known in time.
+    Raises StreamsError where the mark is above the epoch, is no sink's, or is not known in time.
     """
     doing = _doing(sink, partition, epoch)
     found = _mark(access, sink, partition, doing)
@@ -150,8 +162,10 @@ def written(access: Access, sink: Sink, partition: int, epoch: int) -> Tally | N
 
 
 def beyond(access: Access, sink: Sink, partitions: int, epoch: int) -> list[int]:
-    """The Spark partitions that have written the epoch and are none of its `partitions`: it was
-    begun before, with more of them."""
+    """Return the Spark partitions from `partition_count` on that have written the epoch.
+
+    There are some if an earlier attempt at the epoch had more partitions.
+    """
     admin, stem = access.admin(), f"{sink.name}-"
     names = [group.removeprefix(stem) for group in admin.groups() if group.startswith(stem)]
     numbers = sorted(int(each) for each in names if each.isdecimal() and int(each) >= partitions)
@@ -159,12 +173,16 @@ def beyond(access: Access, sink: Sink, partitions: int, epoch: int) -> list[int]
     def has_written(partition: int) -> bool:
         return written(access, sink, partition, epoch) is not None
 
-    # Mostly waiting, and an epoch of many partitions leaves a group for each for days.
+    # Threads mostly wait; an epoch of many partitions leaves a group for each of them for days.
     with ThreadPoolExecutor(_ASKING_MAX) as pool:
         return [n for n, has in zip(numbers, pool.map(has_written, numbers), strict=True) if has]
 
 
 def _mark(access: Access, sink: Sink, partition: int, doing: str) -> Committed | None:
+    """Read the mark of a Spark partition, stable, or None if it has none.
+
+    Raises StreamsError if it can't be read in time.
+    """
     try:
         return stable_offset(access.settings(), sink.group(partition), sink.mark, TIMEOUT_S)
     except OutcomeUnknown as unknown:
@@ -175,11 +193,15 @@ def _mark(access: Access, sink: Sink, partition: int, doing: str) -> Committed |
 
 
 def _doing(sink: Sink, partition: int, epoch: int) -> str:
+    """Return a phrase that names the epoch, the Spark partition and the topic, for messages."""
     return f"epoch {epoch} of Spark partition {partition} into topic {sink.topic!r}"
 
 
 class Attempt:
-    """One task's attempt at one epoch of a sink. After any error: `discard` it (`attempt` does)."""
+    """Represents one task's attempt at one epoch of a sink, in one transaction.
+
+    Close it after any error, as `attempt_epoch` does.
+    """
 
     def __init__(self, access: Access, sink: Sink, partition: int, epoch: int) -> None:
         self._sink = sink
@@ -213,7 +235,7 @@ class Attempt:
         self._producer.poll()
 
     def commit(self) -> Tally:
-        """Commit the rows and the mark together."""
+        """Commit the rows together with the mark, and return the tally of the rows."""
         self._producer.begin()
         mark = Committed(self._epoch + 1, self._tally.to_metadata())
         group = group_metadata(self._sink.group(self._partition), -1, "", None)
@@ -222,13 +244,14 @@ class Attempt:
         return self._tally
 
     def close(self) -> None:
-        """Give up what was not committed."""
+        """Close the producer, which aborts a transaction that was not committed."""
         self._producer.close()
 
     def __str__(self) -> str:
         return _doing(self._sink, self._partition, self._epoch)
 
     def _produce(self, rows: Rows) -> None:
+        """Produce each row, and make room where the producer's queue is full."""
         topic, produce = self._sink.topic, self._producer.produce
         chosen = {
             name: column
@@ -252,9 +275,9 @@ class Attempt:
 
 @contextmanager
 def attempt(access: Access, sink: Sink, partition: int, epoch: int) -> Iterator[Attempt]:
-    """An attempt, whose transaction is aborted unless it was committed.
+    """Yield an attempt at an epoch; its transaction is aborted unless the block commits it.
 
-    Raises StreamsError, with what it means for the task in words a person can use.
+    Raises StreamsError, which says what a failure means for the task.
     """
     doing = _doing(sink, partition, epoch)
     timeout = access.kafka.get(TRANSACTION_TIMEOUT, TRANSACTION_TIMEOUT_MS)

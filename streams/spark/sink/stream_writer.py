@@ -1,8 +1,8 @@
-"""A streaming write: each epoch of a query, once. What is where: `streams.spark.sink.epochs`.
+"""Write a stream to a topic, each epoch of a query once, as `streams.spark.sink.epochs` describes.
 
-Which query and which epoch a task belongs to it learns from local properties, as Spark sets them
-for its own sinks (StreamExecution.QUERY_ID_KEY, MicroBatchExecution.BATCH_ID_KEY). The query's id
-is kept in the checkpoint: a new checkpoint is a new query.
+A task learns its query and its epoch from local properties, as Spark sets them for its own sinks
+(StreamExecution.QUERY_ID_KEY, MicroBatchExecution.BATCH_ID_KEY). The query's id is kept in the
+checkpoint: a new checkpoint is a new query.
 """
 
 from __future__ import annotations
@@ -31,23 +31,26 @@ BATCH_ID = "streaming.sql.batchId"
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """Writes the epochs of the query whose task it is in."""
+    """Writes the epochs of a streaming query to a topic, each once."""
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
 
     def write(self, iterator: Iterator[RecordBatch]) -> WriterCommitMessage:
+        """Write a task's rows as its part of the epoch."""
         query, epoch = _property(QUERY_ID), int(_property(BATCH_ID))
         sink = Sink(f"millrace-sink-{query}", self._options.topic)
         return write_once(self._options, sink, spark_partition(), epoch, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        told = [each for each in messages if isinstance(each, PartitionWritten)]
-        if told:
-            check_partitions(self._options, told[0].sink, len(messages), batchId)
+        """Check that no other Spark partition has written a part of the epoch."""
+        written = [each for each in messages if isinstance(each, PartitionWritten)]
+        if written:
+            check_partitions(self._options, written[0].sink, len(messages), batchId)
 
 
 def _property(name: str) -> str:
+    """Return a local property of the task. Raises StreamsError if Spark has not set it."""
     context = TaskContext.get()
     found = None if context is None else context.getLocalProperty(name)
     if found is None:

@@ -1,6 +1,6 @@
-"""Writing: columns become rows of a topic, and a task writes those of its Spark partition, once.
+"""Encode columns as rows of a topic, and write those of a task's Spark partition once.
 
-Both writers, of a batch and of a stream, are this with a sink's name and an epoch's number.
+Batch and streaming writers both do this, with the name of a sink and the number of an epoch.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LEFT_OUT = ("topic", "offset")
 
 
 class ChangedRows(StrEnum):
-    """What is done where an epoch that was written comes again with other rows."""
+    """Says what is done where an epoch that was written comes again with other rows."""
 
     FAIL = "fail"
     SKIP = "skip"
@@ -51,7 +51,7 @@ class ChangedRows(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """Of any write. `write_id`: of a batch alone."""
+    """Holds the options of a batch or streaming write. `write_id`: of a batch alone."""
 
     access: Access
     topic: str
@@ -62,7 +62,10 @@ class WriteOptions:
 
 @dataclass(frozen=True)
 class PartitionWritten(WriterCommitMessage):
-    """What a task tells the driver. `before`: an earlier attempt had written it."""
+    """Reports to the driver what a task has written.
+
+    `was_written_before`: an earlier attempt had written the rows.
+    """
 
     sink: Sink
     partition: int
@@ -71,7 +74,7 @@ class PartitionWritten(WriterCommitMessage):
 
 
 def write_options(given: Mapping[str, str], *, stream: bool) -> WriteOptions:
-    """Raises ConfigError."""
+    """Parse the options of a write. Raises ConfigError."""
     doing = "a streaming write" if stream else "a write"
     options = Given(given, WRITE - {"write_id"} if stream else WRITE, doing)
     access = options.access()
@@ -88,7 +91,7 @@ def write_options(given: Mapping[str, str], *, stream: bool) -> WriteOptions:
 
 
 def check(options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
-    """Raises ConfigError for what can't be written, as far as can be told before there are rows."""
+    """Raise ConfigError for columns that can't be written, as far as their types tell."""
     if overwrite:
         raise ConfigError("a topic can't be overwritten: use mode('append')")
     names = schema.fieldNames()
@@ -106,8 +109,11 @@ def check(options: WriteOptions, schema: StructType, *, overwrite: bool) -> None
 
 
 def rows_of(options: WriteOptions, batch: RecordBatch) -> Rows:
-    """The records that a batch is. Raises ConfigError for a column of another type than is
-    written, UserError for a value that can't be."""
+    """Encode the rows of a batch as records.
+
+    Raises ConfigError for a column of another type than is written, UserError for a value that
+    can't be written.
+    """
     column = {name: batch.column(at) for at, name in enumerate(batch.schema.names)}
     none: list[Any] = [None] * batch.num_rows
     return Rows(
@@ -126,7 +132,7 @@ def write_once(
     epoch: int,
     batches: Iterator[RecordBatch],
 ) -> PartitionWritten:
-    """Write a task's rows as its part of an epoch, unless an attempt before has: then compare.
+    """Write a task's rows as its part of an epoch, or compare them if an earlier attempt did.
 
     Raises StreamsError where that can't be, with what to do.
     """
@@ -138,8 +144,10 @@ def write_once(
 
 
 def check_partitions(options: WriteOptions, sink: Sink, partitions: int, epoch: int) -> None:
-    """That nobody else has written a part of the epoch, now that all tasks have. Raises
-    StreamsError."""
+    """Raise StreamsError if more Spark partitions have written the epoch than this attempt has.
+
+    It is called when all tasks have written.
+    """
     try:
         strange = beyond(options.access, sink, partitions, epoch)
     except OutcomeUnknown as unknown:
@@ -154,17 +162,17 @@ def check_partitions(options: WriteOptions, sink: Sink, partitions: int, epoch: 
 
 
 def spark_partition() -> int:
-    """That of the task which this is."""
+    """Return the number of the Spark partition that this task computes."""
     context = TaskContext.get()
     assert context is not None, "writes are tasks of Spark"
     return context.partitionId()
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Writes a DataFrame: one epoch, of the number 0. Without a `write_id` its name is new.
+    """Writes a DataFrame to a topic as epoch 0 of a sink; without a `write_id` its name is new.
 
-    Its groups stay until the broker forgets them, with the transactional ids: a task that Spark has
-    given up may only begin when the write is done, and must find that it is.
+    The groups of the sink stay until the broker deletes them, with the transactional ids: a task
+    that Spark has given up may only begin when the write is done, and must find that it is.
     """
 
     def __init__(self, options: WriteOptions) -> None:
@@ -172,9 +180,11 @@ class BatchWriter(DataSourceArrowWriter):
         self._sink = Sink(f"millrace-write-{options.write_id or uuid.uuid4()}", options.topic)
 
     def write(self, iterator: Iterator[RecordBatch]) -> WriterCommitMessage:
+        """Write a task's rows."""
         return write_once(self._options, self._sink, spark_partition(), 0, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Check that no other Spark partition has written a part of a write with a `write_id`."""
         if self._options.write_id is not None:
             check_partitions(self._options, self._sink, len(messages), 0)
 
@@ -186,10 +196,11 @@ def _write(
     epoch: int,
     batches: Iterator[RecordBatch],
 ) -> PartitionWritten:
+    """Write a task's rows in a transaction, or compare them with those of an earlier attempt."""
     rows = (rows_of(options, batch) for batch in batches if batch.num_rows)
     first = next(rows, None)
     if first is None:
-        # No transaction for nothing; only a look whether there was something before.
+        # Without rows there is no transaction, only a check that an earlier attempt had none.
         _compare(options, Tally(), written(options.access, sink, partition, epoch), partition)
         return PartitionWritten(sink, partition, 0, False)
     with attempt(options.access, sink, partition, epoch) as each:
@@ -208,6 +219,7 @@ def _write(
 
 
 def _compare(options: WriteOptions, again: Tally, before: Tally | None, partition: int) -> None:
+    """Raise StreamsError if an earlier attempt wrote other rows, unless such rows are skipped."""
     if before in (None, again) or options.on_changed_rows is ChangedRows.SKIP:
         return
     raise StreamsError(
@@ -220,12 +232,14 @@ def _compare(options: WriteOptions, again: Tally, before: Tally | None, partitio
 
 
 def _check_topic(options: WriteOptions) -> None:
+    """Raise ConfigError if the topic doesn't exist."""
     counts = options.access.admin().partition_counts()
     if options.topic not in counts:
         raise ConfigError(f"there is no topic {options.topic!r} to write into: create it first")
 
 
 def _no_rows(schema: StructType) -> RecordBatch:
+    """Return an empty batch with the columns of a schema."""
     columns = {
         each.name: pa.array([], to_arrow_type(each.dataType, timezone="UTC")) for each in schema
     }
@@ -233,12 +247,14 @@ def _no_rows(schema: StructType) -> RecordBatch:
 
 
 def _encoded(options: WriteOptions, name: Any, column: Any) -> list[bytes | None]:
+    """Encode the column `key` or `value` by its serde."""
     if pa.types.is_null(column.type):
         return [None] * len(column)
     return encode(column, of_column(options.serdes, name, options.topic))
 
 
 def _partitions(column: Any) -> list[int | None]:
+    """Return the column `partition` as numbers. Raises UserError for a number that can't be."""
     _check_type("partition", column, pa.types.is_integer(column.type), "an integer")
     for strange in (pc.min(column).as_py(), pc.max(column).as_py()):
         if strange is not None and not 0 <= strange < _PARTITIONS_END:
@@ -247,6 +263,7 @@ def _partitions(column: Any) -> list[int | None]:
 
 
 def _timestamps(column: Any) -> list[int | None]:
+    """Return the column `timestamp` as ms since 1970. Raises UserError for a time before 1 ms."""
     _check_type("timestamp", column, pa.types.is_timestamp(column.type), "a timestamp")
     micros = column.cast(pa.timestamp("us", tz=column.type.tz)).cast(pa.int64())
     found = pc.divide(micros, 1000)
@@ -258,6 +275,7 @@ def _timestamps(column: Any) -> list[int | None]:
 
 
 def _headers(column: Any) -> list[list[tuple[str, bytes | None]] | None]:
+    """Return the column `headers` as lists of pairs. Raises UserError for a header without key."""
     kind = column.type
     fits = pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)
     fits = fits and [each.name for each in kind.value_type] == ["key", "value"]
@@ -269,9 +287,11 @@ def _headers(column: Any) -> list[list[tuple[str, bytes | None]] | None]:
 
 
 def _check_type(name: str, column: Any, fits: bool, what: str) -> None:
+    """Raise ConfigError with the wanted type unless the column is valid."""
     if not fits:
         raise ConfigError(f"column {name} is {column.type}: it must be {what}")
 
 
 def _some(numbers: list[int]) -> str:
+    """Return up to five numbers as text."""
     return ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")

@@ -59,10 +59,10 @@ class BatchReader(DataSourceReader):
         if options.content is Content.COVERAGE:
             yield coverage.coverage(options.access, options.isolation, partition.value)
             return
-        columns = columns_of(options.serdes, self._topic)
+        decoder = columns_of(options.serdes, self._topic)
         headers = options.serdes.headers
         for raw in fetch(options.access, options.isolation, partition.value, headers=headers):
-            yield columns.decode(timed(options.limits, raw))
+            yield decoder.decode(timed(options.limits, raw))
 
 
 class FilteringReader(BatchReader):

@@ -134,10 +134,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         """Yield the record batches of one split."""
         options = self._options
-        columns = columns_of(options.serdes, options.topic)
+        decoder = columns_of(options.serdes, options.topic)
         headers = options.serdes.headers
         for raw in fetch(options.access, options.isolation, partition.value, headers=headers):
-            yield columns.decode(raw)
+            yield decoder.decode(raw)
 
     def stop(self) -> None:
         self._asking = None
