@@ -82,7 +82,7 @@ def export(
     *,
     records_per_file: int = RECORDS_PER_SPLIT,
 ) -> Manifest:
-    """Export an application as of a cut into a directory, on from where the last export there ended.
+    """Export an application as of a cut into a directory, from where the last export there ended.
 
     Spark's workers share the directory. `records_per_file`: offsets of a file at most. Raises
     ConfigError: a store or a topic that isn't there, an output whose end the cut doesn't tell, a
@@ -168,7 +168,7 @@ def _check_application(to: Path, before: Sequence[Manifest], cut: Cut) -> None:
 
 
 def _topics(admin: Admin, cut: Cut, wanted: Wanted) -> dict[str, ExportedTopic]:
-    """Return each topic to export with its ends: the cut's where it tells them, else the last stable.
+    """Return each topic to export with its ends: the cut's where it tells them, or the last stable.
 
     Raises ConfigError for a topic or store that isn't there, or an end that is not known.
     """
