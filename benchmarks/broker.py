@@ -1,4 +1,4 @@
-"""The embedded broker beside real Kafka: produce, fetch, transactions, start, memory.
+"""Compare the embedded broker with real Kafka: produce, fetch, transactions, start, memory.
 
     python -m benchmarks.broker [--quick] [--only embedded|kafka] [--log-mb 1000] [--rounds 3]
 
@@ -52,7 +52,7 @@ console = Console(width=110)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How much is measured."""
+    """Says how much is measured."""
 
     records: int
     transactions: int
@@ -65,8 +65,8 @@ FULL = Size(records=1_000_000, transactions=1_000, wide_transactions=100, log_mb
 QUICK = Size(records=300_000, transactions=200, wide_transactions=20, log_mb=50, rounds=1)
 
 
-def throughput(brokers: Sequence[Rival], size: Size, figures: Figures) -> None:
-    """Produce and fetch, over 1 and 4 partitions; the first round is not counted."""
+def measure_throughput(brokers: Sequence[Rival], size: Size, figures: Figures) -> None:
+    """Measure produce and fetch over 1 and 4 partitions; the first round is not counted."""
     for number in range(size.rounds + 1):
         for partitions in (1, 4):
             for broker in brokers:
@@ -84,14 +84,14 @@ def throughput(brokers: Sequence[Rival], size: Size, figures: Figures) -> None:
                     rate = measured(command(load))["records_per_s"]
                     used = (cpu_s(broker.pid) - before_s) * 1_000_000 / size.records
                     if number:
-                        line = f"{what}, {_partitions(partitions)}"
+                        line = f"{what}, {_format_partitions(partitions)}"
                         figures.add(line, RATE, broker.kind, rate)
                         figures.add(f"{line}: broker's CPU", CPU, broker.kind, used)
                 delete_topic(broker, topic)
 
 
-def transactions(brokers: Sequence[Rival], size: Size, figures: Figures) -> None:
-    """Transactions one after the other, over 1 and 100 partitions."""
+def measure_transactions(brokers: Sequence[Rival], size: Size, figures: Figures) -> None:
+    """Measure transactions one after the other, over 1 and 100 partitions."""
     for partitions, count in ((1, size.transactions), (100, size.wide_transactions)):
         for number in range(size.rounds + 1):
             for broker in brokers:
@@ -113,7 +113,7 @@ def transactions(brokers: Sequence[Rival], size: Size, figures: Figures) -> None
 def _add_transactions(
     figures: Figures, kind: str, partitions: int, found: dict[str, float]
 ) -> None:
-    over = _partitions(partitions)
+    over = _format_partitions(partitions)
     figures.add(f"transactions, {over}", RATE, kind, found["transactions_per_s"])
     for what in ("commit", "transaction"):
         for share in ("p50", "p99"):
@@ -121,20 +121,22 @@ def _add_transactions(
             figures.add(line, LATENCY, kind, found[f"{what}_{share}_ms"])
 
 
-def memory_idle(brokers: Sequence[Rival], figures: Figures) -> None:
-    time.sleep(IDLE_S)  # what a start leaves to be done is done, in both
+def measure_idle_memory(brokers: Sequence[Rival], figures: Figures) -> None:
+    """Measure the memory of brokers that have just started."""
+    time.sleep(IDLE_S)  # Both brokers finish what a start leaves to be done.
     for broker in brokers:
         figures.add("resident memory, idle", MEMORY, broker.kind, resident_mb(broker))
 
 
-def memory_after(brokers: Sequence[Rival], figures: Figures) -> None:
+def measure_peak_memory(brokers: Sequence[Rival], figures: Figures) -> None:
+    """Measure the highest memory of brokers that have been under load."""
     for broker in brokers:
         peak = resident_mb(broker, peak=True)
         figures.add("resident memory, highest under load", MEMORY, broker.kind, peak)
 
 
-def starts(brokers: Sequence[Rival], size: Size, figures: Figures) -> None:
-    """Start with nothing, then with a full log: after a clean stop, and after kill -9."""
+def measure_starts(brokers: Sequence[Rival], size: Size, figures: Figures) -> None:
+    """Measure starts with a full log, after a clean stop and after kill -9."""
     expected = {}
     for broker in brokers:
         create_topic(broker, "log", LOG_PARTITIONS)
@@ -149,7 +151,7 @@ def starts(brokers: Sequence[Rival], size: Size, figures: Figures) -> None:
         expected[broker.kind] = end_offsets(broker, "log", LOG_PARTITIONS)
         broker.stop()
     for _ in range(size.rounds):
-        for broker in brokers:  # one at a time: only the one that is measured runs
+        for broker in brokers:  # Only the broker that is measured runs.
             seconds = start_s(broker, "log", expected[broker.kind])
             figures.add(f"start, {size.log_mb} MB, clean stop", SECONDS, broker.kind, seconds)
             broker.kill()
@@ -158,7 +160,7 @@ def starts(brokers: Sequence[Rival], size: Size, figures: Figures) -> None:
             broker.stop()
 
 
-def _partitions(count: int) -> str:
+def _format_partitions(count: int) -> str:
     return f"{count} partition" + "s" * (count > 1)
 
 
@@ -169,7 +171,7 @@ def bench(
     log_mb: Annotated[int, typer.Option(help="Log to start on; default 1000, quick 50.")] = 0,
     output: Annotated[Path | None, typer.Option(help="Write the medians as JSON.")] = None,
 ) -> None:
-    """Measure and print."""
+    """Measure and print the figures."""
     if only not in ("", *KINDS):
         raise typer.BadParameter(f"--only {only}: give embedded or kafka")
     base = QUICK if quick else FULL
@@ -186,12 +188,12 @@ def bench(
         raise typer.BadParameter(f"{reason}; or give --only embedded")
     figures = Figures()
     with running(kinds) as brokers:
-        memory_idle(brokers, figures)
-        throughput(brokers, size, figures)
-        transactions(brokers, size, figures)
-        memory_after(brokers, figures)
+        measure_idle_memory(brokers, figures)
+        measure_throughput(brokers, size, figures)
+        measure_transactions(brokers, size, figures)
+        measure_peak_memory(brokers, figures)
     with running(kinds) as brokers:
-        starts(brokers, size, figures)
+        measure_starts(brokers, size, figures)
     title = f"{size.records:,} records of {len(VALUE)} bytes, median of {size.rounds} rounds"
     console.print(table(figures, title))
     console.print(f"Kafka's JVM: {' '.join(JVM_FLAGS)}")

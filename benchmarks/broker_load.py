@@ -1,11 +1,11 @@
-"""The client's side of `benchmarks.broker`: one measurement with librdkafka, as a process.
+"""Take one measurement of `benchmarks.broker` with librdkafka, in a process of its own.
 
     python -m benchmarks.broker_load '{"what": "produce", "servers": "127.0.0.1:9092", ...}'
 
-Reads its task as JSON from the command line and prints its figures as JSON. librdkafka's settings
-are its defaults but for the queue's length, and for the second that a consumer does not ask for
-more when its queue was full: it would be most of what is measured. Nothing is printed that was not
-verified: a record that did not arrive is a RuntimeError.
+It reads its task as JSON from the command line and prints its figures as JSON. librdkafka's
+settings are its defaults but for the queue's length, and for the second that a consumer does not
+ask for more when its queue was full: that would be most of what is measured. Nothing is printed
+that was not verified: a record that did not arrive is a RuntimeError.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WARM_UP_TRANSACTIONS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """One measurement: `count` records, or transactions, over `partitions` of `topic`."""
+    """Describes one measurement: `count` records or transactions over `partitions` of `topic`."""
 
     what: str
     servers: str
@@ -38,11 +38,11 @@ class Load:
 
 
 def produce(load: Load) -> dict[str, float]:
-    """`count` records of 100 bytes, from the first call until all are acknowledged."""
+    """Produce `count` records of 100 bytes; return the rate until all are acknowledged."""
     producer = Producer(
         {"bootstrap.servers": load.servers, "queue.buffering.max.messages": QUEUE_MESSAGES_MAX}
     )
-    producer.list_topics(load.topic, TIMEOUT_S)  # connected before the clock runs
+    producer.list_topics(load.topic, TIMEOUT_S)  # It connects before the clock runs.
     send, poll, partitions = producer.produce, producer.poll, load.partitions
     begin = time.perf_counter()
     for number in range(load.count):
@@ -55,15 +55,15 @@ def produce(load: Load) -> dict[str, float]:
             poll(0)
     left = producer.flush(TIMEOUT_S)
     seconds = time.perf_counter() - begin
-    found = stored(load)
+    found = count_stored(load)
     if left or found != load.count:
         raise RuntimeError(f"{load.topic}: {found} of {load.count} records arrived")
     return {"records_per_s": load.count / seconds}
 
 
 def fetch(load: Load) -> dict[str, float]:
-    """All records of the topic, from the assignment until the last of `count` was handed out."""
-    consumer = _consumer(load)
+    """Fetch all records of the topic; return the rate from the assignment to the last record."""
+    consumer = _create_consumer(load)
     consumer.list_topics(load.topic, TIMEOUT_S)
     found = size = 0
     begin = time.perf_counter()
@@ -83,7 +83,7 @@ def fetch(load: Load) -> dict[str, float]:
 
 
 def transactions(load: Load) -> dict[str, float]:
-    """`count` transactions with one record to each partition.
+    """Run `count` transactions with one record to each partition; return rate and latencies.
 
     `commit_ms` is commit_transaction() alone, with the records already acknowledged;
     `transaction_ms` all from begin to the end of the commit.
@@ -97,10 +97,10 @@ def transactions(load: Load) -> dict[str, float]:
     )
     producer.init_transactions(TIMEOUT_S)
     for _ in range(WARM_UP_TRANSACTIONS):
-        _transaction(producer, load)
-    taken = [_transaction(producer, load) for _ in range(load.count)]
+        _run_transaction(producer, load)
+    taken = [_run_transaction(producer, load) for _ in range(load.count)]
     records = (WARM_UP_TRANSACTIONS + load.count) * load.partitions
-    found = committed(load, records)
+    found = count_committed(load, records)
     if found != records:
         raise RuntimeError(f"{load.topic}: {found} of {records} records were committed")
     commits = sorted(commit for commit, _ in taken)
@@ -114,8 +114,8 @@ def transactions(load: Load) -> dict[str, float]:
     }
 
 
-def _transaction(producer: Producer, load: Load) -> tuple[float, float]:
-    """Seconds of the commit, and of the whole."""
+def _run_transaction(producer: Producer, load: Load) -> tuple[float, float]:
+    """Run a transaction and return the seconds of its commit and of all of it."""
     begin = time.perf_counter()
     producer.begin_transaction()
     for partition in range(load.partitions):
@@ -127,9 +127,9 @@ def _transaction(producer: Producer, load: Load) -> tuple[float, float]:
     return end - flushed, end - begin
 
 
-def stored(load: Load) -> int:
-    """Records that the topic has; each record that is no marker has an offset of its own."""
-    consumer = _consumer(load)
+def count_stored(load: Load) -> int:
+    """Return the number of offsets that the topic has; without markers each is a record."""
+    consumer = _create_consumer(load)
     ends = [
         consumer.get_watermark_offsets(TopicPartition(load.topic, each), TIMEOUT_S)
         for each in range(load.partitions)
@@ -138,9 +138,9 @@ def stored(load: Load) -> int:
     return sum(high - low for low, high in ends)
 
 
-def committed(load: Load, expected: int) -> int:
-    """Records of committed transactions; looked for until there are as many as expected."""
-    consumer = _consumer(load)
+def count_committed(load: Load, expected: int) -> int:
+    """Count the records of committed transactions, until there are as many as expected."""
+    consumer = _create_consumer(load)
     consumer.assign([TopicPartition(load.topic, each, 0) for each in range(load.partitions)])
     found = 0
     while found < expected:
@@ -152,7 +152,7 @@ def committed(load: Load, expected: int) -> int:
     return found
 
 
-def _consumer(load: Load) -> Consumer:
+def _create_consumer(load: Load) -> Consumer:
     return Consumer(
         {
             "bootstrap.servers": load.servers,
@@ -173,11 +173,12 @@ MEASURES: dict[str, Callable[[Load], dict[str, float]]] = {
 
 
 def command(load: Load) -> list[str]:
-    """What to run for this measurement."""
+    """Return the command that takes this measurement."""
     return [sys.executable, "-m", "benchmarks.broker_load", json.dumps(asdict(load))]
 
 
 def main() -> None:
+    """Take the measurement of the command line and print its figures."""
     load = Load(**json.loads(sys.argv[1]))
     print(json.dumps(MEASURES[load.what](load)))
 

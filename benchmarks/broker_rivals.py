@@ -1,8 +1,8 @@
-"""The two brokers of `benchmarks.broker` and `benchmarks.groups`, as a person would run them.
+"""Run the two brokers of `benchmarks.broker` and `benchmarks.groups` as a person would run them.
 
 The embedded broker has its defaults. Real Kafka has the heap and the collector that its own start
-script gives it, both of the JVM's compilers, and its default numbers of threads; only what says how
-long to wait for other nodes is short, as in the tests, since a single node has nobody to wait for.
+script gives it, both of the JVM's compilers, and its default numbers of threads; only the settings
+that wait for other nodes are short, as in the tests, since a single node has nobody to wait for.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ JVM_FLAGS = (
     "-Djava.awt.headless=true",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 )
-# What the tests make small, at Kafka's defaults again.
+# Settings that the tests make small, at Kafka's defaults again.
 KAFKA_SETTINGS = {
     "num.network.threads": "3",
     "num.io.threads": "8",
@@ -46,8 +46,8 @@ LATEST = -1
 Rival = EmbeddedProcess | RealKafka
 
 
-def rival(kind: str, settings: Mapping[str, str]) -> Rival:
-    """`embedded` or `kafka`, not started yet, on a data directory of its own."""
+def create_rival(kind: str, settings: Mapping[str, str]) -> Rival:
+    """Return a broker, `embedded` or `kafka`, not started, with a data directory of its own."""
     if kind == "embedded":
         return EmbeddedProcess(settings)
     return RealKafka({**KAFKA_SETTINGS, **settings}, jvm_flags=JVM_FLAGS)
@@ -57,9 +57,9 @@ def rival(kind: str, settings: Mapping[str, str]) -> Rival:
 def running(
     kinds: Sequence[str], settings: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[list[Rival]]:
-    """Brokers of these kinds, settings beside their defaults, started; gone at the end."""
+    """Yield started brokers of these kinds, with settings beside their defaults, and close them."""
     with ExitStack() as exits:
-        brokers = [rival(kind, settings) for kind in kinds]
+        brokers = [create_rival(kind, settings) for kind in kinds]
         for broker in brokers:
             exits.callback(broker.close)
             broker.start()
@@ -67,8 +67,8 @@ def running(
 
 
 def create_topic(broker: Rival, name: str, partitions: int) -> None:
-    """A topic whose records are kept, however long the run takes."""
-    admin = _admin(broker)
+    """Create a topic whose records are kept, however long the run takes."""
+    admin = _create_admin(broker)
     new = NewTopic(name, partitions, config={"retention.ms": "-1"})
     admin.create_topics([new])[name].result(TIMEOUT_S)
     wait_until(
@@ -79,30 +79,31 @@ def create_topic(broker: Rival, name: str, partitions: int) -> None:
 
 
 def delete_topic(broker: Rival, name: str) -> None:
-    admin = _admin(broker)  # it must live until the answer is there
+    """Delete a topic and wait for the answer."""
+    admin = _create_admin(broker)  # The client must live until the answer is there.
     admin.delete_topics([name])[name].result(TIMEOUT_S)
 
 
-def _admin(broker: Rival) -> AdminClient:
+def _create_admin(broker: Rival) -> AdminClient:
     return AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 3})
 
 
 def end_offsets(broker: Rival, topic: str, partitions: int) -> list[int]:
-    """The end of each partition; -1 where the broker does not say."""
-    asked = [{"partition_index": each, "timestamp": LATEST} for each in range(partitions)]
+    """Return the end offset of each partition; -1 where the broker does not say."""
+    requested = [{"partition_index": each, "timestamp": LATEST} for each in range(partitions)]
     with Client(broker.bootstrap_servers) as client:
         answer = client.send(
             Api.LIST_OFFSETS,
             2,
             replica_id=-1,
             isolation_level=0,
-            topics=[{"name": topic, "partitions": asked}],
+            topics=[{"name": topic, "partitions": requested}],
         )
     return [each.offset for each in answer.topics[0].partitions]
 
 
 def start_s(broker: Rival, topic: str, expected: list[int]) -> float:
-    """Seconds from the start of the process until it tells the right end of every partition."""
+    """Restart a broker and return the seconds until it tells the right end of every partition."""
     begin = time.perf_counter()
     broker.restart()
     wait_until(
@@ -114,7 +115,7 @@ def start_s(broker: Rival, topic: str, expected: list[int]) -> float:
 
 
 def resident_mb(broker: Rival, *, peak: bool = False) -> float:
-    """Memory of the process in MB of 10^6 bytes, now or at its highest."""
+    """Return the memory of the process in MB of 10^6 bytes, now or at its highest."""
     name = "VmHWM" if peak else "VmRSS"
     for line in Path(f"/proc/{broker.pid}/status").read_text().splitlines():
         if line.startswith(f"{name}:"):

@@ -1,4 +1,4 @@
-"""How long produce and fetch wait while a log is being compacted, beside none being compacted.
+"""Measure how long produce and fetch wait while a log is compacted, and at rest.
 
     python -m benchmarks.cleaning --megabytes 250 --codec none
 
@@ -28,8 +28,8 @@ REST_S = 10.0
 SEGMENT_BYTES = 64 << 20
 
 
-def fill(bootstrap_servers: str, megabytes: int, codec: str, keys: int) -> None:
-    """Values of 100 bytes under so many keys."""
+def fill_topic(bootstrap_servers: str, megabytes: int, codec: str, keys: int) -> None:
+    """Write values of 100 bytes under so many keys to the topic."""
     producer = Producer(
         {
             "bootstrap.servers": bootstrap_servers,
@@ -52,8 +52,8 @@ def fill(bootstrap_servers: str, megabytes: int, codec: str, keys: int) -> None:
     producer.flush(60)
 
 
-def probe(client: Client, goes_on: Callable[[], bool]) -> list[float]:
-    """Milliseconds of each pair of a produce and a fetch of it."""
+def measure_pairs(client: Client, goes_on: Callable[[], bool]) -> list[float]:
+    """Return the milliseconds of each produce and fetch of it, while `goes_on()` is true."""
     data = batches.encode(b"x" * 100)
     found = []
     while goes_on():
@@ -64,7 +64,8 @@ def probe(client: Client, goes_on: Callable[[], bool]) -> list[float]:
     return found
 
 
-def line(name: str, found: Sequence[float], seconds: float) -> str:
+def format_latencies(name: str, found: Sequence[float], seconds: float) -> str:
+    """Record the latencies and return a line with their percentiles."""
     ordered = sorted(found)
     p50, p99, p999 = (ordered[int(len(ordered) * each)] for each in (0.5, 0.99, 0.999))
     for share, value in (("p50", p50), ("p99", p99)):
@@ -77,6 +78,7 @@ def line(name: str, found: Sequence[float], seconds: float) -> str:
 
 
 def set_ratio(client: Client, value: str) -> None:
+    """Set `min.cleanable.dirty.ratio` of the topic."""
     configs = [{"name": "min.cleanable.dirty.ratio", "config_operation": 0, "value": value}]
     client.send(
         Api.INCREMENTAL_ALTER_CONFIGS,
@@ -86,11 +88,13 @@ def set_ratio(client: Client, value: str) -> None:
     )
 
 
-def size_of(directory: Path) -> int:
+def log_bytes(directory: Path) -> int:
+    """Return the size of the log's segments."""
     return sum(path.stat().st_size for path in directory.glob("*.log"))
 
 
 def main() -> None:
+    """Measure and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=int, default=250)
     parser.add_argument("--codec", default="none")
@@ -104,23 +108,27 @@ def main() -> None:
             sizes = {"segment.bytes": str(SEGMENT_BYTES), "file.delete.delay.ms": "1000"}
             create_topic(client, TOPIC, configs={**configs, **sizes})
             create_topic(client, PROBE)
-            fill(broker.bootstrap_servers, options.megabytes, options.codec, options.keys)
+            fill_topic(broker.bootstrap_servers, options.megabytes, options.codec, options.keys)
             directory = broker.data_dir / f"{TOPIC}-0"
-            print(f"{size_of(directory) / 1e6:.0f} MB to clean, {options.codec}")
+            print(f"{log_bytes(directory) / 1e6:.0f} MB to clean, {options.codec}")
             until = time.monotonic() + REST_S
-            print(line("at rest", probe(client, lambda: time.monotonic() < until), REST_S))
+            print(
+                format_latencies(
+                    "at rest", measure_pairs(client, lambda: time.monotonic() < until), REST_S
+                )
+            )
             set_ratio(client, "0")
             checkpoint = broker.data_dir / "cleaner-offset-checkpoint"
             begin = time.monotonic()
-            found = probe(client, lambda: not checkpoint.exists())
+            found = measure_pairs(client, lambda: not checkpoint.exists())
             seconds = time.monotonic() - begin
-            print(line("cleaning", found, seconds))
+            print(format_latencies("cleaning", found, seconds))
             wait_until(
                 lambda: not (directory / JOURNAL).exists(),
                 timeout_s=10,
                 what="what was replaced is still there",
             )
-            left = size_of(directory) / 1e6
+            left = log_bytes(directory) / 1e6
             print(f"{left:.0f} MB are left, cleaned in {seconds:.1f} s")
     finally:
         broker.close()

@@ -1,4 +1,4 @@
-"""What each operator of the DSL costs for a record: microseconds, and calls of Python functions.
+"""Measure what each operator of the DSL costs for a record: microseconds, and calls of functions.
 
     python -m benchmarks.dsl [--records 100000] [--rounds 3] [--only join]
 
@@ -36,7 +36,7 @@ _PROFILED = 2_000
 
 
 class Message:
-    """A record as the consumer returns it."""
+    """Represents a record as the consumer returns it."""
 
     __slots__ = ("_key", "_offset", "_time", "_topic", "_value")
 
@@ -69,8 +69,8 @@ class Message:
 Take = Callable[[Sequence[Message]], None]
 
 
-class Bound:
-    """The sub-topologies of an application, as one task each would bind them."""
+class BoundApp:
+    """Binds the sub-topologies of an application, as one task each would, and commits for them."""
 
     def __init__(self, app: App) -> None:
         self.receivers: dict[str, Take] = {}
@@ -85,31 +85,34 @@ class Bound:
                 f"{sub.number}_0", producer, stores, FAILING, stream_time_ms=-1, now_ms=lambda: 0
             )
             self.receivers |= {
-                topic: self._receiving(context, receive)
+                topic: self._create_receiver(context, receive)
                 for topic, receive in compile_subtopology(sub, context).items()
             }
             self._stores += stores.values()
             self._contexts.append(context)
 
     def produce(self, topic: str, value: Any, key: Any, *rest: Any) -> None:
+        """Count a record that a sink produces."""
         self.produced += 1
 
     def make_room(self) -> None:
-        """Its queue is never full."""
+        """Do nothing, since the queue is never full."""
 
     def partition_count(self, topic: str) -> int:
+        """Return 1 for every topic."""
         return 1
 
     @staticmethod
-    def _receiving(context: TaskContext, receive: Callable[[Any], None]) -> Take:
-        def take(messages: Sequence[Message]) -> None:
+    def _create_receiver(context: TaskContext, receive: Callable[[Any], None]) -> Take:
+        def receive_all(messages: Sequence[Message]) -> None:
             for message in messages:
                 context.message = message
                 receive(message)
 
-        return take
+        return receive_all
 
     def commit(self) -> None:
+        """Flush the operators and commit the stores."""
         for context in self._contexts:
             context.message = None
             for flush in reversed(context.flushers):
@@ -120,14 +123,14 @@ class Bound:
 
 
 class Cost(NamedTuple):
-    """Of one record."""
+    """Holds the cost of one record: microseconds and calls."""
 
     us: float
     calls: float
 
 
-def batches(records: int) -> Iterator[dict[str, list[Message]]]:
-    """The inputs between two commits: each topic's own share of the records."""
+def create_batches(records: int) -> Iterator[dict[str, list[Message]]]:
+    """Yield the inputs between two commits: each topic's own share of the records."""
     chance = random.Random(7)
     for begin in range(0, records, _COMMIT_RECORDS):
         batch: dict[str, list[Message]] = {topic: [] for topic in TOPICS}
@@ -139,54 +142,58 @@ def batches(records: int) -> Iterator[dict[str, list[Message]]]:
         yield batch
 
 
-def seconds(describe: Callable[[App], object], inputs: list[dict[str, list[Message]]]) -> float:
+def measure_seconds(
+    describe: Callable[[App], object], inputs: list[dict[str, list[Message]]]
+) -> float:
+    """Return the processor time of processing the inputs, commits included."""
     app = App("bench")
     describe(app)
-    bound = Bound(app)
+    bound_app = BoundApp(app)
     began = time.process_time()
     for batch in inputs:
-        for topic, receive in bound.receivers.items():
+        for topic, receive in bound_app.receivers.items():
             receive(batch.get(topic, []))
-        bound.commit()
+        bound_app.commit()
     return time.process_time() - began
 
 
-def calls(describe: Callable[[App], object], topics: Sequence[str]) -> float:
-    """Calls of Python functions for a record, commits left out."""
+def count_calls(describe: Callable[[App], object], topics: Sequence[str]) -> float:
+    """Return the number of calls of Python functions for a record, without commits."""
     app = App("bench")
     describe(app)
-    bound = Bound(app)
-    batch = next(batches(_PROFILED))
+    bound_app = BoundApp(app)
+    batch = next(create_batches(_PROFILED))
     counted = 0
 
-    def count(frame: Any, event: str, argument: Any) -> None:
+    def count_call(frame: Any, event: str, argument: Any) -> None:
         nonlocal counted
-        # What the message answers, and the loop around, are not the operator's.
+        # Calls of a message's methods, and of the loop around, are not the operator's.
         if event == "call" and frame.f_code.co_filename != __file__:
             counted += 1
 
-    sys.setprofile(count)
+    sys.setprofile(count_call)
     try:
-        for topic, receive in bound.receivers.items():
+        for topic, receive in bound_app.receivers.items():
             receive(batch.get(topic, []))
     finally:
         sys.setprofile(None)
     return counted / (_COMMIT_RECORDS * len(topics))
 
 
-def nothing(app: App, topics: Sequence[str]) -> None:
-    """Read the topics, and do nothing with their records."""
+def read_only(app: App, topics: Sequence[str]) -> None:
+    """Describe an application that reads the topics and does nothing with their records."""
     for topic in topics:
         app._source(topic, *TOPICS[topic], None)
 
 
 def main() -> None:
+    """Measure and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="", help="cases whose name has this in it")
     options = parser.parse_args()
-    inputs = list(batches(options.records))
+    inputs = list(create_batches(options.records))
     print(f"{'operator':44} {'us a record':>12} {'calls':>7}")
     for case in CASES:
         if options.only not in case.name:
@@ -194,17 +201,17 @@ def main() -> None:
         topics = case.topics
         mine = [{topic: batch[topic] for topic in topics} for batch in inputs]
 
-        def reading(app: App, topics: Sequence[str] = topics) -> None:
-            nothing(app, topics)
+        def describe_reading(app: App, topics: Sequence[str] = topics) -> None:
+            read_only(app, topics)
 
         rounds = range(options.rounds)
-        took = [seconds(case.describe, mine) for _ in rounds]
-        alone = min(seconds(reading, mine) for _ in rounds)
+        took = [measure_seconds(case.describe, mine) for _ in rounds]
+        alone = min(measure_seconds(describe_reading, mine) for _ in rounds)
         each_us = 1e6 / (options.records * len(topics))
         record("dsl", case.name, "ours", "us", [(each - alone) * each_us for each in took])
         cost = Cost(
             (min(took) - alone) * each_us,
-            calls(case.describe, topics) - calls(reading, topics),
+            count_calls(case.describe, topics) - count_calls(describe_reading, topics),
         )
         print(f"{case.name:44} {cost.us:12.2f} {cost.calls:7.1f}", flush=True)
 

@@ -1,4 +1,4 @@
-"""What the benchmarks of the broker share: client processes, figures by broker, and their table."""
+"""Run client processes for the benchmarks of the broker, and collect their figures in a table."""
 
 from __future__ import annotations
 
@@ -25,33 +25,35 @@ LOAD_TIMEOUT_S = 600.0
 
 @dataclass(slots=True)
 class Figures:
-    """What was measured, by line of the table and broker; lines in the order of their coming."""
+    """Holds what was measured, by line of the table and broker, in the order of measuring."""
 
     values: dict[tuple[str, str], dict[str, list[float]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(list))
     )
 
     def add(self, line: str, unit: str, kind: str, value: float) -> None:
+        """Add a value to a line of the table."""
         self.values[line, unit][kind].append(value)
 
     def medians(self) -> Iterator[tuple[str, str, dict[str, float]]]:
+        """Yield each line with its unit and the median of each broker."""
         for (line, unit), found in self.values.items():
             yield line, unit, {kind: statistics.median(each) for kind, each in found.items()}
 
     def record(self, bench: str) -> None:
-        """Each value, for `benchmarks.report`: Kafka is what we are measured against."""
+        """Record each value for `benchmarks.report`, with Kafka as the baseline."""
         for (line, unit), found in self.values.items():
             for kind, values in found.items():
                 recorded.record(bench, line, kind, unit, values, baseline=kind == "kafka")
 
     def write(self, path: Path) -> None:
-        """The medians as JSON."""
+        """Write the medians as JSON."""
         lines = [{"line": a, "unit": b, **medians} for a, b, medians in self.medians()]
         path.write_text(json.dumps(lines, indent=2) + "\n")
 
 
 def measured(command: Sequence[str]) -> dict[str, float]:
-    """The figures of one client process. RuntimeError with what it said if it failed."""
+    """Run a client process and return its figures, or raise RuntimeError with its output."""
     done = subprocess.run(
         list(command), capture_output=True, text=True, timeout=LOAD_TIMEOUT_S, check=False
     )
@@ -62,17 +64,17 @@ def measured(command: Sequence[str]) -> dict[str, float]:
 
 
 def cpu_s(pid: int) -> float:
-    """Processor time of a process so far: what else the machine does hardly counts in it."""
+    """Return the processor time of a process so far; other load hardly counts in it."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def all_cpu_s(pid: int) -> float:
-    """The same of a process and of all that it has started, those that have ended included."""
+    """Return the processor time of a process and of all that it has started, also if ended."""
     ticks: dict[int, int] = {}
     children: dict[int, list[int]] = defaultdict(list)
     for found in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has just ended
+        with suppress(OSError):  # The process may just have ended.
             fields = (found / "stat").read_text().rpartition(")")[2].split()
             ticks[int(found.name)] = sum(map(int, fields[11:15]))
             children[int(fields[1])].append(int(found.name))
@@ -85,22 +87,25 @@ def all_cpu_s(pid: int) -> float:
 
 
 def at(ordered: Sequence[float], share: float) -> float:
-    """The value that this share of the values, in ascending order, does not exceed."""
+    """Return the value that this share of the values, in ascending order, does not exceed."""
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
 def table(figures: Figures, title: str) -> Table:
-    """Values, and how many times better the embedded broker is: more a second, less of the rest."""
-    made = Table(title=title)
+    """Return the medians as a table, with how many times better the embedded broker is.
+
+    More a second is better, less of all other units.
+    """
+    figures_table = Table(title=title)
     for column in ("", "unit", *KINDS, "better by"):
-        made.add_column(column, justify="left" if column in ("", "unit") else "right")
+        figures_table.add_column(column, justify="left" if column in ("", "unit") else "right")
     for line, unit, medians in figures.medians():
-        cells = [_written(medians[kind], unit) if kind in medians else "" for kind in KINDS]
-        made.add_row(line, unit, *cells, _ratio(medians, unit))
-    return made
+        cells = [_format_value(medians[kind], unit) if kind in medians else "" for kind in KINDS]
+        figures_table.add_row(line, unit, *cells, _format_ratio(medians, unit))
+    return figures_table
 
 
-def _ratio(medians: dict[str, float], unit: str) -> str:
+def _format_ratio(medians: dict[str, float], unit: str) -> str:
     # Processor time is counted in hundredths of a second: a short run may have taken none.
     if len(medians) < len(KINDS) or not all(medians.values()):
         return ""
@@ -108,5 +113,5 @@ def _ratio(medians: dict[str, float], unit: str) -> str:
     return f"{ours / theirs if unit == RATE else theirs / ours:.2f} x"
 
 
-def _written(value: float, unit: str) -> str:
+def _format_value(value: float, unit: str) -> str:
     return f"{value:,.0f}" if unit in (RATE, MEMORY) else f"{value:,.2f}"

@@ -1,6 +1,6 @@
-"""Real consumers for `benchmarks.group_load`: librdkafka's, each with a thread that polls it.
+"""Run real consumers for `benchmarks.group_load`: librdkafka's, each polled by a thread.
 
-Their settings are librdkafka's defaults. What each has is told by its callbacks, as an application
+Their settings are librdkafka's defaults. What each owns is told by its callbacks, as an application
 would learn it; stable is what `benchmarks.group_members` says, without the generation: once every
 member has its even share, nothing is left to be moved.
 """
@@ -18,7 +18,7 @@ POLL_S = 0.05
 
 
 class Shares:
-    """What the consumers have; `stable_at` is set when that is everything, evenly."""
+    """Keeps what the consumers own, and notices when that is everything, evenly."""
 
     def __init__(self, consumers: int, partitions: int) -> None:
         self._lock = threading.Lock()
@@ -28,25 +28,30 @@ class Shares:
         self._stable_at = 0.0
 
     def add(self, consumer: int, partitions: Sequence[int]) -> None:
+        """Note partitions that a consumer was assigned."""
         with self._lock:
             self._owned[consumer].update(partitions)
-            if self._is_complete():
+            if self._is_even():
                 self._stable_at = time.perf_counter()
                 self._complete.set()
 
     def take(self, consumer: int, partitions: Sequence[int]) -> None:
+        """Note partitions that were revoked from a consumer."""
         with self._lock:
             self._owned[consumer].difference_update(partitions)
 
     def stable_at(self, timeout_s: float) -> float:
-        """When it became so. RuntimeError says how far it has come."""
+        """Wait until the shares are complete and even, and return since when.
+
+        Raises RuntimeError, which says how far they are, after the time-out.
+        """
         in_time = self._complete.wait(timeout_s)
         with self._lock:
-            if not in_time or not self._is_complete():
+            if not in_time or not self._is_even():
                 raise RuntimeError(f"shares of {[len(each) for each in self._owned]}")
             return self._stable_at
 
-    def _is_complete(self) -> bool:
+    def _is_even(self) -> bool:
         sizes = [len(each) for each in self._owned]
         together: set[int] = set().union(*self._owned)
         return sum(sizes) == len(together) == self._partitions and max(sizes) - min(sizes) <= 1
@@ -55,14 +60,16 @@ class Shares:
 def seconds_to_stable(
     servers: str, group: str, topic: str, partitions: int, protocol: str, members: int
 ) -> float:
-    """From the first subscription, all at once, until the group is stable."""
+    """Return the seconds from the first subscription of all consumers until the group is stable."""
     shares = Shares(members, partitions)
     stopping = threading.Event()
-    consumers = [_consumer(servers, group, protocol) for _ in range(members)]
+    consumers = [_create_consumer(servers, group, protocol) for _ in range(members)]
     for consumer in consumers:
-        consumer.list_topics(topic, STABLE_TIMEOUT_S)  # connected before the clock runs
+        consumer.list_topics(topic, STABLE_TIMEOUT_S)  # It connects before the clock runs.
     threads = [
-        threading.Thread(target=_poll, args=(consumer, number, topic, shares, stopping))
+        threading.Thread(
+            target=_poll_until_stopped, args=(consumer, number, topic, shares, stopping)
+        )
         for number, consumer in enumerate(consumers)
     ]
     begin = time.perf_counter()
@@ -78,7 +85,7 @@ def seconds_to_stable(
             consumer.close()
 
 
-def _consumer(servers: str, group: str, protocol: str) -> Consumer:
+def _create_consumer(servers: str, group: str, protocol: str) -> Consumer:
     return Consumer(
         {
             "bootstrap.servers": servers,
@@ -89,15 +96,17 @@ def _consumer(servers: str, group: str, protocol: str) -> Consumer:
     )
 
 
-def _poll(
+def _poll_until_stopped(
     consumer: Consumer, number: int, topic: str, shares: Shares, stopping: threading.Event
 ) -> None:
-    def assigned(_: Consumer, partitions: list[TopicPartition]) -> None:
+    def add_partitions(_: Consumer, partitions: list[TopicPartition]) -> None:
         shares.add(number, [each.partition for each in partitions])
 
-    def revoked(_: Consumer, partitions: list[TopicPartition]) -> None:
+    def take_partitions(_: Consumer, partitions: list[TopicPartition]) -> None:
         shares.take(number, [each.partition for each in partitions])
 
-    consumer.subscribe([topic], on_assign=assigned, on_revoke=revoked, on_lost=revoked)
+    consumer.subscribe(
+        [topic], on_assign=add_partitions, on_revoke=take_partitions, on_lost=take_partitions
+    )
     while not stopping.is_set():
         consumer.poll(POLL_S)

@@ -1,8 +1,8 @@
-"""The client's side of `benchmarks.groups`: one measurement, as a process.
+"""Take one measurement of `benchmarks.groups`, in a process of its own.
 
     python -m benchmarks.group_load '{"what": "group", "servers": "127.0.0.1:9092", ...}'
 
-Reads its task as JSON from the command line and prints its figures as JSON, as
+It reads its task as JSON from the command line and prints its figures as JSON, as
 `benchmarks.broker_load` does. Nothing is printed that was not verified: assignments are complete
 and disjoint, an answer that isn't the expected one is a RuntimeError, offsets are fetched back.
 """
@@ -37,14 +37,14 @@ STABLE_TIMEOUT_S = 180.0
 COMMITTERS = 8
 COMMITTED_PARTITIONS = 10
 PIPELINED = 10
-FRAMES = 50  # different commits of one member, sent again and again
+FRAMES = 50  # Different commits of one member, which it sends again and again.
 FILL_DEPTH = 20
 GROUPS_A_FETCH = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLoad:
-    """One measurement. `count`: heartbeats, commits, or groups."""
+    """Describes one measurement. `count`: heartbeats, commits, or groups."""
 
     what: str
     servers: str
@@ -60,22 +60,26 @@ class GroupLoad:
     rate: int = 0  # heartbeats a second, where their latency is measured
 
 
-async def member_of(load: GroupLoad, group: str, board: Board, prepared: Any) -> Member:
+async def create_member(load: GroupLoad, group: str, board: Board, prepared: Any) -> Member:
+    """Connect a member of the protocol to the broker; it has not joined yet."""
     connection = await connect(load.servers)
     if load.protocol == "classic":
         return ClassicMember(connection, group, load.topic, load.interval_ms, board, prepared)
     return ConsumerMember(connection, group, load.topic, UUID(load.topic_id), board)
 
 
-async def group(load: GroupLoad) -> dict[str, float]:
-    """All members at once, one more, one less, then heartbeats while nothing happens."""
+async def measure_group(load: GroupLoad) -> dict[str, float]:
+    """Measure how soon a group is stable: all members start, one joins, one leaves.
+
+    With a `count`, also heartbeats while nothing happens.
+    """
     board = Board(load.partitions)
     counts = (load.members, load.members + 1)
     prepared = {
         count: ranges(load.topic, load.partitions, count) for count in range(1, counts[1] + 1)
     }
-    members = [await member_of(load, load.group, board, prepared) for _ in range(load.members)]
-    newcomer = await member_of(load, load.group, board, prepared)
+    members = [await create_member(load, load.group, board, prepared) for _ in range(load.members)]
+    newcomer = await create_member(load, load.group, board, prepared)
     figures: dict[str, float] = {}
     board.expect(load.members)
     begin = time.perf_counter()
@@ -91,21 +95,23 @@ async def group(load: GroupLoad) -> dict[str, float]:
     await newcomer.leave()
     figures["leave_s"] = await board.stable_at(STABLE_TIMEOUT_S) - begin
     if load.count:
-        figures |= await heartbeats(load, members)
+        figures |= await measure_heartbeats(load, members)
     await asyncio.gather(*(member.leave() for member in members))
     return figures
 
 
-async def heartbeats(load: GroupLoad, members: Sequence[Member]) -> dict[str, float]:
-    """At a steady rate their latency; as many as can be, one at a time a member, their cost."""
-    await asyncio.sleep(2 * load.interval_ms / 1_000)  # acknowledgements are through
+async def measure_heartbeats(load: GroupLoad, members: Sequence[Member]) -> dict[str, float]:
+    """Measure the latency of heartbeats at a steady rate, and their cost at the highest rate."""
+    await asyncio.sleep(2 * load.interval_ms / 1_000)  # By then assignments are acknowledged.
     for member in members:
         member.rest()
     await asyncio.sleep(load.interval_ms / 1_000)
     sent = [(member.connection, *member.heartbeat()) for member in members]
-    taken = await steadily(sent, load.rate, load.count // 10)
+    taken = await measure_latencies(sent, load.rate, load.count // 10)
     before_s = cpu_s(load.pid)
-    seconds = await pumped([(a, [frame], expected) for a, frame, expected in sent], 1, load.count)
+    seconds = await pump_requests(
+        [(a, [frame], expected) for a, frame, expected in sent], 1, load.count
+    )
     return {
         "heartbeats_per_s": load.count / seconds,
         "heartbeat_cpu_us": (cpu_s(load.pid) - before_s) * 1_000_000 / load.count,
@@ -114,11 +120,13 @@ async def heartbeats(load: GroupLoad, members: Sequence[Member]) -> dict[str, fl
     }
 
 
-async def steadily(
+async def measure_latencies(
     sent: Sequence[tuple[Connection, bytes, bytes]], rate: int, count: int
 ) -> list[float]:
-    """Seconds that each answer took, in ascending order: `rate` requests a second, member by
-    member, whether the last answer is there or not."""
+    """Send `rate` requests a second by turns; return the seconds of each answer, ascending.
+
+    A request is sent whether the answer before is there or not.
+    """
     taken: list[float] = []
     done = asyncio.Event()
     clock = time.perf_counter
@@ -129,41 +137,45 @@ async def steadily(
             await asyncio.sleep(due - clock())
         connection, frame, expected = sent[number % len(sent)]
 
-        def answered(answer: bytes, at: float = clock(), expected: bytes = expected) -> None:
+        def note_latency(answer: bytes, at: float = clock(), expected: bytes = expected) -> None:
             taken.append(clock() - at)
             check(answer, expected)
             if len(taken) == count:
                 done.set()
 
-        connection.send(frame, answered)
+        connection.send(frame, note_latency)
     await done.wait()
     return sorted(taken)
 
 
 def check(answer: bytes, expected: bytes) -> None:
+    """Raise RuntimeError if an answer is not the expected one."""
     if answer != expected:
         raise RuntimeError(f"{answer!r}, not {expected!r}")
 
 
-async def pumped(
+async def pump_requests(
     sent: Sequence[tuple[Connection, Sequence[bytes], bytes]], depth: int, count: int
 ) -> float:
-    """Seconds for `count` requests: each connection sends its frames in turn, over and over, with
-    `depth` of them unanswered at any time."""
+    """Send `count` requests as fast as answers come, and return the seconds.
+
+    Each connection sends its frames in turn, over and over, with `depth` of them unanswered at any
+    time.
+    """
     done = asyncio.Event()
     each = count // len(sent)
     left = len(sent)
 
-    def start(connection: Connection, frames: Sequence[bytes], expected: bytes) -> None:
+    def start_pumping(connection: Connection, frames: Sequence[bytes], expected: bytes) -> None:
         state = [0, 0]  # sent, answered
 
-        def answered(answer: bytes) -> None:
+        def send_next(answer: bytes) -> None:
             nonlocal left
             if answer != expected:
                 check(answer, expected)
             state[1] += 1
             if state[0] < each:
-                connection.send(frames[state[0] % len(frames)], answered)
+                connection.send(frames[state[0] % len(frames)], send_next)
                 state[0] += 1
             elif state[1] == each:
                 left -= 1
@@ -171,25 +183,25 @@ async def pumped(
                     done.set()
 
         for number in range(min(depth, each)):
-            connection.send(frames[number], answered)
+            connection.send(frames[number], send_next)
             state[0] += 1
 
     begin = time.perf_counter()
     for connection, frames, expected in sent:
-        start(connection, frames, expected)
+        start_pumping(connection, frames, expected)
     await done.wait()
     return time.perf_counter() - begin
 
 
-async def commits(load: GroupLoad) -> dict[str, float]:
-    """Commits of 10 partitions each: by one member, by members of several groups, pipelined."""
+async def measure_commits(load: GroupLoad) -> dict[str, float]:
+    """Measure commits of 10 partitions: by one member, by members of several groups, pipelined."""
     members: list[Member] = []
     for number in range(COMMITTERS):
         board = Board(load.partitions)
         board.expect(1)
         name = f"{load.group}-{number}"
         members.append(
-            await member_of(load, name, board, {1: ranges(load.topic, load.partitions, 1)})
+            await create_member(load, name, board, {1: ranges(load.topic, load.partitions, 1)})
         )
         members[-1].start()
         await board.stable_at(STABLE_TIMEOUT_S)
@@ -199,7 +211,7 @@ async def commits(load: GroupLoad) -> dict[str, float]:
         member.rest()
         frames = [
             wire.offset_commit(
-                f"{load.group}-{number}", *member.identity, load.topic, offsets(each)
+                f"{load.group}-{number}", *member.identity, load.topic, create_offsets(each)
             )
             for each in range(FRAMES)
         ]
@@ -214,23 +226,23 @@ async def commits(load: GroupLoad) -> dict[str, float]:
         ("pipelined", sent, PIPELINED, load.count),
     ):
         before_s = cpu_s(load.pid)
-        seconds = await pumped(by, depth, count)
+        seconds = await pump_requests(by, depth, count)
         cpu_us = (cpu_s(load.pid) - before_s) * 1_000_000 / count
         figures |= {f"{name}_per_s": count / seconds, f"{name}_cpu_us": cpu_us}
-    last = offsets((load.count // COMMITTERS - 1) % FRAMES)
+    last = create_offsets((load.count // COMMITTERS - 1) % FRAMES)
     names = [f"{load.group}-{number}" for number in range(COMMITTERS)]
     await check_fetched(members[0].connection, dict.fromkeys(names, last))
     await asyncio.gather(*(member.leave() for member in members))
     return figures
 
 
-def offsets(seed: int) -> dict[int, int]:
-    """What a group commits."""
+def create_offsets(seed: int) -> dict[int, int]:
+    """Return the offsets that a group commits."""
     return {partition: 1_000 * seed + partition for partition in range(COMMITTED_PARTITIONS)}
 
 
 async def check_fetched(connection: Connection, expected: dict[str, dict[int, int]]) -> None:
-    """RuntimeError unless every group has exactly these offsets."""
+    """Raise RuntimeError unless every group has exactly these offsets."""
     names = list(expected)
     for start in range(0, len(names), GROUPS_A_FETCH):
         asked = names[start : start + GROUPS_A_FETCH]
@@ -240,38 +252,40 @@ async def check_fetched(connection: Connection, expected: dict[str, dict[int, in
                 raise RuntimeError(f"{name}: {found[name]}, not {expected[name]}")
 
 
-async def fill(load: GroupLoad) -> dict[str, float]:
-    """Offsets of `count` groups, each its own."""
+async def fill_groups(load: GroupLoad) -> dict[str, float]:
+    """Commit offsets for `count` groups, each its own, and verify them."""
     connections = [await connect(load.servers) for _ in range(COMMITTERS)]
     names = filled(load)
     sent = []
     for number, connection in enumerate(connections):
         mine = range(number, load.count, COMMITTERS)
         frames = [
-            wire.offset_commit(names[each], -1, "", load.topic, offsets(each)) for each in mine
+            wire.offset_commit(names[each], -1, "", load.topic, create_offsets(each))
+            for each in mine
         ]
         answer = await connection.call(frames[0])
         wire.check_committed(answer)
         sent.append((connection, frames, answer))
-    await pumped(sent, FILL_DEPTH, load.count)
-    return await verify(load)
+    await pump_requests(sent, FILL_DEPTH, load.count)
+    return await verify_groups(load)
 
 
-async def verify(load: GroupLoad) -> dict[str, float]:
-    """Every group that `fill` made has its offsets."""
+async def verify_groups(load: GroupLoad) -> dict[str, float]:
+    """Verify that every group that `fill_groups` made has its offsets."""
     connection = await connect(load.servers)
-    expected = {name: offsets(number) for number, name in enumerate(filled(load))}
+    expected = {name: create_offsets(number) for number, name in enumerate(filled(load))}
     await check_fetched(connection, expected)
     connection.close()
     return {}
 
 
 def filled(load: GroupLoad) -> list[str]:
+    """Return the names of the groups that `fill_groups` makes."""
     return [f"{load.group}-{number}" for number in range(load.count)]
 
 
-def clients(load: GroupLoad) -> dict[str, float]:
-    """Real consumers, all at once."""
+def measure_clients(load: GroupLoad) -> dict[str, float]:
+    """Measure how soon a group of real consumers is stable that start all at once."""
     where = load.servers, load.group, load.topic, load.partitions
     return {"start_s": seconds_to_stable(*where, load.protocol, load.members)}
 
@@ -279,26 +293,28 @@ def clients(load: GroupLoad) -> dict[str, float]:
 def on_a_loop(
     measure: Callable[[GroupLoad], Coroutine[Any, Any, dict[str, float]]],
 ) -> Callable[[GroupLoad], dict[str, float]]:
+    """Return the measurement as a function that runs it on an event loop."""
     return lambda load: uvloop.run(measure(load))
 
 
 MEASURES: dict[str, Callable[[GroupLoad], dict[str, float]]] = {
-    "group": on_a_loop(group),
-    "commits": on_a_loop(commits),
-    "fill": on_a_loop(fill),
-    "verify": on_a_loop(verify),
-    "clients": clients,
+    "group": on_a_loop(measure_group),
+    "commits": on_a_loop(measure_commits),
+    "fill": on_a_loop(fill_groups),
+    "verify": on_a_loop(verify_groups),
+    "clients": measure_clients,
 }
 
 
 def command(load: GroupLoad) -> list[str]:
-    """What to run for this measurement."""
+    """Return the command that takes this measurement."""
     return [sys.executable, "-m", "benchmarks.group_load", json.dumps(asdict(load))]
 
 
 def main() -> None:
+    """Take the measurement of the command line and print its figures."""
     load = GroupLoad(**json.loads(sys.argv[1]))
-    gc.disable()  # a measurement is short
+    gc.disable()  # A measurement is short enough to do without.
     print(json.dumps(MEASURES[load.what](load)))
 
 

@@ -1,8 +1,8 @@
-"""Simulated members of a group, of either protocol, and the board that tells when it is stable.
+"""Simulate members of a group, of either protocol, and notice when the group is stable.
 
 A member does on the wire what a real one does: it heartbeats at its interval, joins again when it
 is told to, gives up at once what it has to, and says so at once. It has no records to handle, so
-that what is measured is the broker, the protocol and its intervals.
+that only the broker, the protocol and its intervals are measured.
 Stable: every member is in the same generation (or epoch), all partitions have exactly one owner,
 and no member has two more than another. Nothing moves after that.
 """
@@ -27,11 +27,11 @@ PROTOCOL = "range"
 
 
 class Unstable(RuntimeError):
-    """The group did not become stable in time, or what it did can't be."""
+    """Says that the group did not become stable in time, or did something that can't be."""
 
 
 class Board:
-    """What each member has, and since when the group is stable."""
+    """Keeps what each member owns, and since when the group is stable."""
 
     def __init__(self, partitions: int) -> None:
         self._partitions = partitions
@@ -41,29 +41,32 @@ class Board:
         self._stable_at = 0.0
 
     def expect(self, members: int) -> None:
-        """So many members; not stable before something has changed."""
+        """Expect so many members; the group is not stable before something has changed."""
         self._expected = members
         self._stable.clear()
 
     def has(self, member: Member, epoch: int, owned: frozenset[int]) -> None:
+        """Note the generation or epoch of a member and the partitions that it owns."""
         self._have[member] = epoch, owned
-        self._look()
+        self._check_stability()
 
-    def gone(self, member: Member) -> None:
+    def remove_member(self, member: Member) -> None:
+        """Forget a member that leaves."""
         self._have.pop(member, None)
 
     async def stable_at(self, timeout_s: float) -> float:
-        """When it became so. Unstable says how far it has come."""
+        """Wait until the group is stable and return since when, or raise Unstable in the end."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._stable.wait()
         except TimeoutError:
-            raise Unstable(f"after {timeout_s} s: {self.describe()}") from None
+            raise Unstable(f"after {timeout_s} s: {self.describe_progress()}") from None
         if not self._is_stable():
-            raise Unstable(f"it did not stay so: {self.describe()}")
+            raise Unstable(f"it did not stay so: {self.describe_progress()}")
         return self._stable_at
 
-    def describe(self) -> str:
+    def describe_progress(self) -> str:
+        """Return a text that says how many members own how many partitions."""
         epochs = sorted({epoch for epoch, _ in self._have.values()})
         owned = sum(len(owned) for _, owned in self._have.values())
         return (
@@ -71,7 +74,7 @@ class Board:
             f"{self._partitions} partitions"
         )
 
-    def _look(self) -> None:
+    def _check_stability(self) -> None:
         if len(self._have) == self._expected and not self._stable.is_set() and self._is_stable():
             self._stable_at = time.perf_counter()
             self._stable.set()
@@ -85,28 +88,28 @@ class Board:
 
 
 class Member(Protocol):
-    """One member on a connection of its own."""
+    """Represents one member on a connection of its own."""
 
     connection: Connection
 
     def start(self) -> None: ...
     async def leave(self) -> None: ...
     def rest(self) -> None:
-        """Send no more heartbeats of its own accord."""
+        """Stop sending heartbeats of its own accord."""
         ...
 
     def heartbeat(self) -> tuple[bytes, bytes]:
-        """The frame of one, and the answer that it must get while nothing happens."""
+        """Return the frame of a heartbeat, and the answer that it gets while nothing happens."""
         ...
 
     @property
     def identity(self) -> tuple[int, str]:
-        """Generation or epoch, and member id: what a commit needs."""
+        """Return the generation or epoch, and the member id: what a commit needs."""
         ...
 
 
 class ClassicMember:
-    """JoinGroup, SyncGroup, Heartbeat: the leader assigns ranges, prepared before."""
+    """Sends JoinGroup, SyncGroup and Heartbeat; the leader assigns ranges prepared before."""
 
     def __init__(
         self,
@@ -121,7 +124,7 @@ class ClassicMember:
         self._group = wire.string(group)
         self._interval_s = interval_ms / 1_000
         self._board = board
-        self._ranges = ranges  # by number of members
+        self._ranges = ranges  # By number of members.
         self._member_id = ""
         self._generation = -1
         self._timer: asyncio.TimerHandle | None = None
@@ -131,11 +134,11 @@ class ClassicMember:
         self._protocols = wire.array([wire.string(PROTOCOL) + wire.blob(metadata)])
 
     def start(self) -> None:
-        self._join()
+        self._send_join()
 
     async def leave(self) -> None:
         self.rest()
-        self._board.gone(self)
+        self._board.remove_member(self)
         body = self._group + wire.string(self._member_id)
         await self.connection.call(wire.LEAVE_GROUP.frame(body))
         self.connection.close()
@@ -154,7 +157,7 @@ class ClassicMember:
     def identity(self) -> tuple[int, str]:
         return self._generation, self._member_id
 
-    def _join(self) -> None:
+    def _send_join(self) -> None:
         body = (
             self._group
             + pack(">ii", SESSION_TIMEOUT_MS, REBALANCE_TIMEOUT_MS)
@@ -163,9 +166,9 @@ class ClassicMember:
             + wire.string("consumer")
             + self._protocols
         )
-        self.connection.send(wire.JOIN_GROUP.frame(body), self._joined)
+        self.connection.send(wire.JOIN_GROUP.frame(body), self._handle_join)
 
-    def _joined(self, answer: bytes) -> None:
+    def _handle_join(self, answer: bytes) -> None:
         reader = wire.JOIN_GROUP.reader(answer)
         _, code, generation = reader.fixed(">ihi")
         _, leader, member_id = reader.string(), reader.string(), reader.string()
@@ -176,7 +179,7 @@ class ClassicMember:
         else:
             raise Unstable(f"JoinGroup: error {code}")
         if code:
-            self._join()
+            self._send_join()
             return
         self._generation = generation
         assignments: list[bytes] = []
@@ -191,13 +194,15 @@ class ClassicMember:
                 wire.string(id_) + part for id_, part in zip(members, ranges, strict=True)
             ]
         body = self._group + pack(">i", generation) + wire.string(member_id) + wire.string(None)
-        self.connection.send(wire.SYNC_GROUP.frame(body + wire.array(assignments)), self._synced)
+        self.connection.send(
+            wire.SYNC_GROUP.frame(body + wire.array(assignments)), self._handle_sync
+        )
 
-    def _synced(self, answer: bytes) -> None:
+    def _handle_sync(self, answer: bytes) -> None:
         reader = wire.SYNC_GROUP.reader(answer)
         _, code = reader.fixed(">ih")
         if code:
-            self._refused(code)
+            self._rejoin_after_error(code)
             return
         assigned = Reader(reader.blob())
         assigned.int16()
@@ -214,36 +219,36 @@ class ClassicMember:
             return
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(
-            self._interval_s, self.connection.send, self._frame, self._alive
+            self._interval_s, self.connection.send, self._frame, self._handle_heartbeat
         )
 
-    def _alive(self, answer: bytes) -> None:
+    def _handle_heartbeat(self, answer: bytes) -> None:
         _, code = wire.HEARTBEAT.reader(answer).fixed(">ih")
         if code:
-            self._refused(code)
+            self._rejoin_after_error(code)
         else:
             self._heartbeat_later()
 
-    def _refused(self, code: int) -> None:
+    def _rejoin_after_error(self, code: int) -> None:
         if code == UNKNOWN_MEMBER_ID:
             self._member_id = ""
         elif code != REBALANCE_IN_PROGRESS:
             raise Unstable(f"SyncGroup or Heartbeat: error {code}")
-        self._join()
+        self._send_join()
 
 
 def ranges(topic: str, partitions: int, members: int) -> list[bytes]:
-    """What each of so many members gets: the value of an assignment, ready to be sent."""
-    made = []
+    """Return the assignment of each of so many members as bytes that are ready to be sent."""
+    assignments = []
     for number in range(members):
-        mine = range(partitions * number // members, partitions * (number + 1) // members)
-        listed = wire.string(topic) + wire.array([pack(">i", each) for each in mine])
-        made.append(wire.blob(pack(">h", 0) + wire.array([listed]) + wire.blob(b"")))
-    return made
+        owned = range(partitions * number // members, partitions * (number + 1) // members)
+        listed = wire.string(topic) + wire.array([pack(">i", each) for each in owned])
+        assignments.append(wire.blob(pack(">h", 0) + wire.array([listed]) + wire.blob(b"")))
+    return assignments
 
 
 class ConsumerMember:
-    """ConsumerGroupHeartbeat: the broker assigns, and says how often it wants to hear of us."""
+    """Sends ConsumerGroupHeartbeat (KIP-848); the broker assigns and sets the interval."""
 
     def __init__(
         self, connection: Connection, group: str, topic: str, topic_id: UUID, board: Board
@@ -263,7 +268,7 @@ class ConsumerMember:
         self._interval_s = 0.0
 
     def start(self) -> None:
-        self._send(
+        self._send_frame(
             wire.consumer_heartbeat(
                 self._group, self._member_id, 0, topics=self._topics, owned=(self._topic_id, ())
             )
@@ -271,7 +276,7 @@ class ConsumerMember:
 
     async def leave(self) -> None:
         self.rest()
-        self._board.gone(self)
+        self._board.remove_member(self)
         await self.connection.call(wire.consumer_heartbeat(self._group, self._member_id, -1))
         self.connection.close()
 
@@ -287,10 +292,10 @@ class ConsumerMember:
     def identity(self) -> tuple[int, str]:
         return self._epoch, self._member_id
 
-    def _send(self, frame: bytes) -> None:
-        self.connection.send(frame, self._answered)
+    def _send_frame(self, frame: bytes) -> None:
+        self.connection.send(frame, self._handle_answer)
 
-    def _answered(self, answer: bytes) -> None:
+    def _handle_answer(self, answer: bytes) -> None:
         if answer == self._last_answer:
             self._heartbeat_later()
             return
@@ -306,7 +311,7 @@ class ConsumerMember:
             return
         self._owned = assigned
         self._board.has(self, epoch, assigned)
-        self._send(
+        self._send_frame(
             wire.consumer_heartbeat(
                 self._group, self._member_id, epoch, owned=(self._topic_id, sorted(self._owned))
             )
@@ -316,10 +321,11 @@ class ConsumerMember:
         if self._rests:
             return
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(self._interval_s, self._send, self._frame)
+        self._timer = loop.call_later(self._interval_s, self._send_frame, self._frame)
 
 
 def close(members: Sequence[Member]) -> None:
+    """Stop the heartbeats of members and close their connections."""
     for member in members:
         member.rest()
         member.connection.close()

@@ -1,4 +1,4 @@
-"""A client as cheap as can be, for `benchmarks.group_load`: frames made by hand, one socket each.
+"""Provide a client as cheap as can be for `benchmarks.group_load`: one socket, frames made by hand.
 
 The versions are those that librdkafka 2.16 speaks. What a member sends again and again is made
 once, and an answer that must always be the same is compared, not read: the client's share of the
@@ -23,24 +23,24 @@ from coordinator.wire.frames import FrameReader
 CLIENT_ID = b"bench"
 FRAME_BYTES_MAX = 100 << 20
 
-_CORRELATION_ID = 7  # answers come in the order of the requests
+_CORRELATION_ID = 7  # One for all, since answers come in the order of the requests.
 
 
 class Call(NamedTuple):
-    """One version of one API."""
+    """Encodes requests and decodes answers of one version of one API."""
 
     api_key: int
     version: int
     flexible: bool
 
     def frame(self, body: bytes) -> bytes:
-        """The whole request, its length included."""
+        """Return a whole request with this body, its length included."""
         head = pack(">hhih", self.api_key, self.version, _CORRELATION_ID, len(CLIENT_ID))
         rest = CLIENT_ID + (b"\0" if self.flexible else b"") + body
         return pack(">i", len(head) + len(rest)) + head + rest
 
     def reader(self, answer: bytes) -> Reader:
-        """Past the answer's header."""
+        """Return a reader of an answer, past its header."""
         reader = Reader(answer)
         reader.int32()
         if self.flexible:
@@ -58,10 +58,11 @@ SYNC_GROUP = Call(14, 3, False)
 CONSUMER_GROUP_HEARTBEAT = Call(68, 1, True)
 
 
-# Fields: plain as in versions that aren't flexible, compact as in those that are.
+# Fields: plain as in versions that aren't flexible, compact as in flexible ones (KIP-482).
 
 
 def string(value: str | None) -> bytes:
+    """Encode a text, or null, with its length in 16 bits."""
     if value is None:
         return b"\xff\xff"
     data = value.encode()
@@ -69,14 +70,17 @@ def string(value: str | None) -> bytes:
 
 
 def blob(value: bytes) -> bytes:
+    """Encode bytes with their length in 32 bits."""
     return pack(">i", len(value)) + value
 
 
 def array(elements: Sequence[bytes]) -> bytes:
+    """Encode elements with their number in 32 bits."""
     return pack(">i", len(elements)) + b"".join(elements)
 
 
 def varint(value: int) -> bytes:
+    """Encode a number as an unsigned varint."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -86,6 +90,7 @@ def varint(value: int) -> bytes:
 
 
 def compact(value: str | None) -> bytes:
+    """Encode a text, or null, as a compact string."""
     if value is None:
         return b"\0"
     data = value.encode()
@@ -93,6 +98,7 @@ def compact(value: str | None) -> bytes:
 
 
 def compact_array(elements: Sequence[bytes] | None) -> bytes:
+    """Encode elements, or null, as a compact array."""
     return b"\0" if elements is None else varint(len(elements) + 1) + b"".join(elements)
 
 
@@ -102,17 +108,18 @@ def compact_array(elements: Sequence[bytes] | None) -> bytes:
 def offset_commit(
     group: str, epoch: int, member_id: str, topic: str, offsets: Mapping[int, int]
 ) -> bytes:
+    """Return an OffsetCommit request of the offsets of one topic."""
     partitions = [
         pack(">iqi", partition, offset, -1) + compact("") + b"\0"
         for partition, offset in offsets.items()
     ]
     topics = [compact(topic) + compact_array(partitions) + b"\0"]
-    who = compact(group) + pack(">i", epoch) + compact(member_id) + compact(None)
-    return OFFSET_COMMIT.frame(who + compact_array(topics) + b"\0")
+    member = compact(group) + pack(">i", epoch) + compact(member_id) + compact(None)
+    return OFFSET_COMMIT.frame(member + compact_array(topics) + b"\0")
 
 
 def check_committed(answer: bytes) -> None:
-    """RuntimeError unless every offset was taken."""
+    """Raise RuntimeError unless every offset of an OffsetCommit was taken."""
     reader = OFFSET_COMMIT.reader(answer)
     reader.int32()
     for _ in range(reader.array()):
@@ -126,13 +133,13 @@ def check_committed(answer: bytes) -> None:
 
 
 def offset_fetch(groups: Iterable[str]) -> bytes:
-    """All offsets of these groups."""
-    asked = [compact(group) + compact_array(None) + b"\0" for group in groups]
-    return OFFSET_FETCH.frame(compact_array(asked) + b"\0" + b"\0")
+    """Return an OffsetFetch request of all offsets of these groups."""
+    requested = [compact(group) + compact_array(None) + b"\0" for group in groups]
+    return OFFSET_FETCH.frame(compact_array(requested) + b"\0" + b"\0")
 
 
 def fetched_offsets(answer: bytes) -> dict[str, tuple[int, dict[int, int]]]:
-    """Of each group its error code, and its offsets by partition."""
+    """Return the error code of each group, and its offsets by partition, from an answer."""
     reader = OFFSET_FETCH.reader(answer)
     reader.int32()
     found: dict[str, tuple[int, dict[int, int]]] = {}
@@ -161,7 +168,7 @@ def consumer_heartbeat(
     topics: Sequence[str] | None = None,
     owned: tuple[UUID, Iterable[int]] | None = None,
 ) -> bytes:
-    """What is None has not changed since the last one."""
+    """Return a ConsumerGroupHeartbeat request; None means unchanged since the last one."""
     partitions = None
     if owned is not None:
         topic_id, numbers = owned
@@ -172,12 +179,12 @@ def consumer_heartbeat(
         compact(group)
         + compact(member_id)
         + pack(">i", epoch)
-        + compact(None)  # instance id
-        + compact(None)  # rack
+        + compact(None)  # Instance id.
+        + compact(None)  # Rack.
         + pack(">i", 300_000 if joins else -1)
         + compact_array(None if topics is None else [compact(topic) for topic in topics])
-        + compact(None)  # regular expression
-        + compact(None)  # assignor
+        + compact(None)  # Regular expression.
+        + compact(None)  # Assignor.
         + compact_array(partitions)
         + b"\0"
     )
@@ -185,7 +192,7 @@ def consumer_heartbeat(
 
 
 class ConsumerAnswer(NamedTuple):
-    """`assigned` is None if nothing is said of it."""
+    """Holds the answer to a heartbeat; `assigned` is None if it says nothing of it."""
 
     epoch: int
     interval_ms: int
@@ -193,7 +200,7 @@ class ConsumerAnswer(NamedTuple):
 
 
 def consumer_answer(answer: bytes) -> ConsumerAnswer:
-    """RuntimeError for a refusal."""
+    """Return the answer to a heartbeat, or raise RuntimeError if it is an error."""
     reader = CONSUMER_GROUP_HEARTBEAT.reader(answer)
     _, code = reader.fixed(">ih")
     message = reader.nullable_string()
@@ -212,7 +219,7 @@ def consumer_answer(answer: bytes) -> ConsumerAnswer:
 
 
 class Connection(asyncio.Protocol):
-    """Requests out, answers to whoever waits for them, in order."""
+    """Sends requests, and hands each answer in order to the callback that waits for it."""
 
     def __init__(self) -> None:
         self._frames = FrameReader(FRAME_BYTES_MAX)
@@ -225,37 +232,44 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._waiting:
-            _end(f"the broker closed a connection: {exc}")
+            _end_process(f"the broker closed a connection: {exc}")
 
     def data_received(self, data: bytes) -> None:
         try:
             for frame in self._frames.feed(data):
                 self._waiting.popleft()(frame)
         except Exception:
-            _end(traceback.format_exc())
+            _end_process(traceback.format_exc())
 
     def send(self, frame: bytes, then: Callable[[bytes], None]) -> None:
+        """Send a request and call `then` with its answer."""
         self._waiting.append(then)
         self._transport.write(frame)
 
     def call(self, frame: bytes) -> asyncio.Future[bytes]:
+        """Send a request and return a future of its answer."""
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self.send(frame, lambda answer: None if future.done() else future.set_result(answer))
         return future
 
     def close(self) -> None:
+        """Close the connection; answers that are still to come are dropped."""
         self._waiting.clear()
         self._transport.close()
 
 
-def _end(reason: str) -> None:
-    """What an event loop would only log spoils the measurement: the process ends."""
+def _end_process(reason: str) -> None:
+    """Print the reason and end the process.
+
+    An event loop would only log the error, which spoils the measurement.
+    """
     sys.stderr.write(reason)
     sys.stderr.flush()
     os._exit(1)
 
 
 async def connect(servers: str) -> Connection:
+    """Connect to a broker."""
     host, _, port = servers.rpartition(":")
     loop = asyncio.get_running_loop()
     _, connection = await loop.create_connection(Connection, host, int(port))

@@ -1,4 +1,4 @@
-"""Groups on the embedded broker beside real Kafka: rebalances, heartbeats, commits, loading.
+"""Compare groups on the embedded broker with real Kafka: rebalances, heartbeats, commits, loading.
 
     python -m benchmarks.groups [--quick] [--only embedded|kafka] [--protocols classic] [--rounds 3]
 
@@ -6,7 +6,7 @@ Both brokers run at the same time and are measured in turns, each measurement by
 its own (`benchmarks.group_load`). Three parts:
 
 - By Kafka's defaults: both brokers wait 3 s before a new classic group's first generation, and 3 s
-  more if somebody has come meanwhile, and 1 s between two target assignments; members heartbeat
+  more if a member has joined meanwhile, and 1 s between two target assignments; members heartbeat
   each 3 s (classic) or 5 s (consumer). The time is that of those intervals.
 - As fast as can be: no initial delay, no pause between two assignments, heartbeats each 100 ms.
   Also the cost of heartbeats and of commits.
@@ -83,7 +83,7 @@ console = Console(width=110)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How much is measured."""
+    """Says how much is measured, and which parts."""
 
     heartbeats: int
     commits: int
@@ -100,7 +100,7 @@ QUICK = Size(
 
 
 class Bench:
-    """Brokers, what is measured on them, and the figures."""
+    """Measures groups on brokers and collects the figures."""
 
     def __init__(self, protocols: Sequence[str], size: Size, figures: Figures) -> None:
         self.protocols = protocols
@@ -108,8 +108,8 @@ class Bench:
         self.figures = figures
         self._groups = 0
 
-    def load(self, broker: Rival, what: str, partitions: int, **more: object) -> GroupLoad:
-        """A measurement with a group of its own."""
+    def create_load(self, broker: Rival, what: str, partitions: int, **more: object) -> GroupLoad:
+        """Describe a measurement with a group of its own."""
         self._groups += 1
         topic = f"topic-{partitions}"
         with Client(broker.bootstrap_servers) as client:
@@ -125,33 +125,39 @@ class Bench:
         )
         return replace(load, **more)  # type: ignore[arg-type]
 
-    def by_default(self, brokers: Sequence[Rival]) -> None:
+    def measure_by_default(self, brokers: Sequence[Rival]) -> None:
+        """Measure how soon groups are stable with the intervals of Kafka's defaults."""
         for _ in range(self.size.rounds):
             for protocol in self.protocols:
-                self._clients(brokers, protocol, BY_DEFAULT)
-                self._group(brokers, protocol, LARGE, CLASSIC_INTERVAL_MS, BY_DEFAULT)
+                self._measure_clients(brokers, protocol, BY_DEFAULT)
+                self._measure_group(brokers, protocol, LARGE, CLASSIC_INTERVAL_MS, BY_DEFAULT)
 
-    def fast(self, brokers: Sequence[Rival]) -> None:
+    def measure_fast(self, brokers: Sequence[Rival]) -> None:
+        """Measure groups with the shortest intervals, and heartbeats and commits."""
         for number in range(self.size.warm_ups + self.size.rounds):
             counts = number >= self.size.warm_ups
             for protocol in self.protocols:
-                # Who of the classic ones makes the first generation is chance, and so is whether
-                # the others wait for its next heartbeat.
+                # In the classic protocol it is chance which member makes the first generation,
+                # and whether the others wait for its next heartbeat.
                 if counts and protocol == "consumer":
-                    self._clients(brokers, protocol, "")
+                    self._measure_clients(brokers, protocol, "")
                 for numbers in (SMALL, LARGE):
-                    self._group(brokers, protocol, numbers, FAST_INTERVAL_MS, "", counts=counts)
-                self._commits(brokers, protocol, counts=counts)
+                    self._measure_group(
+                        brokers, protocol, numbers, FAST_INTERVAL_MS, "", counts=counts
+                    )
+                self._measure_commits(brokers, protocol, counts=counts)
 
-    def _clients(self, brokers: Sequence[Rival], protocol: str, suffix: str) -> None:
+    def _measure_clients(self, brokers: Sequence[Rival], protocol: str, suffix: str) -> None:
         members, partitions = SMALL
         for broker in brokers:
-            load = self.load(broker, "clients", partitions, protocol=protocol, members=members)
+            load = self.create_load(
+                broker, "clients", partitions, protocol=protocol, members=members
+            )
             seconds = measured(command(load))["start_s"]
             line = f"{protocol}, {members} of librdkafka's consumers: all at once{suffix}"
             self.figures.add(line, SECONDS, broker.kind, seconds)
 
-    def _group(
+    def _measure_group(
         self,
         brokers: Sequence[Rival],
         protocol: str,
@@ -164,7 +170,7 @@ class Bench:
         members, partitions = numbers
         heartbeats = self.size.heartbeats if numbers == LARGE and not suffix else 0
         for broker in brokers:
-            load = self.load(
+            load = self.create_load(
                 broker,
                 "group",
                 partitions,
@@ -189,9 +195,9 @@ class Bench:
                 what = f"{line} {share} at {HEARTBEATS_PER_S:,}/s"
                 add(what, LATENCY, kind, found[f"heartbeat_{share}_ms"])
 
-    def _commits(self, brokers: Sequence[Rival], protocol: str, *, counts: bool) -> None:
+    def _measure_commits(self, brokers: Sequence[Rival], protocol: str, *, counts: bool) -> None:
         for broker in brokers:
-            load = self.load(
+            load = self.create_load(
                 broker, "commits", SMALL[1], protocol=protocol, count=self.size.commits
             )
             found = measured(command(load))
@@ -202,16 +208,16 @@ class Bench:
                     cpu = f"{line}: broker's CPU for each"
                     self.figures.add(cpu, CPU_EACH, broker.kind, found[f"{key}_cpu_us"])
 
-    def starts(self, brokers: Sequence[Rival]) -> None:
-        """Start on the offsets of many groups."""
+    def measure_starts(self, brokers: Sequence[Rival]) -> None:
+        """Measure the start of brokers that have the offsets of many groups."""
         loads = {}
         for broker in brokers:
-            load = self.load(broker, "fill", SMALL[1], count=self.size.groups)
+            load = self.create_load(broker, "fill", SMALL[1], count=self.size.groups)
             loads[broker.kind] = replace(load, what="verify")
             measured(command(load))
             broker.stop()
         for _ in range(self.size.rounds):
-            for broker in brokers:  # one at a time: only the one that is measured runs
+            for broker in brokers:  # Only the broker that is measured runs.
                 load = loads[broker.kind]
                 begin = time.perf_counter()
                 broker.restart()
@@ -228,8 +234,8 @@ class Bench:
                 broker.stop()
 
 
-def prepare(broker: Rival, partitions: Sequence[int]) -> None:
-    """Topics with so many partitions, and a group coordinator that answers."""
+def prepare_broker(broker: Rival, partitions: Sequence[int]) -> None:
+    """Create topics with so many partitions, and wait until the group coordinator answers."""
     for count in partitions:
         create_topic(broker, f"topic-{count}", count)
     with Client(broker.bootstrap_servers) as client:
@@ -239,12 +245,12 @@ def prepare(broker: Rival, partitions: Sequence[int]) -> None:
 
 
 async def until_loaded(servers: str, groups: Iterable[str]) -> dict[str, dict[int, int]]:
-    """Ask for one of these groups of each shard until it has answered; their offsets."""
-    asked = {shard_of(name, SHARDS): name for name in groups}
+    """Fetch the offsets of one group of each shard until every shard answers; return them."""
+    group_of_shard = {shard_of(name, SHARDS): name for name in groups}
     offsets = {}
     connection = await wire.connect(servers)
     async with asyncio.timeout(START_TIMEOUT_S):
-        for name in asked.values():
+        for name in group_of_shard.values():
             while name not in offsets:
                 answer = await connection.call(wire.offset_fetch([name]))
                 code, found = wire.fetched_offsets(answer)[name]
@@ -266,7 +272,7 @@ def bench(
     rounds: Annotated[int, typer.Option(help="Rounds; default 3, quick 1.")] = 0,
     output: Annotated[Path | None, typer.Option(help="Write the medians as JSON.")] = None,
 ) -> None:
-    """Measure and print."""
+    """Measure and print the figures."""
     for given, known in ((only, KINDS), (protocols, PROTOCOLS)):
         if given not in ("", *known):
             raise typer.BadParameter(f"{given}: give one of {', '.join(known)}")
@@ -277,18 +283,18 @@ def bench(
     if reason:
         raise typer.BadParameter(f"{reason}; or give --only embedded")
     figures = Figures()
-    made = Bench((protocols,) if protocols else PROTOCOLS, size, figures)
+    benchmark = Bench((protocols,) if protocols else PROTOCOLS, size, figures)
     measures = {
-        "default": (DEFAULT, made.by_default),
-        "fast": (FAST, made.fast),
-        "start": ({}, made.starts),  # on brokers whose log has nothing else
+        "default": (DEFAULT, benchmark.measure_by_default),
+        "fast": (FAST, benchmark.measure_fast),
+        "start": ({}, benchmark.measure_starts),  # on brokers whose log has nothing else
     }
     try:
         for part, (settings, measure) in measures.items():
             if part in size.parts.split(","):
                 with running(kinds, settings) as brokers:
                     for broker in brokers:
-                        prepare(broker, (SMALL[1], LARGE[1]))
+                        prepare_broker(broker, (SMALL[1], LARGE[1]))
                     measure(brokers)
     finally:
         console.print(table(figures, f"groups, median of {size.rounds} rounds"))

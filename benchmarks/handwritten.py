@@ -1,7 +1,8 @@
-"""The loop that a person would write by hand on confluent-kafka: what Millrace is measured against.
+"""Run the loop that a person would write by hand on confluent-kafka, as a baseline for Millrace.
 
-The same work with nothing in between: consume a batch, transform, produce, commit at an interval.
-Exactly once it sends its offsets with the transaction; it recovers from nothing and keeps no state.
+It does the same work with nothing in between: consume a batch, transform, produce, commit at an
+interval. Exactly once it sends its offsets with the transaction; it recovers from nothing and keeps
+no state.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ def run_loop(
     commit_interval_s: float,
     work: Callable[[Producer], tuple[Handle, Callable[[], None]]],
 ) -> float:
-    """Process `records` records of `topic`; returns the seconds from the first to the last commit.
+    """Process `records` records of `topic`; return the seconds from the first to the last commit.
 
-    `work` gets the producer and returns what to do with a record, and what to do before a commit.
+    `work` gets the producer and returns a function for each record, and one to call before a
+    commit.
     """
     group = f"by-hand-{topic}-{time.monotonic_ns()}"
     consumer = Consumer(
@@ -91,28 +93,28 @@ def run_loop(
 
 
 def map_values(output: str) -> Callable[[Producer], tuple[Handle, Callable[[], None]]]:
-    """Value to upper case."""
+    """Return the work of mapping values to upper case."""
 
-    def work(producer: Producer) -> tuple[Handle, Callable[[], None]]:
+    def create_handlers(producer: Producer) -> tuple[Handle, Callable[[], None]]:
         produce = producer.produce
 
-        def handle(message: Any) -> None:
+        def handle_message(message: Any) -> None:
             value = message.value().decode().upper().encode()
             produce(output, value, message.key(), timestamp=message.timestamp()[1])
 
-        return handle, lambda: None
+        return handle_message, lambda: None
 
-    return work
+    return create_handlers
 
 
 def count_by_key(output: str) -> Callable[[Producer], tuple[Handle, Callable[[], None]]]:
-    """Counts in a dict, the changed ones written at each commit."""
+    """Return the work of counting in a dict, the changed counts written at each commit."""
 
-    def work(producer: Producer) -> tuple[Handle, Callable[[], None]]:
+    def create_handlers(producer: Producer) -> tuple[Handle, Callable[[], None]]:
         counts: dict[str, int] = {}
         changed: dict[str, int] = {}
 
-        def handle(message: Any) -> None:
+        def handle_message(message: Any) -> None:
             key = message.key().decode()
             counts[key] = counts.get(key, 0) + 1
             changed[key] = message.timestamp()[1]
@@ -123,6 +125,6 @@ def count_by_key(output: str) -> Callable[[Producer], tuple[Handle, Callable[[],
                 producer.produce(output, value, key.encode(), timestamp=timestamp_ms)
             changed.clear()
 
-        return handle, before_commit
+        return handle_message, before_commit
 
-    return work
+    return create_handlers

@@ -1,4 +1,4 @@
-"""What the ledger costs: processor time of a worker with it and without, in turn on one broker.
+"""Measure the cost of the ledger: processor time of a worker with it and without, by turns.
 
 python -m benchmarks.ledger [--records 600000] [--rounds 6]
 """
@@ -20,6 +20,7 @@ _COMMIT_INTERVAL_MS = 100
 
 
 def main() -> None:
+    """Measure and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=600_000)
     parser.add_argument("--rounds", type=int, default=6)

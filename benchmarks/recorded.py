@@ -1,7 +1,7 @@
-"""Measurements kept as rows: `BENCH_RECORD=DIR` lets every benchmark add what it measures to DIR.
+"""Keep measurements as rows: `BENCH_RECORD=DIR` lets every benchmark add what it measures to DIR.
 
 One file of JSON lines for each run of a program, one line for each measurement, with what is needed
-to set it beside those of other machines and other days (`benchmarks.report`).
+to compare it with those of other machines and other days (`benchmarks.report`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PACKAGES = ("confluent-kafka", "rocksdict", "kio")
 def record(
     bench: str, case: str, way: str, unit: str, values: Iterable[float], *, baseline: bool = False
 ) -> None:
-    """Keep what was measured, a value for each round; without BENCH_RECORD nothing is kept.
+    """Keep measured values, one for each round; without BENCH_RECORD nothing is kept.
 
     `way`: what was measured in this case, `ours` or `by hand`. `baseline`: the others of the case
     are measured against it.
@@ -36,8 +36,8 @@ def record(
     directory = os.environ.get(DIRECTORY)
     if not directory:
         return
-    facts = _facts(bench)
-    with _file(Path(directory), bench).open("a") as file:
+    facts = _describe_run(bench)
+    with _record_file(Path(directory), bench).open("a") as file:
         for number, value in enumerate(values):
             row = {
                 "case": case,
@@ -52,31 +52,32 @@ def record(
 
 
 @cache
-def _file(directory: Path, bench: str) -> Path:
-    """Of this run of this program."""
+def _record_file(directory: Path, bench: str) -> Path:
+    """Return the file of this run of this program."""
     directory.mkdir(parents=True, exist_ok=True)
-    facts = _facts(bench)
+    facts = _describe_run(bench)
     return directory / f"{bench}-{facts['at'].replace(':', '')}-{facts['run'][:8]}.jsonl"
 
 
 @cache
-def _facts(bench: str) -> dict[str, Any]:
-    """What is the same of all measurements of a run."""
+def _describe_run(bench: str) -> dict[str, Any]:
+    """Return what is equal for all measurements of a run: machine, versions, commit."""
     return {
         "bench": bench,
         "run": uuid.uuid4().hex,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": socket.gethostname(),
-        "cpu": _cpu(),
+        "cpu": _cpu_model(),
         "cores": len(os.sched_getaffinity(0)),
         "system": platform.platform(),
         "python": platform.python_version(),
         "packages": {package: version(package) for package in _PACKAGES},
-        "commit": _commit(),
+        "commit": _git_commit(),
     }
 
 
-def _cpu() -> str:
+def _cpu_model() -> str:
+    """Return the model of the processor."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         name, _, text = line.partition(":")
         if name.strip() == "model name":
@@ -84,8 +85,11 @@ def _cpu() -> str:
     return platform.processor()
 
 
-def _commit() -> str:
-    """With `+` where the sources are not what was committed; nothing outside of a repository."""
+def _git_commit() -> str:
+    """Return the commit, with `+` if the sources differ from it.
+
+    It is empty outside of a repository.
+    """
     command = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
     here = Path(__file__).parent
     try:

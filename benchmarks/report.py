@@ -1,9 +1,9 @@
-"""All that was measured, in one table: several machines, several days, several commits.
+"""Collect all measurements in one table: several machines, several days, several commits.
 
     BENCH_RECORD=measured make bench OPTIONS=--quick
     python -m benchmarks.report measured [from-another-machine ...] --to measurements.parquet
 
-Collects what `benchmarks.recorded` has kept into one directory of Parquet, beside what is in it
+It collects what `benchmarks.recorded` has kept into one directory of Parquet, beside what is in it
 already, each measurement once; and sums it up with Spark SQL. A ratio says how many times better
 than the baseline of its case, measured on the same machine in the same run.
 """
@@ -56,8 +56,10 @@ ORDER BY ours.bench, ours.`case`, ours.unit, ours.machine, ours.day, ours.run, o
 
 
 def collect(spark: SparkSession, directories: list[Path], to: Path) -> DataFrame:
-    """All measurements of the directories and those of `to`, which has them all when this returns.
-    Raises ConfigError where a directory has none."""
+    """Collect the measurements of directories into `to`, and return all that it then has.
+
+    Raises ConfigError where a directory has none.
+    """
     files: list[str] = []
     for directory in directories:
         files += map(str, sorted(directory.glob("*.jsonl")))
@@ -80,20 +82,20 @@ def collect(spark: SparkSession, directories: list[Path], to: Path) -> DataFrame
 
 
 def summary(measurements: DataFrame) -> list[Row]:
-    """A row for each way of each case, machine, day and run."""
+    """Return a row for each way of each case, machine, day and run."""
     measurements.createOrReplaceTempView("measurements")
     return measurements.sparkSession.sql(SUMMARY).collect()
 
 
 def table(rows: list[Row]) -> Table:
-    """For people."""
-    made = Table(title="measured")
+    """Return the summary as a table for people."""
+    summary_table = Table(title="measured")
     for column in ("bench", "case", "way", "machine", "day", "commit"):
-        made.add_column(column)
+        summary_table.add_column(column)
     for column in ("rounds", "median", "spread", "ratio"):
-        made.add_column(column, justify="right")
+        summary_table.add_column(column, justify="right")
     for row in rows:
-        made.add_row(
+        summary_table.add_row(
             row["bench"],
             row["case"],
             row["way"],
@@ -101,14 +103,14 @@ def table(rows: list[Row]) -> Table:
             str(row["day"]),
             row["commit"],
             str(row["rounds"]),
-            _written(row["median"], row["unit"]),
+            _format_value(row["median"], row["unit"]),
             "" if row["spread"] is None else f"{100 * row['spread']:.0f} %",
             "" if row["ratio"] is None else f"{row['ratio']:.2f}",
         )
-    return made
+    return summary_table
 
 
-def _written(value: float, unit: str) -> str:
+def _format_value(value: float, unit: str) -> str:
     return f"{value:,.0f} {unit}" if abs(value) >= 1_000 else f"{value:,.2f} {unit}"
 
 

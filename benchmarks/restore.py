@@ -1,4 +1,4 @@
-"""Restore: records a second beside a hand-written loop, and how soon a killed worker runs again.
+"""Measure restores beside a hand-written loop, and how soon a killed worker runs again.
 
     python -m benchmarks.restore [--broker host:port] [--records 1000000] [--rounds 3]
                                  [--sizes 10,100,1000]
@@ -49,7 +49,7 @@ console = Console(width=100)
 
 
 class Keep(Processor[bytes, bytes, bytes, bytes]):
-    """Keeps the last value of each key."""
+    """Keeps the last value of each key in a store."""
 
     stores = (Store.persistent(STORE, key=serdes.bytes, value=serdes.bytes),)
 
@@ -60,15 +60,16 @@ class Keep(Processor[bytes, bytes, bytes, bytes]):
         self._values.put(record.key, record.value)
 
 
-def app(application: str, servers: str, state: Path) -> App:
-    made = App(application, bootstrap_servers=servers, state_dir=state, session_timeout_ms=6_000)
-    source = made.stream(f"{application}-in", key=serdes.bytes, value=serdes.bytes)
+def create_app(application: str, servers: str, state: Path) -> App:
+    """Return the application that keeps the values of its input topic."""
+    created = App(application, bootstrap_servers=servers, state_dir=state, session_timeout_ms=6_000)
+    source = created.stream(f"{application}-in", key=serdes.bytes, value=serdes.bytes)
     source.process(Keep)
-    return made
+    return created
 
 
 class Bench:
-    """One broker, and changelogs on it."""
+    """Fills changelogs on one broker, and measures how soon they are restored."""
 
     def __init__(self, servers: str, directory: Path) -> None:
         self._servers = servers
@@ -76,11 +77,11 @@ class Bench:
         self._admin = AdminClient({"bootstrap.servers": servers})
         self._id = uuid4().hex[:8]
 
-    def changelog(self, name: str, records: int, value_bytes: int) -> str:
-        """An application whose changelog has so many records, each key once."""
+    def fill_changelog(self, name: str, records: int, value_bytes: int) -> str:
+        """Write a changelog of so many records, each key once, and return its application's id."""
         application = f"{self._id}-{name}"
-        self._topic(f"{application}-in")
-        changelog = self._topic(f"{application}-{STORE}-changelog", compact=True)
+        self._create_topic(f"{application}-in")
+        changelog = self._create_topic(f"{application}-{STORE}-changelog", compact=True)
         queue = {"linger.ms": 20, "queue.buffering.max.kbytes": 200_000}
         producer = Producer({"bootstrap.servers": self._servers, "batch.size": 1_000_000, **queue})
         now_ms = time.time_ns() // 1_000_000
@@ -104,22 +105,22 @@ class Bench:
         return application
 
     def ours(self, application: str, records: int) -> float:
-        """Seconds from the first batch until all of it is in the stores, and the tasks run."""
+        """Return the seconds of a restore, from its first batch until the tasks run."""
         state = self._directory / "state"
-        with app(application, self._servers, state).start() as running:
+        with create_app(application, self._servers, state).start() as running:
             while not running.metrics()["restored_records"]:
                 time.sleep(0.001)
             began = time.perf_counter()
             begun_with = running.metrics()["restored_records"]
             running.wait_for("RUNNING", _WAIT_S)
             seconds = time.perf_counter() - began
-        self._check(state / application, records, VALUE_BYTES)
+        self._check_stores(state / application, records, VALUE_BYTES)
         shutil.rmtree(state)
-        # The first batch was in when the clock was started.
+        # The first batch was restored before the clock was started.
         return seconds * records / (records - begun_with)
 
     def by_hand(self, application: str, records: int) -> float:
-        """The same by a loop on a consumer, into one database."""
+        """Return the seconds of a restore by a loop on a consumer, into one database."""
         path = self._directory / "by-hand"
         consumer = Consumer(
             {
@@ -147,16 +148,16 @@ class Bench:
         consumer.close()
         found: dict[Any, Any] = dict(database.items())
         database.close()
-        _same(found, records, VALUE_BYTES)
+        _check_values(found, records, VALUE_BYTES)
         shutil.rmtree(path)
         return seconds
 
-    def recovery(self, megabytes: int, kills: int) -> list[float]:
-        """Seconds from the start of a process to RUNNING, after each kill."""
+    def measure_recoveries(self, megabytes: int, kills: int) -> list[float]:
+        """Return the seconds from the start of a process to RUNNING, after each kill."""
         records = megabytes * 1_000_000 // RECOVERY_VALUE_BYTES
-        application = self.changelog(f"recovery-{megabytes}", records, RECOVERY_VALUE_BYTES)
+        application = self.fill_changelog(f"recovery-{megabytes}", records, RECOVERY_VALUE_BYTES)
         state = self._directory / "state"
-        with app(application, self._servers, state).start() as running:
+        with create_app(application, self._servers, state).start() as running:
             running.wait_for("RUNNING", _WAIT_S)
         seconds = []
         worker = Worker(application, self._servers, state)
@@ -169,27 +170,27 @@ class Bench:
             worker.stop()
         finally:
             worker.kill()
-        self._check(state / application, records, RECOVERY_VALUE_BYTES)
+        self._check_stores(state / application, records, RECOVERY_VALUE_BYTES)
         shutil.rmtree(state)
         return seconds
 
     def _write_some(self, application: str, records: int) -> None:
-        """Load for the worker that is to die: the values that the keys have already."""
+        """Write input for the worker that is to die: the values that the keys have already."""
         producer = Producer({"bootstrap.servers": self._servers})
         for number in range(0, records, max(records // 5_000, 1)):
             value = value_of(number, RECOVERY_VALUE_BYTES)
             producer.produce(f"{application}-in", value, b"key-%d" % number, number % PARTITIONS)
         producer.flush(60)
 
-    def _check(self, state: Path, records: int, value_bytes: int) -> None:
+    def _check_stores(self, state: Path, records: int, value_bytes: int) -> None:
         found: dict[bytes, bytes] = {}
         for partition in range(PARTITIONS):
             disk = RocksDisk(state / f"0_{partition}" / STORE)
             found.update(disk.range(None, None))
             disk.close()
-        _same(found, records, value_bytes)
+        _check_values(found, records, value_bytes)
 
-    def _topic(self, topic: str, *, compact: bool = False) -> str:
+    def _create_topic(self, topic: str, *, compact: bool = False) -> str:
         kept = {"cleanup.policy": "compact"} if compact else {"retention.ms": "-1"}
         new = NewTopic(topic, PARTITIONS, config=kept)
         self._admin.create_topics([new])[topic].result(30)
@@ -197,7 +198,7 @@ class Bench:
 
 
 class Worker:
-    """A process that runs the application and says when it does."""
+    """Runs the application in a process that says when it is RUNNING."""
 
     def __init__(self, application: str, servers: str, state: Path) -> None:
         self._command = [sys.executable, "-m", "benchmarks.restore", "--worker", application]
@@ -205,7 +206,7 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> float:
-        """Seconds from its start to RUNNING."""
+        """Start the process and return the seconds until it is RUNNING."""
         began = time.perf_counter()
         self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE)
         output = self._process.stdout
@@ -216,11 +217,13 @@ class Worker:
         return time.perf_counter() - began
 
     def kill(self) -> None:
+        """Kill the process, if it runs, and wait until it has ended."""
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait()
 
     def stop(self) -> None:
+        """Stop the process with SIGTERM. Raises RuntimeError unless it ends with status 0."""
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
         if self._process.wait(60):
@@ -228,14 +231,15 @@ class Worker:
 
 
 def run_worker(application: str, servers: str, state: Path) -> None:
+    """Run the application until SIGTERM."""
     stopped = False
 
-    def stop(*_: object) -> None:
+    def request_stop(*_: object) -> None:
         nonlocal stopped
         stopped = True
 
-    signal.signal(signal.SIGTERM, stop)
-    with app(application, servers, state).start() as running:
+    signal.signal(signal.SIGTERM, request_stop)
+    with create_app(application, servers, state).start() as running:
         running.wait_for("RUNNING", _WAIT_S)
         os.write(1, b"RUNNING\n")
         while not stopped:
@@ -243,11 +247,12 @@ def run_worker(application: str, servers: str, state: Path) -> None:
 
 
 def value_of(number: int, value_bytes: int) -> bytes:
+    """Return the value of a key's number."""
     return (b"%d:" % number).ljust(value_bytes, b"v")
 
 
-def _same(found: dict[bytes, bytes], records: int, value_bytes: int) -> None:
-    """RuntimeError unless these are the values that were written, after their timestamps."""
+def _check_values(found: dict[bytes, bytes], records: int, value_bytes: int) -> None:
+    """Raise RuntimeError unless these are the values that were written, after their timestamps."""
     if len(found) != records:
         raise RuntimeError(f"{len(found)} keys and not {records}")
     for number in range(records):
@@ -255,8 +260,9 @@ def _same(found: dict[bytes, bytes], records: int, value_bytes: int) -> None:
             raise RuntimeError(f"key-{number} has {found[b'key-%d' % number]!r:.80}")
 
 
-def rates(bench: Bench, records: int, rounds: int) -> Iterator[tuple[str, float]]:
-    application = bench.changelog("rate", records, VALUE_BYTES)
+def measure_rates(bench: Bench, records: int, rounds: int) -> Iterator[tuple[str, float]]:
+    """Measure restores by turns and yield the median rate of each way."""
+    application = bench.fill_changelog("rate", records, VALUE_BYTES)
     ours, by_hand = [], []
     for _ in range(rounds):
         by_hand.append(records / bench.by_hand(application, records))
@@ -279,7 +285,7 @@ def main(
     worker: Annotated[str, typer.Option(hidden=True)] = "",
     state: Annotated[Path, typer.Option(hidden=True)] = Path(),
 ) -> None:
-    """Measure and print."""
+    """Measure and print the figures."""
     if worker:
         run_worker(worker, broker, state)
         return
@@ -290,7 +296,7 @@ def main(
             table = Table(title=f"Restore of {records:,} records of {VALUE_BYTES} bytes")
             table.add_column("by")
             table.add_column("records/s", justify="right")
-            for who, rate in rates(bench, records, rounds):
+            for who, rate in measure_rates(bench, records, rounds):
                 table.add_row(who, f"{rate:,.0f}")
             console.print(table)
         table = Table(title="From the start of a process to RUNNING, after kill -9")
@@ -298,7 +304,7 @@ def main(
         table.add_column("s, median", justify="right")
         table.add_column("s, longest", justify="right")
         for megabytes in [int(size) for size in sizes.split(",") if size]:
-            seconds = bench.recovery(megabytes, kills)
+            seconds = bench.measure_recoveries(megabytes, kills)
             record("restore", f"a killed worker, {megabytes} MB", "ours", "s", seconds)
             table.add_row(
                 str(megabytes), f"{statistics.median(seconds):.2f}", f"{max(seconds):.2f}"

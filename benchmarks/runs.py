@@ -1,4 +1,4 @@
-"""Runs of one operator on one broker: ours, and the hand-written loop, each output checked."""
+"""Run one operator on one broker, by Millrace and by the hand-written loop; check each output."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DONE_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A topic's worth of records: how many, of how many keys in turn, how large."""
+    """Describes the records of a topic: how many, of how many keys in turn, how large."""
 
     records: int
     keys: int
@@ -36,7 +36,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How an input is processed."""
+    """Says how an input is processed."""
 
     operator: str
     guarantee: str
@@ -44,7 +44,7 @@ class Way:
 
 
 class Runs:
-    """One broker with one input loaded."""
+    """Loads one input into one broker and processes it in several ways."""
 
     def __init__(self, servers: str, given: Input, directory: Path) -> None:
         self._servers = servers
@@ -54,7 +54,7 @@ class Runs:
         self._runs = 0
         self._id = uuid4().hex[:8]
         self._topics: list[str] = []
-        self._input = self._topic("input")
+        self._input = self._create_topic("input")
         queue = {"linger.ms": 50, "queue.buffering.max.messages": 2_000_000}
         producer = Producer({"bootstrap.servers": servers, **queue})
         value = "v" * given.value_bytes
@@ -66,8 +66,8 @@ class Runs:
             raise RuntimeError("the input could not be written in 120 s")
 
     def by_hand(self, way: Way) -> float:
-        """Seconds that the hand-written loop takes."""
-        output = self._topic(f"by-hand-{way.operator}")
+        """Return the seconds that the hand-written loop takes."""
+        output = self._create_topic(f"by-hand-{way.operator}")
         seconds = run_loop(
             self._servers,
             self._input,
@@ -77,12 +77,12 @@ class Runs:
             commit_interval_s=way.commit_interval_ms / 1000,
             work=WORK[way.operator](output),
         )
-        self._check(way.operator, output)
+        self._check_output(way.operator, output)
         return seconds
 
     def ours(self, way: Way, **settings: Any) -> float:
-        """Seconds that an application takes, from its first record to the last commit."""
-        output = self._topic(f"ours-{way.operator}")
+        """Return the seconds of an application, from its first record to the last commit."""
+        output = self._create_topic(f"ours-{way.operator}")
         app = App(
             f"bench-{self._id}-{self._runs}",
             bootstrap_servers=self._servers,
@@ -100,16 +100,20 @@ class Runs:
             keyed.group_by_key().count(store="counts").to_stream().to(output)
         with app.start() as running:
             seconds = self._until_done(running)
-        self._check(way.operator, output)
+        self._check_output(way.operator, output)
         return seconds
 
     def clear(self) -> None:
-        """Remove the topics, so that the next input has the disk to itself."""
+        """Delete the topics, so that the next input has the disk to itself."""
         for answer in self._admin.delete_topics(self._topics).values():
             answer.result(60)
 
     def _until_done(self, running: RunningApp) -> float:
-        """As the loop does, it commits when the last record is done, whatever the interval."""
+        """Wait until the application has committed its last record, and return the seconds.
+
+        Closing makes it commit when the last record is done, whatever the interval, as the loop
+        does.
+        """
         began = 0.0
         closing: threading.Thread | None = None
         commits = 0
@@ -129,17 +133,17 @@ class Runs:
             time.sleep(0.002)
         raise RuntimeError(f"not done after {_DONE_S:.0f} s: {running.metrics()}")
 
-    def _topic(self, name: str) -> str:
+    def _create_topic(self, name: str) -> str:
         self._runs += 1
         topic = f"{self._id}-{self._runs}-{name}"
-        # Nothing may be deleted by age in the middle of a run.
+        # No record may be deleted by age in the middle of a run.
         new = NewTopic(topic, PARTITIONS, config={"retention.ms": "-1"})
         self._admin.create_topics([new])[topic].result(30)
         self._topics.append(topic)
         return topic
 
-    def _check(self, operator: str, topic: str) -> None:
-        """The output is complete and right, or RuntimeError."""
+    def _check_output(self, operator: str, topic: str) -> None:
+        """Raise RuntimeError unless the output is complete and right."""
         found = 0
         counts: dict[bytes, int] = {}
         for message in records(self._servers, topic, PARTITIONS):
@@ -153,7 +157,7 @@ class Runs:
 
 @contextmanager
 def broker_at(address: str, directory: Path) -> Iterator[str]:
-    """The address given, or an embedded broker in a process of its own."""
+    """Yield the given address, or that of an embedded broker in a process of its own."""
     if address != "embedded":
         yield address
         return

@@ -1,4 +1,4 @@
-"""A topic read into Spark: with this data source, and with Spark's own Kafka connector.
+"""Read a topic into Spark with this data source and with Spark's own Kafka connector.
 
     python -m benchmarks.spark_read [--quick] [--records N] [--broker embedded|HOST:PORT]
 
@@ -40,8 +40,8 @@ WARMING = 5
 """Rounds that don't count."""
 
 
-def write(servers: str, records: int) -> str:
-    """A topic of so many committed records; returns its name."""
+def write_topic(servers: str, records: int) -> str:
+    """Write a topic of so many committed records and return its name; aborted ones lie between."""
     topic = f"spark-read-{uuid4().hex[:8]}"
     new = NewTopic(topic, PARTITIONS, config={"retention.ms": "-1"})
     admin = AdminClient({"bootstrap.servers": servers})
@@ -70,20 +70,20 @@ def write(servers: str, records: int) -> str:
     return topic
 
 
-def rows(directory: Path) -> pa.Table:
-    """What a source has read, in order."""
+def read_rows(directory: Path) -> pa.Table:
+    """Return the rows that a source has written, in order of partition and offset."""
     table = ds.dataset(directory, format="parquet").to_table()
     return table.sort_by([("partition", "ascending"), ("offset", "ascending")])
 
 
-def compare(sessions: dict[str, Session], servers: str, topic: str, records: int) -> None:
-    """Raises RuntimeError unless both read the same rows, and all of them."""
+def check_same_rows(sessions: dict[str, Session], servers: str, topic: str, records: int) -> None:
+    """Raise RuntimeError unless both sources read the same rows, and all of them."""
     with tempfile.TemporaryDirectory() as directory:
         found = {}
         for source, session in sessions.items():
             into = Path(directory) / source
             session.ask(source, servers, topic, into=str(into))
-            found[source] = rows(into)
+            found[source] = read_rows(into)
         columns = [found[CONNECTOR][name].to_pylist() for name in ("partition", "offset")]
         if len(set(zip(*columns, strict=True))) != records:
             raise RuntimeError(f"the connector read {len(found[CONNECTOR])} of {records} records")
@@ -94,6 +94,7 @@ def compare(sessions: dict[str, Session], servers: str, topic: str, records: int
 
 
 def main() -> None:
+    """Measure and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=5)
@@ -107,19 +108,21 @@ def main() -> None:
         Session(Path(name), connector=False) as ours,
         Session(Path(name), connector=True) as theirs,
     ):
-        topic = write(servers, records)
+        topic = write_topic(servers, records)
         sessions = {MILLRACE: ours, CONNECTOR: theirs}
-        compare(sessions, servers, topic, records)
-        figures = measure(sessions, servers, topic, rounds)
-    show(figures, records)
+        check_same_rows(sessions, servers, topic, records)
+        figures = measure_by_turns(sessions, servers, topic, rounds)
+    print_and_record(figures, records)
 
 
 Figures = dict[str, dict[str, list[float]]]
 """By source and unit, a value for each round."""
 
 
-def measure(sessions: dict[str, Session], servers: str, topic: str, rounds: int) -> Figures:
-    """Reads by turns."""
+def measure_by_turns(
+    sessions: dict[str, Session], servers: str, topic: str, rounds: int
+) -> Figures:
+    """Let the sources read by turns; return their seconds and processor time for each round."""
     figures: Figures = {source: {SECONDS: [], CPU: []} for source in sessions}
     for number in range(WARMING + rounds):
         for source, session in sessions.items():
@@ -131,8 +134,8 @@ def measure(sessions: dict[str, Session], servers: str, topic: str, rounds: int)
     return figures
 
 
-def show(figures: Figures, records: int) -> None:
-    """The medians as a table, and how busy the machine was. Keeps what was measured."""
+def print_and_record(figures: Figures, records: int) -> None:
+    """Print the medians as a table, with the load of the machine, and record all values."""
     load = os.getloadavg()[0]
     case = f"{records} records of 100 bytes"
     table = Table(title=f"{case}, local[2]; load of the machine {load:.1f}")

@@ -1,10 +1,11 @@
-"""Records a second of map and count beside a hand-written loop: guarantees, intervals, sizes.
+"""Measure records a second of map and count beside a hand-written loop.
 
     python -m benchmarks.throughput [--quick] [--broker host:port] [--rounds 3]
 
-Ours and the loop alternate in one process on one broker; the ratio is of their medians. Every
-output is read back and checked before a figure is printed. `--quick` is what CI runs: one size of
-records, few intervals. The whole takes half an hour.
+Guarantees, commit intervals and sizes vary. Ours and the loop alternate in one process on one
+broker; the ratio is of their medians. Every output is read back and checked before a figure is
+printed. `--quick` is what CI runs: one size of records, few intervals. The whole takes half an
+hour.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ console = Console(width=110)
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of the table: medians over the rounds, in records a second."""
+    """Holds one line of the table: medians over the rounds, in records a second."""
 
     operator: str
     keys: int
@@ -48,20 +49,21 @@ class Figure:
 
     @property
     def ratio(self) -> float:
+        """Return how many times as fast as the loop the application is."""
         return self.ours / self.by_hand
 
 
 @dataclass(frozen=True)
 class Part:
-    """What is measured on one input."""
+    """Describes an input and what is measured on it."""
 
     given: Input
     operators: Sequence[str]
     intervals_ms: Sequence[int]
 
 
-def parts(quick: bool) -> list[Part]:
-    """The inputs, and what is done with each."""
+def plan_parts(quick: bool) -> list[Part]:
+    """Return the inputs, and what is measured on each."""
     sizes, intervals = ((100,), (100, 1_000)) if quick else ((100, 1_000), INTERVALS_MS)
     found: list[Part] = []
     for value_bytes in sizes:
@@ -72,8 +74,8 @@ def parts(quick: bool) -> list[Part]:
     return found
 
 
-def measure(runs: Runs, part: Part, rounds: int) -> list[Figure]:
-    """In each round every way once, ours beside the loop."""
+def measure_part(runs: Runs, part: Part, rounds: int) -> list[Figure]:
+    """Run every way once in each round, ours beside the loop, and return the medians."""
     ways = [
         Way(operator, guarantee, interval_ms)
         for operator in part.operators
@@ -109,8 +111,8 @@ def measure(runs: Runs, part: Part, rounds: int) -> list[Figure]:
     ]
 
 
-def show(figures: Sequence[Figure]) -> None:
-    """A line for each operator, input and interval: both guarantees beside each other."""
+def print_table(figures: Sequence[Figure]) -> None:
+    """Print a line for each operator, input and interval, both guarantees beside each other."""
     table = Table(title="records a second, ours and by hand")
     for column in ("operator", "keys", "bytes", "commit, ms"):
         table.add_column(column, justify="right")
@@ -138,16 +140,16 @@ def bench(
     rounds: Annotated[int, typer.Option(help="Rounds; the median counts.")] = 3,
     output: Annotated[Path | None, typer.Option(help="Write the figures as JSON.")] = None,
 ) -> None:
-    """Measure and print."""
+    """Measure and print the figures."""
     figures: list[Figure] = []
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-bench-")))
         servers = stack.enter_context(broker_at(broker, directory))
-        for part in parts(quick):
+        for part in plan_parts(quick):
             runs = Runs(servers, part.given, directory)
-            figures += measure(runs, part, rounds)
+            figures += measure_part(runs, part, rounds)
             runs.clear()
-    show(figures)
+    print_table(figures)
     if output is not None:
         output.write_text(json.dumps([asdict(figure) for figure in figures], indent=2) + "\n")
 
