@@ -1,4 +1,4 @@
-"""Anomaly detection: sessions of failed logins, and an alert for each that is suspicious.
+"""Detect anomalies: group failed logins into sessions, and report each suspicious session once.
 
     millrace run examples.anomalies:app
 
@@ -16,11 +16,12 @@ SUSPICIOUS = 10
 
 
 def attempt(account: str, login: dict[str, Any], seen: dict[str, Any]) -> dict[str, Any]:
+    """Add a failed login to the session's number of attempts and its addresses."""
     return {"attempts": seen["attempts"] + 1, "from": sorted({*seen["from"], login["from"]})}
 
 
 def both(account: str, one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Two sessions that a record has joined."""
+    """Merge two sessions that a login has joined into one."""
     return {
         "attempts": one["attempts"] + other["attempts"],
         "from": sorted({*one["from"], *other["from"]}),
@@ -28,6 +29,7 @@ def both(account: str, one: dict[str, Any], other: dict[str, Any]) -> dict[str, 
 
 
 def as_alert(session: Windowed[str], seen: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return a session as an alert under its account, with its first and last time."""
     return session.key, {**seen, "first_ms": session.start_ms, "last_ms": session.end_ms}
 
 

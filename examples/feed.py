@@ -1,4 +1,4 @@
-"""Feed: make an example's topics, and write its input.
+"""Create an example's topics and write its input.
 
     python -m examples.feed page_views --count 10000
 
@@ -33,13 +33,13 @@ State = Annotated[Path | None, typer.Option(help="Where the embedded broker is k
 
 
 class Example(NamedTuple):
-    """An example: its application, and the generator of its input (seed, count)."""
+    """Holds an example's application, and the generator of its input (seed, count)."""
 
     app: App
     records: Any
 
     def sources(self) -> dict[str, Any]:
-        """What is read, by topic: each has `key` and `value`, its serdes."""
+        """Return the source of each input topic; it has the serdes `key` and `value`."""
         topology = self.app.topology()
         nodes = [node for sub in topology.subtopologies for node in sub.nodes]
         found: dict[str, Any] = {
@@ -48,19 +48,20 @@ class Example(NamedTuple):
         return found | {table.topic: table.store for table in topology.global_tables}
 
     def sinks(self) -> dict[str, SinkNode]:
-        """What is written, by topic."""
+        """Return the sink of each output topic."""
         nodes = [node for sub in self.app.topology().subtopologies for node in sub.nodes]
         sinks = [node for node in nodes if isinstance(node, SinkNode) and not node.internal]
         return {node.topic_name: node for node in sinks}
 
 
 def example(name: str) -> Example:
-    """The example of that name. Raises ModuleNotFoundError if there is none."""
+    """Import the example of a name. Raises ModuleNotFoundError if there is none."""
     app = importlib.import_module(f"examples.{name}").app
     return Example(app, importlib.import_module(f"examples.data.{name}").records)
 
 
 def configured(servers: str, state_dir: Path | None) -> StreamsConfig:
+    """Return the configuration for these servers and this state directory."""
     given: dict[str, Any] = {"bootstrap_servers": servers}
     if state_dir is not None:
         given["state_dir"] = state_dir
@@ -69,7 +70,7 @@ def configured(servers: str, state_dir: Path | None) -> StreamsConfig:
 
 @contextmanager
 def one_message() -> Iterator[None]:
-    """Print what a person can put right, or can try again, as one line, and exit with status 2."""
+    """Print an error that a person can mend, or try again, as one line, and exit with status 2."""
     try:
         yield
     except UserError as error:
@@ -79,17 +80,21 @@ def one_message() -> Iterator[None]:
 
 
 def write(servers: str, chosen: Example, inputs: Iterator[Input]) -> int:
-    """Write them all, each with its timestamp. Returns how many there were. Raises StreamsError if
-    one was not delivered."""
+    """Write all inputs with their timestamps and return how many there were.
+
+    Raises StreamsError if one was not delivered.
+    """
     serdes = chosen.sources()
     failed: list[str] = []
 
-    def note(error: KafkaError | None, _: Message) -> None:
+    def note_failure(error: KafkaError | None, _: Message) -> None:
         if error is not None:
             failed.append(error.str())
 
     settings = {"bootstrap.servers": servers, "partitioner": "murmur2_random"}
-    producer = Producer({**settings, "delivery.report.only.error": True, "on_delivery": note})
+    producer = Producer(
+        {**settings, "delivery.report.only.error": True, "on_delivery": note_failure}
+    )
     written = 0
     for topic, key, value, timestamp_ms in inputs:
         source = serdes[topic]
@@ -117,13 +122,13 @@ def main(
     bootstrap_servers: Servers = "embedded",
     state_dir: State = None,
 ) -> None:
-    """Make an example's topics, and write its input."""
+    """Create an example's topics and write its input."""
     chosen = example(name)
     with one_message():
         config = configured(bootstrap_servers, state_dir)
         servers = bootstrap_address(config)
         topics = [*chosen.sources(), *chosen.sinks()]
-        # Records keep the time at which they are made out to be: they are not to expire by it.
+        # Records have the times that the example gives them: retention must not delete them.
         settings = {topic: {"retention.ms": "-1"} for topic in topics}
         admin = Clients("feed", config, servers).admin(retry_s=BROKER_WAIT_S)
         admin.partition_counts_at_start(BROKER_WAIT_S)

@@ -1,4 +1,4 @@
-"""Fraud rules: a processor that remembers each card's last payments, and a timer that forgets them.
+"""Detect fraud: check each card's payments of the last ten minutes against rules.
 
     millrace run examples.fraud:app
 
@@ -19,15 +19,17 @@ MUCH = 5_000
 
 
 class Rules(Processor[str, Payment, str, Payment]):
-    """Forwards the payments that break a rule."""
+    """Forwards payments that break a rule, together with the rules."""
 
     stores = [Store.persistent("payments-by-card", key=serdes.string, value=serdes.json)]
 
     def init(self, context: ProcessorContext[str, Payment]) -> None:
+        """Get the store, and schedule the removal of old entries for each minute of event time."""
         self.recent: Any = context.store("payments-by-card")
         context.schedule(timedelta(minutes=1), self.forget)
 
     def process(self, record: Record[str, Payment]) -> None:
+        """Add a payment to its card's last ten minutes, and forward it if these break a rule."""
         since_ms = record.timestamp_ms - REMEMBERED_MS
         known = [p for p in self.recent.get(record.key) or [] if p["time_ms"] > since_ms]
         payments = [*known, {**record.value, "time_ms": record.timestamp_ms}]
@@ -36,13 +38,14 @@ class Rules(Processor[str, Payment, str, Payment]):
             self.context.forward(record.with_value({**record.value, "rules": broken}))
 
     def forget(self, now_ms: int) -> None:
+        """Delete the cards whose last payment was longer than ten minutes ago."""
         for card, payments in self.recent.all():
             if all(payment["time_ms"] <= now_ms - REMEMBERED_MS for payment in payments):
                 self.recent.delete(card)
 
 
 def broken_rules(payments: list[Payment]) -> list[str]:
-    """The rules that a card's payments of the last ten minutes break, the newest last."""
+    """Return the rules that a card's payments of the last ten minutes break."""
     rules = {
         f"more than {MANY} payments": len(payments) > MANY,
         f"more than {MUCH} in all": sum(payment["amount"] for payment in payments) > MUCH,

@@ -1,4 +1,4 @@
-"""Order enrichment: orders with what is known of their customer and their product.
+"""Enrich orders: join each order with its customer and its product by foreign keys.
 
     millrace run examples.orders:app
 
@@ -20,11 +20,15 @@ products = app.table("products", key=serdes.string, value=serdes.json)
 
 
 def with_customer(order: Row, customer: Row) -> Row:
+    """Return an order with its customer's name and city."""
     return {**order, "customer": customer["name"], "city": customer["city"]}
 
 
 def with_product(order: Row, product: Row | None) -> Row:
-    """An order of a product that was taken out of the catalogue is still an order."""
+    """Return an order with its product's name and the total price, or without if there is none.
+
+    An order of a product that was taken out of the catalogue is still an order.
+    """
     if product is None:
         return {**order, "product": None, "total": None}
     return {**order, "product": product["name"], "total": order["quantity"] * product["price"]}

@@ -1,11 +1,11 @@
-"""Page views by region: a stream of views joined with a table of users, counted in windows.
+"""Count page views by region: join a stream of views with a table of users, count in windows.
 
     millrace run examples.page_views:app
 
 It reads `page-views` (by user) and `users`, and writes `views-by-region`: how many pages the users
 of each region viewed in each five minutes, corrected for a day as late views arrive. The grace is
-so long because views go through a repartition topic: whoever catches up reads some of them hours
-of data apart (docs/windows.md).
+so long because views go through a repartition topic: a worker that catches up reads some of them
+hours of data apart (docs/windows.md).
 """
 
 from datetime import timedelta
@@ -20,11 +20,12 @@ users = app.table("users", key=serdes.string, value=serdes.json)
 
 
 def in_region(view: View, user: View | None) -> View:
-    """The view with the region of who viewed; nobody has told us yet: UNKNOWN."""
+    """Return a view with the region of its user, or UNKNOWN if the user is not in the table."""
     return {"page": view["page"], "region": "UNKNOWN" if user is None else user["region"]}
 
 
 def as_row(window: Windowed[str], count: int) -> tuple[str, dict[str, object]]:
+    """Return the number of views as a row under its region, with the times of its window."""
     return window.key, {"from_ms": window.start_ms, "to_ms": window.end_ms, "views": count}
 
 

@@ -1,6 +1,9 @@
-"""Show: what an example has written so far, committed records only.
+"""Print what an example has written so far, committed records only.
 
-python -m examples.show page_views --last 20
+    python -m examples.show page_views --last 20
+
+By default from the embedded broker that the example uses too; with --bootstrap-servers from any
+Kafka.
 """
 
 from __future__ import annotations
@@ -18,8 +21,10 @@ _WAIT_S = 10.0
 
 
 def read(servers: str, topic: str) -> list[Any]:
-    """All committed records of a topic, by their timestamps. Raises ConfigError for a topic that is
-    not there, StreamsError if its records can't be read."""
+    """Return all committed records of a topic, in order of their timestamps.
+
+    Raises ConfigError for a topic that is not there, StreamsError if its records can't be read.
+    """
     consumer = Consumer(
         {
             "bootstrap.servers": servers,
@@ -50,8 +55,10 @@ def read(servers: str, topic: str) -> list[Any]:
 
 
 def _partitions(consumer: Consumer, servers: str, topic: str) -> list[int]:
+    """Return the partitions of a topic. Raises ConfigError if it, or a broker, is not there."""
     try:
-        listed = consumer.list_topics(timeout=_WAIT_S).topics  # of one topic would make it
+        # All topics are listed, since a request for one topic by its name may create it.
+        listed = consumer.list_topics(timeout=_WAIT_S).topics
     except KafkaException as error:
         raise ConfigError(f"no broker answers at {servers}: {error.args[0].str()}") from error
     if topic not in listed:
@@ -65,7 +72,7 @@ def main(
     bootstrap_servers: Servers = "embedded",
     state_dir: State = None,
 ) -> None:
-    """What an example has written so far, committed records only."""
+    """Print what an example has written so far, committed records only."""
     with one_message():
         servers = bootstrap_address(configured(bootstrap_servers, state_dir))
         for topic, sink in example(name).sinks().items():

@@ -1,10 +1,10 @@
-"""Top ten: the songs that were played most, by genre, always up to date.
+"""Rank songs: keep the ten songs of each genre that were played most, always up to date.
 
     millrace run examples.top_ten:app
 
-It reads `plays` (by listener) and `songs`, which every worker has the whole of, and writes
-`top-ten` by genre. The table of counts is grouped by genre: when the count of a song changes, its
-old place is taken out of the list and its new one put in.
+It reads `plays` (by listener) and `songs`, a global table, which every worker has the whole of, and
+writes `top-ten` by genre. The table of counts is grouped by genre: when the count of a song
+changes, its old place is taken out of the list and its new one put in.
 """
 
 from typing import Any
@@ -21,12 +21,12 @@ songs = app.global_table("songs", key=serdes.string, value=serdes.json)
 
 
 def place(song: str, played: dict[str, Any], ranked: Ranked) -> Ranked:
-    """With the song in its place."""
+    """Return the ranking with a song put in its place."""
     return sorted([*ranked, [played["plays"], song, played["title"]]], reverse=True)[:KEPT]
 
 
 def displace(song: str, played: dict[str, Any], ranked: Ranked) -> Ranked:
-    """Without the song."""
+    """Return the ranking without a song."""
     return [row for row in ranked if row[1] != song]
 
 

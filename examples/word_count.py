@@ -1,4 +1,4 @@
-"""Word count: how often each word occurs in the lines of a topic, exactly once.
+"""Count words: how often each word occurs in the lines of a topic, exactly once.
 
     millrace run examples.word_count:app --workers 2
 

@@ -1,4 +1,4 @@
-"""Generated: people who mistype their password now and then, and three accounts under attack."""
+"""Generate logins: people who mistype their password, and three accounts under attack."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ ATTACKED = ["account-7", "account-21", "account-90"]
 
 
 def records(seed: int, count: int) -> Iterator[Input]:
-    """`count` logins, about one each two seconds, attacks among them; then an hour later one more,
-    so that every session is over."""
+    """Yield `count` logins, about one each two seconds, attacks among them.
+
+    One more follows an hour later, so that every session is over.
+    """
     chance = random.Random(seed)
     attacks = {count * (number + 1) // 4: account for number, account in enumerate(ATTACKED)}
     under_attack, left = "", 0

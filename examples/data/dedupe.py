@@ -1,4 +1,4 @@
-"""Generated: events, of which one in five is sent again soon after, as by who got no answer."""
+"""Generate events, of which one in five is sent again soon after, as if no answer had come."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from examples.data.inputs import START_MS, Input
 
 
 def records(seed: int, count: int) -> Iterator[Input]:
-    """`count` events, and those that are sent again."""
+    """Yield `count` events, and those that are sent again."""
     chance = random.Random(seed)
     again: list[int] = []
     for number in range(count):

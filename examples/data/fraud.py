@@ -1,5 +1,8 @@
-"""Generated: cards that pay for groceries, one that is used in two countries within minutes, one
-that pays for something small again and again, one that is emptied."""
+"""Generate card payments, most of them for groceries, and three cards that are misused.
+
+One card is used in two countries within minutes, one pays for something small again and again, and
+one is emptied.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ CARDS = 1_000
 
 
 def records(seed: int, count: int) -> Iterator[Input]:
-    """`count` payments, two a second."""
+    """Yield `count` payments, two a second."""
     chance = random.Random(seed)
     for number in range(count):
         time_ms = START_MS + number * 500

@@ -1,4 +1,4 @@
-"""What the inputs of all examples are made of."""
+"""Define the records that the inputs of all examples consist of."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ START_MS = 1_767_225_600_000
 
 
 class Input(NamedTuple):
-    """A record of an example's input; the example's own serdes write it."""
+    """Represents a record of an example's input; the example's own serdes write it."""
 
     topic: str
     key: Any

@@ -1,5 +1,7 @@
-"""Generated: a small shop. Customers move, prices change, and a product is taken out of the
-catalogue while there are orders of it."""
+"""Generate a small shop: customers move, prices change, and a product is taken out of sale.
+
+There are orders of that product by then.
+"""
 
 from __future__ import annotations
 
@@ -13,27 +15,30 @@ CUSTOMERS, PRODUCTS = 50, 20
 
 
 def records(seed: int, count: int) -> Iterator[Input]:
-    """Customers and products, then `count` changes: four orders in five, else of the other two."""
+    """Yield customers and products, then `count` changes, of which four in five are orders.
+
+    The others change a customer or a product; at the end the first product is deleted.
+    """
     chance = random.Random(seed)
 
-    def customer(number: int, time_ms: int) -> Input:
+    def create_customer(number: int, time_ms: int) -> Input:
         row = {"name": f"Customer {number}", "city": chance.choice(CITIES)}
         return Input("customers", f"c{number}", row, time_ms)
 
-    def product(number: int, time_ms: int) -> Input:
+    def create_product(number: int, time_ms: int) -> Input:
         row = {"name": f"Product {number}", "price": chance.randrange(1, 100)}
         return Input("products", f"p{number}", row, time_ms)
 
     for number in range(CUSTOMERS):
-        yield customer(number, START_MS)
+        yield create_customer(number, START_MS)
     for number in range(PRODUCTS):
-        yield product(number, START_MS)
+        yield create_product(number, START_MS)
     for number in range(count):
         time_ms = START_MS + 1_000 + number * 500
         if number % 10 == 4:
-            yield customer(chance.randrange(CUSTOMERS), time_ms)
+            yield create_customer(chance.randrange(CUSTOMERS), time_ms)
         elif number % 10 == 9:
-            yield product(chance.randrange(PRODUCTS), time_ms)
+            yield create_product(chance.randrange(PRODUCTS), time_ms)
         else:
             order = {
                 "customer_id": f"c{chance.randrange(CUSTOMERS)}",

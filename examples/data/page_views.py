@@ -1,4 +1,4 @@
-"""Generated: users of five regions, one of whom moves, and their views; some come late."""
+"""Generate users of five regions, one of whom moves, and their page views, some of them late."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ USERS = 200
 
 
 def records(seed: int, count: int) -> Iterator[Input]:
-    """The users, one in twenty of whom nobody knows, then `count` views, one each second."""
+    """Yield the users, then `count` views, one each second; one user in twenty is unknown."""
     chance = random.Random(seed)
     for user in range(USERS - USERS // 20):
         region = chance.choice(REGIONS)

@@ -1,4 +1,4 @@
-"""Generated: ten sensors in a room that gets hot twice; some readings come late, a few too late."""
+"""Generate readings of ten sensors in a room that gets hot twice; some are late, a few too late."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ SENSORS = 10
 
 
 def records(seed: int, count: int) -> Iterator[Input]:
-    """`count` readings, ten a second; then one of each sensor much later, so that every minute
-    before is over."""
+    """Yield `count` readings, ten a second.
+
+    One of each sensor follows much later, so that every minute before is over.
+    """
     chance = random.Random(seed)
     for number in range(count):
         heat = 8 * math.sin(4 * math.pi * number / count)

@@ -1,4 +1,4 @@
-"""Generated: songs of three genres, and listeners of whom most play the same few."""
+"""Generate songs of three genres, and plays by listeners most of whom play the same few."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SONGS, LISTENERS = 300, 500
 
 
 def records(seed: int, count: int) -> Iterator[Input]:
-    """The songs, then `count` plays."""
+    """Yield the songs, then `count` plays."""
     chance = random.Random(seed)
     for song in range(SONGS):
         row = {"title": f"Song {song}", "genre": GENRES[song % len(GENRES)]}

@@ -1,4 +1,4 @@
-"""Real text: the lines of the Python standard library's own source, as `make demo` counts them."""
+"""Read real text: the lines of the Python standard library's own source, as `make demo` does."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from examples.demo.corpus import read_lines
 
 
 def records(seed: int, count: int) -> Iterator[Input]:
-    """`count` lines; the seed makes no difference."""
+    """Yield `count` lines; the seed makes no difference."""
     for number, line in enumerate(islice(read_lines(), count)):
         yield Input("lines", line.file, line.text, START_MS + number)

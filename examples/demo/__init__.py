@@ -1,1 +1,1 @@
-"""The demonstration behind `make demo`: word count on real input, with kills, and the books."""
+"""Demonstrate exactly-once: `make demo` counts words of real input, kills processes and checks."""

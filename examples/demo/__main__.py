@@ -1,6 +1,6 @@
-"""`make demo`: load, run, kill, start again, and check the books word for word.
+"""Run `make demo`: load, run, kill, start again, and check the counts word for word.
 
-With `--spark` Spark checks the books too, and says which words are off and by which records.
+With `--spark` Spark reconciles the counts too, and says which words are off and by which records.
 
 The exit status is 0 only if every word was counted exactly as often as it stands in the files, 1 if
 the counts are off (at least once they will be), and 2 if something could not run, or if Spark and
@@ -55,7 +55,7 @@ console = Console()
 
 @dataclass
 class Run:
-    """One run of the demo, and what it has seen so far."""
+    """Follows one run of the demo: kills processes on the way, and keeps what was seen so far."""
 
     books: Books
     follower: Follower
@@ -67,7 +67,7 @@ class Run:
     broker_kills: list[float] = field(default_factory=lambda: [BROKER_KILL_AT])
 
     def follow(self) -> float:
-        """Until all is processed, killing on the way. Returns the seconds that it took."""
+        """Wait until all is processed, killing on the way, and return the seconds that it took."""
         total = self.truth.total()
         bar = self.progress.add_task("words counted", total=total)
         began = changed_at = time.monotonic()
@@ -86,6 +86,7 @@ class Run:
                 return changed_at - began
 
     def _kill_at(self, share: float, total: int) -> None:
+        """Kill a worker or the broker if the shares of words for its kill are reached."""
         if self.worker_kills:
             phase, moment = self.worker_kills[0]
             reached = share if phase == "counted" else self.books.words_written() / total
@@ -107,6 +108,7 @@ class Run:
             )
 
     def _check_workers(self) -> None:
+        """Raise DemoFailed if a worker has ended by itself."""
         for number, process in enumerate(self.workers):
             status = process.ended()
             if status is not None:
@@ -114,11 +116,13 @@ class Run:
 
     @property
     def kills(self) -> str:
+        """Return how many workers and brokers were killed, in words."""
         workers = sum(process.kills for process in self.workers)
         return f"{workers} of workers, {self.broker.kills if self.broker else 0} of the broker"
 
 
 def result_table(run: Run, lines: int, seconds: float, verdict: Verdict, guarantee: str) -> Table:
+    """Return the results of a run as a table."""
     table = Table(title=f"word count, {GUARANTEES[guarantee]}", show_header=False)
     table.add_column()
     table.add_column(justify="right")
@@ -127,7 +131,7 @@ def result_table(run: Run, lines: int, seconds: float, verdict: Verdict, guarant
     table.add_row("words in the files", f"{words:,}")
     table.add_row("words counted", f"{verdict.counted:,}")
     table.add_row("seconds", f"{seconds:.1f}")
-    # Each line is one record, and each word is another one on its way through the repartition.
+    # Each line is one record, and each word is another one in the repartition topic.
     table.add_row("records a second", f"{(lines + words) / seconds:,.0f}")
     table.add_row("kills survived", run.kills)
     table.add_row("words missing", f"{verdict.missing:,}")
@@ -172,8 +176,11 @@ def run_demo(
     lines_max: int | None = None,
     wait_s: float = WAIT_S,
 ) -> bool:
-    """Whether the books balance. Raises DemoFailed where something could not run at all, and what
-    the clients raise where brokers don't answer, or not in time."""
+    """Run the demo and return whether every word was counted exactly once.
+
+    Raises DemoFailed where something could not run at all, and what the clients raise where brokers
+    don't answer, or not in time.
+    """
     if spark:
         check_spark()
     console.print(
@@ -214,7 +221,7 @@ def run_demo(
 
 
 def check_spark() -> None:
-    """Before half a minute of work. Raises DemoFailed if Spark or its Java are not there."""
+    """Raise DemoFailed if Spark or its Java are missing, before half a minute of work."""
     try:
         check_packages()
         check_java(os.environ)
@@ -223,8 +230,10 @@ def check_spark() -> None:
 
 
 def agree(verdict: Verdict, *, balanced: bool) -> None:
-    """Raises DemoFailed unless Spark, which has read the topics, and the plain loop, which has read
-    the files, say the same."""
+    """Raise DemoFailed unless Spark and the plain loop come to the same verdict.
+
+    Spark has read the topics, and the loop has read the files.
+    """
     if balanced != verdict.exact:
         raise DemoFailed(
             f"Spark says that the books {'balance' if balanced else 'do not balance'}, and by the "
@@ -233,6 +242,7 @@ def agree(verdict: Verdict, *, balanced: bool) -> None:
 
 
 def progress_bars() -> Progress:
+    """Return the bars that show how far a run is."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -243,12 +253,13 @@ def progress_bars() -> Progress:
 
 
 def load(books: Books, lines: list[Line], progress: Progress) -> None:
+    """Load the lines into the input topic with a bar that shows how many."""
     bar = progress.add_task("lines loaded", total=len(lines))
     books.load(lines, lambda number: progress.update(bar, completed=number))
 
 
 def judge(verdict: Verdict, guarantee: str) -> bool:
-    """Say it in a sentence."""
+    """Print the verdict in a sentence and return whether the counts are exact."""
     if verdict.exact:
         console.print("[bold green]every word was counted exactly as often as it stands there")
         if guarantee == "at_least_once":

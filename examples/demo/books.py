@@ -1,4 +1,4 @@
-"""The demo's own Kafka client: it loads the lines, follows the counts, and checks the books."""
+"""Load the lines, follow the counts and compare them with the files, with a plain Kafka client."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from streams.spark.source.access import Access
 
 PARTITIONS = 4
 WAIT_S = 30.0
-# librdkafka would tell the terminal about every attempt to reach the broker that was just killed.
+# librdkafka would log every attempt to reach the broker that was just killed to the terminal.
 _LOG = logging.getLogger("examples.demo.kafka")
 for _quiet in (_LOG, logging.getLogger("streams.runtime.clients.librdkafka")):
     _quiet.addHandler(logging.NullHandler())
@@ -42,7 +42,7 @@ def _settings(address: str) -> dict[str, Any]:
 
 
 class Verdict(NamedTuple):
-    """How the result differs from the truth, in words."""
+    """Represents how the counts differ from the words in the files."""
 
     counted: int
     missing: int
@@ -51,11 +51,12 @@ class Verdict(NamedTuple):
 
     @property
     def exact(self) -> bool:
+        """Whether every word was counted exactly as often as it stands in the files."""
         return not self.missing and not self.twice
 
 
 def compare(truth: Counter[str], counts: Counter[str]) -> Verdict:
-    """Word for word."""
+    """Compare the counts with the truth word for word."""
     off = {word: counts[word] - truth[word] for word in truth.keys() | counts.keys()}
     worst = max(off, key=lambda word: abs(off[word]))
     return Verdict(
@@ -67,7 +68,7 @@ def compare(truth: Counter[str], counts: Counter[str]) -> Verdict:
 
 
 class Books:
-    """Topics of one run on one broker, which has `wait_s` for an answer."""
+    """Manages the topics of one run on one broker, which has `wait_s` for an answer."""
 
     def __init__(self, address: str, suffix: str, *, wait_s: float = WAIT_S) -> None:
         self._address = address
@@ -81,15 +82,22 @@ class Books:
         self._changelog = f"{self._group}-counts-changelog"
 
     def create_topics(self) -> None:
-        """Create the input and the output, and wait until they have leaders. Raises ConfigError if
-        no broker answers, OutcomeUnknown if they are not there in time."""
+        """Create the input and the output topic, and wait until they have leaders.
+
+        Raises ConfigError if no broker answers, OutcomeUnknown if they are not there in time.
+        """
         self._admin.partition_counts_at_start(10)
         self._admin.create_topics(dict.fromkeys((self._lines, self._counts), PARTITIONS), {}, -1)
 
     def delete_topics(self) -> str:
-        """Leave somebody else's broker as it was. Return why that failed, or an empty text."""
+        """Delete the topics of the run; return why that failed, or an empty text.
+
+        Somebody else's broker is left as it was.
+        """
         topics = [self._lines, self._counts, self._repartition, self._changelog]
-        admin = AdminClient(self._settings, logger=_LOG)  # its requests end with it
+        admin = AdminClient(
+            self._settings, logger=_LOG
+        )  # Kept in a name: its requests end with it.
         left = []
         for topic, answer in admin.delete_topics(topics).items():
             try:
@@ -105,7 +113,7 @@ class Books:
         """Write all lines, keyed by file. Raises DemoFailed if one is not delivered."""
         failed: list[str] = []
 
-        def report(error: KafkaError | None, _: object) -> None:
+        def note_failure(error: KafkaError | None, _: object) -> None:
             if error is not None:
                 failed.append(error.str())
 
@@ -116,7 +124,7 @@ class Books:
                 "linger.ms": 50,
                 "queue.buffering.max.messages": 1_000_000,
                 "delivery.report.only.error": True,
-                "on_delivery": report,
+                "on_delivery": note_failure,
             },
             logger=_LOG,
         )
@@ -130,14 +138,14 @@ class Books:
         advanced(len(lines))
 
     def words_written(self) -> int:
-        """How many words are in the repartition topic by now, committed or not."""
+        """Return how many words are in the repartition topic by now, committed or not."""
         if self._repartition not in self._admin.partition_counts():
-            return 0  # the first worker is about to make it
+            return 0  # The first worker is about to create it.
         partitions = [Partition(self._repartition, number) for number in range(PARTITIONS)]
         return sum(self._admin.latest(partitions).values())
 
     def drained(self) -> bool:
-        """Whether no committed record is left to process, on any topic that is read."""
+        """Return whether no committed record is left to process, on any topic that is read."""
         partitions = [
             Partition(topic, number)
             for topic in (self._lines, self._repartition)
@@ -147,7 +155,7 @@ class Books:
         found = retry(
             lambda _: offsets_of_group(dial, self._group, partitions), self._wait_s, ConnectionLost
         )
-        if found.pending:  # a transaction is about to commit them
+        if found.pending:  # A transaction is about to commit the offsets.
             return False
         committed = [
             TopicPartition(*p, found.offsets[p].offset if p in found.offsets else 0)
@@ -156,7 +164,7 @@ class Books:
         return next(self._committed_from(committed), None) is None
 
     def final_counts(self) -> Counter[str]:
-        """The whole output, read anew: the last count of each word."""
+        """Read the whole output anew and return the last count of each word."""
         start = [TopicPartition(self._counts, number, 0) for number in range(PARTITIONS)]
         decode_word, decode_count = serdes.string.deserialize, serdes.int64.deserialize
         return Counter(
@@ -164,7 +172,7 @@ class Books:
         )
 
     def _committed_from(self, positions: list[TopicPartition]) -> Iterator[Message]:
-        """Committed records from these positions to the ends."""
+        """Yield committed records from these positions to the ends of their partitions."""
         reader = Consumer(
             {
                 **self._settings,
@@ -189,7 +197,7 @@ class Books:
                 elif time.monotonic() >= deadline_s:
                     why = "" if error is None else f": {error.str()}"
                     raise DemoFailed(f"no answer from {self._address} in {self._wait_s:g} s{why}")
-                else:  # brokers come and go; librdkafka tells of it, and asks again
+                else:  # Brokers come and go; librdkafka reports it and tries again.
                     continue
                 deadline_s = time.monotonic() + self._wait_s
         finally:
@@ -197,7 +205,7 @@ class Books:
 
 
 class Follower:
-    """Follows the output topic, committed records only: the latest count of each word."""
+    """Follows the committed records of the output topic and keeps the last count of each word."""
 
     def __init__(self, address: str, suffix: str) -> None:
         self.latest: dict[str, int] = {}
@@ -220,6 +228,7 @@ class Follower:
         self._thread.start()
 
     def stop(self) -> None:
+        """Stop following and close the consumer."""
         self._stop.set()
         self._thread.join()
         self._consumer.close()

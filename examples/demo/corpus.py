@@ -1,4 +1,4 @@
-"""Real input: the lines of the Python standard library's source files, its tests left out."""
+"""Read real input: the lines of the Python standard library's source files without its tests."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _LEFT_OUT = {"test", "tests", "idle_test", "site-packages", "__pycache__"}
 
 
 class Line(NamedTuple):
-    """A line and the file that it stands in."""
+    """Represents a line and the file that it stands in."""
 
     file: str
     text: str
 
 
 def read_lines() -> Iterator[Line]:
-    """All lines, file by file, in the same order each time."""
+    """Yield all lines, file by file, in the same order each time."""
     root = Path(sysconfig.get_path("stdlib"))
     for path in sorted(root.rglob("*.py")):
         relative = path.relative_to(root)
@@ -30,7 +30,7 @@ def read_lines() -> Iterator[Line]:
 
 
 def count_words(lines: list[Line]) -> Counter[str]:
-    """The truth, by a plain loop."""
+    """Count the words of lines with a plain loop: the truth that counts are compared with."""
     counts: Counter[str] = Counter()
     for line in lines:
         counts.update(line.text.split())

@@ -1,4 +1,4 @@
-"""The processes of the demo, each started, killed with `kill -9` and started again."""
+"""Start the demo's processes, kill them with `kill -9`, and start them again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SETTINGS = (
     f"session_timeout_ms={SESSION_TIMEOUT_MS}",
     "heartbeat_interval_ms=500",
     f"commit_interval_ms={COMMIT_INTERVAL_MS}",
-    # The books name records in the repartition topic, too: those that were processed stay there.
+    # Reconciliation names records of the repartition topic too, so processed ones must stay there.
     "repartition_purge_interval_ms=86400000",
 )
 _START_S = 30.0
@@ -26,11 +26,11 @@ _UNCHECKED = 3
 
 
 class DemoFailed(Exception):
-    """Something could not run; the message says what."""
+    """Says in its message what could not run."""
 
 
 class Process:
-    """One child process whose output goes to a file."""
+    """Runs one child process whose errors go to a file, and which can be started again."""
 
     def __init__(self, command: list[str], log: Path, environment: dict[str, str]) -> None:
         self._command = command
@@ -40,6 +40,7 @@ class Process:
         self.start()
 
     def start(self) -> None:
+        """Start the process."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 self._command,
@@ -50,13 +51,13 @@ class Process:
             )
 
     def kill(self) -> None:
-        """`kill -9`, and wait until it is gone."""
+        """Kill the process with `kill -9` and wait until it has ended."""
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
         self.kills += 1
 
     def stop(self, timeout_s: float = 30) -> int:
-        """SIGTERM: a clean end. Returns the exit status."""
+        """Stop the process with SIGTERM and return its exit status; kill it after the time-out."""
         if self._process.poll() is None:
             self._process.terminate()
             try:
@@ -67,15 +68,18 @@ class Process:
         return self._process.returncode
 
     def ended(self) -> int | None:
-        """The exit status of a process that ended by itself."""
+        """Return the exit status of a process that ended by itself, or None while it runs."""
         return self._process.poll()
 
     def said(self) -> str:
-        """The last lines of its log."""
+        """Return the last lines of its log."""
         return "\n".join(self._log.read_text(errors="replace").splitlines()[-5:])
 
     def first_line(self) -> str:
-        """What it prints first. Raises DemoFailed if that takes too long or it ends."""
+        """Return the first line that it prints.
+
+        Raises DemoFailed if that takes too long or it ends.
+        """
         output = self._process.stdout
         assert output is not None
         ready, _, _ = select.select([output], [], [], _START_S)
@@ -86,7 +90,7 @@ class Process:
 
 
 class Broker(Process):
-    """The embedded broker in a process of its own, on the same port after each start."""
+    """Runs the embedded broker in a process of its own, on the same port after each start."""
 
     def __init__(self, directory: Path) -> None:
         command = [sys.executable, "-m", "coordinator", "--data", str(directory / "broker")]
@@ -95,7 +99,7 @@ class Broker(Process):
         self._command = [*command, "--port", self.address.rpartition(":")[2]]
 
     def restart(self) -> float:
-        """Kill it, start it, wait until it listens. Returns the seconds it was away."""
+        """Kill the broker, start it and wait until it listens; return the seconds it was away."""
         began = time.monotonic()
         self.kill()
         self.start()
@@ -104,7 +108,7 @@ class Broker(Process):
 
 
 def worker(number: int, address: str, guarantee: str, suffix: str, directory: Path) -> Process:
-    """A worker: `millrace run examples.word_count:app`."""
+    """Start a worker: `millrace run examples.word_count:app`."""
     command = [sys.executable, "-m", "streams", "run", "examples.word_count:app", "--verbose"]
     command += ["--bootstrap-servers", address, "--processing-guarantee", guarantee]
     command += ["--state-dir", str(directory / "state")]
@@ -115,8 +119,11 @@ def worker(number: int, address: str, guarantee: str, suffix: str, directory: Pa
 
 
 def reconcile(address: str, suffix: str) -> bool:
-    """`millrace reconcile examples.word_count:app`, which prints its report: whether the books
-    balance. Raises DemoFailed if it could not tell, or not of all stores and topics."""
+    """Run `millrace reconcile examples.word_count:app` and return whether the counts are right.
+
+    The command prints its report. Raises DemoFailed if it could not tell, or not of all stores and
+    topics.
+    """
     command = [sys.executable, "-m", "streams", "reconcile", "examples.word_count:app"]
     command += ["--bootstrap-servers", address]
     environment = {**os.environ, "WORD_COUNT_SUFFIX": suffix}

@@ -1,1 +1,1 @@
-"""How an application's own tests look; docs/testing.md explains them."""
+"""Show how an application tests itself; docs/testing.md explains it."""

@@ -1,4 +1,4 @@
-"""The word count on a broker of the test's own: `pytest examples/testing/test_with_broker.py`."""
+"""Test the word count on a broker of its own: `pytest examples/testing/test_with_broker.py`."""
 
 from __future__ import annotations
 

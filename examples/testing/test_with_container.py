@@ -1,9 +1,9 @@
-"""The word count on Apache Kafka in a container.
+"""Test the word count on Apache Kafka in a container.
 
     KAFKA_IMAGE=confluentinc/cp-kafka:8.1.0 pytest examples/testing/test_with_container.py
 
-It needs `testcontainers[kafka]` and `packaging`, and an engine (Docker, Podman) that answers: where
-none does it is skipped.
+It needs `testcontainers[kafka]` and `packaging`, and a container engine (Docker, Podman) that
+answers; without one it is skipped.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from examples.word_count import app
 
 
 def container_of(image: str) -> KafkaContainer:
-    """Skips the test where no engine answers."""
+    """Return a container of a Kafka image, or skip the test if no container engine answers."""
     with warnings.catch_warnings():
-        # docker-py leaves the socket open that found nobody: it is closed here, without a warning.
+        # docker-py leaves the socket open when no engine answers; gc.collect() below closes it.
         warnings.simplefilter("ignore", ResourceWarning)
         try:
             return KafkaContainer(image).with_kraft()  # Kafka 4 has no ZooKeeper
@@ -38,13 +38,13 @@ def container_of(image: str) -> KafkaContainer:
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[str]:
-    """The address of a Kafka of this session's own."""
+    """Yield the address of a Kafka that is started for this session."""
     image = os.environ.get("KAFKA_IMAGE", "confluentinc/cp-kafka:8.1.0")
     container = container_of(image)
-    # One broker: one replica of what transactions need.
+    # With one broker the topic of transactions can have one replica only.
     container.with_env("KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR", "1")
     container.with_env("KAFKA_TRANSACTION_STATE_LOG_MIN_ISR", "1")
-    container.start(timeout=120)  # `with KafkaContainer(...)` waits no longer than 30 s
+    container.start(timeout=120)  # `with KafkaContainer(...)` would wait for 30 s at most.
     try:
         yield container.get_bootstrap_server()
     finally:

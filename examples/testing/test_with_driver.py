@@ -1,4 +1,4 @@
-"""The word count without a broker: `pytest examples/testing/test_with_driver.py`."""
+"""Test the word count without a broker: `pytest examples/testing/test_with_driver.py`."""
 
 from __future__ import annotations
 

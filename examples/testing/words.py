@@ -1,4 +1,4 @@
-"""Lines into the word count, and the counts back out: plain confluent-kafka, for any broker."""
+"""Write lines for the word count and read the counts, with plain confluent-kafka on any broker."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, Producer
 
 
 def produce(servers: str, lines: Iterable[str], topic: str = "lines") -> None:
-    """Every line is in the topic when this returns."""
+    """Write lines to a topic and wait until all are there."""
     producer = Producer({"bootstrap.servers": servers})
     for line in lines:
         producer.produce(topic, line)
@@ -19,7 +19,10 @@ def produce(servers: str, lines: Iterable[str], topic: str = "lines") -> None:
 def read_counts(
     servers: str, words: int, topic: str = "counts-by-word", timeout_s: float = 30
 ) -> dict[str, int]:
-    """The last committed count of each word, once they sum up to `words`, or after the time."""
+    """Return the last committed count of each word.
+
+    It waits until the counts sum up to `words`, or until the time-out.
+    """
     counts: dict[str, int] = {}
     settings = {
         "bootstrap.servers": servers,
@@ -35,7 +38,7 @@ def read_counts(
         while sum(counts.values()) < words and time.monotonic() < deadline:
             message = consumer.poll(0.1)
             if message is None or message.error() is not None:
-                continue  # the group is still joining
+                continue  # The group is still joining.
             key, value = message.key(), message.value()
             assert key is not None
             assert value is not None
