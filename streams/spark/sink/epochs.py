@@ -200,7 +200,7 @@ def _doing(sink: Sink, partition: int, epoch: int) -> str:
 class Attempt:
     """Represents one task's attempt at one epoch of a sink, in one transaction.
 
-    Close it after any error, as `attempt_epoch` does.
+    Close it after any error, as `open_epoch_attempt` does.
     """
 
     def __init__(self, access: Access, sink: Sink, partition: int, epoch: int) -> None:
