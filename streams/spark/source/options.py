@@ -55,8 +55,6 @@ At = int | Literal["earliest", "latest"]
 
 
 class Content(StrEnum):
-    """Names what a batch read returns: records, their coverage, or a store's changelog."""
-
     RECORDS = "records"
     COVERAGE = "coverage"
     CHANGELOG = "changelog"
@@ -98,8 +96,6 @@ class Mode(StrEnum):
 
 
 class Isolation(StrEnum):
-    """Names Kafka's isolation levels for a read."""
-
     READ_COMMITTED = "read_committed"
     READ_UNCOMMITTED = "read_uncommitted"
 
@@ -199,10 +195,7 @@ def read_options(given: Mapping[str, str], also: Collection[str] = ()) -> ReadOp
 
 
 def serdes(options: Given, *, writes: bool = False) -> Serdes:
-    """Parse how the bytes of keys and values are read, or with `is_write` how they are written.
-
-    JSON that is written needs no schema: the columns have one. Raises ConfigError.
-    """
+    """Parse how keys and values are read, or written (JSON then needs no schema)."""
     windowed = options.choice("windowed", Windowed)
     found = Serdes(
         key=options.choice("key", Serde) or Serde.BYTES,
@@ -295,10 +288,7 @@ class Given:
         )
 
     def access(self) -> Access:
-        """Return the access to the brokers of `bootstrap_servers` with the options `kafka.*`.
-
-        Raises ConfigError for a setting of librdkafka that a read or write needs to set itself.
-        """
+        """Return the access to the brokers of `bootstrap_servers` with the options `kafka.*`."""
         kafka = {
             name.removeprefix("kafka."): text
             for name, text in self._given.items()
@@ -326,7 +316,6 @@ def whole(name: str, text: str, least: int = 0) -> int:
 
 
 def _limits(options: Given) -> Limits:
-    """Parse the options that limit a batch read."""
     partitions = options.text("partitions")
     cut = options.text("cut")
     return Limits(
@@ -350,7 +339,6 @@ def offsets(options: Given, name: str, default: At) -> At | dict[int, At]:
 
 
 def _at(name: str, text: str) -> At:
-    """Parse an offset, `earliest` or `latest`."""
     match text.lower():
         case "earliest":
             return "earliest"
@@ -365,7 +353,6 @@ def _at(name: str, text: str) -> At:
 
 
 def _times(options: Given, name: str) -> int | dict[int, int] | None:
-    """Parse times into ms since 1970: one for all partitions, or JSON of one for each."""
     text = options.text(name)
     if text is None:
         return None
@@ -394,7 +381,6 @@ def _time_ms(name: str, text: str) -> int:
 
 
 def _by_partition(name: str, text: str) -> dict[int, str]:
-    """Parse JSON of one value for each partition into texts by partition number."""
     try:
         found = orjson.loads(text)
         return {whole(name, number): str(each) for number, each in found.items()}
@@ -424,6 +410,5 @@ def _cut(text: str) -> Cut:
 
 
 def _similar(name: str, names: Collection[str]) -> str:
-    """Return a question with the name most like this one, or an empty text."""
     close = difflib.get_close_matches(name, names, n=1)
     return f": did you mean {close[0]!r}?" if close else ""
