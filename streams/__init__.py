@@ -90,7 +90,7 @@ _MODULES = {
     "until_time_limit": "streams.dsl.suppressed",
     "until_window_closes": "streams.dsl.suppressed",
 }
-"""Where each name is that is no module itself."""
+"""The module of each public name that is no module itself."""
 
 
 def __getattr__(name: str) -> Any:

@@ -91,10 +91,10 @@ class StreamsConfig(BaseSettings):
     state_cleanup_delay_ms: int = 600_000
     """How long the directory of a task that runs elsewhere is kept."""
     rocksdb_memory_max_bytes: int = 256 << 20
-    """What RocksDB takes for all stores of the process: blocks that were read and write buffers, of
-    a restore too. At least 8 MiB."""
+    """RocksDB's memory for all stores of the process: the block cache and write buffers, those of a
+    restore too. At least 8 MiB."""
     replication_factor: int = -1
-    """Of internal topics; -1 takes the broker's default."""
+    """The replication factor of internal topics; -1 takes the broker's default."""
     auto_offset_reset: str = "earliest"
     """Where to start on an input partition for which nothing has been committed: `earliest`,
     `latest`, `none` (the thread stops) or `by_duration:PT24H` (see `streams.resets`)."""
@@ -111,47 +111,50 @@ class StreamsConfig(BaseSettings):
     """How long recoverable errors may go on without one commit before the thread gives up."""
     request_timeout_ms: int = 30_000
     cache_max_bytes: int = 10 * 1024 * 1024
-    """Memory for values above the stores' disks, over all stores and threads of the process (Kafka
+    """Memory for the objects that stores cache, over all stores and threads of the process (Kafka
     Streams: statestore.cache.max.bytes). 0: none is kept beyond its transaction."""
     repartition_purge_interval_ms: int = 30_000
     """How often consumed records of repartition topics are deleted."""
     shutdown_timeout_ms: int = 30_000
     """How long a worker that is told to stop may take to commit and leave; then it ends anyway."""
     uncaught_exception_handler: Any = Uncaught.SHUTDOWN_CLIENT
-    """What an error that ends a thread means: `shutdown_client`, `shutdown_application`,
-    `replace_thread`, or a function of the error that answers one of them."""
+    """The response to an error that ends a thread: `shutdown_client`, `shutdown_application`,
+    `replace_thread`, or a function of the error that returns one of them."""
     stuck_after_ms: int = 30_000
     """How long a thread may be in one function with one record before it counts as stuck."""
     health_port: int | None = None
     """Where to answer GET /health, /live and /metrics on 127.0.0.1; 0 picks a free port. The
     second worker of `--workers` has the next port, and so on."""
     metrics_port: int | None = None
-    """The same for /metrics alone."""
+    """Where to answer GET /metrics alone; ports are counted up as for `health_port`."""
     max_poll_records: int = 1_000
     """Records taken from the consumer at a time."""
     deserialization_handler: Any = "fail"
     """What to do about a record that can't be read: `fail`, `skip` or `dead_letter:<topic>`; in
     Python also `dead_letter("topic")`, or a function of an `ErrorContext` that returns one."""
     processing_handler: Any = "fail"
-    """The same, where a function or a processor raises."""
+    """What to do about a record for which a function or a processor raises; values as for
+    `deserialization_handler`."""
     production_handler: Any = "fail"
-    """The same, where a record can't be written: a serde refuses it, it is too large, its topic
-    does not exist. What the broker refuses later fails its transaction."""
+    """What to do about a record that can't be written: a serde refuses it, it is too large, its
+    topic does not exist. Values as for `deserialization_handler`. What the broker refuses later
+    fails its transaction."""
     metadata_max_age_ms: int = 300_000
-    """How often the group's leader looks whether inputs have got more partitions."""
+    """How often the group's leader checks whether inputs have got more partitions."""
     max_task_idle_ms: int = 0
-    """How long a task that reads several partitions waits for one without records: -1 not at all,
-    0 while there is something that it has not got yet, above 0 so much longer."""
+    """How long a task that reads several partitions waits for one without records: -1 not at all, 0
+    while the broker has records that it has not fetched yet, above 0 so much longer."""
     buffered_records_per_partition: int = 1_000
-    """Of a task that reads several partitions: above it a partition is paused."""
+    """How many records a task that reads several partitions buffers of one before that is
+    paused."""
     statestore_uncommitted_max_bytes: int = 64 * 1024 * 1024
-    """How much memory uncommitted writes of a worker may take, about, before there is an early
+    """About how much memory uncommitted writes of a worker may take before there is an early
     commit; -1: any (KIP-892)."""
     cut_retention_ms: int = 0
-    """How long a cut's state can be read for certain: changelogs are made with a
-    `min.compaction.lag.ms` of so much. 0: as long as nothing of it happens to be compacted."""
+    """How long the state of a consistent cut can be read for certain: changelogs are created with
+    this `min.compaction.lag.ms`. 0: as long as nothing of it happens to be compacted."""
     ledger: bool = False
-    """Whether each transaction says in `<application.id>-ledger` what it read and wrote."""
+    """Whether each transaction records in `<application.id>-ledger` what it read and wrote."""
     consumer: dict[str, Any] = {}
     producer: dict[str, Any] = {}
 
@@ -271,7 +274,7 @@ class StreamsConfig(BaseSettings):
 
 
 CLIENTS = ("consumer", "producer")
-"""The settings that are dictionaries, of librdkafka's own names."""
+"""The settings that are dictionaries of librdkafka's own settings."""
 
 
 def parse_client_settings(given: str, text: str) -> dict[str, Any]:

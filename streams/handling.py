@@ -76,10 +76,10 @@ class ErrorContext:
     source_key: bytes | None
     source_value: bytes | None
     key: Any = None
-    """As the step was handed it; None where it could not be read."""
+    """The key as the step was handed it; None where it could not be read."""
     value: Any = None
     target: str | None = None
-    """Production: the topic that it should have gone to."""
+    """In production: the topic that the record was to be written to."""
 
 
 Response = Literal["fail", "skip"] | DeadLetter

@@ -61,7 +61,7 @@ class Entry:
     inputs: Mapping[str, Mapping[Partition, int]]
     written: Mapping[Partition, tuple[Run, ...]]
     commits: Mapping[str, int] = field(default_factory=dict)
-    """For each task the number of its commit."""
+    """The number of each task's commit."""
 
     def wrote(self, partition: Partition, offset: int) -> bool:
         """Whether this transaction wrote the record at `offset` of `partition`."""

@@ -25,7 +25,7 @@ _DURATION = re.compile(
 
 
 NOWHERE = {"auto_offset_reset": "none", "offset_out_of_range": "fail"}
-"""Each setting's own word for stopping."""
+"""The word of each setting for stopping the thread."""
 
 
 class Where(Enum):

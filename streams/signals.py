@@ -22,7 +22,7 @@ from typing import NoReturn
 
 STOP = (signal.SIGTERM, signal.SIGINT)
 _GRACE_S = 5.0
-"""How much longer than its own time-out a worker may take to say why it is not done."""
+"""How much longer than `timeout_s` a worker may take to say what keeps it."""
 
 
 def on_stop(stop: Callable[[], None], *, timeout_s: float, watched: bool = False) -> None:

@@ -44,12 +44,12 @@ class StreamThread:
     ) -> None:
         self.name = f"thread {number}"
         self.ident: int | None = None
-        """Of the operating thread, while it runs its loops: nobody takes it for stuck before, while
-        global tables are copied."""
+        """The id of the operating system's thread while it runs its loops; None before, while
+        global tables are copied, so that the watchdog does not take it for stuck."""
         self.replaced = 0
         """How many loops were replaced."""
         self.failed: Failed | None = None
-        """While it waits to be replaced."""
+        """The error of the last loop while the thread waits to be replaced, else None."""
         self._worker = worker
         self._number = number
         self._handler = handler

@@ -39,7 +39,7 @@ class Uncaught(StrEnum):
 
 
 Handler = Uncaught | Callable[[Exception], Any]
-"""An answer for all errors, or a function of the error that gives one."""
+"""A response to all errors, or a function of the error that returns one."""
 
 
 def checked(given: Any) -> Handler:

@@ -27,7 +27,7 @@ from streams.signals import STOP
 _QUICKLY_S = 5.0
 _DEATHS_MAX = 5
 _GRACE_S = 10.0
-"""How much longer than they may take workers are waited for: they end themselves."""
+"""How much longer than `timeout_s` the watcher waits, since workers end themselves by then."""
 
 
 class _Child(NamedTuple):

@@ -28,7 +28,7 @@ _MEANT: dict[type, str] = {
     list: "json",
     str: "string",
 }
-"""The serde that is meant where a type is given."""
+"""The serde that is probably meant where a Python type is given."""
 
 
 @dataclass(slots=True)

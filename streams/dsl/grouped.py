@@ -44,7 +44,7 @@ class Grouped(Instead, Generic[K, V]):
     _value: Serde[Any] | None
     _rekeyed: bool
     _name: str | None = None
-    """Names the repartition topic, one for all aggregations; None: each has its own."""
+    """The name of the one repartition topic for all aggregations; None: each has its own."""
 
     def count(self, *, store: str | Store | None = None, name: str | None = None) -> Table[K, int]:
         """Count the records of each key into a table.

@@ -48,9 +48,9 @@ class GroupedTable(Instead, Generic[K, V]):
     _key: Serde[Any]
     _value: Serde[Any]
     _changes: Serde[Any]
-    """The serde of the changes of such values."""
+    """The serde of changes (new and old value) of such values."""
     _name: str | None
-    """Names the repartition topic, one for all aggregations; None: each has its own."""
+    """The name of the one repartition topic for all aggregations; None: each has its own."""
 
     def count(self, *, store: str | Store | None = None, name: str | None = None) -> Table[K, int]:
         """Count the rows of each group into a table; 0 for a group that has lost all its rows."""

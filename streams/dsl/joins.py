@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from streams.dsl.stream import Stream
 
 _NOT_COMPACTED = {"cleanup.policy": "delete"}
-"""Every record of a stream is kept: its changelog has no key twice."""
+"""The changelog keeps every record: no key is written twice."""
 EMIT_INTERVAL = 1_000
 """Kafka Streams' __emit.interval.ms.kstreams.outer.join.spurious.results.fix__."""
 JOINED = ("value", "other_value")
-"""What a joiner is handed; where it asks for the key, that first."""
+"""The arguments of a joiner; one that asks for the key gets that first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class StreamJoin:
     this_value: Serde[Any] | None = None
     other_value: Serde[Any] | None = None
     value: Serde[Any] | None = None
-    """Of the result."""
+    """The serde of the result."""
     store: str | Store | None = None
     other_store: str | Store | None = None
     on_late: OnLate | None = None

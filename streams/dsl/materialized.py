@@ -39,7 +39,7 @@ class Store:
     value: Serde[Any] | None = None
     caching: bool = True
     kept: Mapping[str, Any] = field(default_factory=dict)
-    """The other fields of its StoreSpec."""
+    """The other fields of the StoreSpec, by name."""
 
     @classmethod
     def persistent(

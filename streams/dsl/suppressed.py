@@ -29,7 +29,7 @@ class Suppressed:
     """
 
     wait_ms: int | None
-    """None: the grace of the windows."""
+    """None: as long as the grace of the windows."""
     max_records: int | None
     max_bytes: int | None
     emits_early: bool

@@ -37,7 +37,7 @@ V2 = TypeVar("V2")
 V3 = TypeVar("V3")
 
 KINDS = (StoreKind.KEY_VALUE, StoreKind.VERSIONED)
-"""The stores that a table may be kept in."""
+"""The kinds of stores in which a table may be materialized."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

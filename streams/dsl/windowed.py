@@ -51,7 +51,7 @@ class WindowedGroup(Instead, Generic[K, V]):
     _rekeyed: bool
     _windows: Windows
     _name: str | None = None
-    """Names the repartition topic, as in Grouped."""
+    """The name of the one repartition topic for all aggregations; None: each has its own."""
 
     def count(
         self,

@@ -25,7 +25,8 @@ class MemoryConsumer:
         self._cluster = cluster
         self._at: dict[Partition, int] = {}
         self._unread: set[Partition] = set()
-        """Nothing was taken of these, not even a marker: librdkafka tells no position of them."""
+        """Partitions of which nothing was taken yet, not even a marker: librdkafka reports no
+        position of them."""
         self._strayed: dict[Partition, int] = {}
         self.paused: set[Partition] = set()
 

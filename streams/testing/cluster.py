@@ -101,7 +101,7 @@ class Log:
         self.entries: list[Message] = []
         self.start = 0
         self._open: dict[Transaction, int] = {}
-        """Where each open transaction begins."""
+        """The first offset of each open transaction."""
 
     @property
     def end(self) -> int:
@@ -152,9 +152,9 @@ class Cluster:
         self.logs: dict[Partition, Log] = {}
         self.offsets: dict[Partition, Committed] = {}
         self.epochs: dict[str, int] = {}
-        """By transactional id: a producer with a lower one is fenced."""
+        """The epoch of each transactional id: a producer with a lower one is fenced."""
         self.open: dict[str, Transaction] = {}
-        """Transactions that have not ended, by transactional id."""
+        """The open transactions by transactional id."""
         self.partition_counts: dict[str, int] = {}
         self.topic_ids: dict[str, str] = {}
         self.settings: dict[str, Mapping[str, str]] = {}

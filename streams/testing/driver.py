@@ -82,7 +82,7 @@ class TopologyTestDriver:
             topology = _in_memory(topology)
         self._named = Named(topology)
         self._is_open = self._named.is_open or any(map(callable, app.config.handlers))
-        """Whether topics may be written that are not known before."""
+        """Whether records may go to topics that are not known before."""
         self._specs = {spec.name: spec for sub in topology.subtopologies for spec in sub.stores}
         self._globals = {table.store.name for table in topology.global_tables}
         self._cluster = Cluster()
@@ -107,7 +107,7 @@ class TopologyTestDriver:
         self._armed_times = 0
         self._life: Life | None = None
         self._stopped = ""
-        """Why there is no life."""
+        """Why the application has ended; empty if it runs or has crashed."""
         self.is_closed = False
         self._start()
 

@@ -65,9 +65,9 @@ class World:
     counters: Counters
     watch: Watch
     random: Random
-    """Of what a seed decides."""
+    """The source of what a seed decides."""
     drawn: bool
-    """Whether it decides which task goes on."""
+    """Whether the seed decides which task goes on."""
 
 
 class Life:

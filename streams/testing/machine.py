@@ -15,7 +15,7 @@ class Machine:
     def __init__(self, start_ms: int) -> None:
         self._now_ms = start_ms
         self.now_s = 0.0
-        """Monotonic."""
+        """The monotonic clock."""
 
     def monotonic_s(self) -> float:
         """Return the monotonic clock in s."""

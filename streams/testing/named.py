@@ -10,8 +10,8 @@ from streams.topology.nodes import StoreKind
 _RAW = Serdes(serdes.bytes, serdes.bytes)
 
 _PLAIN = (StoreKind.KEY_VALUE, StoreKind.VERSIONED)
-"""The kinds whose changelogs have the user's own keys; those of others have a time in them too. A
-buffer's have more beside its values."""
+"""The kinds of stores whose changelogs have the user's own keys. Keys of other kinds have a time in
+them too, and a buffer's values have more than the user's."""
 
 
 class Named:
@@ -19,10 +19,10 @@ class Named:
 
     def __init__(self, topology: Topology) -> None:
         self.sources: dict[str, Serdes] = {}
-        """Of the topics that it reads."""
+        """The serdes of the topics that are read."""
         self.sinks: dict[str, Serdes] = {}
         self.is_open = False
-        """Whether it writes to topics that only a record names."""
+        """Whether records are written to topics that a function of the record names."""
         self._any = _RAW
         for sub in topology.subtopologies:
             for topic, source in sub.sources.items():

@@ -36,7 +36,7 @@ class ByTime:
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Partition]] = []
-        """Timestamp and number of the first record of each partition that has any."""
+        """The timestamp and the number of the next record of each partition that has any."""
 
     def next(self, heads: Heads) -> Partition:
         known = [each for each in self._heap if _is_head(heads, each)]

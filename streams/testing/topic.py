@@ -91,9 +91,10 @@ class Port(NamedTuple):
 
     now_ms: Callable[[], int]
     random_partition: Callable[[int], int]
-    """Of so many, for a record without a key."""
+    """Returns a random number below a partition count, for a record without a key."""
     put: Callable[[list[Callable[[], None]]], None]
-    """Write these records, if records may be, and process what there is then."""
+    """Calls functions that append records, if the application takes any, and processes what
+    follows."""
 
 
 class DriverTopic:
@@ -117,7 +118,7 @@ class DriverTopic:
         self._piped = piped
         self._read = read
         self._unread = unread
-        """Why nothing can be piped; empty if it can."""
+        """Why nothing can be piped; empty if records can be."""
 
     def pipe(
         self,

@@ -74,7 +74,7 @@ class Topology:
     subtopologies: tuple[Subtopology, ...]
     global_tables: tuple[GlobalTableSpec, ...] = ()
     copartitioned: tuple[frozenset[str], ...] = ()
-    """Groups of topics whose partitions must be of one number: what is read of them is joined."""
+    """Groups of topics that must have equal partition counts, because their records are joined."""
 
     @property
     def source_topics(self) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ _ONE_FROM_ONE = {
     "KSTREAM-MERGE",
     "KSTREAM-PEEK",
 }
-"""Steps that pass on each record that they get."""
+"""The kinds of steps that forward a record for each record they get."""
 
 
 def check(graph: Graph, changelog: Callable[[str], str]) -> None:

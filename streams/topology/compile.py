@@ -22,7 +22,7 @@ from streams.topology.nodes import (
 )
 
 Receive = Callable[[Any], None]
-"""Takes a message as the consumer returns it."""
+"""Processes a message as the consumer returns it."""
 
 
 def compile_subtopology(subtopology: Subtopology, context: Context) -> dict[str, Receive]:

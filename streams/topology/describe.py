@@ -116,7 +116,7 @@ def as_mermaid(topology: TopologyDescription) -> str:
 _MERMAID = str.maketrans(
     {"#": "#35;", '"': "#quot;", "`": "#96;", "<": "#lt;", ">": "#gt;", "&": "#amp;"}
 )
-"""Mermaid reads `#` and a name as a character, tags as HTML, and some Markdown."""
+"""Escapes of what Mermaid would read as a character reference, HTML or Markdown."""
 
 
 def _mermaid(text: str) -> str:

@@ -25,7 +25,7 @@ from streams.topology.nodes import (
 )
 
 FORMAT = 1
-"""Of the JSON. A change that an earlier reader would misunderstand makes it one more."""
+"""The version of the JSON. A change that an earlier reader would misunderstand adds one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

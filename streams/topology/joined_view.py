@@ -16,7 +16,8 @@ from streams.topology.nodes import Binding, StoreSpec
 from streams.topology.views import Found, Get, StoredView, View
 
 Joiner = Callable[[Any, Any], Any]
-"""Left value, right value -> the joined value; None: none. One of the two may be None, by kind."""
+"""Left value, right value -> the joined value; None means no row. One of the two may be None,
+depending on the kind of join."""
 
 
 class JoinKind(Enum):

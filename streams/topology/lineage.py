@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from streams.topology.description import Step, TopologyDescription
 
 _NUMBER = re.compile(r"-\d{10}(?!\d)")
-"""What the DSL appends to a name that was not given."""
+"""The number that the DSL appends to a generated name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,13 @@ from streams.handling import Stage
 from streams.serdes import Serde
 
 Emit = Callable[[Any, Any, int], None]
-"""What a record goes through: key, value, timestamp in ms."""
+"""Forwards a record: key, value, timestamp in ms."""
 
 Update = Callable[[Any, Any, Any, int, bool], None]
-"""What a table's change goes through: key, new value, old value, timestamp in ms, and whether it is
-the latest of its key, which only a versioned table may deny. No value is None. The old value is
-None too unless a later step has asked for old values (`View.send_old`). Objects are the receiver's
-to read, not to change: other branches see the same."""
+"""Forwards a table's change: key, new value, old value, timestamp in ms, and whether it is the
+latest of its key, which only a versioned table may deny. None means no value. The old value is None
+too unless a later step has asked for old values (`TableView.enable_sending_old_values`). Receivers
+may read the objects, not change them: other branches see them too."""
 
 
 @dataclass(slots=True)
@@ -70,34 +70,35 @@ class Context(Protocol):
         ...
 
     message: Any
-    """The record being processed as it came from the consumer, or with the headers that a processor
+    """The record being processed as the consumer returned it, or with the headers that a processor
     gave it; None between records."""
     record_ms: int
-    """The timestamp of the record that a processor was handed last: what it writes into its stores
-    has it, if it says no other."""
+    """The timestamp of the record that a processor was handed last: its writes to stores have it
+    unless it gives another."""
     flushers: list[Callable[[], None]]
-    """What to call before a commit, downstream first: steps that hold results back."""
+    """Functions to call before a commit, downstream first: of steps that hold results back until
+    then."""
     held: dict[str, dict[Any, Any]]
-    """What the steps that write a store hold back of it until the commit, by its name."""
+    """By store name the results that the steps which write it hold back until the commit."""
     starters: list[Callable[[], None]]
-    """What to call when all steps are bound, downstream first."""
+    """Functions to call when all steps are bound, downstream first."""
     closers: list[Callable[[], None]]
-    """What to call when the steps are given up, upstream first."""
+    """Functions to call when the steps are discarded, upstream first."""
     task_name: str
 
     stream_time_ms: int
     """The largest timestamp of the task's records so far; -1 before the first."""
     dropped: int
-    """Records that were passed over: somebody counts them now and then."""
+    """How many records were dropped since the count was last taken."""
     late: int
-    """Of these the ones that came after their window had closed, once for each window."""
+    """How many of these came after their window had closed, once for each window."""
     shared: dict[str, Any]
-    """What several steps of the task have in common, by the name of a store that is theirs alone.
-    It goes when the steps are given up."""
+    """Objects that several steps of the task share, by the name of a store that only these steps
+    use. They go when the steps are discarded."""
 
     watch: Watch | None
-    """Who runs the task by hand, if somebody does: then results that are otherwise looked for at
-    intervals of the wall clock, which stands still, are looked for with each record."""
+    """The test driver that runs the task, if any. With it results that are otherwise looked for at
+    intervals of the wall clock, which then stands still, are looked for with each record."""
 
     @property
     def now_ms(self) -> Callable[[], int]:
@@ -161,9 +162,9 @@ class Context(Protocol):
 
 
 Failed = Callable[[Exception, Any, Any], None]
-"""What a step calls where a user's function has raised: error, key, value. It returns if the record
-is to be skipped. A step guards the user's function and not what comes after it, which guards
-itself: so what one branch skips the others still get."""
+"""Called by a step when a user's function has raised: error, key, value. It returns if the record
+is to be skipped. A step guards the user's function and not the steps after it, which guard
+themselves: so what one branch skips the others still get."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,24 +174,25 @@ class Binding:
     step: str
     context: Context
     downstream: Callable[..., None]
-    """All that comes after it: an Emit, or an Update where the step makes a table."""
+    """All that comes after the step: a ForwardRecord, or a ForwardUpdate where the step makes a
+    table."""
     children: Mapping[str, Emit]
-    """What comes directly after it, each by its name."""
+    """The steps directly after it, by name."""
     passed_on: bool = False
-    """Values of tables are asked for as they were passed on last (`views`): with caching a change
-    that waits for the commit is not seen before it has gone out."""
+    """Whether values of tables are looked up as they were emitted last (`views`): with caching a
+    change that waits for the commit is not seen before it is emitted."""
     only_sinks_follow: bool
-    """What comes after it reads values and keeps none."""
+    """Whether the steps after it only read values and keep none."""
     failed: Failed
 
 
 Operator = Callable[[Binding], Callable[..., None]]
-"""Binds a step into a task and returns what goes through it: an Emit behind a stream, an Update
-behind a table."""
+"""Binds a step into a task and returns the function that records go through: a ForwardRecord in a
+stream, a ForwardUpdate in a table."""
 TopicOf = Callable[[Any], str]
 """Record -> the topic that it is written to."""
 Partitioner = Callable[[Any, Any, int], int | None]
-"""Key, value, number of partitions -> the partition; None: as the producer chooses by key."""
+"""Key, value, number of partitions -> the partition; None: the producer chooses it by key."""
 
 
 class StoreKind(StrEnum):
@@ -201,7 +203,7 @@ class StoreKind(StrEnum):
     SESSION = "session"
     VERSIONED = "versioned"
     BUFFER = "buffer"
-    """What waits for its time: for the steps that need it, not for users."""
+    """Records that wait for their time: for the steps that need it, not for users."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,24 +221,24 @@ class StoreSpec:
     caching: bool = True
     logged: bool = True
     source_topic: str | None = None
-    """The topic that holds the same rows, and takes the place of a changelog."""
+    """The topic that has the same rows and replaces the changelog."""
     topic_settings: Mapping[str, str] = field(default_factory=dict)
-    """Settings of the changelog topic, over those that the kind has."""
+    """Settings of the changelog topic, over the defaults of the kind."""
     retention_ms: int | None = None
     """Window and session stores: how far behind stream time an entry is kept."""
     window_size_ms: int | None = None
     segment_ms: int | None = None
-    """How much time of a window store lies together on disk; None: half of the retention."""
+    """How much time of a window store one segment on disk covers; None: half of the retention."""
     by_time: bool = False
-    """A window or session store that can be asked in the order of time."""
+    """Whether a window or session store can be read in the order of time."""
     retain_duplicates: bool = False
     history_ms: int | None = None
     """Versioned stores: how far behind stream time can be asked for."""
     ttl_ms: int | None = None
     time_of: Callable[[bytes], int] | None = None
-    """Buffers whose keys have their time in ms in them: it, of a key."""
+    """Returns the time in ms that a key of a buffer has in it."""
     rocksdb: Callable[[Any], object] | None = None
-    """Is handed rocksdict's Options of this store, to change them in place."""
+    """Called with rocksdict's Options of this store, to change them in place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,24 +277,25 @@ class ProcessorNode(Node):
 
     operator: Operator
     kind: str = ""
-    """Kafka Streams' word for what it does, as KSTREAM-FILTER, whatever its name."""
+    """Kafka Streams' name of the operation, as KSTREAM-FILTER, whatever the step's name."""
     stores: Sequence[str] = ()
-    """A list gets more (`Graph.attach`) until the topology is built."""
+    """The names of its stores; `Graph.attach_store` may append to a list until the topology is
+    built."""
     updates: bool = False
-    """What it passes on are updates of a table: its children take an Update each."""
+    """Whether it forwards updates of a table: its children take a ForwardUpdate each."""
     keeps_records: bool = False
-    """Every record that it passes on is one that it got."""
+    """Whether every record that it forwards is one that it got."""
     only_passes_on: bool = False
-    """It changes no value, keeps none and hands none to user code."""
+    """Whether it changes no value, keeps none and hands none to user code."""
     joins_without_key: bool = False
-    """It makes results of records without a key, as left and outer joins of streams do."""
+    """Whether it makes results of records without a key, as left and outer joins of streams do."""
     keeps_time: bool = False
-    """It has a stream time of its own (`Context.step_time`), which is committed with the
-    offsets."""
+    """Whether it has a stream time of its own, which is committed with the offsets
+    (`InternalProcessorContext.get_step_stream_time`)."""
     grace_ms: int | None = None
-    """Where it makes windows: how far stream time is past the end of one when it closes."""
+    """If it makes windows: how far stream time is past the end of one when it closes."""
     rule: object | None = None
-    """What it computes, where that is said as data (`topology/rules`)."""
+    """The rule of what it computes, as data, if there is one (`topology/rules`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -334,7 +337,7 @@ class RepartitionNode(Node):
     partitioner: Partitioner | None = None
     keeps_null_keys: bool = False
     asked_for: bool = False
-    """By `repartition()`: it is never merged with another."""
+    """Whether the user asked for it by `repartition()`: it is never merged with another."""
 
 
 @dataclass(slots=True)
@@ -345,9 +348,9 @@ class Graph:
     stores: dict[str, StoreSpec] = field(default_factory=dict)
     """The declared stores by name."""
     global_tables: dict[str, GlobalTableSpec] = field(default_factory=dict)
-    """By the names of their stores."""
+    """The global tables by the names of their stores."""
     copartitioned: list[tuple[Node, ...]] = field(default_factory=list)
-    """Groups of steps: what is read upstream of those of one group has equal partition counts."""
+    """Groups of steps: the topics read upstream of one group must have equal partition counts."""
     _owners: dict[str, object] = field(default_factory=dict)
 
     def attach(self, node: ProcessorNode, spec: StoreSpec) -> None:

@@ -252,7 +252,7 @@ def _keep_store(name: str) -> str:
 
 
 _OF_A_TABLE = re.compile(r"^(KSTREAM|KTABLE)-(?!FK-JOIN|SUPPRESS).*STATE-STORE")
-"""Generated names of stores that `store=` names."""
+"""Matches generated names of stores that `store=` can name."""
 _SHIFT = "generated names shift when a step is added above"
 
 

@@ -50,7 +50,7 @@ class StreamsJoined:
 
     step: str
     joiner: Joiner
-    """Key, left value, right value."""
+    """Key, left value, right value -> the joined value."""
     window: JoinWindow
     this_store: str
     other_store: str

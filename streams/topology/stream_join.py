@@ -37,18 +37,18 @@ class StreamJoinNode(Node):
 
     names: JoinNames
     joiner: Joiner
-    """Key, left value, right value."""
+    """Key, left value, right value -> the joined value."""
     window: JoinWindow
-    """Of the left side."""
+    """The window as the left side sees it."""
     this_store: str
     other_store: str
     value: Serde[object]
     other_value: Serde[object]
     outer: OuterJoin | None = None
-    """Of a left or an outer join."""
+    """What a left or an outer join needs beside; None for an inner one."""
     on_late: OnLate | None = None
     single_store: bool = False
-    """The two streams are one, which is kept once."""
+    """Whether the two streams are one, which is kept once."""
 
     @property
     def is_self_join(self) -> bool:

@@ -29,7 +29,7 @@ Get = Callable[[Any], Found]
 """Key -> the table's value and its timestamp as this transaction sees them, or None. The value is
 the caller's own: user code may change it."""
 GetAsOf = Callable[[Any, int], Found]
-"""The same as of a time in ms, of a versioned table."""
+"""Key, time in ms -> the value and timestamp that a versioned table had then, or None."""
 
 
 class View(Protocol):
@@ -39,7 +39,7 @@ class View(Protocol):
     """
 
     spec: StoreSpec | None
-    """Its own store; None: it is not kept (yet)."""
+    """The store in which it is materialized; None: it is not (yet)."""
     sends_old: bool
     """Whether its updates carry the old value."""
 
