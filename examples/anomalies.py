@@ -15,12 +15,12 @@ from streams import App, Windowed, serdes, windows
 SUSPICIOUS = 10
 
 
-def attempt(account: str, login: dict[str, Any], seen: dict[str, Any]) -> dict[str, Any]:
+def add_attempt(account: str, login: dict[str, Any], seen: dict[str, Any]) -> dict[str, Any]:
     """Add a failed login to the session's number of attempts and its addresses."""
     return {"attempts": seen["attempts"] + 1, "from": sorted({*seen["from"], login["from"]})}
 
 
-def both(account: str, one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+def merge_sessions(account: str, one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """Merge two sessions that a login has joined into one."""
     return {
         "attempts": one["attempts"] + other["attempts"],
@@ -41,8 +41,8 @@ app = App("anomalies")
     .windowed_by(windows.session(timedelta(minutes=5), grace=timedelta(seconds=30)))
     .aggregate(
         lambda: {"attempts": 0, "from": []},
-        attempt,
-        merger=both,
+        add_attempt,
+        merger=merge_sessions,
         value=serdes.json,
         store="failed-logins",
         emit="on_close",

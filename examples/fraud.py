@@ -14,8 +14,8 @@ from streams import App, Processor, ProcessorContext, Record, Store, serdes
 Payment = dict[str, Any]
 
 REMEMBERED_MS = 600_000
-MANY = 5
-MUCH = 5_000
+PAYMENTS_MAX = 5
+AMOUNT_MAX = 5_000
 
 
 class Rules(Processor[str, Payment, str, Payment]):
@@ -26,7 +26,7 @@ class Rules(Processor[str, Payment, str, Payment]):
     def init(self, context: ProcessorContext[str, Payment]) -> None:
         """Get the store, and schedule the removal of old entries for each minute of event time."""
         self.recent: Any = context.store("payments-by-card")
-        context.schedule(timedelta(minutes=1), self.forget)
+        context.schedule(timedelta(minutes=1), self.forget_idle_cards)
 
     def process(self, record: Record[str, Payment]) -> None:
         """Add a payment to its card's last ten minutes, and forward it if these break a rule."""
@@ -37,7 +37,7 @@ class Rules(Processor[str, Payment, str, Payment]):
         if broken := broken_rules(payments):
             self.context.forward(record.with_value({**record.value, "rules": broken}))
 
-    def forget(self, now_ms: int) -> None:
+    def forget_idle_cards(self, now_ms: int) -> None:
         """Delete the cards whose last payment was longer than ten minutes ago."""
         for card, payments in self.recent.all():
             if all(payment["time_ms"] <= now_ms - REMEMBERED_MS for payment in payments):
@@ -47,8 +47,9 @@ class Rules(Processor[str, Payment, str, Payment]):
 def broken_rules(payments: list[Payment]) -> list[str]:
     """Return the rules that a card's payments of the last ten minutes break."""
     rules = {
-        f"more than {MANY} payments": len(payments) > MANY,
-        f"more than {MUCH} in all": sum(payment["amount"] for payment in payments) > MUCH,
+        f"more than {PAYMENTS_MAX} payments": len(payments) > PAYMENTS_MAX,
+        f"more than {AMOUNT_MAX} in all": sum(payment["amount"] for payment in payments)
+        > AMOUNT_MAX,
         "two countries": len({payment["country"] for payment in payments}) > 1,
     }
     return [rule for rule, is_broken in rules.items() if is_broken]

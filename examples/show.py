@@ -36,7 +36,7 @@ def read(servers: str, topic: str) -> list[Any]:
     )
     found: list[Any] = []
     try:
-        partitions = _partitions(consumer, servers, topic)
+        partitions = _list_partitions(consumer, servers, topic)
         consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
         ends = 0
         while ends < len(partitions):
@@ -54,7 +54,7 @@ def read(servers: str, topic: str) -> list[Any]:
     return sorted(found, key=lambda message: message.timestamp()[1])
 
 
-def _partitions(consumer: Consumer, servers: str, topic: str) -> list[int]:
+def _list_partitions(consumer: Consumer, servers: str, topic: str) -> list[int]:
     """Return the partitions of a topic. Raises ConfigError if it, or a broker, is not there."""
     try:
         # All topics are listed, since a request for one topic by its name may create it.

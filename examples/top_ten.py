@@ -11,7 +11,7 @@ from typing import Any
 
 from streams import App, Store, serdes
 
-KEPT = 100
+KEPT_SONGS = 100
 """A song that is pushed off the list must be there to come back when another leaves it."""
 
 Ranked = list[list[Any]]
@@ -20,12 +20,12 @@ app = App("top-ten")
 songs = app.global_table("songs", key=serdes.string, value=serdes.json)
 
 
-def place(song: str, played: dict[str, Any], ranked: Ranked) -> Ranked:
+def insert_song(song: str, played: dict[str, Any], ranked: Ranked) -> Ranked:
     """Return the ranking with a song put in its place."""
-    return sorted([*ranked, [played["plays"], song, played["title"]]], reverse=True)[:KEPT]
+    return sorted([*ranked, [played["plays"], song, played["title"]]], reverse=True)[:KEPT_SONGS]
 
 
-def displace(song: str, played: dict[str, Any], ranked: Ranked) -> Ranked:
+def remove_song(song: str, played: dict[str, Any], ranked: Ranked) -> Ranked:
     """Return the ranking without a song."""
     return [row for row in ranked if row[1] != song]
 
@@ -50,8 +50,8 @@ by_song = plays.group_by(lambda _, play: play["song"], key=serdes.string).aggreg
     )
     .aggregate(
         list,
-        lambda _, seen, ranked: place(seen["song"], seen, ranked),
-        lambda _, seen, ranked: displace(seen["song"], seen, ranked),
+        lambda _, seen, ranked: insert_song(seen["song"], seen, ranked),
+        lambda _, seen, ranked: remove_song(seen["song"], seen, ranked),
         value=serdes.json,
         store=Store.persistent("ranked-songs"),
     )

@@ -22,16 +22,16 @@ def records(seed: int, count: int) -> Iterator[Input]:
         match number % 200:
             case 50 | 60:
                 country = "PT" if number % 200 == 50 else "NZ"
-                yield _paid("two-countries", 40, country, time_ms)
+                yield _create_payment("two-countries", 40, country, time_ms)
             case n if 100 <= n < 110:
-                yield _paid("tested", 1, "PT", time_ms)
+                yield _create_payment("tested", 1, "PT", time_ms)
             case 150 | 160 | 170:
-                yield _paid("emptied", 2_000, "PT", time_ms)
+                yield _create_payment("emptied", 2_000, "PT", time_ms)
             case _:
-                yield _paid(
+                yield _create_payment(
                     f"card-{chance.randrange(CARDS)}", chance.randrange(5, 80), "PT", time_ms
                 )
 
 
-def _paid(card: str, amount: int, country: str, time_ms: int) -> Input:
+def _create_payment(card: str, amount: int, country: str, time_ms: int) -> Input:
     return Input("payments", card, {"amount": amount, "country": country}, time_ms)

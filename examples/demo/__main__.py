@@ -199,7 +199,7 @@ def run_demo(
         lines = list(islice(read_lines(), lines_max))
         truth = count_words(lines)
         with progress_bars() as progress:
-            load(books, lines, progress)
+            load_lines(books, lines, progress)
             follower = Follower(address, suffix)
             for number in range(WORKERS):
                 workers.append(worker(number, address, guarantee, suffix, directory))
@@ -211,13 +211,13 @@ def run_demo(
         verdict = compare(truth, books.final_counts())
         console.print(result_table(run, len(lines), seconds, verdict, guarantee))
         if spark:
-            agree(verdict, balanced=reconcile(address, suffix))
+            check_agreement(verdict, balanced=reconcile(address, suffix))
         if embedded is None and (why := books.delete_topics()):
             console.print(f"topics of this run may be left on {address} ({escape(why)})")
     finally:
         for process in [*workers, *([embedded] if embedded is not None else [])]:
             process.stop()
-    return judge(verdict, guarantee)
+    return print_verdict(verdict, guarantee)
 
 
 def check_spark() -> None:
@@ -229,7 +229,7 @@ def check_spark() -> None:
         raise DemoFailed(str(error)) from None
 
 
-def agree(verdict: Verdict, *, balanced: bool) -> None:
+def check_agreement(verdict: Verdict, *, balanced: bool) -> None:
     """Raise DemoFailed unless Spark and the plain loop come to the same verdict.
 
     Spark has read the topics, and the loop has read the files.
@@ -252,13 +252,13 @@ def progress_bars() -> Progress:
     )
 
 
-def load(books: Books, lines: list[Line], progress: Progress) -> None:
+def load_lines(books: Books, lines: list[Line], progress: Progress) -> None:
     """Load the lines into the input topic with a bar that shows how many."""
     bar = progress.add_task("lines loaded", total=len(lines))
     books.load(lines, lambda number: progress.update(bar, completed=number))
 
 
-def judge(verdict: Verdict, guarantee: str) -> bool:
+def print_verdict(verdict: Verdict, guarantee: str) -> bool:
     """Print the verdict in a sentence and return whether the counts are exact."""
     if verdict.exact:
         console.print("[bold green]every word was counted exactly as often as it stands there")

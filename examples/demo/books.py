@@ -37,7 +37,7 @@ for _quiet in (_LOG, logging.getLogger("streams.runtime.clients.librdkafka")):
     _quiet.propagate = False
 
 
-def _settings(address: str) -> dict[str, Any]:
+def _client_settings(address: str) -> dict[str, Any]:
     return {"bootstrap.servers": address, "metadata.recovery.strategy": "none"}
 
 
@@ -73,7 +73,7 @@ class Books:
     def __init__(self, address: str, suffix: str, *, wait_s: float = WAIT_S) -> None:
         self._address = address
         self._wait_s = wait_s
-        self._settings = _settings(address)
+        self._settings = _client_settings(address)
         self._admin = Admin(self._settings, address, wait_s, retry_s=wait_s)
         self._group = f"word-count{suffix}"
         self._lines = f"lines{suffix}"
@@ -213,7 +213,7 @@ class Follower:
         self._stop = threading.Event()
         self._consumer = Consumer(
             {
-                **_settings(address),
+                **_client_settings(address),
                 "group.id": f"word-count{suffix}-follower",
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,
@@ -224,7 +224,7 @@ class Follower:
         )
         topic = f"counts-by-word{suffix}"
         self._consumer.assign([TopicPartition(topic, p, 0) for p in range(PARTITIONS)])
-        self._thread = threading.Thread(target=self._follow, daemon=True)
+        self._thread = threading.Thread(target=self._follow_counts, daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -233,7 +233,7 @@ class Follower:
         self._thread.join()
         self._consumer.close()
 
-    def _follow(self) -> None:
+    def _follow_counts(self) -> None:
         decode_word, decode_count = serdes.string.deserialize, serdes.int64.deserialize
         while not self._stop.is_set():
             for message in self._consumer.consume(10_000, 0.1):
