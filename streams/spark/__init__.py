@@ -32,7 +32,7 @@ _LAZY = {
     "MillraceDataSource": "streams.spark.datasource",
     "reconcile": "streams.spark.books.reconciling",
 }
-"""What needs pyspark or a coordinator's connection, and the module it is in."""
+"""The module of each name that needs pyspark or a connection to a coordinator."""
 
 
 def __getattr__(name: str) -> Any:

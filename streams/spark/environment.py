@@ -29,7 +29,7 @@ _PYTHON = "PYSPARK_PYTHON"
 _WAIT_S = 20.0
 _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _WANTED = ("confluent_kafka", "pyarrow", "streams.positions")
-"""What a worker imports to read a topic."""
+"""The modules that a worker imports to read a topic."""
 
 
 def check_packages() -> None:

@@ -20,7 +20,7 @@ from streams.errors import ConfigError, UserError
 _PACKAGES = ("coordinator", "state", "streams")
 _SOURCES = Path(streams.__file__).parents[1]
 _MADE = (1980, 1, 1, 0, 0, 0)
-"""When each file of the zip was made: the same sources are the same bytes."""
+"""The date of every file in the zip: a constant, so that the same sources give the same bytes."""
 
 
 def package(to: Path) -> int:

@@ -28,7 +28,7 @@ from streams.spark.environment import (
 
 MASTER = "local[*]"
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""What spark-submit sets: then master, Java and log are its."""
+"""The environment variable that spark-submit sets; it then chooses master, Java and logging."""
 _QUIET = Path(__file__).with_name("log4j2.properties")
 _OURS = re.compile(r"^streams\.errors\.(\w+): ", re.MULTILINE)
 _REST = re.compile(r"\s*(SQLSTATE: \w+|\n\s*at org\.|\nJVM stacktrace|\n\nDuring handling).*", re.S)

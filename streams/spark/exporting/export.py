@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 PARTITIONED = f"{COLUMNS}, export INT, topic STRING, partition INT"
-"""What `exported` returns."""
+"""The columns of the DataFrame that `exported` returns."""
 _VERSIONS = ("millrace", "pyspark", "pyarrow", "confluent-kafka")
 
 T = TypeVar("T")

@@ -35,7 +35,7 @@ COLUMNS = (
     "key BINARY, value BINARY, offset BIGINT, timestamp TIMESTAMP, "
     "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
 )
-"""Of a file. Its topic and partition are in its path."""
+"""The columns of a file; its topic and partition are in its path."""
 _NAMES = ["key", "value", "offset", "timestamp", "headers"]
 _SCHEMA = pa.schema(
     [

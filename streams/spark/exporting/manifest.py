@@ -22,7 +22,7 @@ from streams.spark.cuts.cut import Cut
 from streams.spark.source.ranges import OffsetRange
 
 MANIFEST = "_manifest.json"
-"""Its file in the directory of the export. Spark reads no name that begins so."""
+"""The name of the manifest's file. Spark reads no file whose name begins with `_`."""
 _FORMAT = 1
 
 

@@ -30,7 +30,7 @@ from streams.spark.source.options import Mode, Serde, Serdes, Windowed
 
 CORRUPT = "_corrupt_record"
 CHANGELOG = "-changelog"
-"""How the names of the topics end that hold what stores hold."""
+"""The end of the names of changelogs, the topics that stores are restored from."""
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _HEADERS_TYPE = ArrayType(
     StructType([StructField("key", StringType()), StructField("value", BinaryType())])

@@ -21,7 +21,7 @@ from streams.spark.source.options import Mode
 _SHOWN_BYTES = 32
 
 Causes = dict[int, str]
-"""By the number of the row in its batch: what is wrong with it."""
+"""What is wrong with malformed rows, by the number of the row in its batch."""
 
 
 def decoded(decoder: Decoder, values: Sequence[bytes | None]) -> tuple[Any, dict[int, str]]:

@@ -39,7 +39,7 @@ _KEPT = {
 _PARTITIONS_END = 1 << 31
 _WRITTEN = ("key", "value", "partition", "timestamp", "headers")
 _LEFT_OUT = ("topic", "offset")
-"""Columns of a read that a write takes no notice of: the option topic says where to."""
+"""Columns of a read that a write ignores, since the option topic says where to."""
 
 
 class ChangedRows(StrEnum):

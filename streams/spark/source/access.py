@@ -15,7 +15,7 @@ from streams.runtime.clients import Admin, RangeReader
 
 CLIENT_ID = "millrace-spark"
 TIMEOUT_S = 30.0
-"""How long a question may go unanswered, and a read stand still."""
+"""The longest that a request may go unanswered, and a read return nothing."""
 START_TIMEOUT_S = 10.0
 
 

@@ -43,7 +43,7 @@ BATCH_READ = _READ | {
 STREAM_READ = _READ | {"offsets_from", "max_records_per_trigger"}
 WRITE = _ANY | {"write_id", "on_changed_rows"}
 SPARKS = {"checkpointlocation", "queryname"}
-"""Options of Spark's own that come along with those of a source."""
+"""Options of Spark's own, which it hands on together with those of a source."""
 
 _SET_HERE = {"bootstrap.servers": "bootstrap_servers", "isolation.level": "isolation"}
 
@@ -51,7 +51,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 E = TypeVar("E", bound=StrEnum)
 At = int | Literal["earliest", "latest"]
-"""A place in a partition."""
+"""An offset, or the beginning or end of a partition."""
 
 
 class Content(StrEnum):

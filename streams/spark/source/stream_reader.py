@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
 Log = dict[int, tuple[int, int]]
-"""Of each partition: its first offset, and the end to which it may be read."""
+"""The first offset of each partition, and the end to which it may be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
