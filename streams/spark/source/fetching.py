@@ -14,7 +14,7 @@ from streams.spark.source.options import Isolation
 from streams.spark.source.ranges import OffsetRange
 
 _RECORDS_MAX = 4_000
-"""The most records of a batch; these fit the processor's cache and cost a third less than 10 000."""
+"""The most records of a batch: these fit the processor's cache, at a third less for each record."""
 
 
 @dataclass(frozen=True, slots=True)
