@@ -31,12 +31,12 @@ from state.transaction import no_record
 
 _TIME_BYTES = 8
 _ENTRY_BYTES = 500
-"""A change in memory beside its values, and its places in the dicts and the heap."""
+"""The memory that a change takes beside its values, with its places in the dicts and the heap."""
 
 Place = tuple[int, bytes]
-"""Time in ms and key."""
+"""The time in ms at which a key's change leaves, and the key."""
 Waits = tuple[Buffered, int, int]
-"""A change, its time in ms, and how many bytes it counts with its key."""
+"""A change, its time in ms, and the bytes that it counts together with its key."""
 
 
 class BufferStore(OnDisk):
@@ -49,10 +49,10 @@ class BufferStore(OnDisk):
 
     _layout = "buffer"
     changelog_headers: Headers | None = (("v", b"\x03"),)
-    """Of every change in the changelog: the version of its bytes."""
+    """Headers of every change in the changelog: the version of its bytes."""
 
     _before: dict[bytes, Waits | None]
-    """What was buffered of each key that the transaction has touched."""
+    """The buffered change of each key from before the transaction touched it, or None."""
     _drained: list[ChangelogEntry] | None
     _written: int
 
@@ -73,10 +73,10 @@ class BufferStore(OnDisk):
         self._cached = self._cache.share()
         checkpoint_in(disk, self._layout, name)
         self._changes: dict[bytes, Waits] | None = None
-        """Each key's change and time; None: not read from the disk yet."""
+        """Each key's change and time; None: they are not read from disk yet."""
         self._heap: list[Place] = []
         self._written_ms = 0
-        """The largest timestamp of a change: that of what is written to the changelog."""
+        """The largest timestamp of a change: changelog entries are written with it."""
         self._size_bytes = 0
         self._begin()
 

@@ -20,7 +20,7 @@ Headers = tuple[tuple[str, bytes | None], ...]
 _NOTHING = -1
 _AS_PRIOR = -2
 _FIXED_BYTES = 20
-"""Of an origin: two numbers of 8 bytes and one of 4."""
+"""The size of an origin without its topic: two numbers of 8 bytes and one of 4."""
 
 _pack_times = struct.Struct(">qq").pack
 _unpack_times = struct.Struct(">qq").unpack_from

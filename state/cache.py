@@ -17,7 +17,7 @@ from typing import Any
 from state.entry import Entry
 
 ENTRY_BYTES = 360
-"""Entry, the three objects that it surely has, and its place in a dict, measured."""
+"""The measured size of an entry, the three objects that it surely has, and its place in a dict."""
 
 
 class Share:
@@ -50,7 +50,7 @@ class ObjectCache:
         self._max_bytes = max_bytes
         self._shares: list[Share] = []
         self.now = 1
-        """Counts commits. Entries bear the number of the one that used them last; 0: none has."""
+        """The number of commits; an entry has the number of the one that used it last, or 0."""
 
     @property
     def used_bytes(self) -> int:

@@ -29,7 +29,7 @@ from state.locks import Lock, exclusive
 from state.subtopologies import Contents, number_directories
 
 FORMAT = 1
-"""Raised when an older version could not use what this one writes."""
+"""The version of the directory's format: increased when older versions can't use what is new."""
 LOCK_FILE = ".lock"
 REMOVED = ".removed-"
 _MARKER = "millrace.json"

@@ -45,7 +45,7 @@ class EarlyEntries:
         self.on_refused = on_refused
         self._serialize = serialize
         self._handed_out: dict[EarlyEntry, None] = {}
-        """Those whose objects somebody may have changed in place since the last `settle`."""
+        """Entries whose objects may have been changed in place since they were serialised last."""
 
     def entry(self, key: Any, timestamp_ms: int, stored: bytes | None) -> EarlyEntry:
         """Return an entry with the value that is on disk, which nobody has written yet."""
@@ -95,7 +95,7 @@ class EarlyEntry(Entry[Any, Any]):
         self.key, self.timestamp_ms, self.stored, self.used = key, timestamp_ms, stored, 0
         self.encoded = stored[_TIMESTAMP_BYTES:] if stored else None
         self.live: Any = None
-        """The object that was set or handed out last; None: `encoded` is all there is."""
+        """The object that was set or handed out last; None: only its bytes are known."""
         self.is_written = False
         self._entries = entries
 

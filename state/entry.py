@@ -23,7 +23,7 @@ SCALARS = frozenset(
         *(date, datetime, time, timedelta, Decimal, UUID),
     )
 )
-"""Types whose values nobody can change in place."""
+"""Types whose values can't be changed in place."""
 
 
 @dataclass(slots=True, eq=False)
@@ -37,9 +37,9 @@ class Entry(Generic[K, V]):
     value: V | None
     timestamp_ms: int
     stored: bytes | None
-    """What the disk has, as it lies there; None: nothing; empty: nobody has looked."""
+    """The bytes on disk; None: there are none; empty: they have not been read."""
     used: int = 0
-    """When it was in the cache last, in commits; 0: it never was."""
+    """The number of the commit at which the cache had it last; 0: it never had."""
 
 
 class ValueAndTimestamp(NamedTuple, Generic[V]):

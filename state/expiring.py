@@ -50,7 +50,7 @@ class ExpiringStore(KeyValueStore[K, V]):
         self._ttl_ms = ttl_ms
         self._sweep = Sweep(disk)
         self.dropped = 0
-        """How many writes came too late to be kept."""
+        """The number of writes that came too late to be kept."""
 
     @property
     def stream_time_ms(self) -> int:

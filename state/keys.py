@@ -31,15 +31,15 @@ WINDOW_SUFFIX_BYTES = 12
 SESSION_SUFFIX_BYTES = 16
 VERSION_SUFFIX_BYTES = 8
 BY_TIME = b"\x80"
-"""What keys by time begin with: they lie behind all segments, whose numbers are not negative."""
+"""The first byte of keys by time: they sort after all segments, whose numbers are not negative."""
 _SEGMENT_MS_MIN = 60_000
 
 pack_time = struct.Struct(">q").pack
 pack_window = struct.Struct(">qi").pack
-"""Start in ms and sequence number: what follows the key of a window."""
+"""Encodes start in ms and sequence number, which follow the key of a window."""
 unpack_window = struct.Struct(">qi").unpack
 pack_session = struct.Struct(">qq").pack
-"""End and start in ms: what follows the key of a session."""
+"""Encodes end and start in ms, which follow the key of a session."""
 unpack_session = struct.Struct(">qq").unpack
 unpack_time = struct.Struct(">q").unpack
 

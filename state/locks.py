@@ -16,7 +16,7 @@ from pathlib import Path
 from state.errors import DirectoryLocked, StateError
 
 _ATTEMPTS = 100
-"""Each fails only where another process removed the directory in between."""
+"""The attempts to lock: each fails only if another process deleted the directory meanwhile."""
 _COMMAND_CHARS = 200
 
 

@@ -19,7 +19,7 @@ class OnDisk(ABC):
     _cached: Share
     _committed_stream_time_ms: int
     changelog_headers: Headers | None = None
-    """Of every value in the changelog."""
+    """Headers of every value in the changelog."""
 
     @abstractmethod
     def rollback(self) -> None:

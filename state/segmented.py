@@ -63,9 +63,9 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
             self._layout += ", and by time"
         super().__init__(name, disk, codecs, cache=cache, clock=clock)
         self._expired_segments = 0
-        """Segments below are gone from the disk."""
+        """Segments below this number are deleted from disk."""
         self.dropped = 0
-        """How many writes came too late to be kept."""
+        """The number of writes that came too late to be kept."""
 
     @property
     def stream_time_ms(self) -> int:

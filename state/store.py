@@ -10,8 +10,8 @@ from state.buffered import Headers
 from state.early import RefusedChange
 
 ChangelogEntry = tuple[bytes, bytes | None, int]
-"""One write as it stands in a changelog: key, value (None is a deletion), timestamp in ms. A plain
-tuple: one is made for each key that a transaction wrote."""
+"""One write in a changelog: key, value (None is a deletion) and timestamp in ms. It is a plain
+tuple because one is made for each key that a transaction wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +108,9 @@ class StateStore(Protocol):
 
     name: str
     clock: Callable[[], int]
-    """The time in ms of a write that is given none: of the record being processed."""
+    """Returns the time in ms for a write without one: that of the record being processed."""
     changelog_headers: Headers | None
-    """What each value has as headers in the changelog."""
+    """Headers of each value in the changelog."""
 
     @property
     def uncommitted_bytes(self) -> int:

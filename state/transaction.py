@@ -47,10 +47,10 @@ V = TypeVar("V")
 
 _TIMESTAMP_BYTES = 8
 _ENTRY_BYTES = 300
-"""An entry without its value, and its place in the overlay, measured."""
+"""The measured size of an entry without its value, with its place in the overlay."""
 _SAMPLE = 16
 _UNREAD = b""
-"""Stands for what the disk has of a key where nobody has looked."""
+"""Stands for the bytes on disk of a key whose bytes have not been read."""
 
 
 class Codecs(NamedTuple):
@@ -78,17 +78,17 @@ class TransactionalStore(OnDisk, Generic[K, V]):
     """
 
     _prefix_bytes = 0
-    """How much longer a key is on disk than in the changelog, at its beginning."""
+    """The number of bytes that a key has before it on disk and not in the changelog."""
     _layout = ""
     _overlay: dict[bytes, Entry[K, V]]
     _drained: list[ChangelogEntry] | None
     _changes: dict[bytes, bytes | None]
-    """What was drained, as it will be on disk."""
+    """The drained entries as they will be on disk."""
     _deleted: list[bytes]
     _changeable: list[Entry[K, V]]
-    """Of what was drained: keys that were deleted, entries whose objects can be changed."""
+    """Of the drained entries: the deleted keys, and the entries whose objects can be changed."""
     _grown: int
-    """By how many bytes what was drained makes the cache grow."""
+    """The bytes by which the drained entries make the cache grow."""
 
     def __init__(
         self,

@@ -29,9 +29,9 @@ from state.transaction import Codecs, no_record
 V = TypeVar("V")
 
 VALID_TO_UNDEFINED = -1
-"""The version that was put is the latest of its key."""
+"""Returned by `put` for a version that is the latest of its key."""
 NOT_PUT = -(2**63)
-"""The version was older than the store's history, and was not kept."""
+"""Returned by `put` for a version that is older than the store's history, and was not kept."""
 _LAYOUT = "versioned"
 _DELETED = b"\0"
 _VALUE = b"\1"
@@ -60,10 +60,10 @@ class VersionedStore(OnDisk, Generic[V]):
     _stream_time_ms: int
     _overlay: dict[bytes, bytes]
     _written: dict[bytes, Entry[None, None]]
-    """The latest versions of the keys that this transaction has written, as bytes."""
+    """The latest version, as bytes, of each key that this transaction has written."""
     _drained: list[ChangelogEntry] | None
     _dead: list[bytes]
-    """Versions on disk that have expired, by their keys there."""
+    """The keys on disk of versions that have expired."""
 
     def __init__(
         self,
@@ -82,11 +82,11 @@ class VersionedStore(OnDisk, Generic[V]):
         self._cached = self._cache.share()
         self._sweep = Sweep(disk)
         self._swept_last: bytes | None = None
-        """The last version that the sweep has seen, by its key on disk."""
+        """The key on disk of the last version that the sweep has seen."""
         self._encode_key, self._decode_key, self._encode_value, self._decode_value = codecs
         self._history_ms = history_ms
         self.dropped = 0
-        """How many versions came too late to be kept."""
+        """The number of versions that came too late to be kept."""
         checkpoint = checkpoint_in(disk, _LAYOUT, name)
         self._committed_stream_time_ms = -1 if checkpoint is None else checkpoint.stream_time_ms
         self._begin()

@@ -50,7 +50,7 @@ log = logging.getLogger(__name__)
 
 
 _BULK_FROM_BYTES = 4 << 20
-"""What a restore loads before it leaves the log out."""
+"""The bytes that a restore loads before it bypasses the log."""
 _WORTH_A_FLUSH_BYTES = 1 << 20
 _STALL_STEP_S = 0.01
 _STALL_REPORT_S = 5.0
@@ -75,13 +75,12 @@ class RocksDisk:
     """
 
     batch_bytes_max: int = 128 << 10
-    """rocksdict holds the interpreter lock while it writes a batch: so much takes one to three
-    milliseconds, after which other threads get their turn."""
+    """The largest batch. rocksdict holds the interpreter lock while it writes one: this takes one
+    to three milliseconds, after which other threads get their turn."""
     batch_step_count: int = 64
-    """The keys that are put into a batch before its size is looked at again."""
+    """The number of keys that are put into a batch before its size is checked again."""
     bulk_durable_bytes: int = 128 << 20
-    """A restore loads so many bytes between two checkpoints, and repeats at most as many after a
-    crash."""
+    """The bytes that a restore loads between two checkpoints, and repeats at most after a crash."""
 
     _database: Any
     _data: Any

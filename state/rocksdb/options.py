@@ -23,23 +23,23 @@ from state.errors import StateError
 from state.rocksdb.memory import MemoryBudget
 
 Tune = Callable[[Any], object]
-"""Is handed the options of a store's data, to change them in place."""
+"""A function that changes the options of a store's data in place."""
 
 WRITE_BUFFER_BYTES = 16 << 20
-"""Small: a skip list that fits the processor's cache takes records a third faster, and what is
-replayed at open after `kill -9` is at most some of these."""
+"""The size of a write buffer. It is small: a skip list that fits the processor's cache takes
+records a third faster, and what is replayed at open after `kill -9` is at most some of these."""
 _WRITE_BUFFERS = 3
 _WAL_BYTES_MAX = 2 * WRITE_BUFFER_BYTES
 _ARENA_BLOCK_BYTES = 256 << 10
-"""What an almost empty write buffer takes; the default is 1 MiB, times the number of stores."""
+"""The memory of an almost empty write buffer; the default is 1 MiB, times the number of stores."""
 _L0_COMPACTION = 4
 _L0_SLOWDOWN = 32
 _L0_STOP = 48
 _OPEN_FILES_MAX = 128
 
 BULK = {"level0_file_num_compaction_trigger": "16"}
-"""While much is loaded: fewer, larger compactions. Below the slowdown's trigger, so that the writes
-after it don't wait."""
+"""Options for a bulk load: fewer, larger compactions. The trigger is below that of the slowdown, so
+that the writes after the load don't wait."""
 NORMAL = {"level0_file_num_compaction_trigger": str(_L0_COMPACTION)}
 
 _KEPT = {

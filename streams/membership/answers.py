@@ -51,4 +51,4 @@ class DescribeTransactionsResponse:
 
 
 ANSWERS: Mapping[tuple[int, int], Any] = {(DESCRIBE_TRANSACTIONS, 0): DescribeTransactionsResponse}
-"""By API key and version."""
+"""The response schemas by API key and version."""

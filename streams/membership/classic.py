@@ -63,7 +63,7 @@ T = TypeVar("T")
 _JOIN, _LEAVE = 11, 13
 _BACK_OFF_S = 0.1
 _LAPSE_S = 5.0
-"""Join and sync are answered within the rebalance time-out: so much later nobody answers any more
+"""How much later than the rebalance time-out the response to a join or sync may come
 (AbstractCoordinator.JOIN_GROUP_TIMEOUT_LAPSE)."""
 
 
@@ -108,10 +108,10 @@ class ClassicMember:
         self._closed = host.event()
         self._heart: Spawned | None = None
         self.leads = False
-        """Whether it is the group's leader in this generation."""
+        """Whether this member is the group's leader in this generation."""
         self._turned_s = 0.0
         self.silent_since_s: float | None = None
-        """Since when heartbeats get no answer, in monotonic seconds."""
+        """The monotonic time in seconds since when heartbeats get no answer."""
 
     @property
     def current(self) -> Membership:

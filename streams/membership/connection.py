@@ -154,7 +154,7 @@ class Connection:
 
 
 Dial = Callable[[tuple[str, int] | None], Connection]
-"""Connects to an address, or (None) to any of the bootstrap servers."""
+"""Connects to an address, or to any of the bootstrap servers (None)."""
 
 
 def coordinator_of(bootstrap: Connection, key: str, *, key_type: int = 0) -> tuple[str, int]:

@@ -31,13 +31,13 @@ AWAY = {
     ErrorCode.coordinator_not_available,
     ErrorCode.not_coordinator,
 }
-"""The coordinator is elsewhere or not ready: find it again."""
+"""Errors after which the coordinator has to be found again: it is elsewhere or not ready."""
 LOST = {
     ErrorCode.unknown_member_id,
     ErrorCode.illegal_generation,
     ErrorCode.fenced_instance_id,
 }
-"""The group does not know us as this member any more."""
+"""Errors that mean that the group does not have this member any more."""
 
 
 def commit_offsets(

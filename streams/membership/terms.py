@@ -10,7 +10,7 @@ from streams.membership.protocol import Assigned, Subscribed
 from streams.positions import Committed, CommittedOffsets, Partition
 
 Plan = Callable[[Mapping[str, Subscribed]], dict[str, Assigned]]
-"""The leader's duty: what each member gets, given what each has."""
+"""Returns the assignment of each member, given what each has told the leader."""
 
 
 class Signal(Enum):

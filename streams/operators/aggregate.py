@@ -28,7 +28,7 @@ from streams.topology.nodes import Binding, Emit, Operator, StoreKind
 from streams.topology.views import View
 
 Fold = Callable[[Any, Any, Any], Any]
-"""Key, value, and the aggregate so far or None -> the next aggregate."""
+"""Takes key, value, and the aggregate so far or None; returns the next aggregate."""
 
 
 def aggregating(initializer: Callable[[], Any], aggregator: Callable[[Any, Any, Any], Any]) -> Fold:
@@ -141,7 +141,7 @@ def _in_versions(at: Binding, view: View, fold: Fold) -> Emit:
 
 
 Advance = Callable[[Any, Any, int], Entry[Any, Any]]
-"""Takes a record into the aggregate of its key."""
+"""Folds key, value and timestamp in ms into the key's entry and returns the entry."""
 
 
 def _in_place(store: KeyValueStore[Any, Any], fold: Fold, copied: Copied) -> Advance:

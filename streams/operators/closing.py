@@ -23,7 +23,7 @@ from streams.topology.views import View
 from streams.windows import SessionWindows, SlidingWindows, TimeWindows
 
 Found = Iterable[tuple[Any, Any, int]]
-"""Windows, each with its value and timestamp."""
+"""Windows of a store, each with its value and timestamp in ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class _Places:
     between: Callable[[int, int], Found]
     next_after: Callable[[int], int]
     earliest: Callable[[int], int]
-    """The earliest place of a window that a record of a time may be in."""
+    """Returns the earliest time of a window that a record of a given time may be in."""
 
 
 def closing(
@@ -56,7 +56,7 @@ def closing(
     takes_null_values = not isinstance(windows, SlidingWindows)
     closed_until_ms = time.ms - behind_ms
     due_ms = closed_until_ms + 1
-    """No window that is open has a place before this."""
+    """No open window has a time before this."""
 
     def emit_closed_windows() -> None:
         nonlocal closed_until_ms, due_ms

@@ -29,7 +29,7 @@ class Folding:
     fold: Callable[[Any, Any, Any], Any]
     merger: Callable[[Any, Any, Any], Any] | None = None
     counts: bool = False
-    """It is a count: a step may do it by itself."""
+    """Whether it is a count, which a step may compute without calls."""
 
 
 def counting() -> Folding:
@@ -63,7 +63,7 @@ def forgotten(key: Any, start_ms: int, end_ms: int) -> Entry[Windowed[Any], Any]
 
 
 Fold = Callable[[Any, Any, int, int, int], tuple[Entry[Windowed[Any], Any], Any]]
-"""Key, value, timestamp, start and end of a window -> its entry, changed, and the old value."""
+"""Takes key, value, timestamp, start and end of a window; returns its entry and old value."""
 
 
 def folded_into(

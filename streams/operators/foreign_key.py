@@ -40,9 +40,9 @@ _ANSWER = Instruction.ANSWER
 _ANSWER_IF_THERE_IS_ONE = Instruction.ANSWER_IF_THERE_IS_ONE
 
 ForeignKey = Callable[[Any, Any], Any]
-"""Key and value of a row -> the key in the other table; None: none."""
+"""Takes key and value of a row; returns the key in the other table, or None for none."""
 Asked = Iterator[tuple[Any, Instruction]]
-"""Foreign keys, and what is asked of each."""
+"""Foreign keys, each with the instruction of the subscription that is sent to it."""
 
 
 class Serdes(NamedTuple):
@@ -52,7 +52,7 @@ class Serdes(NamedTuple):
     """
 
     key: Serde[Any]
-    """Of rows."""
+    """The serde of rows' keys."""
     value: Serde[Any]
     foreign_key: Serde[Any]
 

@@ -18,7 +18,7 @@ from streams.topology.nodes import Binding
 from streams.topology.views import View
 
 Held = dict[Entry[Any, Any], Any]
-"""The entries that have changed, each with the message that changed it: to note a change, take the
+"""The entries that have changed, each with the message that changed it. To note a change, take the
 entry out if it is there, and put it in again, at the end."""
 
 

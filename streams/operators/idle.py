@@ -26,9 +26,9 @@ def when_idle(
     It is called again and again, with the stream time that it is then, until there is a record.
     """
     had_records = True
-    """There may have been records since somebody looked."""
+    """Whether there may have been records since the last check."""
     idle_since_ms = idle_stream_time_ms = 0
-    """The wall clock and the step's time when records stopped coming."""
+    """The wall clock and the step's stream time when records stopped coming."""
 
     def check_idle(now_ms: int) -> None:
         nonlocal had_records, idle_since_ms, idle_stream_time_ms

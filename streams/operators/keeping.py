@@ -17,7 +17,7 @@ from streams.topology.nodes import Binding, StoreKind, Update
 from streams.topology.views import View
 
 Keep = Callable[[Any, Any, int], None]
-"""Key, new value or None, timestamp in ms."""
+"""Writes the new value of a key, or None to delete it, with a timestamp in ms."""
 
 
 def keeper(at: Binding, view: View, *, without_nothing: bool = False) -> Keep:

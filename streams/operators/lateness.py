@@ -43,7 +43,7 @@ class LateRecord(Generic[K, V]):
 
 OnLate = Callable[[LateRecord[Any, Any]], object]
 Late = Callable[[Any, Any, int, int, int | None, int | None], None]
-"""Key, value, timestamp, stream time, start and end of the window; in ms."""
+"""Takes key, value, timestamp, stream time, start and end of the window; times in ms."""
 
 
 def lateness(at: Binding, on_late: OnLate | None) -> Late:

@@ -34,13 +34,13 @@ class OuterJoin:
     """Holds what the two sides of one left or outer join have in common."""
 
     store: str
-    """Of those that wait."""
+    """The name of the store of records without a match."""
     both: bool
     """Whether the right side's records are joined with None too."""
     window: JoinWindow
-    """Of the left side."""
+    """The join window as seen from the left side."""
     joiner: Joiner
-    """Key, left value or None, right value or None."""
+    """Takes key, left value or None, and right value or None; returns the joined value."""
     emit_interval_ms: int
 
 
@@ -62,8 +62,8 @@ class Waiting:
         self._interval_ms = 0 if context.watch else join.emit_interval_ms
         self._next_emit_ms = 0
         self._seen_ms: int | None = next((key.timestamp_ms for key, _ in self.store.all()), None)
-        """The time of the last that was seen in the store, or of an older one that came after;
-        None: the store was empty."""
+        """The time of the record that was read last in the store, or of an older one that came
+        after that; None: the store was empty."""
 
     def add(self, is_left: bool, key: Any, value: Any, timestamp_ms: int) -> None:
         """Store a record that has no match so far."""

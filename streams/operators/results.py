@@ -19,7 +19,7 @@ from streams.topology.nodes import Binding
 from streams.topology.views import View
 
 Result = Callable[[Entry[Windowed[Any], Any], Any, int], None]
-"""A window's entry, its old value where one is sent, and the timestamp of the result in ms."""
+"""Takes a window's entry, its old value where one is sent, and the result's timestamp in ms."""
 
 
 def results(

@@ -15,9 +15,9 @@ from streams.topology.nodes import Context, Emit, Partitioner, SinkNode
 Serialize = Callable[[Any], bytes]
 
 _BY_KEY = -1
-"""librdkafka chooses the partition: murmur2 of the key, as Kafka's own producer does."""
+"""Lets librdkafka choose the partition: murmur2 of the key, as Kafka's own producer does."""
 _FIRST_MS = 1
-"""librdkafka takes a timestamp of 0 for none, and writes the time that it is: this is next to 0."""
+"""Written instead of 0 ms, which librdkafka takes for no timestamp and replaces by the present."""
 
 
 def write_topic(node: SinkNode, context: Context) -> Emit:

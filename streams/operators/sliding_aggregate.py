@@ -117,9 +117,9 @@ class _Sliding:
         record_ms, difference_ms = record.ms, self._difference_ms
         starts = set()
         window_after: _Held | None = None
-        """What the window right after the record has, but for the record."""
+        """The value of a window with the records right after the record, and without it."""
         window_before: _Held | None = None
-        """What the latest window that ends before the record has."""
+        """The value of the latest window that ends before the record."""
         previous_ms: int | None = None
         """The time of the latest record before this one."""
         has_window_ending = has_window_after = False

@@ -22,7 +22,7 @@ from streams.operators.lateness import OnLate, lateness
 from streams.topology.nodes import Binding, Emit, Operator
 
 Joiner = Callable[[Any, Any, Any], Any]
-"""Key, this side's value, the other's -> the joined value."""
+"""Takes key, this side's value and the other side's; returns the joined value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

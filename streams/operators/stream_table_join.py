@@ -30,7 +30,7 @@ from streams.topology.nodes import Binding, Emit, Operator, StoreSpec
 from streams.topology.views import GlobalView, View
 
 KeyOf = Callable[[Any, Any], Any]
-"""Key, value -> the key to look up; None: none."""
+"""Takes key and value of a record; returns the key of the row, or None for none."""
 
 _TIME = struct.Struct(">xq")
 _NUMBER = struct.Struct(">i")

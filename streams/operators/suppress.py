@@ -35,14 +35,14 @@ class Waiting:
 
     wait_ms: int
     until_window_ends: bool
-    """They wait from the end of their window on, else from their timestamp; and a deletion, of a
-    window that nobody has seen, is passed over."""
+    """Whether they wait from the end of their window on, else from their timestamp. If so a
+    deletion is dropped: no step has seen the window."""
     max_records: int | None
     max_bytes: int | None
     emits_early: bool
-    """A full buffer lets the first go; else it ends the application."""
+    """Whether a full buffer emits the first update; else it ends the application."""
     idle_close_ms: int | None = None
-    """After so long without an update time goes on by the wall clock; None: never."""
+    """After that long without an update time advances by the wall clock; None: never."""
 
 
 class SuppressedView:

@@ -15,8 +15,8 @@ from streams.topology.nodes import Binding, Emit, Operator
 from streams.topology.views import View
 
 ChangeFold = Callable[[Copied], Fold]
-"""Given what copies a value, a fold of Changes. A row's value that became the aggregate as it is is
-copied: other steps have it too."""
+"""Takes a copy function and returns a fold of Changes. A row's value that became the aggregate
+as it is is copied: other steps have it too."""
 
 
 def aggregate_changes(view: View, folding: ChangeFold) -> Operator:

@@ -17,7 +17,7 @@ from streams.topology.nodes import Binding, Operator, Update
 from streams.topology.views import View
 
 Selector = Callable[[Any, Any], "tuple[Any, Any] | None"]
-"""Key, value of a row -> key and value in its group; None: it is in none."""
+"""Takes key and value of a row; returns key and value in its group, or None for no group."""
 
 _EXACT = frozenset((str, bytes, int))
 """Types whose values are equal if, and only if, their bytes are."""

@@ -16,7 +16,7 @@ from streams.topology.nodes import Binding, Operator, Update
 from streams.topology.views import DerivedView, View
 
 Computed = Callable[[Any, Any], Any]
-"""Key, value -> this table's value; None: none. Never called without a value."""
+"""Takes key and value of a row; returns this table's value or None. The value is never None."""
 
 
 def kept_if(predicate: Callable[[Any, Any], object]) -> Computed:

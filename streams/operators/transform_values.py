@@ -21,7 +21,7 @@ from streams.topology.views import ComputedView, Found, View
 
 Factory = Callable[[], ValueTransformer[Any, Any, Any]]
 Transform = Callable[[Any, Any, int], Any]
-"""Key, value or None, the value's timestamp in ms -> the new value or None."""
+"""Takes key, value or None, and the value's timestamp in ms; returns the new value or None."""
 
 
 class TransformedView(ComputedView):

@@ -23,7 +23,7 @@ from streams.topology.views import View
 from streams.windows import TimeWindows, UnlimitedWindows
 
 Into = Callable[[Any, Any, int, int, int], bool]
-"""Key, value, timestamp, start and end of a window: takes the record in. False: it was skipped."""
+"""Folds key and value with a timestamp into the window from start to end; False: it was skipped."""
 Late = Callable[[Any, Any, int, int, int | None, int | None], None]
 
 

@@ -161,7 +161,7 @@ class FixedKeyContext(ProcessorContext[K2, V2]):
     """Refuses to forward another key than that of the record: for `process_values`."""
 
     key: Any = _NO_RECORD
-    """Of the record being processed."""
+    """The key of the record being processed."""
 
     def schedule(
         self,

@@ -26,7 +26,7 @@ class Processor(Generic[K, V, K2, V2]):
     """
 
     stores: ClassVar[Sequence[str | Store]] = ()
-    """The stores that it uses: names of stores of the application, or stores that it brings."""
+    """The stores that it uses: names of the application's stores, or declarations of its own."""
 
     context: ProcessorContext[K2, V2]
     """Set before `init`."""

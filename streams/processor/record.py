@@ -18,7 +18,7 @@ V2 = TypeVar("V2")
 
 Headers = tuple[tuple[str, bytes | None], ...]
 GivenHeaders = Iterable[tuple[str, bytes | None]] | Mapping[str, bytes | None]
-"""As a user gives them: pairs, or a dict where no name comes twice."""
+"""Headers as a user gives them: pairs, or a dict if no name comes twice."""
 
 
 class Record(Generic[K, V]):
@@ -41,9 +41,9 @@ class Record(Generic[K, V]):
         self.value = value
         self.timestamp_ms = timestamp_ms
         self.source: Any = None
-        """The message it came with."""
+        """The message that the record came with."""
         self.own_headers: Headers | None = headers_of(headers)
-        """None: those of its source."""
+        """The record's own headers; None: it has those of its message."""
 
     @classmethod
     def of(

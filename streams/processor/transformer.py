@@ -24,7 +24,7 @@ class TransformerContext(ProcessorContext[Any, Any]):
     def __init__(self, at: Binding, stores: Collection[str]) -> None:
         super().__init__(at, stores)
         self.timestamp_ms = -1
-        """Of the value being transformed, in ms since 1970; -1 where there is none."""
+        """The timestamp in ms of the value being transformed; -1 where there is none."""
 
     @property
     def headers(self) -> Headers:
@@ -55,7 +55,7 @@ class ValueTransformer(Generic[K, V, V2]):
     """
 
     stores: ClassVar[Sequence[str | Store]] = ()
-    """The stores that it uses: names of stores of the application, or stores that it brings."""
+    """The stores that it uses: names of the application's stores, or declarations of its own."""
 
     context: TransformerContext
     """Set before `init`."""

@@ -28,8 +28,8 @@ READS = frozenset(
         *("find_sessions", "backward_find_sessions"),
     }
 )
-"""What a store of any kind can be asked; see state/key_value.py, window.py, session.py and
-versioned.py for what each takes and gives."""
+"""The read methods of the stores of all kinds; state/key_value.py, window.py, session.py and
+versioned.py describe them."""
 _READABLE = (TaskState.RUNNING, TaskState.SUSPENDED)
 
 

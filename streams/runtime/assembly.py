@@ -60,9 +60,9 @@ class Worker:
     dial: Dial
     stop: Event
     metadata_bytes_max: int
-    """What brokers take of an offset's metadata."""
+    """The brokers' limit in bytes for the metadata of an offset."""
     memory: MemoryBudget | None = None
-    """Of RocksDB, for all stores of the process."""
+    """The memory of RocksDB, for all stores of the process."""
     restore_listener: RestoreListener | None = None
     globals: GlobalTables | None = None
 

@@ -106,7 +106,7 @@ class Planner:
         self.declared = declare_topology(described(topology))
         self._notice = ""
         self._inputs: dict[str, int] | None = None
-        """The partitions of the inputs as they were when tasks were last assigned."""
+        """The partition counts of the inputs when tasks were last assigned."""
 
     def plan(self, members: Mapping[str, Subscribed]) -> dict[str, Assigned]:
         """Return the assignment of each member, given what each has told the leader.

@@ -33,7 +33,8 @@ from streams.positions import Partition
 _DELETE_RETENTION_MS = 86_400_000
 """Kafka's default of `delete.retention.ms`."""
 _MARGIN = 0.1
-"""Of `delete.retention.ms`: clocks differ, and catching up takes its time."""
+"""The part of `delete.retention.ms` that is left as a margin: clocks differ, and a restore takes
+time."""
 
 
 class Changelog(NamedTuple):

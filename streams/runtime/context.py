@@ -85,18 +85,18 @@ class TaskContext:
         self._partition_counts: dict[str, int] = {}
         self.message: Any = None
         self.between = COMMIT
-        """What is done while there is no message."""
+        """The origin that errors name while there is no message."""
         self.record_ms = -1
         self.stream_time_ms = stream_time_ms
         self.commit_asked = False
         self.dropped = 0
-        """Records that were passed over since somebody counted them."""
+        """The number of records dropped since it was last taken."""
         self.late = 0
-        """Of these the ones that came after their window had closed."""
+        """The number of dropped records that came after their window had closed."""
         self.step_times = {step: StepTime(ms) for step, ms in (step_times or {}).items()}
         self.unheard: Exception | None = None
-        """What ends the transaction, though a user's function may have caught it: nothing that was
-        done since may be committed."""
+        """The error that ends the transaction, though a user's function may have caught it: nothing
+        that was done since may be committed."""
         self.now_ms = now_ms
         self.watch = watch
         self.shared: dict[str, Any] = {}

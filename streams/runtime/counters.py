@@ -12,27 +12,27 @@ class Counters:
     """Counts what a stream thread has done since it began."""
 
     records: int = 0
-    """Processed, those that were rolled back later included."""
+    """Records processed, those that were rolled back later included."""
     dropped: int = 0
-    """Of these passed over, as Kafka Streams' dropped-records counts them: no key or value to
-    aggregate, a failure that a handler skipped or made a dead letter of."""
+    """Processed records that were dropped, as Kafka Streams' dropped-records counts them: no key or
+    value to aggregate, a failure that a handler skipped or made a dead letter of."""
     late: int = 0
-    """Of the dropped ones: their window had closed. Once for each window that missed one."""
+    """Dropped records whose window had closed, counted once for each window that missed one."""
     dead_letters: int = 0
-    """Written for dropped records, those of transactions that were rolled back later included: what
-    is repeated counts again."""
+    """Dead letters written, those of transactions that were rolled back later included: a repeated
+    one counts again."""
     punctuations: int = 0
     commits: int = 0
-    """With something in them."""
+    """Commits that had something to commit."""
     early_commits: int = 0
-    """Of these before the interval was over: a processor asked, or memory ran full."""
+    """Commits before the interval was over: a processor requested one, or memory ran full."""
     rebalances: int = 0
     restored_records: int = 0
     offsets_out_of_range: int = 0
     records_out_of_range: int = 0
-    """By `offset_out_of_range`: what was still to be read and never will be."""
+    """Records skipped by `offset_out_of_range`, which were still to be read and never will be."""
     recoveries: int = 0
-    """All of them; by kind below."""
+    """Recoveries of all kinds; the kinds follow."""
     outcomes_unknown: int = 0
     tasks_migrated: int = 0
     tasks_corrupted: int = 0

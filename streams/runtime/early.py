@@ -28,8 +28,8 @@ from streams.handling import Stage
 from streams.topology.nodes import Context
 
 QUIET_MS = 60_000
-"""How long a task goes on serialising early after a refusal, by the wall clock: where refusals are
-frequent, a task that returned at once would be rolled back for each of them."""
+"""How long a task goes on serializing early after a refusal, by the wall clock. Where refusals are
+frequent, a task that stopped at once would be rolled back for each of them."""
 
 
 class EarlySerialization:
@@ -48,7 +48,7 @@ class EarlySerialization:
         self._by_records_only = True
         self._is_refused = False
         self._refused_ms: int | None = None
-        """When it was that a value was refused last; None: not yet."""
+        """The wall-clock time at which a value was last refused; None if none was."""
 
     def start(self) -> None:
         """Let the stores serialize each value as it is written; call it before any write."""

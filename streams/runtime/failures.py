@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 _LOG_EVERY_S = 10.0
 
 NAMED = (UserError, TaskMigrated, TaskCorrupted, OutcomeUnknown, ValueRefused, MemoryError)
-"""Errors that say themselves what happens next: no handler is asked about them."""
+"""Errors that select the recovery themselves: no handler is called for them."""
 
 
 class Failures:
@@ -166,7 +166,7 @@ class Failures:
 
 
 FAILING = Failures(Handlers(), counters=Counters(), monotonic_s=float, topics=tuple)
-"""Whatever fails ends the thread."""
+"""A handler for which each failure ends the thread."""
 
 
 def error_headers(where: ErrorContext) -> list[tuple[str, bytes | None]]:

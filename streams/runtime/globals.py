@@ -69,9 +69,9 @@ class GlobalTables:
         self._checkpoints: dict[str, Checkpoint] = {}
         self._caught_up = host.event()
         self.records = 0
-        """Copied in all."""
+        """The number of records copied since the start."""
         self.skipped = 0
-        """Of these, what the serdes refused and the handler let pass."""
+        """The number of copied records that the serdes refused and the handler let pass."""
 
     def views(self) -> dict[str, Callable[[], Any]]:
         """Return by store name a function that creates a view of the table to read from.

@@ -18,7 +18,7 @@ from streams.runtime.interfaces import ProducerClient
 from streams.runtime.task import Task
 
 _PARTITION = 0
-"""The only one."""
+"""The only partition of the ledger."""
 
 
 class Ledger:

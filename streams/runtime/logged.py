@@ -30,11 +30,12 @@ class LoggedStore:
     topic_id: str
     position: int
     disk: Disk | None = None
-    """What is committed, for those who read from outside."""
+    """The committed state of the store, for readers outside the stream thread."""
     from_source: bool = False
-    """`changelog` is the topic of the store's table, which others write: nothing is logged."""
+    """Whether `changelog` is the topic of the store's table, which others write: nothing is logged
+    then."""
     committed: int = 0
-    """Of such a one: the committed offset there, which a restore goes up to."""
+    """The committed offset of the table's topic, up to which such a store is restored."""
 
     def log_changes(self, producer: ProducerClient, undelivered: list[str]) -> None:
         """Send each changed key of the store to its changelog.

@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 _TAKE_WAIT_S = 0.05
 _BACK_OFF_S = 0.2
 _QUIET_S = 5.0
-"""Tasks that ran so long and had nothing to commit are not in trouble."""
+"""How long tasks have to run with nothing to commit before the last failure is cleared."""
 _NO_TASKS = Assigned((), ())
 
 
@@ -65,7 +65,7 @@ class StreamLoop:
         self.tasks: dict[str, Task] = {}
         self._assigned: Assigned | None = None
         self._former: tuple[str, ...] = ()
-        """The tasks that were assigned last, also while the membership is lost."""
+        """The tasks that were assigned last, kept while the membership is lost."""
         self._work = Work(parts.consumer, parts.producers, parts.host, self.counters)
         self._commit_at = 0.0
         self._look_at = 0.0
@@ -74,7 +74,7 @@ class StreamLoop:
         self._replaced = False
         self.turns = 0
         self.trouble = ""
-        """What went wrong since the last commit, if anything."""
+        """The reason of the last recovery since the last commit; empty if there was none."""
         self.committed_ms: int | None = None
         """Wall-clock time of the last commit."""
         self._committer = Committer(

@@ -41,15 +41,15 @@ from streams.errors import ConfigError
 from streams.topology.build import Subtopology, Topology
 
 _MARK = "M2."
-"""No base64 begins so, and no JSON."""
+"""The prefix of version 2; no base64 and no JSON begins with it."""
 _TIME_BYTES = 8
 _STORE = struct.Struct(">Iq")
 _NO_TIME = -1
 _COMMIT = "number of the commit"
-"""Stands where others are names of stores, which have no blanks."""
+"""The name under which the number of the commit is stored; names of stores have no blanks."""
 _COMMIT_HASH = crc32(_COMMIT.encode())
 METADATA_BYTES_MAX = 4_096
-"""What a broker takes by default, with the NUL that librdkafka adds."""
+"""The brokers' default limit in bytes, which includes the NUL that librdkafka adds."""
 _KAFKA_STREAMS = struct.Struct(">bq")
 _KAFKA_STREAMS_VERSIONS = (1, 2)
 

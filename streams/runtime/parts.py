@@ -39,21 +39,23 @@ class Parts:
     records_max: int
     order: Order
     uncommitted_bytes_max: int
-    """Of this thread; -1: any."""
+    """The limit for uncommitted writes of this thread; -1 for none."""
     task_timeout_ms: int
     changed: Callable[[str], None]
-    """Is told REBALANCING and RUNNING."""
+    """Is called with REBALANCING and RUNNING."""
     reached: Callable[[Step], None]
     ledger: Ledger | None = None
     committed: Callable[[Offsets], None] = lambda offsets: None
-    """Is told the offsets of each commit."""
+    """Is called with the offsets of each commit."""
     counters: Counters = field(default_factory=Counters)
     inputs_changed: Callable[[], bool] = lambda: False
-    """Whether inputs have got partitions that nobody reads. Raises StreamsError for one that is
-    gone."""
+    """Returns whether inputs have got partitions that nobody reads. Raises StreamsError for an
+    input that does not exist any more."""
     adopt: Callable[[Assigned], Assigned] = lambda assigned: assigned
-    """Takes over what the group's leader has assigned: see `Planner.adopt`."""
+    """Takes over what the group's leader has assigned: see
+    `StreamsPartitionAssignor.adopt_assignment`."""
     inputs_every_ms: int = 300_000
-    """How often that is asked, by the group's leader."""
+    """The interval at which the group's leader checks the inputs."""
     replaced: Callable[[Exception], bool] = lambda error: False
-    """Is told what ends the loop. True: another takes its place, in the group too."""
+    """Is called with the error that ends the loop, and returns whether another loop takes its
+    place, and its membership."""

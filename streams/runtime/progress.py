@@ -18,9 +18,9 @@ class StoreProgress:
     position: int
     end: int
     records: int
-    """Replayed so far."""
+    """Records restored so far."""
     seconds: float
-    """Since it set out."""
+    """Seconds since the restore started."""
 
     @property
     def records_left(self) -> int:

@@ -19,7 +19,7 @@ from itertools import count
 from streams.errors import StreamsError
 
 Punctuate = Callable[[int], object]
-"""Is given the time that it is, in ms: stream time or wall-clock time."""
+"""Is called with the time in ms: stream time or wall-clock time."""
 
 
 class Schedule:

@@ -32,7 +32,7 @@ from streams.runtime.interfaces import AdminClient
 log = logging.getLogger(__name__)
 
 OffsetsOf = Callable[[str, Collection[Partition]], CommittedOffsets]
-"""The offsets that a group has committed. Raises ConnectionLost or StreamsError."""
+"""Fetches the offsets that a group has committed. Raises ConnectionLost or StreamsError."""
 
 
 def keeps_a_cut(group: str, application_id: str) -> bool:

@@ -25,7 +25,7 @@ from streams.positions import Partition
 
 Receive = Callable[[Any], None]
 Run = tuple[Receive, Sequence[Any]]
-"""Records that follow each other, and what takes each of them."""
+"""Records that follow each other in one partition, and the function that takes each of them."""
 
 NEVER_WAIT = -1
 NO_TIME = -1
@@ -48,7 +48,8 @@ class Order(NamedTuple):
 
     max_task_idle_ms: int = 0
     buffered_records_max: int = 1_000
-    """For each partition: above it no more is taken, until half of it has been processed."""
+    """The limit of each partition: above it no more is polled, until half of it has been
+    processed."""
 
 
 class Records(Protocol):
@@ -142,7 +143,8 @@ class Queues:
         self._consuming = consuming
         self._order = order
         self._heads: list[tuple[int, int]] = []
-        """A heap: timestamp of the first record and number of each queue that isn't empty."""
+        """A heap with the first record's timestamp and the number of each queue that isn't
+        empty."""
 
     def add(self, partition: Partition, messages: list[Any]) -> None:
         queue = self._queues[partition]

@@ -40,7 +40,7 @@ class Job(Generic[T]):
     asked: list[LoggedStore]
     behind: set[Partition] = field(default_factory=set)
     damaged: int = 0
-    """How often a store of it was found to be."""
+    """How often a store of the task was found to be corrupt."""
 
 
 @dataclass(slots=True)

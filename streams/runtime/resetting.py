@@ -40,11 +40,12 @@ class Resetting:
         self._out_of_range = reset(offset_out_of_range, nowhere=NOWHERE["offset_out_of_range"])
         self._internal = internal
         self.offsets_out_of_range = 0
-        """How often an offset was outside of its topic."""
+        """How often an offset was out of range."""
         self.records_out_of_range = 0
-        """By that: offsets that were still to be read and never will be."""
+        """The number of offsets that were skipped by that and never will be read."""
         self._begun: dict[Partition, int] = {}
-        """Where partitions began, by a policy that may say something else the next time."""
+        """The offset at which each partition began, by a policy that may select another one next
+        time."""
 
     def begin(self, partitions: Collection[Partition]) -> dict[Partition, int]:
         """Return the offsets at which to begin partitions that have no committed offset.

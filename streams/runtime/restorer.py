@@ -46,13 +46,13 @@ log = logging.getLogger(__name__)
 
 _WAIT_S = 0.02
 _RECORDS_NEAR, _WAIT_NEAR_S = 1_000, 0.005
-"""A few records, or none but markers: nothing more comes to make a batch of."""
+"""With so few records left, or markers alone, nothing more is waited for to fill a batch."""
 _RETRY_S = 0.2
 _STILL_S = 1.0
 _FIRST_REPORT_S = 2.0
 _REPORT_EVERY_S = 5.0
 _DAMAGED_MAX = 3
-"""A task's stores may be found damaged so often before the machine is taken to be."""
+"""How often a task's stores may be found corrupt before the machine is taken to be damaged."""
 
 
 class Restorer(Generic[T]):
@@ -66,7 +66,7 @@ class Restorer(Generic[T]):
     """
 
     records_max: int = 10_000
-    """The most records of changelogs that are taken, and loaded, at a time."""
+    """The most records of changelogs that are polled, and loaded, at a time."""
 
     def __init__(
         self,
@@ -91,13 +91,13 @@ class Restorer(Generic[T]):
         self._listener = listener or RestoreListener()
         self._reached = reached
         self.records = 0
-        """Replayed in all."""
+        """The number of records restored since the start."""
         self.progress: tuple[StoreProgress, ...] = ()
-        """Of the stores that are behind, as of the last report."""
+        """The progress of the stores that are behind, as of the last report."""
         self._jobs: dict[str, Job[T]] = {}
         self._replays: dict[Partition, Replay[T]] = {}
         self._topics: dict[str, tuple[str, int | None]] = {}
-        """Of each changelog topic its id, and how long it keeps tombstones."""
+        """The id and the tombstone retention of each changelog topic."""
         self._ready: deque[T] = deque()
         self._failure: Exception | None = None
         self._retry_at = 0.0

@@ -31,9 +31,9 @@ KINDS: dict[StoreKind, type[Store]] = {
     StoreKind.VERSIONED: VersionedStore,
     StoreKind.BUFFER: BufferStore,
 }
-"""What a store of each kind can be asked."""
+"""The class of the stores of each kind."""
 _RETENTION_MS = 86_400_000
-"""Of windows and sessions that don't say: a day, as in Kafka Streams."""
+"""The retention of windows and sessions that declare none: a day, as in Kafka Streams."""
 
 
 def codecs_of(spec: StoreSpec) -> Codecs:

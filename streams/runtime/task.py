@@ -59,7 +59,7 @@ log = logging.getLogger(__name__)
 
 _SLICE_RECORDS_FIRST, _SLICE_RECORDS_MAX = 16, 256
 _SLICE_S = 0.005
-"""A slice of a task's records is to take about so long, and is never longer than the maximum."""
+"""The time in seconds that a slice should take."""
 
 
 class TaskState(Enum):
@@ -110,21 +110,22 @@ class Task:
         self.partitions = partitions
         self.stores = stores
         self.unlogged = dict(unlogged or {})
-        """Stores without a changelog: they commit like the others, and nothing brings them back."""
+        """Stores without a changelog: they commit like the others, and nothing restores them."""
         self.state = TaskState.CREATED
         self.dirty = False
         self.positions: dict[Partition, int] = {}
-        """The next offset of each partition. Known from RESTORING on."""
+        """The next offset of each partition, known from RESTORING on."""
         self.required: dict[Partition, int] = {}
-        """Where each changelog stood when the offsets were committed: a restore gets there."""
+        """The position of each changelog when the offsets were committed: a restore goes up to
+        it."""
         self.times: dict[Partition, int] = {}
-        """The highest timestamp of each partition, where it is known from what was committed."""
+        """The highest timestamp of each partition, where the committed metadata have it."""
         self.step_times: dict[str, int] = {}
-        """The same of the steps that have a stream time of their own."""
+        """The stream time of each step that has its own, where the committed metadata have it."""
         self.commit_number = 0
-        """Of the last commit: see `streams.runtime.offsets`."""
+        """The number of the last commit: see `streams.runtime.offset_metadata`."""
         self.slice_records = _SLICE_RECORDS_FIRST
-        """How many records to process before something else is looked at."""
+        """How many records to process before the thread does something else."""
         self._subtopology = subtopology
         self._context: TaskContext | None = None
         self._failures = failures

@@ -29,8 +29,8 @@ from streams.topology.compatibility import find_conflicts, list_names
 from streams.topology.declared import DeclaredSubtopology, DeclaredTopology
 
 UNDECLARED = "undeclared"
-"""Begins the fingerprint of a member that declares nothing and does not read what the leader does.
-"""
+"""The start of the fingerprint of a member that declares nothing and reads other topics than the
+leader."""
 
 
 class Version(NamedTuple):
@@ -179,7 +179,7 @@ class TaskNumbers:
     def __init__(self, admission: Admission, leader: DeclaredTopology) -> None:
         self._subs: dict[int, DeclaredSubtopology] = dict(leader.subtopologies)
         self._own: dict[str, dict[int, int]] = {}
-        """Of each member: the leader's number of a sub-topology, and the member's own."""
+        """For each member: the member's own number of a sub-topology, by the leader's number."""
         admitted: set[int] = set()
         for version in admission.versions:
             own = {self._number(sub): n for n, sub in version.topology.subtopologies.items()}

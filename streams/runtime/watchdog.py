@@ -48,7 +48,8 @@ class Where(StrEnum):
     STORE = "state store"
     RUNTIME = "runtime"
     REPLACEMENT = "waiting to be replaced"
-    """It has failed; `Doing.what` is the error. The thread itself says so, and not its stack."""
+    """The thread has failed; `ThreadActivity.function_name` is the error. The thread itself says
+    so, and not its stack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class Watched(Protocol):
 
 
 Frames = Callable[[], Mapping[int, FrameType]]
-"""The innermost frame of each operating thread, as `sys._current_frames` has it."""
+"""Returns the innermost frame of each operating thread, as `sys._current_frames` does."""
 
 
 class Watchdog:

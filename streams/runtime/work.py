@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 _LATE_SAID_EVERY_S = 10.0
 _WAIT_WITH_RECORDS_S = 0.01
-"""Records that wait for those of another partition are looked at again after so long."""
+"""How long to wait at most while buffered records wait for those of another partition."""
 
 
 class Work:
@@ -46,11 +46,11 @@ class Work:
         self._uncommitted: dict[str, int] = {}
         self._is_left = False
         self.commit_asked = False
-        """A processor has asked for a commit."""
+        """Whether a processor has requested a commit."""
         self._unsaid_late = 0
         self._late_said_s = -_LATE_SAID_EVERY_S
         self.at: Task | None = None
-        """The task whose slice is being processed, for those who look from outside."""
+        """The task whose slice is being processed, for readers on other threads."""
 
     def __bool__(self) -> bool:
         """Return whether any task runs."""

@@ -18,6 +18,6 @@ from typing import Any
 from streams.serdes.serde import Serde
 
 _PROTOCOL = 5
-"""Of all Python versions from 3.8: named here, so that workers of two versions write the same."""
+"""The pickle protocol, which every Python since 3.8 knows, so that all workers write the same."""
 
 pickle: Serde[Any] = Serde("pickle", partial(library.dumps, protocol=_PROTOCOL), library.loads)

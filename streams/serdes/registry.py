@@ -28,12 +28,13 @@ T = TypeVar("T")
 
 Serializer = Callable[[Any, Any], bytes]
 Deserializer = Callable[[bytes, Any], Any]
-"""confluent-kafka's: they take a SerializationContext beside the message."""
+"""confluent-kafka's functions, which take a SerializationContext beside the message."""
 Conf = Mapping[str, Any]
 Convert = Callable[[Any], Any]
 
 _BY_TOPIC = {"subject.name.strategy.type": "TOPIC"}
-"""As Java's serialisers do by default. confluent-kafka's own default asks the registry for
+"""The subject strategy that Java's serialisers have by default. The default of
+confluent-kafka asks the registry for
 associations first (ASSOCIATED), which not every registry has."""
 
 

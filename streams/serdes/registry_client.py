@@ -17,7 +17,7 @@ Settings = str | Mapping[str, Any]
 A URL that begins with mock:// is a registry within this process, for tests."""
 
 _TIMEOUT_S = 10
-"""confluent-kafka has none by default: a registry that hangs would hold a task up for ever."""
+"""confluent-kafka has no timeout by default: a registry that hangs would block a task for ever."""
 _SECRET = re.compile("password|secret|token|user.info|credential|proxy", re.IGNORECASE)
 
 _clients: dict[Any, Any] = {}

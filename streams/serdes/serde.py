@@ -14,7 +14,7 @@ from typing import Any, Generic, Literal, TypeVar
 T = TypeVar("T")
 
 Field = Literal["key", "value"]
-"""What a serde is for: a schema registry keeps the two apart."""
+"""The part of a record that a serde is for: a schema registry keeps the two apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Serde(Generic[T]):
     deserialize: Callable[[bytes], T]
     binder: Callable[[str, Field], Serde[T]] | None = dataclasses.field(default=None, repr=False)
     inner: Serde[Any] | None = dataclasses.field(default=None, repr=False)
-    """Of keys in windows: the serde of the key itself, by which their partition is chosen."""
+    """The serde of the key itself, for keys in windows: their partition is chosen by it."""
 
     def for_topic(self, topic: str, field: Field) -> Serde[T]:
         """Return the serde for the keys or the values of `topic`, or itself without a `binder`.

@@ -29,13 +29,13 @@ class Instruction(IntEnum):
     """Says whether a row subscribes or unsubscribes, and whether it gets a response."""
 
     UNSUBSCRIBE = 0
-    """DELETE_KEY_NO_PROPAGATE: no answer."""
+    """DELETE_KEY_NO_PROPAGATE: no response."""
     UNSUBSCRIBE_AND_ANSWER = 1
-    """DELETE_KEY_AND_PROPAGATE: the answer has no value."""
+    """DELETE_KEY_AND_PROPAGATE: the response has no value."""
     ANSWER = 2
-    """PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE: subscribe; answered also without a value."""
+    """PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE: subscribe; there is always a response."""
     ANSWER_IF_THERE_IS_ONE = 3
-    """PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE: subscribe; no answer if there is no value."""
+    """PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE: subscribe; no response if there is no value."""
 
 
 _INSTRUCTIONS = tuple(Instruction)

@@ -18,7 +18,7 @@ from streams.runtime.clients.errors import NotReady, made, recovery_from
 from streams.runtime.clients.retrying import retry
 
 _ANSWER_S = 0.1
-"""How long a question waits at least."""
+"""How long a request waits at least."""
 
 
 def stable_offset(

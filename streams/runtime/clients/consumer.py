@@ -26,7 +26,7 @@ class DataConsumer:
         self._begun: dict[Partition, int] = {}
         self._paused: set[Partition] = set()
         self._ends: dict[Partition, int] = {}
-        """As the broker was asked for them last, of partitions that it was asked about."""
+        """The end of each partition that was last fetched from the broker, where it was fetched."""
         self._idle = False
 
     def add(self, positions: Mapping[Partition, int]) -> None:

@@ -25,7 +25,7 @@ from streams.errors import ConfigError, OutcomeUnknown, StreamsError, TaskMigrat
 
 log = logging.getLogger("streams.runtime.clients")
 librdkafka = logging.getLogger("streams.runtime.clients.librdkafka")
-"""Its own lines: each client tells of each broker that comes and goes."""
+"""The logger of librdkafka's own lines: each client logs each broker that comes and goes."""
 
 _MIGRATED = {
     KafkaError._FENCED,
@@ -87,8 +87,8 @@ RETRIABLE = {
     KafkaError._TRANSPORT,
     KafkaError._TIMED_OUT,
 }
-"""What passes by itself, as Kafka's RetriableException has it. `KafkaError.retriable()` does not
-tell: librdkafka 2.16 sets it for a producer's transactions only."""
+"""Errors that pass by themselves, as Kafka's RetriableException. `KafkaError.retriable()` can't be
+used: librdkafka 2.16 sets it for a producer's transactions only."""
 
 
 class NotReady(OutcomeUnknown):
@@ -118,7 +118,7 @@ class Lines:
 
     def __init__(self) -> None:
         self.stale = False
-        """From now on they are dropped."""
+        """Whether further lines are dropped."""
 
     def log(self, level: int, form: str, *what: object) -> None:
         if not self.stale:

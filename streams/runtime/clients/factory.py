@@ -22,10 +22,12 @@ _BULK = {
     "max.partition.fetch.bytes": 4 << 20,
     "queued.max.messages.kbytes": 16 << 10,
 }
-"""Of the restore consumer. What it fetches ahead is bounded for all of its partitions together."""
+"""Settings of the restore consumer. What it fetches ahead is bounded for all of its partitions
+together."""
 
 _ANSWER_MS_MIN, _ANSWER_MS_MAX = 2_000, 300_000
-"""What librdkafka takes: a second more than the longest fetch, at most five minutes."""
+"""The bounds of `socket.timeout.ms` for librdkafka: a second more than the longest fetch, at most
+five minutes."""
 
 
 class Clients:

@@ -34,7 +34,7 @@ FORCED = {
     "auto.offset.reset": "error",
     "enable.partition.eof": True,
 }
-"""What a range needs to be read exactly: not for users to set."""
+"""Settings without which a range is not read exactly; users can't set them."""
 
 Header = tuple[str, bytes | None]
 

@@ -10,7 +10,7 @@ from streams.ledger import Run
 from streams.positions import Partition
 
 Report = Callable[[Any, Any], None]
-"""Is told of a delivery: the error or None, and the message."""
+"""A delivery report: is called with the error or None, and the message."""
 
 
 class Written:
