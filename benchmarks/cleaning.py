@@ -16,7 +16,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 
 from benchmarks.recorded import record
-from coordinator.log.replacing import JOURNAL
+from coordinator.log.segment_replacement import JOURNAL
 from tests.brokers import SETTINGS, EmbeddedProcess
 from tests.conformance import batches
 from tests.conformance.calls import create_topic, fetch, produce

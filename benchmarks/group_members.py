@@ -18,7 +18,7 @@ from uuid import UUID, uuid4
 
 from benchmarks import group_wire as wire
 from benchmarks.group_wire import Connection
-from coordinator.shard.records import Reader
+from coordinator.shard.record_fields import FieldReader
 
 SESSION_TIMEOUT_MS = 45_000
 REBALANCE_TIMEOUT_MS = 300_000
@@ -170,8 +170,8 @@ class ClassicMember:
 
     def _handle_join(self, answer: bytes) -> None:
         reader = wire.JOIN_GROUP.reader(answer)
-        _, code, generation = reader.fixed(">ihi")
-        _, leader, member_id = reader.string(), reader.string(), reader.string()
+        _, code, generation = reader.read_packed(">ihi")
+        _, leader, member_id = reader.read_string(), reader.read_string(), reader.read_string()
         if code in (0, MEMBER_ID_REQUIRED):
             self._member_id = member_id
         elif code == UNKNOWN_MEMBER_ID:
@@ -185,10 +185,10 @@ class ClassicMember:
         assignments: list[bytes] = []
         if leader == member_id:
             members = []
-            for _ in range(reader.array()):
-                members.append(reader.string())
-                reader.nullable_string()
-                reader.blob()
+            for _ in range(reader.read_array_length()):
+                members.append(reader.read_string())
+                reader.read_nullable_string()
+                reader.read_bytes()
             ranges = self._ranges[len(members)]
             assignments = [
                 wire.string(id_) + part for id_, part in zip(members, ranges, strict=True)
@@ -200,16 +200,16 @@ class ClassicMember:
 
     def _handle_sync(self, answer: bytes) -> None:
         reader = wire.SYNC_GROUP.reader(answer)
-        _, code = reader.fixed(">ih")
+        _, code = reader.read_packed(">ih")
         if code:
             self._rejoin_after_error(code)
             return
-        assigned = Reader(reader.blob())
-        assigned.int16()
+        assigned = FieldReader(reader.read_bytes())
+        assigned.read_int16()
         owned: list[int] = []
-        for _ in range(assigned.array()):
-            assigned.string()
-            owned += [assigned.int32() for _ in range(assigned.array())]
+        for _ in range(assigned.read_array_length()):
+            assigned.read_string()
+            owned += [assigned.read_int32() for _ in range(assigned.read_array_length())]
         self._board.has(self, self._generation, frozenset(owned))
         self._frame = self.heartbeat()[0]
         self._heartbeat_later()
@@ -223,7 +223,7 @@ class ClassicMember:
         )
 
     def _handle_heartbeat(self, answer: bytes) -> None:
-        _, code = wire.HEARTBEAT.reader(answer).fixed(">ih")
+        _, code = wire.HEARTBEAT.reader(answer).read_packed(">ih")
         if code:
             self._rejoin_after_error(code)
         else:

@@ -17,7 +17,7 @@ from struct import pack
 from typing import NamedTuple
 from uuid import UUID
 
-from coordinator.shard.records import Reader
+from coordinator.shard.record_fields import FieldReader
 from coordinator.wire.frames import FrameReader
 
 CLIENT_ID = b"bench"
@@ -39,13 +39,13 @@ class Call(NamedTuple):
         rest = CLIENT_ID + (b"\0" if self.flexible else b"") + body
         return pack(">i", len(head) + len(rest)) + head + rest
 
-    def reader(self, answer: bytes) -> Reader:
+    def reader(self, answer: bytes) -> FieldReader:
         """Return a reader of an answer, past its header."""
-        reader = Reader(answer)
-        reader.int32()
+        reader = FieldReader(answer)
+        reader.read_int32()
         if self.flexible:
-            reader.flexible = True
-            reader.tags()
+            reader.is_flexible = True
+            reader.read_tagged_fields()
         return reader
 
 
@@ -121,15 +121,15 @@ def offset_commit(
 def check_committed(answer: bytes) -> None:
     """Raise RuntimeError unless every offset of an OffsetCommit was taken."""
     reader = OFFSET_COMMIT.reader(answer)
-    reader.int32()
-    for _ in range(reader.array()):
-        topic = reader.string()
-        for _ in range(reader.array()):
-            partition, code = reader.fixed(">ih")
-            reader.tags()
+    reader.read_int32()
+    for _ in range(reader.read_array_length()):
+        topic = reader.read_string()
+        for _ in range(reader.read_array_length()):
+            partition, code = reader.read_packed(">ih")
+            reader.read_tagged_fields()
             if code:
                 raise RuntimeError(f"OffsetCommit of {topic}-{partition}: error {code}")
-        reader.tags()
+        reader.read_tagged_fields()
 
 
 def offset_fetch(groups: Iterable[str]) -> bytes:
@@ -141,21 +141,21 @@ def offset_fetch(groups: Iterable[str]) -> bytes:
 def fetched_offsets(answer: bytes) -> dict[str, tuple[int, dict[int, int]]]:
     """Return the error code of each group, and its offsets by partition, from an answer."""
     reader = OFFSET_FETCH.reader(answer)
-    reader.int32()
+    reader.read_int32()
     found: dict[str, tuple[int, dict[int, int]]] = {}
-    for _ in range(reader.array()):
-        group, offsets = reader.string(), {}
-        for _ in range(reader.array()):
-            reader.string()
-            for _ in range(reader.array()):
-                partition, offset, _epoch = reader.fixed(">iqi")
-                reader.nullable_string()
+    for _ in range(reader.read_array_length()):
+        group, offsets = reader.read_string(), {}
+        for _ in range(reader.read_array_length()):
+            reader.read_string()
+            for _ in range(reader.read_array_length()):
+                partition, offset, _epoch = reader.read_packed(">iqi")
+                reader.read_nullable_string()
                 offsets[partition] = offset
-                reader.fixed(">h")
-                reader.tags()
-            reader.tags()
-        code = reader.int16()
-        reader.tags()
+                reader.read_packed(">h")
+                reader.read_tagged_fields()
+            reader.read_tagged_fields()
+        code = reader.read_int16()
+        reader.read_tagged_fields()
         found[group] = code, offsets
     return found
 
@@ -202,19 +202,19 @@ class ConsumerAnswer(NamedTuple):
 def consumer_answer(answer: bytes) -> ConsumerAnswer:
     """Return the answer to a heartbeat, or raise RuntimeError if it is an error."""
     reader = CONSUMER_GROUP_HEARTBEAT.reader(answer)
-    _, code = reader.fixed(">ih")
-    message = reader.nullable_string()
+    _, code = reader.read_packed(">ih")
+    message = reader.read_nullable_string()
     if code:
         raise RuntimeError(f"ConsumerGroupHeartbeat: error {code}, {message}")
-    reader.nullable_string()
-    epoch, interval_ms, has_assignment = reader.fixed(">iib")
+    reader.read_nullable_string()
+    epoch, interval_ms, has_assignment = reader.read_packed(">iib")
     assigned: list[int] = []
     if has_assignment < 0:
         return ConsumerAnswer(epoch, interval_ms, None)
-    for _ in range(reader.array()):
-        reader.fixed("16s")
-        assigned += [reader.int32() for _ in range(reader.array())]
-        reader.tags()
+    for _ in range(reader.read_array_length()):
+        reader.read_packed("16s")
+        assigned += [reader.read_int32() for _ in range(reader.read_array_length())]
+        reader.read_tagged_fields()
     return ConsumerAnswer(epoch, interval_ms, frozenset(assigned))
 
 
@@ -236,7 +236,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         try:
-            for frame in self._frames.feed(data):
+            for frame in self._frames.read_frames(data):
                 self._waiting.popleft()(frame)
         except Exception:
             _end_process(traceback.format_exc())

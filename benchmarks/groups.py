@@ -47,7 +47,7 @@ from benchmarks.group_load import (
     command,
     filled,
 )
-from coordinator.shard.placement import shard_of
+from coordinator.shard.placement import partition_for
 from tests.conformance.calls import topic_id
 from tests.conformance.wire import Api, Client
 from tests.kafka.server import missing
@@ -246,7 +246,7 @@ def prepare_broker(broker: Rival, partitions: Sequence[int]) -> None:
 
 async def until_loaded(servers: str, groups: Iterable[str]) -> dict[str, dict[int, int]]:
     """Fetch the offsets of one group of each shard until every shard answers; return them."""
-    group_of_shard = {shard_of(name, SHARDS): name for name in groups}
+    group_of_shard = {partition_for(name, SHARDS): name for name in groups}
     offsets = {}
     connection = await wire.connect(servers)
     async with asyncio.timeout(START_TIMEOUT_S):

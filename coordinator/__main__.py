@@ -16,16 +16,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-import coordinator.lean  # noqa: F401 - before all others, see there
-from coordinator.broker import serve
+import coordinator.skip_hypothesis  # noqa: F401 - before all others, see there
+from coordinator.broker import run_broker
 from coordinator.config import BrokerConfig, WrongSetting
 from coordinator.faults import WrongFault
-from coordinator.log.storage import UnusableDataDirectory
+from coordinator.log.data_directory import UnusableDataDirectory
 from coordinator.shard.shard import BrokenInvariant
 from coordinator.wire.server import CannotListen
 
 
-class Options(argparse.ArgumentParser):
+class BrokerOptions(argparse.ArgumentParser):
     """Parses the broker's command line and raises WrongSetting for one that is wrong."""
 
     def __init__(self) -> None:
@@ -89,16 +89,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
     try:
-        options = Options().parse_args(arguments)
+        options = BrokerOptions().parse_args(arguments)
         logging.getLogger().setLevel(options.log_level.upper())
-        settings = _pairs(getattr(options, "settings", ()))
+        settings = _parse_settings(getattr(options, "settings", ()))
         if "metrics_port" in options:
             settings["metrics.port"] = options.metrics_port
         config = BrokerConfig.from_settings(
             options.data, settings, host=options.host, port=options.port
         )
-        _allow_many_files()
-        serve(config, _listening, options.faults)
+        _raise_open_files_limit()
+        run_broker(config, _print_address, options.faults)
     except (WrongSetting, WrongFault, UnusableDataDirectory, CannotListen) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _pairs(settings: Sequence[str]) -> dict[str, object]:
+def _parse_settings(settings: Sequence[str]) -> dict[str, object]:
     """Parse `name=value` texts into a dict.
 
     Raises: WrongSetting for a text without `=`.
@@ -122,7 +122,7 @@ def _pairs(settings: Sequence[str]) -> dict[str, object]:
     return pairs
 
 
-def _allow_many_files() -> None:
+def _raise_open_files_limit() -> None:
     """Raise the soft limit on open files to the hard one.
 
     Every segment and every client is an open file, and the soft limit is often 1024.
@@ -132,7 +132,7 @@ def _allow_many_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _listening(host: str, port: int) -> None:
+def _print_address(host: str, port: int) -> None:
     print(f"listening on {host}:{port}", flush=True)  # noqa: T201  the parent process waits for this line
 
 

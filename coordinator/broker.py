@@ -23,28 +23,28 @@ from uuid import UUID, uuid4
 
 import uvloop
 
-from coordinator.api.router import Router, advertised
+from coordinator.api.router import Router, list_api_versions
 from coordinator.clock import Background, Clock, Scheduler, SystemClock, Timer
 from coordinator.config import BrokerConfig
 from coordinator.coordinators import Coordinators
-from coordinator.dynamic import DynamicConfigs, ResourceType
+from coordinator.dynamic_config import DynamicConfigs, ResourceType
 from coordinator.fault_file import read_faults
 from coordinator.faults import Faults, WrongFault
 from coordinator.features import Features
-from coordinator.fetching.sessions import Sessions
-from coordinator.log.cleaner.cleaner import Cleaner
-from coordinator.log.disk import Disk, SystemDisk
+from coordinator.fetching.session_cache import FetchSessionCache
+from coordinator.log.cleaner.cleaner import LogCleaner
+from coordinator.log.data_directory import DataDirectory
+from coordinator.log.disk import BrokerDisk, SystemDisk
 from coordinator.log.faulty_disk import FaultyDisk
-from coordinator.log.machine import Machine
-from coordinator.log.storage import Storage
-from coordinator.log.topics import Topics
-from coordinator.log.upkeep import Upkeep
+from coordinator.log.machine import BrokerMachine
+from coordinator.log.maintenance import LogMaintenance
+from coordinator.log.topics import TopicRegistry
 from coordinator.shard.shard import BrokenInvariant
-from coordinator.wire.server import CannotListen, Limits, Server
+from coordinator.wire.server import CannotListen, ConnectionLimits, SocketServer
 
 log = logging.getLogger(__name__)
 
-_NAMES_FREE_WITHIN_S = 60
+_TOPIC_NAMES_FREE_TIMEOUT_S = 60
 
 
 class LoopScheduler:
@@ -54,23 +54,25 @@ class LoopScheduler:
         return asyncio.get_running_loop().call_later(max(0.0, delay_ms) / 1_000, callback)
 
 
-class OneThread:
+class BackgroundThread:
     """Runs long system calls on one thread beside the event loop, started when it is first used."""
 
     def __init__(self) -> None:
         self._executor: Executor | None = None
 
-    def run(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
+    def run_in_background(
+        self, work: Callable[[], None], on_done: Callable[[Exception | None], None]
+    ) -> None:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:  # no loop runs yet, so the call holds nobody up
-            done(_outcome(work))
+            on_done(_call_and_catch(work))
             return
         if self._executor is None:
             self._executor = ThreadPoolExecutor(1, "background")
-        future = loop.run_in_executor(self._executor, _outcome, work)
+        future = loop.run_in_executor(self._executor, _call_and_catch, work)
         future.add_done_callback(
-            lambda future: None if future.cancelled() else done(future.result())
+            lambda future: None if future.cancelled() else on_done(future.result())
         )
 
     def close(self) -> None:
@@ -79,7 +81,7 @@ class OneThread:
             self._executor = None
 
 
-def _outcome(work: Callable[[], None]) -> Exception | None:
+def _call_and_catch(work: Callable[[], None]) -> Exception | None:
     """Call `work` and return the exception that it raised, or None."""
     try:
         work()
@@ -100,18 +102,18 @@ class GuardedScheduler:
         self._broker = broker
 
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
-        return self._scheduler.call_later(delay_ms, partial(self._call, callback))
+        return self._scheduler.call_later(delay_ms, partial(self._call_unless_failed, callback))
 
-    def _call(self, callback: Callable[[], None]) -> None:
+    def _call_unless_failed(self, callback: Callable[[], None]) -> None:
         if self._broker.failure is not None:
             return
         try:
             callback()
         except BrokenInvariant as error:
-            self._broker.fail(error)
+            self._broker.stop_on_failure(error)
 
 
-def new_id() -> UUID:
+def new_uuid() -> UUID:
     """Return a random UUID whose base64 text begins with no dash, unlike a tool's option."""
     while True:
         identity = uuid4()
@@ -127,8 +129,8 @@ class Broker:
         config: BrokerConfig,
         clock: Clock | None = None,
         scheduler: Scheduler | None = None,
-        disk: Disk | None = None,
-        make_id: Callable[[], UUID] = new_id,
+        disk: BrokerDisk | None = None,
+        make_id: Callable[[], UUID] = new_uuid,
         background: Background | None = None,
         faults: Faults | None = None,
     ) -> None:
@@ -136,8 +138,8 @@ class Broker:
         self.faults = faults or Faults()
         self.clock: Clock = clock or SystemClock()
         self.scheduler: Scheduler = GuardedScheduler(scheduler or LoopScheduler(), self)
-        self.api_versions = advertised()
-        self.fetch_sessions = Sessions(
+        self.api_versions = list_api_versions()
+        self.fetch_sessions = FetchSessionCache(
             config.max_incremental_fetch_session_cache_slots, lambda: make_id().int
         )
         self.features = Features(config.transaction_version)
@@ -146,19 +148,19 @@ class Broker:
         self.port = config.port
         self.metrics_port = -1  # there is no metrics endpoint
         self.cluster_id = ""
-        self.dynamic: DynamicConfigs
-        self.topics: Topics
+        self.dynamic_configs: DynamicConfigs
+        self.topics: TopicRegistry
         self.coordinators: Coordinators
-        self.cleaner: Cleaner
-        self._disk: Disk = FaultyDisk(disk or SystemDisk(), self.faults)
+        self.cleaner: LogCleaner
+        self._disk: BrokerDisk = FaultyDisk(disk or SystemDisk(), self.faults)
         self._make_id = make_id
-        self._background: Background = background or OneThread()
-        self._closing = ExitStack()  # closes what was opened, in reverse order
-        self._expiry: Timer | None = None
-        self._stopping = asyncio.Event()
-        self._server = Server(
-            Router(self).dispatch,
-            Limits(
+        self._background: Background = background or BackgroundThread()
+        self._close_stack = ExitStack()  # closes what was opened, in reverse order
+        self._producer_expiry_timer: Timer | None = None
+        self._stop_requested = asyncio.Event()
+        self._server = SocketServer(
+            Router(self).dispatch_frame,
+            ConnectionLimits(
                 frame_bytes_max=config.socket_request_max_bytes,
                 queue_max=config.queued_max_requests,
                 request_bytes_max=config.queued_max_request_bytes,
@@ -180,48 +182,53 @@ class Broker:
 
         Raises: CannotListen, and what `load_from_disk` raises; nothing is left open then.
         """
-        self.load()
+        self.load_from_disk()
         try:
             await self._server.start(self.config.host, self.config.port)
-            self._serve_metrics()
+            self._start_metrics_server()
         except BaseException:
             self.close()
             raise
         self.port = self._server.port
 
-    def _serve_metrics(self) -> None:
+    def _start_metrics_server(self) -> None:
         if self.config.metrics_port < 0:
             return
-        from coordinator.metrics import ADDRESS, serve  # imported only if wanted
+        from coordinator.metrics import (
+            METRICS_HOST,
+            start_metrics_server,
+        )  # imported only if wanted
 
         try:
-            self.metrics_port, stop = serve(self.coordinators, self.config.metrics_port)
+            self.metrics_port, stop = start_metrics_server(
+                self.coordinators, self.config.metrics_port
+            )
         except OSError as error:
-            where = f"{ADDRESS}:{self.config.metrics_port}"
+            where = f"{METRICS_HOST}:{self.config.metrics_port}"
             raise CannotListen(f"can't serve metrics on {where} ({error.strerror})") from error
-        self._closing.callback(stop)
+        self._close_stack.callback(stop)
 
-    def load(self) -> None:
+    def load_from_disk(self) -> None:
         """Open the data directory and load topics and coordinators, without listening.
 
         Raises: UnusableDataDirectory.
         """
         config = self.config
-        storage = Storage(config.data_dir, config.node_id, self._make_id(), self._disk)
-        self._closing.callback(storage.close)
-        machine = Machine(self._disk, self.clock, self.scheduler, self._background)
+        storage = DataDirectory(config.data_dir, config.node_id, self._make_id(), self._disk)
+        self._close_stack.callback(storage.close)
+        machine = BrokerMachine(self._disk, self.clock, self.scheduler, self._background)
         try:
             self.cluster_id = storage.cluster_id
-            self.dynamic = DynamicConfigs(config, storage, self._reconfigure)
-            self.dynamic.restore_features(self.features)
-            self.config = config = self.dynamic.effective()
-            self.topics = Topics(storage, config, machine, self._make_id)
-            self._closing.callback(self.topics.close)
-            self._closing.callback(self._background.close)  # before the files are closed
-            self.topics.load()
-            upkeep = Upkeep(self.topics.partitions, machine)
-            self._closing.callback(upkeep.close)
-            upkeep.start(
+            self.dynamic_configs = DynamicConfigs(config, storage, self._apply_dynamic_configs)
+            self.dynamic_configs.restore_features(self.features)
+            self.config = config = self.dynamic_configs.effective_config()
+            self.topics = TopicRegistry(storage, config, machine, self._make_id)
+            self._close_stack.callback(self.topics.close)
+            self._close_stack.callback(self._background.close)  # before the files are closed
+            self.topics.load_topics()
+            upkeep = LogMaintenance(self.topics.all_partitions, machine)
+            self._close_stack.callback(upkeep.close)
+            upkeep.start_timers(
                 config.log_retention_check_interval_ms,
                 config.log_flush_offset_checkpoint_interval_ms,
             )
@@ -233,29 +240,29 @@ class Broker:
                 self.scheduler,
                 self._background,
                 self._make_id,
-                partial(self.dynamic.of, ResourceType.GROUP),
+                partial(self.dynamic_configs.configs_of_resource, ResourceType.GROUP),
             )
-            self._closing.callback(self.coordinators.close)
-            self.coordinators.load()
-            self.cleaner = Cleaner(
+            self._close_stack.callback(self.coordinators.close)
+            self.coordinators.load_shards()
+            self.cleaner = LogCleaner(
                 self.topics,
                 config.data_dir,
                 machine,
                 lambda: self.config,
                 lambda: self.coordinators.is_loaded,
             )
-            self._closing.callback(self.cleaner.close)
-            self.cleaner.start()
+            self._close_stack.callback(self.cleaner.close)
+            self.cleaner.start_cleaning()
         except BaseException:
             self.close()
             raise
-        self._expire_producers_later()
+        self._schedule_producer_expiry()
 
     def close(self) -> None:
         """Bring everything to disk, close it, and release the lock of the data directory."""
-        if self._expiry is not None:
-            self._expiry.cancel()
-        self._closing.close()
+        if self._producer_expiry_timer is not None:
+            self._producer_expiry_timer.cancel()
+        self._close_stack.close()
 
     async def stop(self) -> None:
         """Stop listening, then close the data directory."""
@@ -267,11 +274,11 @@ class Broker:
 
         Raises: Refused(KAFKA_STORAGE_ERROR).
         """
-        self.dynamic.put_features(self.features, levels)
+        self.dynamic_configs.finalise_features(self.features, levels)
 
-    def room(self) -> tuple[int, int]:
+    def disk_space_bytes(self) -> tuple[int, int]:
         """Return the total and the usable bytes of the data directory's file system."""
-        return self._disk.room(self.config.data_dir)
+        return self._disk.measure_space(self.config.data_dir)
 
     async def ensure_topics_when_free(self, topics: Mapping[str, int]) -> None:
         """Create missing topics once no group has offsets of deleted topics of their names.
@@ -290,10 +297,10 @@ class Broker:
 
         if unavailable:
             self.topics.when_forgotten.append(note_name_is_free)
-            stopping = asyncio.ensure_future(self.asked_to_stop())
+            stopping = asyncio.ensure_future(self.wait_for_stop_request())
             await asyncio.wait(
                 (all_free, stopping),
-                timeout=_NAMES_FREE_WITHIN_S,
+                timeout=_TOPIC_NAMES_FREE_TIMEOUT_S,
                 return_when=asyncio.FIRST_COMPLETED,
             )
             stopping.cancel()
@@ -309,9 +316,9 @@ class Broker:
         """
         for name, partitions in topics.items():
             if self.topics.get(name) is None:
-                self.topics.create(name, partitions)
+                self.topics.create_topic(name, partitions)
 
-    def fail(self, error: BaseException) -> None:
+    def stop_on_failure(self, error: BaseException) -> None:
         """Record the first failure and request a stop, before the log is harmed.
 
         Called when state and log no longer agree. From now on no request is answered and no
@@ -320,55 +327,55 @@ class Broker:
         log.critical("the broker stops: %s", error)
         if self.failure is None:
             self.failure = error
-        self.ask_to_stop()
+        self.request_stop()
 
-    def ask_to_stop(self) -> None:
-        self._stopping.set()
+    def request_stop(self) -> None:
+        self._stop_requested.set()
 
-    async def asked_to_stop(self) -> None:
+    async def wait_for_stop_request(self) -> None:
         """Wait until somebody has requested that the broker stops."""
-        await self._stopping.wait()
+        await self._stop_requested.wait()
 
-    def _reconfigure(self) -> None:
-        self.config = self.dynamic.effective()
-        self.topics.reconfigure(self.config)
-        self.coordinators.reconfigure(self.config)
+    def _apply_dynamic_configs(self) -> None:
+        self.config = self.dynamic_configs.effective_config()
+        self.topics.apply_broker_config(self.config)
+        self.coordinators.update_config(self.config)
 
-    def _expire_producers_later(self) -> None:
-        self._expiry = self.scheduler.call_later(
-            self.config.producer_id_expiration_check_interval_ms, self._expire_producers
+    def _schedule_producer_expiry(self) -> None:
+        self._producer_expiry_timer = self.scheduler.call_later(
+            self.config.producer_id_expiration_check_interval_ms, self._expire_producer_ids
         )
 
-    def _expire_producers(self) -> None:
-        self.topics.expire_producers()
-        self._expire_producers_later()
+    def _expire_producer_ids(self) -> None:
+        self.topics.forget_idle_producers()
+        self._schedule_producer_expiry()
 
 
-async def _serve(
-    config: BrokerConfig, listening: Callable[[str, int], None], faults_file: Path | None
+async def _run_until_stopped(
+    config: BrokerConfig, on_listening: Callable[[str, int], None], faults_file: Path | None
 ) -> None:
     faults = Faults()
     broker = Broker(config, faults=faults)
     loop = asyncio.get_running_loop()
     if faults_file is not None:
         faults.replace(read_faults(faults_file))
-        loop.add_signal_handler(signal.SIGHUP, _read_again, faults, faults_file)
+        loop.add_signal_handler(signal.SIGHUP, _reload_faults, faults, faults_file)
     for name in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(name, broker.ask_to_stop)
+        loop.add_signal_handler(name, broker.request_stop)
     await broker.start()
     # The objects made so far live as long as the broker. A full garbage collection that visits
     # them holds up requests for 8 ms while a log is compacted, one that doesn't for 2 (measured).
     gc.freeze()
     try:
-        listening(broker.host, broker.port)
-        await broker.asked_to_stop()
+        on_listening(broker.host, broker.port)
+        await broker.wait_for_stop_request()
     finally:
         await broker.stop()
     if broker.failure is not None:
         raise broker.failure
 
 
-def _read_again(faults: Faults, file: Path) -> None:
+def _reload_faults(faults: Faults, file: Path) -> None:
     """Replace the faults by those in the file; keep the present ones if the file is wrong."""
     try:
         faults.replace(read_faults(file))
@@ -376,8 +383,8 @@ def _read_again(faults: Faults, file: Path) -> None:
         log.error("the faults stay as they were: %s", error)
 
 
-def serve(
-    config: BrokerConfig, listening: Callable[[str, int], None], faults_file: Path | None = None
+def run_broker(
+    config: BrokerConfig, on_listening: Callable[[str, int], None], faults_file: Path | None = None
 ) -> None:
     """Run a broker until SIGTERM or SIGINT.
 
@@ -387,4 +394,4 @@ def serve(
     Raises: UnusableDataDirectory, CannotListen or WrongFault before it listens; BrokenInvariant if
     it had to stop to protect its data.
     """
-    uvloop.run(_serve(config, listening, faults_file))
+    uvloop.run(_run_until_stopped(config, on_listening, faults_file))

@@ -53,7 +53,9 @@ class Background(Protocol):
     A simulation runs them when it likes.
     """
 
-    def run(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
+    def run_in_background(
+        self, work: Callable[[], None], on_done: Callable[[Exception | None], None]
+    ) -> None:
         """Call `work` on the other thread, then `on_done` on the broker's with what it raised.
 
         `on_done` gets None if nothing was raised. Calls run one after another, in their order.

@@ -16,7 +16,7 @@ from typing import Any
 
 from coordinator.settings import INT32_MAX as _INT32_MAX
 from coordinator.settings import INT64_MAX as _INT64_MAX
-from coordinator.settings import Kind, Setting, items
+from coordinator.settings import ConfigType, Setting, split_list
 
 _DAY_MS = 24 * 3600 * 1000
 
@@ -118,28 +118,29 @@ class BrokerConfig:
         for name, low, high in _RANGES:
             value = getattr(self, name)
             if not low <= value <= high:
-                raise WrongSetting(f"{_dotted(name)}={value}: must be from {low} to {high}")
-        for name, (_, words) in _WORDS.items():
-            for word in items(getattr(self, name)):
+                raise WrongSetting(f"{_dotted_name(name)}={value}: must be from {low} to {high}")
+        for name, (_, words) in _ALLOWED_WORDS.items():
+            for word in split_list(getattr(self, name)):
                 if word not in words:
-                    raise WrongSetting(f"{_dotted(name)}={word}: must be {' or '.join(words)}")
-        assignors = items(self.group_consumer_assignors)
+                    raise WrongSetting(f"{_dotted_name(name)}={word}: must be {' or '.join(words)}")
+        assignors = split_list(self.group_consumer_assignors)
         if not assignors or len(set(assignors)) < len(assignors):
             raise WrongSetting(
                 f"group.consumer.assignors={self.group_consumer_assignors}: must name each of one "
                 "or more assignors once"
             )
-        for low_name, high_name in _ORDERED:
+        for low_name, high_name in _ORDERED_PAIRS:
             low, high = getattr(self, low_name), getattr(self, high_name)
             if low > high:
                 raise WrongSetting(
-                    f"{_dotted(low_name)}={low}: must not be above {_dotted(high_name)}={high}"
+                    f"{_dotted_name(low_name)}={low}: "
+                    f"must not be above {_dotted_name(high_name)}={high}"
                 )
         beat, session = "group_consumer_heartbeat_interval_ms", "group_consumer_session_timeout_ms"
         if getattr(self, beat) >= getattr(self, session):
             raise WrongSetting(
-                f"{_dotted(beat)}={getattr(self, beat)}: must be below "
-                f"{_dotted(session)}={getattr(self, session)}"
+                f"{_dotted_name(beat)}={getattr(self, beat)}: must be below "
+                f"{_dotted_name(session)}={getattr(self, session)}"
             )
 
     @classmethod
@@ -151,13 +152,15 @@ class BrokerConfig:
         Raises: WrongSetting for an unknown name or an invalid value.
         """
         values: dict[str, Any] = dict(given)
-        for name, value in _in_milliseconds(settings).items():
+        for name, value in _convert_time_units(settings).items():
             field = name.strip().replace(".", "_")
-            if field not in _SETTABLE:
-                near = difflib.get_close_matches(name, map(_dotted, _SETTABLE), n=1, cutoff=0.5)
+            if field not in _SETTING_TYPES:
+                near = difflib.get_close_matches(
+                    name, map(_dotted_name, _SETTING_TYPES), n=1, cutoff=0.5
+                )
                 hint = f"did you mean {near[0]}?" if near else "it is not a setting of this broker"
                 raise WrongSetting(f"unknown setting {name}: {hint}")
-            values[field] = _parsed(name, value, _SETTABLE[field])
+            values[field] = _parse_value(name, value, _SETTING_TYPES[field])
         return cls(data_dir=data_dir, **values)
 
     def with_settings(self, settings: Mapping[str, object]) -> BrokerConfig:
@@ -168,18 +171,18 @@ class BrokerConfig:
         parsed: dict[str, Any] = {}
         for name, value in settings.items():
             field = name.replace(".", "_")
-            if field not in _SETTABLE:
+            if field not in _SETTING_TYPES:
                 raise WrongSetting(f"unknown setting {name}: it is not a setting of this broker")
-            parsed[field] = _parsed(name, value, _SETTABLE[field])
+            parsed[field] = _parse_value(name, value, _SETTING_TYPES[field])
         return replace(self, **parsed)
 
-    def text_of(self, field: str) -> str:
+    def setting_text(self, field: str) -> str:
         """Return the value of a setting, given by field name, as Kafka writes it."""
-        return _written(getattr(self, field))
+        return _format_value(getattr(self, field))
 
 
 # The other fields are options of the command line, not settings.
-_SETTABLE: dict[str, str] = {
+_SETTING_TYPES: dict[str, str] = {
     field.name: str(field.type)
     for field in fields(BrokerConfig)
     if field.name not in ("data_dir", "host", "port")
@@ -250,7 +253,7 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
 )
 
 # Pairs of settings whose first must not be above the second.
-_ORDERED: tuple[tuple[str, str], ...] = (
+_ORDERED_PAIRS: tuple[tuple[str, str], ...] = (
     ("group_min_session_timeout_ms", "group_max_session_timeout_ms"),
     *(
         pair
@@ -263,20 +266,25 @@ _ORDERED: tuple[tuple[str, str], ...] = (
 )
 
 # Settings whose value is one of a few words, or a list of them.
-_WORDS: Mapping[str, tuple[Kind, tuple[str, ...]]] = {
-    "group_consumer_assignors": (Kind.LIST, ("uniform", "range")),
+_ALLOWED_WORDS: Mapping[str, tuple[ConfigType, tuple[str, ...]]] = {
+    "group_consumer_assignors": (ConfigType.LIST, ("uniform", "range")),
     "group_consumer_migration_policy": (
-        Kind.STRING,
+        ConfigType.STRING,
         ("bidirectional", "disabled", "downgrade", "upgrade"),
     ),
-    "log_cleanup_policy": (Kind.LIST, ("compact", "delete")),
-    "log_message_timestamp_type": (Kind.STRING, ("CreateTime", "LogAppendTime")),
+    "log_cleanup_policy": (ConfigType.LIST, ("compact", "delete")),
+    "log_message_timestamp_type": (ConfigType.STRING, ("CreateTime", "LogAppendTime")),
 }
-_KINDS = {"bool": Kind.BOOLEAN, "float": Kind.DOUBLE, "str": Kind.STRING, "int": Kind.INT}
+_CONFIG_TYPES = {
+    "bool": ConfigType.BOOLEAN,
+    "float": ConfigType.DOUBLE,
+    "str": ConfigType.STRING,
+    "int": ConfigType.INT,
+}
 
 
 # Kafka's other names for a setting in milliseconds; where several are given, the finest counts.
-_IN_OTHER_UNITS = {
+_TIME_UNIT_ALIASES = {
     "log.retention.minutes": ("log.retention.ms", 60_000),
     "log.retention.hours": ("log.retention.ms", 3_600_000),
     "log.roll.hours": ("log.roll.ms", 3_600_000),
@@ -284,13 +292,13 @@ _IN_OTHER_UNITS = {
 }
 
 
-def _in_milliseconds(settings: Mapping[str, object]) -> dict[str, object]:
+def _convert_time_units(settings: Mapping[str, object]) -> dict[str, object]:
     """Return the settings with those in minutes or hours replaced by those in milliseconds.
 
     A negative number, which means no limit, is kept as it is. Raises: WrongSetting.
     """
-    found = {name: value for name, value in settings.items() if name not in _IN_OTHER_UNITS}
-    for name, (in_ms, unit_ms) in _IN_OTHER_UNITS.items():
+    found = {name: value for name, value in settings.items() if name not in _TIME_UNIT_ALIASES}
+    for name, (in_ms, unit_ms) in _TIME_UNIT_ALIASES.items():
         if name in settings:
             try:
                 number = int(str(settings[name]))
@@ -300,32 +308,32 @@ def _in_milliseconds(settings: Mapping[str, object]) -> dict[str, object]:
     return found
 
 
-def _setting(name: str, annotation: str, default: object) -> Setting:
+def _create_setting(name: str, annotation: str, default: object) -> Setting:
     """Create the definition of a broker setting from its field's annotation and default."""
-    kind, words = _WORDS.get(name, (_KINDS[annotation], ()))
+    kind, words = _ALLOWED_WORDS.get(name, (_CONFIG_TYPES[annotation], ()))
     low, high = _LIMITS.get(name, (0, _INT32_MAX))
-    if kind is Kind.INT and high > _INT32_MAX:
-        kind = Kind.LONG
-    return Setting(kind, _written(default), low, high, words)
+    if kind is ConfigType.INT and high > _INT32_MAX:
+        kind = ConfigType.LONG
+    return Setting(kind, _format_value(default), low, high, words)
 
 
-def _dotted(field: str) -> str:
+def _dotted_name(field: str) -> str:
     return field.replace("_", ".")
 
 
-def _parsed(name: str, value: object, kind: str) -> object:
+def _parse_value(name: str, value: object, annotation: str) -> object:
     """Parse the text of a setting as the type of its field, or raise WrongSetting."""
     text = str(value).strip()
-    if kind == "bool":
+    if annotation == "bool":
         if text.lower() in ("true", "false"):
             return text.lower() == "true"
         raise WrongSetting(f"{name}={text}: must be true or false")
-    if kind == "float":
+    if annotation == "float":
         try:
             return float(text)
         except ValueError:
             raise WrongSetting(f"{name}={text}: must be a number") from None
-    if kind == "int":
+    if annotation == "int":
         try:
             return int(text)
         except ValueError:
@@ -333,16 +341,16 @@ def _parsed(name: str, value: object, kind: str) -> object:
     return text
 
 
-def _written(value: object) -> str:
+def _format_value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 # Settings that DescribeConfigs leaves out, as Kafka does with its internal ones.
-INTERNAL = frozenset({"group_consumer_regex_refresh_interval_ms"})
+INTERNAL_SETTINGS = frozenset({"group_consumer_regex_refresh_interval_ms"})
 _LIMITS = {name: (low, high) for name, low, high in _RANGES}
 # The definition of every setting, by field name, as DescribeConfigs describes it.
-SETTINGS: Mapping[str, Setting] = {
-    field.name: _setting(field.name, str(field.type), field.default)
+BROKER_SETTINGS: Mapping[str, Setting] = {
+    field.name: _create_setting(field.name, str(field.type), field.default)
     for field in fields(BrokerConfig)
-    if field.name in _SETTABLE
+    if field.name in _SETTING_TYPES
 }

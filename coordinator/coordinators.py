@@ -16,22 +16,22 @@ from coordinator.clock import Background, Clock, Scheduler
 from coordinator.config import BrokerConfig
 from coordinator.errors import Code, Refused
 from coordinator.features import Features
-from coordinator.groups.classic.draft import GroupConfig
-from coordinator.groups.consumer.config import ConsumerGroupConfig, GroupSettings
-from coordinator.groups.deleted_topics import DeletedTopics
+from coordinator.groups.classic.group_transition import ClassicGroupConfig
+from coordinator.groups.consumer.config import ConsumerGroupConfig, ConsumerGroupSettings
+from coordinator.groups.deleted_topics import DeletedTopicCleanup
 from coordinator.groups.migration.policy import MigrationPolicy
 from coordinator.groups.service import GroupService
 from coordinator.local_markers import LocalMarkers
-from coordinator.log.partition import Partition
-from coordinator.log.topics import Topics, partition_of
+from coordinator.log.partition import PartitionLog
+from coordinator.log.topics import TopicRegistry, partition_of
 from coordinator.offsets.config import OffsetConfig
-from coordinator.settings import items
+from coordinator.settings import split_list
 from coordinator.shard.decision import TransactionEnded
-from coordinator.shard.loading import Loader
+from coordinator.shard.loading import ShardLoader
 from coordinator.shard.shard import Shard
-from coordinator.transactions.markers import Destination
+from coordinator.transactions.markers import MarkerDestination
 from coordinator.transactions.producer_ids import (
-    ProducerIds,
+    ProducerIdManager,
     ProducerIdsAllocated,
     ProducerIdsCodec,
     ProducerIdState,
@@ -43,9 +43,13 @@ GROUP_TOPIC = "__consumer_offsets"
 TRANSACTION_TOPIC = "__transaction_state"
 METADATA_TOPIC = "__cluster_metadata"
 
-COMPACTED = {"cleanup.policy": "compact", "segment.bytes": str(100 << 20)}
+COMPACTED_TOPIC_CONFIGS = {"cleanup.policy": "compact", "segment.bytes": str(100 << 20)}
 # No default for topics may delete the producer ids: they would be allocated a second time.
-KEPT = {"cleanup.policy": "delete", "retention.bytes": "-1", "retention.ms": "-1"}
+UNLIMITED_RETENTION_CONFIGS = {
+    "cleanup.policy": "delete",
+    "retention.bytes": "-1",
+    "retention.ms": "-1",
+}
 
 
 class Coordinators:
@@ -53,29 +57,31 @@ class Coordinators:
 
     def __init__(
         self,
-        topics: Topics,
+        topics: TopicRegistry,
         config: BrokerConfig,
         features: Features,
         clock: Clock,
         scheduler: Scheduler,
         background: Background,
         new_id: Callable[[], UUID],
-        configs_of: Callable[[str], Mapping[str, str]],
+        group_configs: Callable[[str], Mapping[str, str]],
     ) -> None:
         """Open the internal topics, creating missing ones, without replaying them.
 
         `configs_of` returns what is set for a group, by its id.
         """
         self._topics = topics
-        self._local = LocalMarkers(self._write_own_marker)
-        self._loader = Loader(clock, scheduler)
-        self._configs_of = configs_of
+        self._local_markers = LocalMarkers(self._write_own_marker)
+        self._loader = ShardLoader(clock, scheduler)
+        self._group_configs = group_configs
         self.new_id = new_id
-        self.consumer_config = _consumer_config(config)
-        group_logs = self._partitions(GROUP_TOPIC, config.offsets_topic_num_partitions, COMPACTED)
+        self.consumer_config = _consumer_group_config(config)
+        group_logs = self._open_internal_topic(
+            GROUP_TOPIC, config.offsets_topic_num_partitions, COMPACTED_TOPIC_CONFIGS
+        )
         self.groups = GroupService(
             group_logs,
-            GroupConfig(
+            ClassicGroupConfig(
                 initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
                 min_session_timeout_ms=config.group_min_session_timeout_ms,
                 max_session_timeout_ms=config.group_max_session_timeout_ms,
@@ -84,40 +90,44 @@ class Coordinators:
             OffsetConfig(
                 metadata_max_bytes=config.offset_metadata_max_bytes,
                 retention_ms=config.offsets_retention_minutes * 60_000,
-                retention_check_ms=config.offsets_retention_check_interval_ms,
+                retention_check_interval_ms=config.offsets_retention_check_interval_ms,
             ),
             self.consumer_config,
-            self._settings_of,
+            self._group_settings,
             topics,
             clock,
             scheduler,
             background,
-            MigrationPolicy.named(
+            MigrationPolicy.from_name(
                 config.group_consumer_migration_policy,
                 config.group_consumer_max_size,
                 config.group_max_size,
             ),
         )
-        self.deleted_topics = DeletedTopics(
-            self.groups.offsets, self.groups.sliced, scheduler, topics.forgotten
+        self.deleted_topics = DeletedTopicCleanup(
+            self.groups.offsets, self.groups.sliced_executor, scheduler, topics.release_deleted_name
         )
-        topics.forget_offsets = self.deleted_topics.forget
+        topics.forget_offsets = self.deleted_topics.forget_offsets
         self.groups.offsets.deleted_while_failed = topics.deleted_while_failed
-        self.groups.offsets.save_deleted_while_failed = topics.save
-        metadata_topic = topics.own(METADATA_TOPIC)
-        if metadata_topic is not None and metadata_topic.configs != KEPT:  # set by an older version
-            topics.alter(METADATA_TOPIC, KEPT)
-        [metadata_log] = self._partitions(METADATA_TOPIC, 1, KEPT)
+        self.groups.offsets.save_deleted_while_failed = topics.write_topic_list
+        metadata_topic = topics.find_including_hidden(METADATA_TOPIC)
+        if (
+            metadata_topic is not None and metadata_topic.configs != UNLIMITED_RETENTION_CONFIGS
+        ):  # set by an older version
+            topics.replace_configs(METADATA_TOPIC, UNLIMITED_RETENTION_CONFIGS)
+        [metadata_log] = self._open_internal_topic(METADATA_TOPIC, 1, UNLIMITED_RETENTION_CONFIGS)
         producer_ids = ProducerIdState()
         self._producer_ids: Shard[ProducerIdsAllocated] = Shard(
-            METADATA_TOPIC, metadata_log, ProducerIdsCodec(), producer_ids.apply, clock
+            METADATA_TOPIC, metadata_log, ProducerIdsCodec(), producer_ids.apply_record, clock
         )
         self.transactions = TransactionService(
-            self._partitions(
-                TRANSACTION_TOPIC, config.transaction_state_log_num_partitions, COMPACTED
+            self._open_internal_topic(
+                TRANSACTION_TOPIC,
+                config.transaction_state_log_num_partitions,
+                COMPACTED_TOPIC_CONFIGS,
             ),
-            ProducerIds(self._producer_ids, producer_ids),
-            self._locate,
+            ProducerIdManager(self._producer_ids, producer_ids),
+            self._marker_destination,
             TransactionConfig(
                 transaction_max_timeout_ms=config.transaction_max_timeout_ms,
                 transactional_id_expiration_ms=config.transactional_id_expiration_ms,
@@ -129,37 +139,41 @@ class Coordinators:
             scheduler,
         )
 
-    def load(self) -> None:
+    def load_shards(self) -> None:
         """Replay the internal topics, complete the transactions that are decided, start the timers.
 
         Long loads go on afterwards, while requests are answered (see `shard.loading`).
         """
-        self._producer_ids.load()
-        self.deleted_topics.forget(tuple(self._topics.forgetting))
-        self._loader.load([*self.groups.loading(), *self.transactions.loading()])
+        self._producer_ids.replay_log()
+        self.deleted_topics.forget_offsets(tuple(self._topics.forgetting))
+        self._loader.load_shards([*self.groups.shard_loaders(), *self.transactions.shard_loaders()])
 
     @property
     def is_loaded(self) -> bool:
         """Whether no shard is being loaded."""
         return self._loader.is_done
 
-    def reconfigure(self, config: BrokerConfig) -> None:
+    def update_config(self, config: BrokerConfig) -> None:
         """Use the changed broker settings for consumer groups from now on."""
-        self.consumer_config = _consumer_config(config)
+        self.consumer_config = _consumer_group_config(config)
 
-    def resign(self, topic: str, index: int) -> None:
+    def resign_shard(self, topic: str, index: int) -> None:
         """Give up the shard of an internal topic's partition: it answers NOT_COORDINATOR then."""
-        self._service(topic).resign(index)
+        self._coordinator_of_topic(topic).resign(index)
 
-    def elect(self, topic: str, index: int) -> None:
+    def elect_shard(self, topic: str, index: int) -> None:
         """Load a resigned shard again; it answers COORDINATOR_LOAD_IN_PROGRESS until then."""
-        self._loader.load([self._service(topic).elect(index)])
+        self._loader.load_shards([self._coordinator_of_topic(topic).elect(index)])
 
-    def _settings_of(self, group_id: str) -> GroupSettings:
-        configs = self._configs_of(group_id)
-        return self.consumer_config.settings(configs) if configs else self.consumer_config.defaults
+    def _group_settings(self, group_id: str) -> ConsumerGroupSettings:
+        configs = self._group_configs(group_id)
+        return (
+            self.consumer_config.resolve_settings(configs)
+            if configs
+            else self.consumer_config.defaults
+        )
 
-    def _service(self, topic: str) -> GroupService | TransactionService:
+    def _coordinator_of_topic(self, topic: str) -> GroupService | TransactionService:
         return self.groups if topic == GROUP_TOPIC else self.transactions
 
     def close(self) -> None:
@@ -190,8 +204,8 @@ class Coordinators:
         if not transactional_id:
             return Code.INVALID_TXN_STATE
         try:
-            self.transactions.enlist(
-                transactional_id, producer_id, producer_epoch, partition, implicit=implicit
+            self.transactions.verify_partition(
+                transactional_id, producer_id, producer_epoch, partition, adds_partition=implicit
             )
         except Refused as refused:
             if refused.code is Code.PRODUCER_FENCED:
@@ -210,7 +224,7 @@ class Coordinators:
         if topic == GROUP_TOPIC:
             self.groups.offsets.end_transaction(index, ended)
             return
-        partition_log = self._topics.partition(topic, index)
+        partition_log = self._topics.find_partition(topic, index)
         if partition_log is None or topic == TRANSACTION_TOPIC:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{index}")
         partition_log.append_marker(
@@ -228,14 +242,14 @@ class Coordinators:
         WriteTxnMarkers, or is from before a restart. If the marker were refused, committed records
         would stay invisible and the last stable offset would not advance.
         """
-        topic = self._topics.own(partition[0])
+        topic = self._topics.find_including_hidden(partition[0])
         log = partition_of(topic, partition[1])
-        producer = None if log is None else log.producers.get(ended.producer_id)
+        producer = None if log is None else log.producers.find_producer(ended.producer_id)
         if producer is not None and producer.coordinator_epoch > ended.coordinator_epoch:
             ended = replace(ended, coordinator_epoch=producer.coordinator_epoch)
         self.write_marker(partition, ended)
 
-    def _locate(self, partition: TopicPartition) -> Destination | None:
+    def _marker_destination(self, partition: TopicPartition) -> MarkerDestination | None:
         """Return where markers for a partition are sent: this broker, or None if it takes none.
 
         None for a partition that `write_marker` refuses: clients may have registered it, but they
@@ -245,33 +259,37 @@ class Coordinators:
         if topic == TRANSACTION_TOPIC:
             return None
         if topic == GROUP_TOPIC:
-            return self._local if index < len(self.groups.shards) else None
-        return None if self._topics.partition(topic, index) is None else self._local
+            return self._local_markers if index < len(self.groups.shards) else None
+        return None if self._topics.find_partition(topic, index) is None else self._local_markers
 
-    def _partitions(self, name: str, count: int, configs: dict[str, str]) -> list[Partition]:
+    def _open_internal_topic(
+        self, name: str, count: int, configs: dict[str, str]
+    ) -> list[PartitionLog]:
         """Open or create an internal topic and return its partitions.
 
         A topic that exists keeps its number of partitions."""
-        topic = self._topics.own(name) or self._topics.create(name, count, configs)
+        topic = self._topics.find_including_hidden(name) or self._topics.create_topic(
+            name, count, configs
+        )
         return list(topic.partitions)
 
 
-def _consumer_config(config: BrokerConfig) -> ConsumerGroupConfig:
+def _consumer_group_config(config: BrokerConfig) -> ConsumerGroupConfig:
     return ConsumerGroupConfig(
         max_size=config.group_consumer_max_size,
-        assignors=tuple(items(config.group_consumer_assignors)),
+        assignors=tuple(split_list(config.group_consumer_assignors)),
         regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
-        defaults=GroupSettings(
+        defaults=ConsumerGroupSettings(
             config.group_consumer_session_timeout_ms,
             config.group_consumer_heartbeat_interval_ms,
             config.group_consumer_assignment_interval_ms,
         ),
-        least=GroupSettings(
+        min_settings=ConsumerGroupSettings(
             config.group_consumer_min_session_timeout_ms,
             config.group_consumer_min_heartbeat_interval_ms,
             config.group_consumer_min_assignment_interval_ms,
         ),
-        most=GroupSettings(
+        max_settings=ConsumerGroupSettings(
             config.group_consumer_max_session_timeout_ms,
             config.group_consumer_max_heartbeat_interval_ms,
             config.group_consumer_max_assignment_interval_ms,

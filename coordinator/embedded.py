@@ -87,12 +87,12 @@ class EmbeddedBroker:
         with ExitStack() as exits:
             directory = self._data_dir
             if directory is None:
-                directory = Path(exits.enter_context(_temporary_directory()))
+                directory = Path(exits.enter_context(_create_temporary_directory()))
             config = BrokerConfig.from_settings(
                 directory, self._settings, host=self._host, port=self._port
             )
-            self._start(config)
-            exits.callback(self._stop)
+            self._start_thread(config)
+            exits.callback(self._stop_thread)
             self._exits = exits.pop_all()
         return self
 
@@ -104,13 +104,13 @@ class EmbeddedBroker:
     ) -> None:
         self._exits.close()
 
-    def _start(self, config: BrokerConfig) -> None:
+    def _start_thread(self, config: BrokerConfig) -> None:
         started = threading.Event()
         self._failures.clear()
 
         def run_event_loop() -> None:
             try:
-                uvloop.run(self._serve(config, started))
+                uvloop.run(self._run_until_stopped(config, started))
             except BaseException as error:
                 self._failures.append(error)
             finally:
@@ -123,29 +123,31 @@ class EmbeddedBroker:
             self._thread.join()
             raise self._failures[0]
 
-    async def _serve(self, config: BrokerConfig, started: threading.Event) -> None:
+    async def _run_until_stopped(
+        self, config: BrokerConfig, started_event: threading.Event
+    ) -> None:
         broker = Broker(config, faults=self.faults)
         await broker.start()
         try:
             await broker.ensure_topics_when_free(self._topics)
             self._loop = asyncio.get_running_loop()
             self._broker = broker
-            started.set()
-            await broker.asked_to_stop()
+            started_event.set()
+            await broker.wait_for_stop_request()
         finally:
             self._broker = None
             await broker.stop()
         if broker.failure is not None:
             raise broker.failure
 
-    def _stop(self) -> None:
+    def _stop_thread(self) -> None:
         broker, loop = self._broker, self._loop
         if broker is not None and loop is not None and not loop.is_closed():
-            loop.call_soon_threadsafe(broker.ask_to_stop)
+            loop.call_soon_threadsafe(broker.request_stop)
         self._thread.join()
         if self._failures:
             raise self._failures[0]
 
 
-def _temporary_directory() -> tempfile.TemporaryDirectory[str]:
+def _create_temporary_directory() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="millrace-broker-", ignore_cleanup_errors=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from coordinator.faults import DiskFault, Fault, RequestFault, WrongFault
 
-_KINDS: dict[str, type[RequestFault] | type[DiskFault]] = {
+_FAULT_TYPES: dict[str, type[RequestFault] | type[DiskFault]] = {
     "request": RequestFault,
     "disk": DiskFault,
 }
@@ -38,24 +38,24 @@ def read_faults(path: Path) -> list[Fault]:
     except ValueError as error:
         kind = "JSON" if path.suffix == ".json" else "TOML"
         raise WrongFault(f"{path} is no {kind}: {error}") from error
-    return list(_faults(path, content))
+    return list(_parse_faults(path, content))
 
 
-def _faults(path: Path, content: object) -> Iterator[Fault]:
+def _parse_faults(path: Path, content: object) -> Iterator[Fault]:
     if not isinstance(content, dict):
         raise WrongFault(f"{path}: must have lists called request and disk")
     for name, entries in content.items():
-        kind = _KINDS.get(name)
+        kind = _FAULT_TYPES.get(name)
         if kind is None or not isinstance(entries, list):
             raise WrongFault(f"{path}: {name}: must be lists called request and disk")
         for number, entry in enumerate(entries, start=1):
             try:
-                yield _fault(kind, entry)
+                yield _parse_fault(kind, entry)
             except WrongFault as error:
                 raise WrongFault(f"{path}: {name} {number}: {error}") from error
 
 
-def _fault(kind: type[RequestFault] | type[DiskFault], entry: object) -> Fault:
+def _parse_fault(kind: type[RequestFault] | type[DiskFault], entry: object) -> Fault:
     if not isinstance(entry, dict):
         raise WrongFault(f"{entry!r} has no fields")
     known = [field.name for field in fields(kind) if field.init]

@@ -53,11 +53,11 @@ class WrongFault(ValueError):
     """Signals an invalid fault; the message names the wrong field."""
 
 
-def _squeezed(name: str) -> str:
+def _normalise_api_name(name: str) -> str:
     return name.replace("_", "").casefold()
 
 
-_API_KEYS = {_squeezed(name): key for key, name in api_key_map.items()}
+_API_KEYS = {_normalise_api_name(name): key for key, name in api_key_map.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +83,15 @@ class RequestFault:
         _check_action(self.action, REQUEST_ACTIONS)
         _check_counts(self.after, self.every, self.times)
         _check_text("client_id", self.client_id)
-        object.__setattr__(self, "api_key", _key_of(self.api))
-        object.__setattr__(self, "code", _code_of(self.error))
+        object.__setattr__(self, "api_key", _resolve_api_key(self.api))
+        object.__setattr__(self, "code", _resolve_code(self.error))
         _check_number("delay_ms", self.delay_ms, 0)
         if (self.action == "delay") != (self.delay_ms > 0):
             raise WrongFault(f"delay_ms={self.delay_ms} with {self.action}: belongs to delay")
         if (self.action == "error") != (self.code is not Code.NONE):
             raise WrongFault(f"error={self.error} with {self.action}: belongs to error")
 
-    def meets(self, api_key: int, client_id: str) -> bool:
+    def matches_request(self, api_key: int, client_id: str) -> bool:
         return self.api_key in (None, api_key) and (
             self.client_id is None or fnmatchcase(client_id, self.client_id)
         )
@@ -132,11 +132,11 @@ class DiskFault:
             if self.after or self.every != 1:
                 raise WrongFault("a full disk has bytes_left and times, but no after and no every")
 
-    def meets(self, path: PurePath) -> bool:
+    def matches_path(self, path: PurePath) -> bool:
         """Whether this fault applies to calls on a file, given by its path."""
         if self.topic is not None:
             topic, _, partition = path.parent.name.rpartition("-")
-            if topic != self.topic or self.partition not in (None, _number(partition)):
+            if topic != self.topic or self.partition not in (None, _parse_number(partition)):
                 return False
         if self.path is not None:
             return path.match(self.path)
@@ -146,10 +146,10 @@ class DiskFault:
 Fault = RequestFault | DiskFault
 
 
-class Rule:
+class FaultRule:
     """Counts how often a fault that is set has matched (`met`) and how often it has struck."""
 
-    def __init__(self, fault: Fault, remove: Callable[[Rule], None]) -> None:
+    def __init__(self, fault: Fault, remove: Callable[[FaultRule], None]) -> None:
         self.fault = fault
         self.met = 0
         self.struck = 0
@@ -160,7 +160,7 @@ class Rule:
         """Remove this fault; nothing happens if it is removed already."""
         self._remove(self)
 
-    def counts_down(self) -> bool:
+    def count_match(self) -> bool:
         """Count one more match and return whether the fault strikes it.
 
         Called under the lock of its `Faults`.
@@ -173,7 +173,7 @@ class Rule:
         self.struck += 1
         return True
 
-    def has_room(self, size: int, path: PurePath) -> bool:
+    def take_disk_space(self, size_bytes: int, path: PurePath) -> bool:
         """Take bytes for a file from the disk's space; return False if a full disk lacks them.
 
         True without counting for a fault that is no full disk, is spent, or doesn't match the path.
@@ -181,13 +181,13 @@ class Rule:
         fault = self.fault
         if not isinstance(fault, DiskFault) or fault.action != "full":
             return True
-        if self.is_spent or not fault.meets(path):
+        if self.is_spent or not fault.matches_path(path):
             return True
         self.met += 1
-        if size > self.bytes_left:
+        if size_bytes > self.bytes_left:
             self.struck += 1
             return False
-        self.bytes_left -= size
+        self.bytes_left -= size_bytes
         return True
 
     @property
@@ -200,76 +200,76 @@ class Faults:
     """Holds the fault rules of one broker; its methods may be called from any thread."""
 
     def __init__(self, faults: Iterable[Fault] = ()) -> None:
-        self.on_requests: tuple[Rule, ...] = ()  # empty for most brokers
-        self.on_disk: tuple[Rule, ...] = ()
+        self.request_rules: tuple[FaultRule, ...] = ()  # empty for most brokers
+        self.disk_rules: tuple[FaultRule, ...] = ()
         self._lock = threading.RLock()
-        self._when_changed: list[Callable[[], None]] = []
+        self._change_listeners: list[Callable[[], None]] = []
         self.replace(faults)
 
-    def add(self, fault: Fault) -> Rule:
+    def add(self, fault: Fault) -> FaultRule:
         """Set one more fault, behind those that are set, and return the rule that counts it."""
-        rule = Rule(fault, self._discard)
+        rule = FaultRule(fault, self._remove_rule)
         with self._lock:
-            self._set((*self.on_requests, *self.on_disk, rule))
+            self._set_rules((*self.request_rules, *self.disk_rules, rule))
         return rule
 
     def replace(self, faults: Iterable[Fault]) -> None:
         """Replace all faults by these, whose counts start at 0."""
         with self._lock:
-            self._set(tuple(Rule(fault, self._discard) for fault in faults))
+            self._set_rules(tuple(FaultRule(fault, self._remove_rule) for fault in faults))
 
     def clear(self) -> None:
         """Remove all faults."""
         self.replace(())
 
-    def when_changed(self, callback: Callable[[], None]) -> None:
+    def add_change_listener(self, callback: Callable[[], None]) -> None:
         """Call `callback` after each change of the faults, on the thread that made the change."""
         with self._lock:
-            self._when_changed.append(callback)
+            self._change_listeners.append(callback)
 
-    def strike_request(self, api_key: int, client_id: str) -> RequestFault | None:
+    def match_request(self, api_key: int, client_id: str) -> RequestFault | None:
         """Count a request in the rules that match it; return the fault that strikes it, or None."""
         with self._lock:
-            for rule in self.on_requests:
+            for rule in self.request_rules:
                 fault = rule.fault
                 assert isinstance(fault, RequestFault)
-                if fault.meets(api_key, client_id) and rule.counts_down():
+                if fault.matches_request(api_key, client_id) and rule.count_match():
                     return fault
         return None
 
-    def strike_disk(self, action: str, path: PurePath) -> bool:
+    def match_disk_call(self, action: str, path: PurePath) -> bool:
         """Count a call on a file in the rules that match it; return whether the call fails."""
         with self._lock:
-            for rule in self.on_disk:
+            for rule in self.disk_rules:
                 fault = rule.fault
                 assert isinstance(fault, DiskFault)
-                if fault.action == action and fault.meets(path) and rule.counts_down():
+                if fault.action == action and fault.matches_path(path) and rule.count_match():
                     return True
         return False
 
-    def room_for(self, size: int, path: PurePath) -> int:
+    def take_writable_bytes(self, size_bytes: int, path: PurePath) -> int:
         """Return how many of the bytes may be written: fewer than all on a full disk."""
         with self._lock:
-            for rule in self.on_disk:
-                if not rule.has_room(size, path):
+            for rule in self.disk_rules:
+                if not rule.take_disk_space(size_bytes, path):
                     return rule.bytes_left
-        return size
+        return size_bytes
 
-    def _discard(self, rule: Rule) -> None:
+    def _remove_rule(self, rule: FaultRule) -> None:
         with self._lock:
-            rules = (*self.on_requests, *self.on_disk)
-            self._set(tuple(each for each in rules if each is not rule))
+            rules = (*self.request_rules, *self.disk_rules)
+            self._set_rules(tuple(each for each in rules if each is not rule))
 
-    def _set(self, rules: tuple[Rule, ...]) -> None:
-        self.on_requests = tuple(r for r in rules if isinstance(r.fault, RequestFault))
-        self.on_disk = tuple(r for r in rules if isinstance(r.fault, DiskFault))
-        for callback in self._when_changed:
+    def _set_rules(self, rules: tuple[FaultRule, ...]) -> None:
+        self.request_rules = tuple(r for r in rules if isinstance(r.fault, RequestFault))
+        self.disk_rules = tuple(r for r in rules if isinstance(r.fault, DiskFault))
+        for callback in self._change_listeners:
             callback()
 
 
-def _check_action(action: object, known: frozenset[str]) -> None:
-    if not isinstance(action, str) or action not in known:
-        raise WrongFault(f"action={action}: must be one of {', '.join(sorted(known))}")
+def _check_action(action: object, allowed: frozenset[str]) -> None:
+    if not isinstance(action, str) or action not in allowed:
+        raise WrongFault(f"action={action}: must be one of {', '.join(sorted(allowed))}")
 
 
 def _check_counts(after: object, every: object, times: object) -> None:
@@ -289,17 +289,17 @@ def _check_text(name: str, value: object) -> None:
         raise WrongFault(f"{name}={value!r}: must be text")
 
 
-def _key_of(api: object) -> int | None:
+def _resolve_api_key(api: object) -> int | None:
     """Return the key of an API given by name or key, None for None, or raise WrongFault."""
     if api is None:
         return None
-    key = _API_KEYS.get(_squeezed(api)) if isinstance(api, str) else api
+    key = _API_KEYS.get(_normalise_api_name(api)) if isinstance(api, str) else api
     if isinstance(key, bool) or not isinstance(key, int) or key not in api_key_map:
         raise WrongFault(f"api={api}: must be the name or key of an API, such as Produce or 0")
     return key
 
 
-def _code_of(error: object) -> Code:
+def _resolve_code(error: object) -> Code:
     """Return the error code given by name or number, or raise WrongFault."""
     try:
         if isinstance(error, str):
@@ -309,5 +309,5 @@ def _code_of(error: object) -> Code:
         raise WrongFault(f"error={error}: must be an error code or its name") from None
 
 
-def _number(text: str) -> int | None:
+def _parse_number(text: str) -> int | None:
     return int(text) if text.isdecimal() else None

@@ -14,7 +14,7 @@ TRANSACTION_VERSION = "transaction.version"
 METADATA_VERSION = "metadata.version"
 
 # First and last supported level of each feature; level 0 means that it is not finalised.
-SUPPORTED: dict[str, tuple[int, int]] = {
+SUPPORTED_LEVELS: dict[str, tuple[int, int]] = {
     METADATA_VERSION: (7, 30),
     GROUP_VERSION: (0, 1),
     TRANSACTION_VERSION: (0, 2),
@@ -33,11 +33,11 @@ class Features:
         self.epoch = 0
 
     @property
-    def finalised(self) -> dict[str, int]:
+    def finalised_levels(self) -> dict[str, int]:
         """Return the features whose level is above 0, with their levels."""
         return {name: level for name, level in self._levels.items() if level > 0}
 
-    def level(self, name: str) -> int:
+    def feature_level(self, name: str) -> int:
         """Return the finalised level of a feature, 0 if it is not finalised."""
         return self._levels[name]
 
@@ -45,12 +45,12 @@ class Features:
         """Return the level of `transaction.version`: 2 for transactions v2 (KIP-890)."""
         return self._levels[TRANSACTION_VERSION]
 
-    def set(self, name: str, level: int) -> None:
+    def set_level(self, name: str, level: int) -> None:
         """Finalise another level of a feature.
 
         Raises: ValueError for a level that isn't supported, KeyError for an unknown feature.
         """
-        first, last = SUPPORTED[name]
+        first, last = SUPPORTED_LEVELS[name]
         if not first <= level <= last:
             raise ValueError(f"{name}={level}: levels {first} to {last} are supported")
         if level != self._levels[name]:

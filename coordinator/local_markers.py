@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from coordinator.errors import Code, Refused
 from coordinator.shard.decision import TransactionEnded
-from coordinator.transactions.markers import Answers, Marker
+from coordinator.transactions.markers import MarkerAnswers, TransactionMarker
 from coordinator.transactions.state import TopicPartition
 
 # Writes one marker, or raises Refused.
@@ -21,22 +21,24 @@ WriteMarker = Callable[[TopicPartition, TransactionEnded], None]
 class LocalMarkers:
     """Writes markers to local partitions and passes on their codes before `send` returns."""
 
-    def __init__(self, write: WriteMarker) -> None:
-        self._write = write
+    def __init__(self, write_marker: WriteMarker) -> None:
+        self._write_marker = write_marker
 
-    def send(self, markers: Sequence[Marker], answer: Callable[[Answers], None]) -> None:
+    def send_markers(
+        self, markers: Sequence[TransactionMarker], on_answer: Callable[[MarkerAnswers], None]
+    ) -> None:
         """Write the markers and call `answer` with a code for each partition of each."""
-        answer(
+        on_answer(
             [
-                [self.code_of(partition, marker.ended) for partition in marker.partitions]
+                [self.try_write_marker(partition, marker.ended) for partition in marker.partitions]
                 for marker in markers
             ]
         )
 
-    def code_of(self, partition: TopicPartition, ended: TransactionEnded) -> Code:
+    def try_write_marker(self, partition: TopicPartition, ended: TransactionEnded) -> Code:
         """Write one marker to one partition and return NONE, or the code of its refusal."""
         try:
-            self._write(partition, ended)
+            self._write_marker(partition, ended)
         except Refused as refused:
             return refused.code
         return Code.NONE

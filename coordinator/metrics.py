@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator.coordinators import Coordinators
 from coordinator.groups.shard import GroupShard
-from coordinator.shard.life import Life
+from coordinator.shard.coordinator_state import CoordinatorState
 from coordinator.shard.shard import Shard
 from coordinator.transactions.service import TransactionService
 from coordinator.transactions.state import STATUS_NAMES
@@ -44,7 +44,7 @@ from coordinator.transactions.state import STATUS_NAMES
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-ADDRESS = "127.0.0.1"
+METRICS_HOST = "127.0.0.1"
 
 
 class CoordinatorCollector:
@@ -57,13 +57,13 @@ class CoordinatorCollector:
         groups, transactions = self._coordinators.groups, self._coordinators.transactions
         logs: list[Shard[Any]] = [shard.log for shard in groups.shards]
         logs += [shard.log for shard in transactions.shards]
-        yield from _of_shards(logs)
-        yield from _of_groups(groups.shards)
-        yield from _of_offsets(groups.shards)
-        yield from _of_transactions(transactions)
+        yield from _collect_shard_metrics(logs)
+        yield from _collect_group_metrics(groups.shards)
+        yield from _collect_offset_metrics(groups.shards)
+        yield from _collect_transaction_metrics(transactions)
 
 
-def _of_shards(shards: Iterable[Shard[Any]]) -> Iterator[Metric]:
+def _collect_shard_metrics(shards: Iterable[Shard[Any]]) -> Iterator[Metric]:
     from prometheus_client.core import (
         CounterMetricFamily,
         GaugeMetricFamily,
@@ -94,10 +94,10 @@ def _of_shards(shards: Iterable[Shard[Any]]) -> Iterator[Metric]:
     )
     for shard in shards:
         labels, counters = [shard.name], shard.counters
-        active.add_metric(labels, float(shard.life is Life.ACTIVE))
-        failed.add_metric(labels, float(shard.life is Life.FAILED))
+        active.add_metric(labels, float(shard.coordinator_state is CoordinatorState.ACTIVE))
+        failed.add_metric(labels, float(shard.coordinator_state is CoordinatorState.FAILED))
         load.add_metric(labels, counters.load_ms / 1_000)
-        queued.add_metric(labels, shard.records_left)
+        queued.add_metric(labels, shard.unreplayed_offset_count)
         processed.add_metric(labels, counters.loaded + counters.appended)
         unknown.add_metric(labels, counters.unknown)
         append.add_metric(labels, counters.appends, counters.append_ms / 1_000)
@@ -105,7 +105,7 @@ def _of_shards(shards: Iterable[Shard[Any]]) -> Iterator[Metric]:
     yield from (active, failed, load, queued, processed, unknown, append, append_max)
 
 
-def _of_groups(shards: Iterable[GroupShard]) -> Iterator[Metric]:
+def _collect_group_metrics(shards: Iterable[GroupShard]) -> Iterator[Metric]:
     from prometheus_client.core import (
         CounterMetricFamily,
         GaugeMetricFamily,
@@ -131,7 +131,7 @@ def _of_groups(shards: Iterable[GroupShard]) -> Iterator[Metric]:
     )
     for shard in shards:
         name = shard.log.name
-        states = Counter((group.kind, group.phase) for group in shard.listed())
+        states = Counter((group.kind, group.phase) for group in shard.list_groups())
         for (kind, state), count in sorted(states.items()):
             by_state.add_metric([name, kind, state], count)
         for kind, counters in shard.counters:
@@ -144,7 +144,7 @@ def _of_groups(shards: Iterable[GroupShard]) -> Iterator[Metric]:
     yield from (by_state, heartbeats, expired, begun, took, took_max)
 
 
-def _of_offsets(shards: Iterable[GroupShard]) -> Iterator[Metric]:
+def _collect_offset_metrics(shards: Iterable[GroupShard]) -> Iterator[Metric]:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
     kept = GaugeMetricFamily("millrace_offsets", "Committed offsets.", labels=["shard"])
@@ -165,7 +165,7 @@ def _of_offsets(shards: Iterable[GroupShard]) -> Iterator[Metric]:
     yield from (kept, commits, expirations, deletions)
 
 
-def _of_transactions(service: TransactionService) -> Iterator[Metric]:
+def _collect_transaction_metrics(service: TransactionService) -> Iterator[Metric]:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
     by_state = GaugeMetricFamily(
@@ -186,7 +186,9 @@ def _of_transactions(service: TransactionService) -> Iterator[Metric]:
     ended.add_metric(["abort", "timeout"], counters.aborts_by_timeout)
     yield ended
     yield GaugeMetricFamily(
-        "millrace_markers_queued", "Partitions waiting for a marker.", value=service.markers.length
+        "millrace_markers_queued",
+        "Partitions waiting for a marker.",
+        value=service.markers.unsettled_count,
     )
     markers = CounterMetricFamily("millrace_markers", "Markers by outcome.", labels=["outcome"])
     markers.add_metric(["written"], service.markers.counters.written)
@@ -195,7 +197,7 @@ def _of_transactions(service: TransactionService) -> Iterator[Metric]:
     yield markers
 
 
-def serve(coordinators: Coordinators, port: int) -> tuple[int, Callable[[], None]]:
+def start_metrics_server(coordinators: Coordinators, port: int) -> tuple[int, Callable[[], None]]:
     """Serve metrics on a port of this machine; return the port and a function that stops it.
 
     Port 0 stands for any free one.
@@ -206,7 +208,7 @@ def serve(coordinators: Coordinators, port: int) -> tuple[int, Callable[[], None
 
     registry = CollectorRegistry(auto_describe=False)
     registry.register(CoordinatorCollector(coordinators))
-    server, thread = start_http_server(port, ADDRESS, registry)
+    server, thread = start_http_server(port, METRICS_HOST, registry)
 
     def stop_server() -> None:
         server.shutdown()

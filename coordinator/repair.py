@@ -21,22 +21,22 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
 
-from coordinator.log.batch import Batch, parse_header
-from coordinator.log.checkpoint import forget_segments, read_checkpoint
-from coordinator.log.cleaner.rebuilt import emptied
-from coordinator.log.damage import damage_end, is_whole
-from coordinator.log.disk import Disk, SystemDisk
-from coordinator.log.segment import file_name
-from coordinator.log.storage import is_data_directory, read_partition_metadata
+from coordinator.log.batch import RecordBatch, parse_header
+from coordinator.log.checkpoint import forget_saved_segments, read_checkpoint
+from coordinator.log.cleaner.rebuild_batch import build_empty_batch
+from coordinator.log.damage import find_damage_end, has_whole_batch
+from coordinator.log.data_directory import is_data_directory, read_partition_metadata
+from coordinator.log.disk import BrokerDisk, SystemDisk
+from coordinator.log.segment import segment_file_name
 
-PRODUCER_IDS = "__cluster_metadata"
+PRODUCER_IDS_TOPIC = "__cluster_metadata"
 
 
 class NotRepaired(Exception):
     """Signals that nothing has been changed; the message says why and what to do."""
 
 
-class Repaired(NamedTuple):
+class RepairResult(NamedTuple):
     """Names the bytes and offsets that a repair gave up, and the copy of the original file."""
 
     start: int
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         disk = _open_disk_like(options.file)  # the broker may be another user's
-        done = repair(options.file, options.position, disk)
+        done = repair_segment(options.file, options.position, disk)
     except (NotRepaired, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
@@ -76,57 +76,63 @@ def _open_disk_like(path: Path) -> SystemDisk:
     Raises: NotRepaired if there is no such file.
     """
     try:
-        return SystemDisk(like=path.stat())
+        return SystemDisk(like_stat=path.stat())
     except FileNotFoundError as error:
         raise NotRepaired(f"{path} isn't there") from error
 
 
-def repair(path: Path, position: int, disk: Disk) -> Repaired:
+def repair_segment(segment_path: Path, position: int, disk: BrokerDisk) -> RepairResult:
     """Replace the damaged batch at a byte position of a segment by an empty one.
 
     Raises: NotRepaired, OSError.
     """
-    path = path.resolve()  # a bare file name has no parent directory
-    directory = path.parent
+    segment_path = segment_path.resolve()  # a bare file name has no parent directory
+    directory = segment_path.parent
     topic_id = read_partition_metadata(disk, directory)
-    if topic_id is None or path.suffix != ".log" or not path.stem.isdecimal():
-        raise NotRepaired(f"{path} is no segment: give a .log file in a partition's directory")
+    if topic_id is None or segment_path.suffix != ".log" or not segment_path.stem.isdecimal():
+        raise NotRepaired(
+            f"{segment_path} is no segment: give a .log file in a partition's directory"
+        )
     if not is_data_directory(disk, directory.parent):  # or its broker's lock isn't seen
         raise NotRepaired(
             f"{directory.parent} is no broker's data directory: move {directory} into its broker's"
         )
     try:
-        lock = disk.lock(directory.parent / ".lock")
+        lock = disk.lock_file(directory.parent / ".lock")
     except BlockingIOError as error:
         raise NotRepaired(f"the broker of {directory.parent} runs: stop it first") from error
     try:
-        return _repair(path, position, topic_id, disk)
+        return _replace_damaged_batch(segment_path, position, topic_id, disk)
     finally:
         lock.release()
 
 
-def _repair(path: Path, position: int, topic_id: UUID, disk: Disk) -> Repaired:
-    data = disk.read(path)
+def _replace_damaged_batch(
+    path: Path, position: int, topic_id: UUID, disk: BrokerDisk
+) -> RepairResult:
+    data = disk.read_file(path)
     if data is None:
         raise NotRepaired(f"{path} isn't there")
-    first_offset = _offset_at(path, data, position)
-    end = damage_end(lambda count, at: data[at : at + count], position, len(data), first_offset)
+    first_offset = _find_offset_at(path, data, position)
+    end = find_damage_end(
+        lambda count, at: data[at : at + count], position, len(data), first_offset
+    )
     damaged, rest = data[position:end], data[end:]
     if rest:
         end_offset = parse_header(memoryview(rest)).base_offset
     else:
-        end_offset = _end_offset(path, damaged, first_offset, topic_id, disk)
-    empty = _empty(first_offset, end_offset) if end_offset > first_offset else b""
+        end_offset = _find_end_offset(path, damaged, first_offset, topic_id, disk)
+    empty = _create_empty_batch(first_offset, end_offset) if end_offset > first_offset else b""
     original = path.with_name(f"{path.name}.damaged-{position}")
-    if disk.size(original) is not None:
+    if disk.file_size(original) is not None:
         raise NotRepaired(f"{original} is there already: move it away")
-    disk.replace(original, data)
-    forget_segments(disk, path.parent, topic_id)
-    disk.replace(path, data[:position] + empty + rest)
-    return Repaired(position, end, first_offset, end_offset, original)
+    disk.replace_file(original, data)
+    forget_saved_segments(disk, path.parent, topic_id)
+    disk.replace_file(path, data[:position] + empty + rest)
+    return RepairResult(position, end, first_offset, end_offset, original)
 
 
-def _offset_at(path: Path, data: bytes, position: int) -> int:
+def _find_offset_at(path: Path, data: bytes, position: int) -> int:
     """Walk the batches up to a byte position and return the offset that follows there.
 
     Raises: NotRepaired if a batch before it is damaged, or if none begins there.
@@ -147,20 +153,22 @@ def _offset_at(path: Path, data: bytes, position: int) -> int:
 
 def _begins_with_batch(data: bytes, at: int = 0) -> bool:
     """Whether an intact batch begins at this byte position."""
-    batch = parse_header(memoryview(data), at) if is_whole(data, at) else None
+    batch = parse_header(memoryview(data), at) if has_whole_batch(data, at) else None
     return batch is not None and batch.magic == 2 and batch.is_intact()
 
 
-def _end_offset(path: Path, damaged: bytes, first_offset: int, topic_id: UUID, disk: Disk) -> int:
+def _find_end_offset(
+    path: Path, damaged: bytes, first_offset: int, topic_id: UUID, disk: BrokerDisk
+) -> int:
     """Return the offset after damage at a file's end: `first_offset` if it is unknown.
 
     Raises: NotRepaired if producer ids would be allocated twice.
     """
-    names = disk.names(path.parent)
+    names = disk.list_names(path.parent)
     bases = [int(name[:-4]) for name in names if name.endswith(".log")]
     later = [base for base in bases if base > int(path.stem)]
-    if path.parent.name.startswith(f"{PRODUCER_IDS}-") and not any(
-        _begins_with_batch(disk.read(path.with_name(file_name(base, "log"))) or b"")
+    if path.parent.name.startswith(f"{PRODUCER_IDS_TOPIC}-") and not any(
+        _begins_with_batch(disk.read_file(path.with_name(segment_file_name(base, "log"))) or b"")
         for base in later
     ):
         raise NotRepaired(
@@ -172,16 +180,16 @@ def _end_offset(path: Path, damaged: bytes, first_offset: int, topic_id: UUID, d
         return min(later)
     checkpoint = read_checkpoint(disk, path.parent, topic_id)
     end_offset = first_offset if checkpoint is None else checkpoint.recovery_point
-    batch = parse_header(memoryview(damaged)) if is_whole(damaged, 0) else None
+    batch = parse_header(memoryview(damaged)) if has_whole_batch(damaged, 0) else None
     if batch is not None and batch.is_intact():  # its number of offsets is under the checksum
         end_offset = max(end_offset, first_offset + batch.last_offset_delta + 1)
     return max(end_offset, first_offset)
 
 
-def _empty(first_offset: int, end_offset: int) -> bytes:
+def _create_empty_batch(first_offset: int, end_offset: int) -> bytes:
     """Encode a batch without records that has these offsets."""
-    return emptied(
-        Batch(
+    return build_empty_batch(
+        RecordBatch(
             base_offset=first_offset,
             length=0,
             leader_epoch=0,

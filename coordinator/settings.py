@@ -20,7 +20,7 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _REPLICA = re.compile(r"[0-9]+:[0-9]+")
 
 
-class Kind(IntEnum):
+class ConfigType(IntEnum):
     """Enumerates the types of settings, with the numbers that DescribeConfigs has for them."""
 
     BOOLEAN = 1
@@ -35,85 +35,87 @@ class Kind(IntEnum):
 class Setting:
     """Defines a setting: its type, its default as text, and its limits or the words allowed."""
 
-    kind: Kind
+    kind: ConfigType
     default: str
     low: float = 0
     high: float = INT64_MAX
     choices: tuple[str, ...] = ()
-    of_replicas: bool = False  # a list of replicas, or `*`
-    apart: float | None = None  # a number that is allowed beside those within the limits
+    is_replica_list: bool = False  # a list of replicas, or `*`
+    extra_value: float | None = None  # a number that is allowed beside those within the limits
 
 
-def checked(name: str, text: str, setting: Setting) -> str:
+def validate_value(name: str, text: str, setting: Setting) -> str:
     """Return a setting's text without surrounding blanks, after checking it.
 
     Raises: Refused(INVALID_CONFIG) for a text that the setting can't have.
     """
     text = text.strip()
     match setting.kind:
-        case Kind.BOOLEAN:
+        case ConfigType.BOOLEAN:
             if text.lower() not in ("true", "false"):
-                raise _invalid(text, name, "Expected value to be either true or false")
-        case Kind.INT | Kind.LONG | Kind.DOUBLE:
+                raise _invalid_value_error(text, name, "Expected value to be either true or false")
+        case ConfigType.INT | ConfigType.LONG | ConfigType.DOUBLE:
             _check_limits(name, text, setting)
-        case Kind.LIST if setting.of_replicas:
+        case ConfigType.LIST if setting.is_replica_list:
             _check_replicas(name, text)
-        case Kind.LIST:
-            for item in items(text):
+        case ConfigType.LIST:
+            for item in split_list(text):
                 if not item:
                     message = f"Configuration '{name}' values must not be empty."
                     raise Refused(Code.INVALID_CONFIG, message)
                 _check_choice(name, item, setting)
-        case Kind.STRING:
+        case ConfigType.STRING:
             _check_choice(name, text, setting)
     return text
 
 
-def items(text: str) -> list[str]:
+def split_list(text: str) -> list[str]:
     """Split a comma-separated list into its items, without the blanks around them."""
     return [item.strip() for item in text.split(",")] if text.strip() else []
 
 
 def _check_limits(name: str, text: str, setting: Setting) -> None:
-    number = _number(text, setting.kind)
+    number = _parse_number(text, setting.kind)
     if number is None:
-        raise _invalid(text, name, f"Not a number of type {setting.kind.name}")
-    if setting.apart is not None:
-        if number != setting.apart and not setting.low <= number <= setting.high:
-            within = f"between {setting.low} and {setting.high} or equal to {setting.apart}"
-            raise _invalid(text, name, f"Value must be {within}")
+        raise _invalid_value_error(text, name, f"Not a number of type {setting.kind.name}")
+    if setting.extra_value is not None:
+        if number != setting.extra_value and not setting.low <= number <= setting.high:
+            within = f"between {setting.low} and {setting.high} or equal to {setting.extra_value}"
+            raise _invalid_value_error(text, name, f"Value must be {within}")
         return
     if number < setting.low:
-        raise _invalid(str(number), name, f"Value must be at least {setting.low}")
+        raise _invalid_value_error(str(number), name, f"Value must be at least {setting.low}")
     if number > setting.high:
-        raise _invalid(str(number), name, f"Value must be no more than {setting.high}")
+        raise _invalid_value_error(str(number), name, f"Value must be no more than {setting.high}")
 
 
-def _number(text: str, kind: Kind) -> float | None:
-    if kind is Kind.DOUBLE:
+def _parse_number(text: str, kind: ConfigType) -> float | None:
+    if kind is ConfigType.DOUBLE:
         return float(text) if _NUMBER.fullmatch(text) else None
     if not _WHOLE_NUMBER.fullmatch(text):
         return None
     number = int(text)
-    most = INT32_MAX if kind is Kind.INT else INT64_MAX
+    most = INT32_MAX if kind is ConfigType.INT else INT64_MAX
     return number if -most - 1 <= number <= most else None
 
 
 def _check_choice(name: str, text: str, setting: Setting) -> None:
     if setting.choices and text not in setting.choices:
-        raise _invalid(text, name, f"String must be one of: {', '.join(setting.choices)}")
+        raise _invalid_value_error(
+            text, name, f"String must be one of: {', '.join(setting.choices)}"
+        )
 
 
 def _check_replicas(name: str, text: str) -> None:
-    replicas = items(text)
+    replicas = split_list(text)
     if replicas != ["*"] and not all(_REPLICA.fullmatch(replica) for replica in replicas):
         form = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
-        raise _invalid(
+        raise _invalid_value_error(
             f"[{', '.join(replicas)}]",
             name,
             f"{name} must be the literal '*' or a list of replicas in the following format: {form}",
         )
 
 
-def _invalid(value: str, name: str, why: str) -> Refused:
+def _invalid_value_error(value: str, name: str, why: str) -> Refused:
     return Refused(Code.INVALID_CONFIG, f"Invalid value {value} for configuration {name}: {why}")

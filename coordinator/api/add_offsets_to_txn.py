@@ -9,29 +9,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.api.context import Context
-from coordinator.api.coordinator_codes import fenced_code
+from coordinator.api.context import RequestContext
+from coordinator.api.coordinator_codes import translate_fenced_code
 from coordinator.coordinators import GROUP_TOPIC
 from coordinator.errors import Code
-from coordinator.transactions.add_partitions import AddPartitions
+from coordinator.transactions.add_partitions import AddPartitionsCommand
 
 API_KEY = 25
 VERSIONS = range(5)
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     coordinators = context.broker.coordinators
     partition = (GROUP_TOPIC, coordinators.groups.partition_of(request.group_id))
     coordinators.transactions.add_partitions(
-        AddPartitions(
+        AddPartitionsCommand(
             request.transactional_id,
             request.producer_id,
             request.producer_epoch,
             frozenset((partition,)),
         )
     )
-    return context.reply()
+    return context.build_response()
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
-    return context.reply(error_code=fenced_code(code, context.version, fenced_since=2))
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+    return context.build_response(
+        error_code=translate_fenced_code(code, context.version, fenced_since=2)
+    )

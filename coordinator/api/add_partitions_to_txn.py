@@ -15,97 +15,102 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
-from coordinator.api.context import Context
-from coordinator.api.coordinator_codes import fenced_code
+from coordinator.api.context import RequestContext
+from coordinator.api.coordinator_codes import translate_fenced_code
 from coordinator.errors import Code, Refused
 from coordinator.log.topics import INTERNAL_TOPICS
-from coordinator.transactions.add_partitions import AddPartitions
+from coordinator.transactions.add_partitions import AddPartitionsCommand
 from coordinator.transactions.state import V0, V2, TopicPartition
 
 API_KEY = 24
 VERSIONS = range(6)
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     if context.version < 4:
-        command = AddPartitions(
+        command = AddPartitionsCommand(
             request.v3_and_below_transactional_id,
             request.v3_and_below_producer_id,
             request.v3_and_below_producer_epoch,
-            _partitions(request.v3_and_below_topics),
+            _requested_partitions(request.v3_and_below_topics),
         )
-        codes = _codes(command, context, verify_only=False)
-        return context.reply(results_by_topic_v3_and_below=_results(codes))
+        codes = _add_or_verify(command, context, verify_only=False)
+        return context.build_response(results_by_topic_v3_and_below=_group_results_by_topic(codes))
     results = []
     for transaction in request.transactions:
-        command = AddPartitions(
+        command = AddPartitionsCommand(
             transaction.transactional_id,
             transaction.producer_id,
             transaction.producer_epoch,
-            _partitions(transaction.topics),
+            _requested_partitions(transaction.topics),
             version=V2 if context.version >= 5 else V0,
         )
-        codes = _codes(command, context, verify_only=transaction.verify_only)
+        codes = _add_or_verify(command, context, verify_only=transaction.verify_only)
         results.append(
-            {"transactional_id": transaction.transactional_id, "topic_results": _results(codes)}
+            {
+                "transactional_id": transaction.transactional_id,
+                "topic_results": _group_results_by_topic(codes),
+            }
         )
-    return context.reply(results_by_transaction=results)
+    return context.build_response(results_by_transaction=results)
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` for every partition; from version 4 on at the top."""
-    translated = fenced_code(code, context.version, fenced_since=2)
+    translated = translate_fenced_code(code, context.version, fenced_since=2)
     if context.version >= 4:
-        return context.reply(error_code=translated, results_by_transaction=())
-    partitions = _partitions(request.v3_and_below_topics)
-    return context.reply(
-        results_by_topic_v3_and_below=_results(dict.fromkeys(partitions, translated))
+        return context.build_response(error_code=translated, results_by_transaction=())
+    partitions = _requested_partitions(request.v3_and_below_topics)
+    return context.build_response(
+        results_by_topic_v3_and_below=_group_results_by_topic(dict.fromkeys(partitions, translated))
     )
 
 
-def _partitions(topics: Iterable[Any]) -> frozenset[TopicPartition]:
+def _requested_partitions(topics: Iterable[Any]) -> frozenset[TopicPartition]:
     return frozenset((topic.name, partition) for topic in topics for partition in topic.partitions)
 
 
-def _codes(
-    command: AddPartitions, context: Context, *, verify_only: bool
+def _add_or_verify(
+    command: AddPartitionsCommand, context: RequestContext, *, verify_only: bool
 ) -> dict[TopicPartition, Code]:
     """Add the partitions to the transaction, or only verify them; return a code for each."""
-    codes = {tp: _admission(tp, context) for tp in command.partitions}
+    codes = {tp: _check_partition(tp, context) for tp in command.partitions}
     if any(codes.values()):
         return {tp: code or Code.OPERATION_NOT_ATTEMPTED for tp, code in codes.items()}
     if verify_only:
-        return {tp: _verified(command, tp, context) for tp in command.partitions}
+        return {tp: _verify_partition(command, tp, context) for tp in command.partitions}
     try:
         context.broker.coordinators.transactions.add_partitions(command)
     except Refused as refused:
-        code = fenced_code(refused.code, context.version, fenced_since=2)
+        code = translate_fenced_code(refused.code, context.version, fenced_since=2)
         return dict.fromkeys(command.partitions, code)
     return dict.fromkeys(command.partitions, Code.NONE)
 
 
-def _admission(partition: TopicPartition, context: Context) -> Code:
+def _check_partition(partition: TopicPartition, context: RequestContext) -> Code:
     """Return NONE for a partition that can be part of a transaction, else the code.
 
     Brokers, which send version 4 and later, may name internal topics.
     """
     if context.version < 4 and partition[0] in INTERNAL_TOPICS:
         return Code.TOPIC_AUTHORIZATION_FAILED
-    found = context.broker.topics.partition(*partition)
+    found = context.broker.topics.find_partition(*partition)
     if found is None:
         return Code.UNKNOWN_TOPIC_OR_PARTITION
     # The transaction could not be ended there.
     return Code.NONE if found.damage is None else Code.KAFKA_STORAGE_ERROR
 
 
-def _verified(command: AddPartitions, partition: TopicPartition, context: Context) -> Code:
+def _verify_partition(
+    command: AddPartitionsCommand, partition: TopicPartition, context: RequestContext
+) -> Code:
     try:
-        context.broker.coordinators.transactions.enlist(
+        context.broker.coordinators.transactions.verify_partition(
             command.transactional_id,
             command.producer_id,
             command.producer_epoch,
             partition,
-            implicit=False,
+            adds_partition=False,
         )
     except Refused as refused:
         if refused.code is Code.INVALID_TXN_STATE:
@@ -114,7 +119,7 @@ def _verified(command: AddPartitions, partition: TopicPartition, context: Contex
     return Code.NONE
 
 
-def _results(codes: dict[TopicPartition, Code]) -> list[dict[str, Any]]:
+def _group_results_by_topic(codes: dict[TopicPartition, Code]) -> list[dict[str, Any]]:
     return [
         {
             "name": topic,

@@ -10,28 +10,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
 
 API_KEY = 49
 VERSIONS = range(2)
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     refused = Refused(Code.INVALID_REQUEST, "This broker throttles no one: it takes no quotas.")
     answers = [
-        _answer(entry, Refused(Code.NONE) if all(op.remove for op in entry.ops) else refused)
+        _build_entry_result(
+            entry, Refused(Code.NONE) if all(op.remove for op in entry.ops) else refused
+        )
         for entry in request.entries
     ]
-    return context.reply(entries=answers)
+    return context.build_response(entries=answers)
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` for every entry."""
-    return context.reply(entries=[_answer(entry, Refused(code)) for entry in request.entries])
+    return context.build_response(
+        entries=[_build_entry_result(entry, Refused(code)) for entry in request.entries]
+    )
 
 
-def _answer(entry: Any, refused: Refused) -> dict[str, Any]:
+def _build_entry_result(entry: Any, refused: Refused) -> dict[str, Any]:
     return {
         "error_code": refused.code,
         "error_message": refused.message or None,

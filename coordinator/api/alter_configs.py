@@ -10,29 +10,40 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.api.altering import alterable, answer, answers, null_refused
-from coordinator.api.context import Context
+from coordinator.api.config_alteration import (
+    alter_each_resource,
+    build_resource_result,
+    find_alterable_resource,
+    null_values_error,
+)
+from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
 
 API_KEY = 33
 VERSIONS = range(3)
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     def replace_resource_configs(resource: Any) -> None:
         nulls = [config.name for config in resource.configs if config.value is None]
         if nulls:
-            raise null_refused(nulls)
-        alterable_resource = alterable(resource.resource_type, resource.resource_name, context)
-        configs = alterable_resource.check(
+            raise null_values_error(nulls)
+        alterable_resource = find_alterable_resource(
+            resource.resource_type, resource.resource_name, context
+        )
+        configs = alterable_resource.validate_configs(
             {config.name: config.value for config in resource.configs}
         )
         if not request.validate_only:
-            alterable_resource.put(configs)
+            alterable_resource.replace_configs(configs)
 
-    return context.reply(responses=answers(request.resources, replace_resource_configs))
+    return context.build_response(
+        responses=alter_each_resource(request.resources, replace_resource_configs)
+    )
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` for every resource."""
-    return context.reply(responses=[answer(each, Refused(code)) for each in request.resources])
+    return context.build_response(
+        responses=[build_resource_result(each, Refused(code)) for each in request.resources]
+    )

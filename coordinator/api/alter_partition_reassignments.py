@@ -11,63 +11,65 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.api.assigning import check_assignment
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
+from coordinator.api.replica_assignment import check_replica_assignment
 from coordinator.errors import Code, Refused
 
 API_KEY = 45
 VERSIONS = range(2)
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     responses = [
         {
             "name": topic.name,
-            "partitions": [_answer(topic.name, asked, context) for asked in topic.partitions],
+            "partitions": [
+                _answer_partition(topic.name, asked, context) for asked in topic.partitions
+            ],
         }
         for topic in request.topics
     ]
-    return context.reply(
-        allow_replication_factor_change=_may_change(request),
+    return context.build_response(
+        allow_replication_factor_change=_may_change_replication_factor(request),
         error_message=None if responses else "",
         responses=responses,
     )
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
-    return context.reply(
-        allow_replication_factor_change=_may_change(request),
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+    return context.build_response(
+        allow_replication_factor_change=_may_change_replication_factor(request),
         error_code=code,
         error_message=None,
         responses=(),
     )
 
 
-def _may_change(request: Any) -> bool:
+def _may_change_replication_factor(request: Any) -> bool:
     return bool(getattr(request, "allow_replication_factor_change", True))
 
 
-def _answer(name: str, asked: Any, context: Context) -> dict[str, Any]:
+def _answer_partition(name: str, partition: Any, context: RequestContext) -> dict[str, Any]:
     outcome = Refused(Code.NONE)
     try:
-        _check(name, asked, context)
+        _check_reassignment(name, partition, context)
     except Refused as refused:
         outcome = refused
     return {
-        "partition_index": asked.partition_index,
+        "partition_index": partition.partition_index,
         "error_code": outcome.code,
         "error_message": outcome.message or None,
     }
 
 
-def _check(name: str, asked: Any, context: Context) -> None:
+def _check_reassignment(name: str, partition: Any, context: RequestContext) -> None:
     topics = context.broker.topics
     if topics.get(name) is None:
         message = f"Unable to find a topic named {name}."
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, message)
-    if topics.partition(name, asked.partition_index) is None:
-        message = f"Unable to find partition {name}:{asked.partition_index}."
+    if topics.find_partition(name, partition.partition_index) is None:
+        message = f"Unable to find partition {name}:{partition.partition_index}."
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, message)
-    if asked.replicas is None:
+    if partition.replicas is None:
         raise Refused(Code.NO_REASSIGNMENT_IN_PROGRESS)
-    check_assignment(asked.replicas, context.broker.config.node_id)
+    check_replica_assignment(partition.replicas, context.broker.config.node_id)

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.errors import Code
 
 API_KEY = 34
 VERSIONS = range(1, 3)
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     own = str(context.broker.config.data_dir.absolute())
     topics = context.broker.topics
     codes: dict[str, dict[int, Code]] = {}
@@ -26,23 +26,23 @@ def handle(request: Any, context: Context) -> Any:
             for index in topic.partitions:
                 code = Code.LOG_DIR_NOT_FOUND
                 if directory.path == own:
-                    known = topics.partition(topic.name, index) is not None
+                    known = topics.find_partition(topic.name, index) is not None
                     code = Code.NONE if known else Code.UNKNOWN_TOPIC_OR_PARTITION
                 codes.setdefault(topic.name, {})[index] = code
-    return _reply(codes, context)
+    return _build_response(codes, context)
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` for every partition."""
     codes: dict[str, dict[int, Code]] = {}
     for directory in request.dirs:
         for topic in directory.topics:
             codes.setdefault(topic.name, {}).update(dict.fromkeys(topic.partitions, code))
-    return _reply(codes, context)
+    return _build_response(codes, context)
 
 
-def _reply(codes: dict[str, dict[int, Code]], context: Context) -> Any:
-    return context.reply(
+def _build_response(codes: dict[str, dict[int, Code]], context: RequestContext) -> Any:
+    return context.build_response(
         results=[
             {
                 "topic_name": name,

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
 
 API_KEY = 51
 VERSIONS = range(1)
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     message = "Attempt to delete a user credential that does not exist"
     missing = Refused(Code.RESOURCE_NOT_FOUND, message)
     refused = Refused(
@@ -26,17 +26,17 @@ def handle(request: Any, context: Context) -> Any:
     )
     outcomes = {each.name: missing for each in request.deletions}
     outcomes |= {each.name: refused for each in request.upsertions}
-    return _reply(outcomes, context)
+    return _build_response(outcomes, context)
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` for every user."""
     named = (*request.deletions, *request.upsertions)
-    return _reply({each.name: Refused(code) for each in named}, context)
+    return _build_response({each.name: Refused(code) for each in named}, context)
 
 
-def _reply(outcomes: dict[str, Refused], context: Context) -> Any:
-    return context.reply(
+def _build_response(outcomes: dict[str, Refused], context: RequestContext) -> Any:
+    return context.build_response(
         results=[
             {
                 "user": name,

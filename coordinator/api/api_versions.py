@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.errors import Code
-from coordinator.features import SUPPORTED
+from coordinator.features import SUPPORTED_LEVELS
 
 API_KEY = 18
 VERSIONS = range(5)
@@ -22,29 +22,29 @@ VERSIONS = range(5)
 _PLAIN = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     if context.version >= 3:
         named = (request.client_software_name, request.client_software_version)
         if not all(_PLAIN.fullmatch(text) for text in named):
-            return refuse(request, context, Code.INVALID_REQUEST)
+            return build_error_response(request, context, Code.INVALID_REQUEST)
     features = context.broker.features
-    return context.reply(
+    return context.build_response(
         api_keys=context.broker.api_versions,
         supported_features=[
             {"name": name, "min_version": first, "max_version": last}
-            for name, (first, last) in SUPPORTED.items()
+            for name, (first, last) in SUPPORTED_LEVELS.items()
             if first > 0 or context.version >= 4
         ],
         finalized_features_epoch=features.epoch,
         finalized_features=[
             {"name": name, "max_version_level": level, "min_version_level": level}
-            for name, level in features.finalised.items()
+            for name, level in features.finalised_levels.items()
         ],
     )
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code`; UNSUPPORTED_VERSION comes with the supported versions."""
     own = {"api_key": API_KEY, "min_version": VERSIONS[0], "max_version": VERSIONS[-1]}
     keys = [own] if code == Code.UNSUPPORTED_VERSION else []
-    return context.reply(error_code=code, api_keys=keys)
+    return context.build_response(error_code=code, api_keys=keys)

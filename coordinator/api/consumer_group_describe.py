@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from coordinator.api.context import Context
-from coordinator.api.coordinator_codes import coordinator_code
+from coordinator.api.context import RequestContext
+from coordinator.api.coordinator_codes import translate_coordinator_code
 from coordinator.api.describe_groups import GROUP_OPERATIONS
 from coordinator.errors import Code, Refused
 from coordinator.features import GROUP_VERSION
@@ -27,50 +27,59 @@ API_KEY = 69
 VERSIONS = range(2)
 
 _CLASSIC, _CONSUMER = 0, 1
-_NOT_ASKED = -(2**31)
+_OPERATIONS_NOT_REQUESTED = -(2**31)
 
 
-def handle(request: Any, context: Context) -> Any:
-    if context.broker.features.level(GROUP_VERSION) < 1:
-        return refuse(request, context, Code.UNSUPPORTED_VERSION)
-    operations = GROUP_OPERATIONS if request.include_authorized_operations else _NOT_ASKED
-    return context.reply(
-        groups=[_group(group_id, context, operations) for group_id in request.group_ids]
+def handle_request(request: Any, context: RequestContext) -> Any:
+    if context.broker.features.feature_level(GROUP_VERSION) < 1:
+        return build_error_response(request, context, Code.UNSUPPORTED_VERSION)
+    operations = (
+        GROUP_OPERATIONS if request.include_authorized_operations else _OPERATIONS_NOT_REQUESTED
+    )
+    return context.build_response(
+        groups=[
+            _describe_or_refuse_group(group_id, context, operations)
+            for group_id in request.group_ids
+        ]
     )
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` for every group."""
-    return context.reply(
-        groups=[_unknown(group_id, Refused(code)) for group_id in request.group_ids]
+    return context.build_response(
+        groups=[_build_refused_group(group_id, Refused(code)) for group_id in request.group_ids]
     )
 
 
-def _group(group_id: str, context: Context, operations: int) -> dict[str, Any]:
+def _describe_or_refuse_group(
+    group_id: str, context: RequestContext, operations: int
+) -> dict[str, Any]:
     try:
         if not group_id:
             raise Refused(Code.INVALID_GROUP_ID)
-        found = context.broker.coordinators.groups.consumer.describe(group_id)
+        found = context.broker.coordinators.groups.consumer.describe_group(group_id)
     except Refused as refused:
-        return _unknown(group_id, refused)
-    return _described(group_id, found, operations)
+        return _build_refused_group(group_id, refused)
+    return _describe_group(group_id, found, operations)
 
 
-def _described(group_id: str, found: DescribedConsumerGroup, operations: int) -> dict[str, Any]:
+def _describe_group(
+    group_id: str, described: DescribedConsumerGroup, operations: int
+) -> dict[str, Any]:
     return {
         "error_code": Code.NONE,
         "error_message": None,
         "group_id": group_id,
-        "group_state": found.phase,
-        "group_epoch": found.epoch,
-        "assignment_epoch": found.target_epoch,
-        "assignor_name": found.assignor,
-        "members": [_member(each) for each in found.members],
+        "group_state": described.phase,
+        "group_epoch": described.epoch,
+        "assignment_epoch": described.target_epoch,
+        "assignor_name": described.assignor,
+        "members": [_describe_member(each) for each in described.members],
         "authorized_operations": operations,
     }
 
 
-def _member(described: DescribedConsumer) -> dict[str, Any]:
+def _describe_member(described: DescribedConsumer) -> dict[str, Any]:
     member = described.member
     return {
         "member_id": member.member_id,
@@ -81,13 +90,13 @@ def _member(described: DescribedConsumer) -> dict[str, Any]:
         "client_host": member.client_host,
         "subscribed_topic_names": sorted(member.topics),
         "subscribed_topic_regex": member.regex,
-        "assignment": _assignment(described.assignment),
-        "target_assignment": _assignment(described.target),
+        "assignment": _describe_assignment(described.assignment),
+        "target_assignment": _describe_assignment(described.target),
         "member_type": _CONSUMER if member.classic is None else _CLASSIC,
     }
 
 
-def _assignment(topics: Sequence[DescribedTopic]) -> dict[str, Any]:
+def _describe_assignment(topics: Sequence[DescribedTopic]) -> dict[str, Any]:
     return {
         "topic_partitions": [
             {"topic_id": topic.topic_id, "topic_name": topic.name, "partitions": topic.partitions}
@@ -96,11 +105,11 @@ def _assignment(topics: Sequence[DescribedTopic]) -> dict[str, Any]:
     }
 
 
-def _unknown(group_id: str, refused: Refused) -> dict[str, Any]:
+def _build_refused_group(group_id: str, refused: Refused) -> dict[str, Any]:
     """Build the result of a group that has no content but the code."""
     message = refused.message if refused.code is Code.GROUP_ID_NOT_FOUND else None
     return {
-        "error_code": coordinator_code(refused.code),
+        "error_code": translate_coordinator_code(refused.code),
         "error_message": message,
         "group_id": group_id,
         "group_state": "",
@@ -108,5 +117,5 @@ def _unknown(group_id: str, refused: Refused) -> dict[str, Any]:
         "assignment_epoch": 0,
         "assignor_name": "",
         "members": (),
-        "authorized_operations": _NOT_ASKED,
+        "authorized_operations": _OPERATIONS_NOT_REQUESTED,
     }

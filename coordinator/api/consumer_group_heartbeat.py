@@ -15,19 +15,19 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from coordinator.api.context import Context
-from coordinator.api.coordinator_codes import coordinator_code
+from coordinator.api.context import RequestContext
+from coordinator.api.coordinator_codes import translate_coordinator_code
 from coordinator.errors import Code, Refused
 from coordinator.features import GROUP_VERSION
-from coordinator.groups.consumer.heartbeat import ConsumerHeartbeat, HeartbeatAnswer
+from coordinator.groups.consumer.heartbeat import ConsumerHeartbeat, ConsumerHeartbeatAnswer
 from coordinator.groups.consumer.state import AWAY_EPOCH, JOINING_EPOCH, LEFT_EPOCH
-from coordinator.log.storage import to_base64
-from coordinator.wire.codec import Written, build, to_ms, write
+from coordinator.log.data_directory import uuid_to_base64
+from coordinator.wire.codec import EncodedResponse, build_entity, encode_for_reuse, to_ms
 
 API_KEY = 68
 VERSIONS = range(2)
 
-NOT_SAID = -1
+TIMEOUT_NOT_GIVEN = -1
 # Codes for the state of the coordinator, which come without a message.
 _WITHOUT_MESSAGE = frozenset(
     {
@@ -39,25 +39,27 @@ _WITHOUT_MESSAGE = frozenset(
 )
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     try:
-        if context.broker.features.level(GROUP_VERSION) < 1:
+        if context.broker.features.feature_level(GROUP_VERSION) < 1:
             raise Refused(Code.UNSUPPORTED_VERSION)
-        _check(request, context)
-        answer = context.broker.coordinators.groups.consumer.heartbeat(_command(request, context))
+        _check_request(request, context)
+        answer = context.broker.coordinators.groups.consumer.handle_heartbeat(
+            _to_command(request, context)
+        )
     except Refused as refused:
-        return _refuse(context, refused)
-    return _reply(context, answer)
+        return _refuse_with_message(context, refused)
+    return _build_response(context, answer)
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
-    return _refuse(context, Refused(code))
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+    return _refuse_with_message(context, Refused(code))
 
 
-def _refuse(context: Context, refused: Refused) -> Any:
-    code = coordinator_code(refused.code)
-    message = None if code in _WITHOUT_MESSAGE else refused.message or None
-    return context.reply(
+def _refuse_with_message(context: RequestContext, refusal: Refused) -> Any:
+    code = translate_coordinator_code(refusal.code)
+    message = None if code in _WITHOUT_MESSAGE else refusal.message or None
+    return context.build_response(
         error_code=code,
         error_message=message,
         member_id=None,
@@ -67,21 +69,21 @@ def _refuse(context: Context, refused: Refused) -> Any:
     )
 
 
-def _reply(context: Context, answer: HeartbeatAnswer) -> Any:
+def _build_response(context: RequestContext, answer: ConsumerHeartbeatAnswer) -> Any:
     arguments = context.response_type, answer.member_id, answer.epoch, answer.heartbeat_interval_ms
     if answer.assigned is None:
-        return _unchanged(*arguments)
+        return _encode_unchanged(*arguments)
     assigned = [
         {"topic_id": topic_id, "partitions": sorted(epochs)}
         for topic_id, epochs in answer.assigned.items()
     ]
-    return _told(*arguments, {"topic_partitions": assigned})
+    return _build_success(*arguments, {"topic_partitions": assigned})
 
 
-def _told(
+def _build_success(
     response_type: type, member_id: str, epoch: int, interval_ms: int, assignment: Any
 ) -> Any:
-    return build(
+    return build_entity(
         response_type,
         {
             "error_code": Code.NONE,
@@ -95,11 +97,13 @@ def _told(
 
 
 @lru_cache(4_096)  # most responses to a member equal the one before
-def _unchanged(response_type: type, member_id: str, epoch: int, interval_ms: int) -> Written:
-    return write(_told(response_type, member_id, epoch, interval_ms, None))
+def _encode_unchanged(
+    response_type: type, member_id: str, epoch: int, interval_ms: int
+) -> EncodedResponse:
+    return encode_for_reuse(_build_success(response_type, member_id, epoch, interval_ms, None))
 
 
-def _check(request: Any, context: Context) -> None:
+def _check_request(request: Any, context: RequestContext) -> None:
     """Raise Refused if the fields of a heartbeat contradict each other or its epoch.
 
     INVALID_REQUEST, or UNSUPPORTED_ASSIGNOR. Source:
@@ -107,27 +111,29 @@ def _check(request: Any, context: Context) -> None:
     """
     epoch = request.member_epoch
     if context.version >= 1 or epoch > JOINING_EPOCH or epoch == LEFT_EPOCH:
-        _need(bool(request.member_id.strip()), "MemberId can't be empty.")
-    _need(bool(request.group_id.strip()), "GroupId can't be empty.")
+        _require_valid(bool(request.member_id.strip()), "MemberId can't be empty.")
+    _require_valid(bool(request.group_id.strip()), "GroupId can't be empty.")
     if request.instance_id is not None:
-        _need(bool(request.instance_id.strip()), "InstanceId can't be empty.")
+        _require_valid(bool(request.instance_id.strip()), "InstanceId can't be empty.")
     if request.rack_id is not None:
-        _need(bool(request.rack_id.strip()), "RackId can't be empty.")
+        _require_valid(bool(request.rack_id.strip()), "RackId can't be empty.")
     if epoch == JOINING_EPOCH:
-        _need(
-            to_ms(request.rebalance_timeout) != NOT_SAID,
+        _require_valid(
+            to_ms(request.rebalance_timeout) != TIMEOUT_NOT_GIVEN,
             "RebalanceTimeoutMs must be provided in first request.",
         )
-        _need(request.topic_partitions == (), "TopicPartitions must be empty when (re-)joining.")
-        _need(
-            request.subscribed_topic_names is not None or _regex(request) is not None,
+        _require_valid(
+            request.topic_partitions == (), "TopicPartitions must be empty when (re-)joining."
+        )
+        _require_valid(
+            request.subscribed_topic_names is not None or _subscribed_regex(request) is not None,
             "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when "
             "(re-)joining.",
         )
     elif epoch == AWAY_EPOCH:
-        _need(request.instance_id is not None, "InstanceId can't be null.")
+        _require_valid(request.instance_id is not None, "InstanceId can't be null.")
     else:
-        _need(epoch > AWAY_EPOCH, "MemberEpoch is invalid.")
+        _require_valid(epoch > AWAY_EPOCH, "MemberEpoch is invalid.")
     assignors = context.broker.coordinators.consumer_config.assignors
     if request.server_assignor is not None and request.server_assignor not in assignors:
         raise Refused(
@@ -137,38 +143,38 @@ def _check(request: Any, context: Context) -> None:
         )
 
 
-def _need(is_so: bool, message: str) -> None:
-    if not is_so:
+def _require_valid(is_valid: bool, message: str) -> None:
+    if not is_valid:
         raise Refused(Code.INVALID_REQUEST, message)
 
 
-def _regex(request: Any) -> str | None:
+def _subscribed_regex(request: Any) -> str | None:
     regex: str | None = getattr(request, "subscribed_topic_regex", None)
     return regex
 
 
-def _command(request: Any, context: Context) -> ConsumerHeartbeat:
+def _to_command(request: Any, context: RequestContext) -> ConsumerHeartbeat:
     names = request.subscribed_topic_names
     timeout_ms = to_ms(request.rebalance_timeout)
     owned = request.topic_partitions
     return ConsumerHeartbeat(
         group_id=request.group_id,
-        member_id=request.member_id or to_base64(context.broker.coordinators.new_id()),
-        is_nameless=not request.member_id,
+        member_id=request.member_id or uuid_to_base64(context.broker.coordinators.new_id()),
+        has_generated_id=not request.member_id,
         epoch=request.member_epoch,
         client_id=context.client_id,
         client_host=f"/{context.client_host}",
         instance_id=request.instance_id,
         rack_id=request.rack_id,
-        rebalance_timeout_ms=None if timeout_ms == NOT_SAID else timeout_ms,
+        rebalance_timeout_ms=None if timeout_ms == TIMEOUT_NOT_GIVEN else timeout_ms,
         topics=None if names is None else frozenset(names),
-        regex=_regex(request),
+        regex=_subscribed_regex(request),
         assignor=request.server_assignor,
-        owned=None if owned is None else _owned(owned),
+        owned=None if owned is None else _owned_partitions(owned),
     )
 
 
-def _owned(topics: Iterable[Any]) -> dict[UUID, frozenset[int]]:
+def _owned_partitions(topics: Iterable[Any]) -> dict[UUID, frozenset[int]]:
     owned: dict[UUID, frozenset[int]] = {}
     for topic in topics:
         topic_id = topic.topic_id or UUID(int=0)

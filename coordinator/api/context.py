@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from coordinator.wire.codec import build
+from coordinator.wire.codec import build_entity
 
 if TYPE_CHECKING:
     from coordinator.broker import Broker
 
 
-class Context(NamedTuple):
+class RequestContext(NamedTuple):
     """Holds a request's broker, version and client, and the type of its response.
 
     Kafka's counterpart is RequestContext.
@@ -22,9 +22,9 @@ class Context(NamedTuple):
     client_host: str
     response_type: type
 
-    def reply(self, **fields: Any) -> Any:
+    def build_response(self, **fields: Any) -> Any:
         """Build the response in the request's version from fields named as in the newest version.
 
         Error codes and durations are plain ints, structs are dicts. See `codec.build_entity`.
         """
-        return build(self.response_type, fields)
+        return build_entity(self.response_type, fields)

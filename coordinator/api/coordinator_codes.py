@@ -5,7 +5,7 @@ from __future__ import annotations
 from coordinator.errors import Code
 
 
-def coordinator_code(code: Code) -> Code:
+def translate_coordinator_code(code: Code) -> Code:
     """Translate the codes of a failed append to those that Kafka's coordinator answers.
 
     KAFKA_STORAGE_ERROR becomes NOT_COORDINATOR, so that clients look for the coordinator again and
@@ -21,11 +21,11 @@ def coordinator_code(code: Code) -> Code:
             return code
 
 
-def fenced_code(code: Code, version: int, *, fenced_since: int) -> Code:
+def translate_fenced_code(code: Code, version: int, *, fenced_since: int) -> Code:
     """Translate PRODUCER_FENCED to INVALID_PRODUCER_EPOCH below the version `fenced_since`.
 
     Other codes are translated as by `translate_coordinator_code`.
     """
     if code is Code.PRODUCER_FENCED and version < fenced_since:
         return Code.INVALID_PRODUCER_EPOCH
-    return coordinator_code(code)
+    return translate_coordinator_code(code)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.errors import Code
 
 API_KEY = 30
@@ -18,12 +18,12 @@ VERSIONS = range(1, 4)
 NO_AUTHORIZER = "No Authorizer is configured."
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     refused = {"error_code": Code.SECURITY_DISABLED, "error_message": NO_AUTHORIZER}
-    return context.reply(results=[refused for _ in request.creations])
+    return context.build_response(results=[refused for _ in request.creations])
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` for every ACL."""
     refused = {"error_code": code, "error_message": None}
-    return context.reply(results=[refused for _ in request.creations])
+    return context.build_response(results=[refused for _ in request.creations])

@@ -12,7 +12,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.errors import Code
 
 API_KEY = 38
@@ -22,12 +22,12 @@ VERSIONS = range(1, 4)
 NEVER = datetime(1970, 1, 1, tzinfo=UTC) - timedelta(milliseconds=1)
 
 
-def handle(request: Any, context: Context) -> Any:
-    return refuse(request, context, Code.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+def handle_request(request: Any, context: RequestContext) -> Any:
+    return build_error_response(request, context, Code.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
-    return context.reply(
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+    return context.build_response(
         error_code=code,
         principal_type="User",
         principal_name="ANONYMOUS",

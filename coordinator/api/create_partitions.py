@@ -15,68 +15,70 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from coordinator.api.assigning import check_assignment
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
+from coordinator.api.replica_assignment import check_replica_assignment
 from coordinator.errors import Code, Refused
 
 API_KEY = 37
 VERSIONS = range(4)
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     times_named = Counter(topic.name for topic in request.topics)
     results = []
     for topic in {topic.name: topic for topic in request.topics}.values():
         try:
             if times_named[topic.name] > 1:
                 raise Refused(Code.INVALID_REQUEST, "Duplicate topic name.")
-            _check(topic, context)
+            _check_topic(topic, context)
             if not request.validate_only:
                 context.broker.topics.add_partitions(topic.name, topic.count)
-            results.append(_answer(topic, Refused(Code.NONE)))
+            results.append(_build_topic_result(topic, Refused(Code.NONE)))
         except Refused as refused:
-            results.append(_answer(topic, refused))
-    return context.reply(results=results)
+            results.append(_build_topic_result(topic, refused))
+    return context.build_response(results=results)
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` for every topic."""
-    return context.reply(results=[_answer(asked, Refused(code)) for asked in request.topics])
+    return context.build_response(
+        results=[_build_topic_result(asked, Refused(code)) for asked in request.topics]
+    )
 
 
-def _check(asked: Any, context: Context) -> None:
-    topic = context.broker.topics.get(asked.name)
+def _check_topic(requested: Any, context: RequestContext) -> None:
+    topic = context.broker.topics.get(requested.name)
     if topic is None:
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION)
     if topic.is_internal:
         raise Refused(Code.INVALID_TOPIC_EXCEPTION, f"{topic.name} is the broker's own")
     now = len(topic.partitions)
-    if asked.count == now:
+    if requested.count == now:
         raise Refused(Code.INVALID_PARTITIONS, f"Topic already has {now} partition(s).")
-    if asked.count < now:
+    if requested.count < now:
         raise Refused(
             Code.INVALID_PARTITIONS,
-            f"The topic {topic.name} currently has {now} partition(s); {asked.count} would not be "
-            "an increase.",
+            f"The topic {topic.name} currently has {now} partition(s); {requested.count} would not "
+            "be an increase.",
         )
-    if asked.assignments is not None:
-        _check_assignments(asked, asked.count - now, context)
+    if requested.assignments is not None:
+        _check_assignments(requested, requested.count - now, context)
 
 
-def _check_assignments(asked: Any, added: int, context: Context) -> None:
-    if len(asked.assignments) != added:
+def _check_assignments(requested: Any, added_count: int, context: RequestContext) -> None:
+    if len(requested.assignments) != added_count:
         raise Refused(
             Code.INVALID_REPLICA_ASSIGNMENT,
-            f"Attempted to add {added} additional partition(s), but only "
-            f"{len(asked.assignments)} assignment(s) were specified.",
+            f"Attempted to add {added_count} additional partition(s), but only "
+            f"{len(requested.assignments)} assignment(s) were specified.",
         )
-    for assignment in asked.assignments:
-        check_assignment(assignment.broker_ids, context.broker.config.node_id)
+    for assignment in requested.assignments:
+        check_replica_assignment(assignment.broker_ids, context.broker.config.node_id)
 
 
-def _answer(asked: Any, refused: Refused) -> dict[str, Any]:
+def _build_topic_result(requested: Any, refused: Refused) -> dict[str, Any]:
     return {
-        "name": asked.name,
+        "name": requested.name,
         "error_code": refused.code,
         "error_message": refused.message or None,
     }

@@ -19,41 +19,45 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from coordinator.api.assigning import check_assignment
-from coordinator.api.context import Context
-from coordinator.api.describing import as_fields, describe_topic
+from coordinator.api.config_description import describe_topic_configs, to_response_fields
+from coordinator.api.context import RequestContext
+from coordinator.api.replica_assignment import check_replica_assignment
 from coordinator.errors import Code, Refused
-from coordinator.log.configs import check_configs
-from coordinator.log.storage import TopicEntry
+from coordinator.log.configs import validate_topic_configs
+from coordinator.log.data_directory import TopicEntry
 from coordinator.log.topics import HIDDEN_TOPICS, PARTITIONS_MAX
 
 API_KEY = 19
 VERSIONS = range(2, 8)
 
 
-def handle(request: Any, context: Context) -> Any:
-    if _partitions_in_all(request, context) > PARTITIONS_MAX:
+def handle_request(request: Any, context: RequestContext) -> Any:
+    if _count_all_partitions(request, context) > PARTITIONS_MAX:
         message = "Excessively large number of partitions per request."
-        return _refuse(request, context, Refused(Code.POLICY_VIOLATION, message))
+        return _refuse_with_message(request, context, Refused(Code.POLICY_VIOLATION, message))
     times_named = Counter(topic.name for topic in request.topics)
     topics_named_once = [topic for topic in request.topics if times_named[topic.name] == 1]
-    results = _create(topics_named_once, context, validate_only=request.validate_only)
+    results = _create_topics(topics_named_once, context, validate_only=request.validate_only)
     for name, times in times_named.items():
         if times > 1:
-            results.append(_failed(name, Refused(Code.INVALID_REQUEST, "Duplicate topic name.")))
-    return context.reply(topics=results)
+            results.append(
+                _build_failed_topic(name, Refused(Code.INVALID_REQUEST, "Duplicate topic name."))
+            )
+    return context.build_response(topics=results)
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` for every topic."""
-    return _refuse(request, context, Refused(code))
+    return _refuse_with_message(request, context, Refused(code))
 
 
-def _refuse(request: Any, context: Context, refused: Refused) -> Any:
-    return context.reply(topics=[_failed(asked.name, refused) for asked in request.topics])
+def _refuse_with_message(request: Any, context: RequestContext, refusal: Refused) -> Any:
+    return context.build_response(
+        topics=[_build_failed_topic(asked.name, refusal) for asked in request.topics]
+    )
 
 
-def _partitions_in_all(request: Any, context: Context) -> int:
+def _count_all_partitions(request: Any, context: RequestContext) -> int:
     default = context.broker.config.num_partitions
     return sum(
         len(asked.assignments) or (default if asked.num_partitions == -1 else asked.num_partitions)
@@ -61,7 +65,9 @@ def _partitions_in_all(request: Any, context: Context) -> int:
     )
 
 
-def _create(asked: Sequence[Any], context: Context, *, validate_only: bool) -> list[dict[str, Any]]:
+def _create_topics(
+    requested_topics: Sequence[Any], context: RequestContext, *, validate_only: bool
+) -> list[dict[str, Any]]:
     """Create the topics that can be, in one write to the disk; return a result for each.
 
     If the write fails, none is created.
@@ -69,89 +75,96 @@ def _create(asked: Sequence[Any], context: Context, *, validate_only: bool) -> l
     topics = context.broker.topics
     planned: list[TopicEntry] = []
     results = {}
-    for requested in asked:
+    for requested in requested_topics:
         try:
-            partitions, configs = _checked(requested, context, planned)
+            partitions, configs = _check_topic(requested, context, planned)
             if not validate_only:
-                planned.append(topics.plan(requested.name, partitions, configs, planned))
+                planned.append(topics.plan_topic(requested.name, partitions, configs, planned))
         except Refused as refused:
-            results[requested.name] = _failed(requested.name, refused)
+            results[requested.name] = _build_failed_topic(requested.name, refused)
             continue
         topic_id = None if validate_only else planned[-1].topic_id
-        results[requested.name] = _done(requested.name, topic_id, partitions, configs, context)
+        results[requested.name] = _build_created_topic(
+            requested.name, topic_id, partitions, configs, context
+        )
     if planned:
         try:
-            topics.create_all(planned)
+            topics.create_planned_topics(planned)
         except Refused as refused:
-            results |= {entry.name: _failed(entry.name, refused) for entry in planned}
+            results |= {entry.name: _build_failed_topic(entry.name, refused) for entry in planned}
     return list(results.values())
 
 
-def _checked(
-    asked: Any, context: Context, planned: Sequence[TopicEntry]
+def _check_topic(
+    requested: Any, context: RequestContext, planned: Sequence[TopicEntry]
 ) -> tuple[int, Mapping[str, str]]:
     """Return the number of partitions and the configuration of a topic to be created.
 
     Raises: Refused as `Topics.check_new` and `check_configs`, and for what one broker can't do.
     """
-    if asked.name in HIDDEN_TOPICS:
-        message = f"Creation of internal topic {asked.name} is prohibited."
+    if requested.name in HIDDEN_TOPICS:
+        message = f"Creation of internal topic {requested.name} is prohibited."
         raise Refused(Code.INVALID_REQUEST, message)
-    context.broker.topics.check_new(asked.name, planned)
-    configs = check_configs({config.name: config.value for config in asked.configs})
-    return _partitions(asked, context), configs
+    context.broker.topics.check_new_name(requested.name, planned)
+    configs = validate_topic_configs({config.name: config.value for config in requested.configs})
+    return _count_partitions(requested, context), configs
 
 
-def _done(
+def _build_created_topic(
     name: str,
     topic_id: UUID | None,
-    partitions: int,
+    partition_count: int,
     configs: Mapping[str, str],
-    context: Context,
+    context: RequestContext,
 ) -> dict[str, Any]:
     return {
         "name": name,
         "topic_id": topic_id,
         "error_message": None,
-        "num_partitions": partitions,
+        "num_partitions": partition_count,
         "replication_factor": 1,
-        "configs": [as_fields(each) for each in describe_topic(configs, context.broker.dynamic)],
+        "configs": [
+            to_response_fields(each)
+            for each in describe_topic_configs(configs, context.broker.dynamic_configs)
+        ],
     }
 
 
-def _partitions(asked: Any, context: Context) -> int:
+def _count_partitions(requested: Any, context: RequestContext) -> int:
     """Return the number of partitions that a topic shall have.
 
     Raises: Refused for invalid numbers, and for ones that need more brokers.
     """
     config = context.broker.config
-    if asked.assignments:
-        return _assigned(asked, config.node_id)
-    if asked.replication_factor < -1 or asked.replication_factor == 0:
+    if requested.assignments:
+        return _count_assigned_partitions(requested, config.node_id)
+    if requested.replication_factor < -1 or requested.replication_factor == 0:
         raise Refused(
             Code.INVALID_REPLICATION_FACTOR,
             "Replication factor must be larger than 0, or -1 to use the default value.",
         )
-    if asked.num_partitions < -1 or asked.num_partitions == 0:
+    if requested.num_partitions < -1 or requested.num_partitions == 0:
         raise Refused(
             Code.INVALID_PARTITIONS,
             "Number of partitions was set to an invalid non-positive value.",
         )
-    if asked.replication_factor > 1:
-        factor = asked.replication_factor
+    if requested.replication_factor > 1:
+        factor = requested.replication_factor
         raise Refused(
             Code.INVALID_REPLICATION_FACTOR,
             f"Unable to replicate the partition {factor} time(s): The target replication factor of "
             f"{factor} cannot be reached because only 1 broker(s) are registered or some brokers "
             "have all their log directories cordoned.",
         )
-    return config.num_partitions if asked.num_partitions == -1 else int(asked.num_partitions)
+    return (
+        config.num_partitions if requested.num_partitions == -1 else int(requested.num_partitions)
+    )
 
 
-def _assigned(asked: Any, node_id: int) -> int:
+def _count_assigned_partitions(requested: Any, node_id: int) -> int:
     for what, number in (
-        ("replication factor", asked.replication_factor),
-        ("numPartitions", asked.num_partitions),
+        ("replication factor", requested.replication_factor),
+        ("numPartitions", requested.num_partitions),
     ):
         if number != -1:
             raise Refused(
@@ -159,12 +172,12 @@ def _assigned(asked: Any, node_id: int) -> int:
                 f"A manual partition assignment was specified, but {what} was not set to -1.",
             )
     indexes: set[int] = set()
-    for assignment in asked.assignments:
+    for assignment in requested.assignments:
         index = assignment.partition_index
         if index in indexes:
             message = f"Found multiple manual partition assignments for partition {index}"
             raise Refused(Code.INVALID_REPLICA_ASSIGNMENT, message)
-        check_assignment(assignment.broker_ids, node_id)
+        check_replica_assignment(assignment.broker_ids, node_id)
         indexes.add(index)
     if indexes != set(range(len(indexes))):
         message = "partitions should be a consecutive 0-based integer sequence"
@@ -172,11 +185,11 @@ def _assigned(asked: Any, node_id: int) -> int:
     return len(indexes)
 
 
-def _failed(name: str, refused: Refused) -> dict[str, Any]:
+def _build_failed_topic(name: str, refusal: Refused) -> dict[str, Any]:
     return {
         "name": name,
         "topic_id": None,
-        "error_code": refused.code,
-        "error_message": refused.message or None,
+        "error_code": refusal.code,
+        "error_message": refusal.message or None,
         "configs": (),
     }

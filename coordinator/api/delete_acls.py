@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.api.create_acls import NO_AUTHORIZER
 from coordinator.errors import Code
 
@@ -17,15 +17,15 @@ API_KEY = 31
 VERSIONS = range(1, 4)
 
 
-def handle(request: Any, context: Context) -> Any:
-    return _reply(request, context, Code.SECURITY_DISABLED, NO_AUTHORIZER)
+def handle_request(request: Any, context: RequestContext) -> Any:
+    return _build_response(request, context, Code.SECURITY_DISABLED, NO_AUTHORIZER)
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` for every filter."""
-    return _reply(request, context, code, None)
+    return _build_response(request, context, code, None)
 
 
-def _reply(request: Any, context: Context, code: Code, message: str | None) -> Any:
+def _build_response(request: Any, context: RequestContext, code: Code, message: str | None) -> Any:
     refused = {"error_code": code, "error_message": message, "matching_acls": ()}
-    return context.reply(filter_results=[refused for _ in request.filters])
+    return context.build_response(filter_results=[refused for _ in request.filters])

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from coordinator.api.context import Context
-from coordinator.api.coordinator_codes import coordinator_code
-from coordinator.api.waiting import answer_in_slices
+from coordinator.api.context import RequestContext
+from coordinator.api.coordinator_codes import translate_coordinator_code
+from coordinator.api.deferred_answer import answer_in_slices
 from coordinator.errors import Code, Refused
 from coordinator.groups.offsets import GroupOffsets
 from coordinator.shard.slices import Sliced
@@ -25,12 +25,12 @@ API_KEY = 42
 VERSIONS = range(3)
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     groups = context.broker.coordinators.groups
     return answer_in_slices(
         _delete_groups(dict.fromkeys(request.groups_names), groups.offsets),
-        groups.sliced,
-        lambda results: context.reply(results=results),
+        groups.sliced_executor,
+        lambda results: context.build_response(results=results),
     )
 
 
@@ -41,14 +41,14 @@ def _delete_groups(group_ids: Iterable[str], offsets: GroupOffsets) -> Sliced[li
         try:
             yield from offsets.delete_group_in_slices(group_id)
         except Refused as refused:
-            code = coordinator_code(refused.code)
+            code = translate_coordinator_code(refused.code)
         results.append({"group_id": group_id, "error_code": code})
         yield
     return results
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
-    return context.reply(
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+    return context.build_response(
         results=[
             {"group_id": group_id, "error_code": code}
             for group_id in dict.fromkeys(request.groups_names)

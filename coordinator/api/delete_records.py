@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
 
 API_KEY = 21
@@ -21,28 +21,36 @@ VERSIONS = range(3)
 _UNKNOWN_OFFSET = -1
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     def delete_and_answer(topic: str, requested: Any) -> dict[str, Any]:
         try:
-            return {"low_watermark": _delete(topic, requested, context), "error_code": Code.NONE}
+            return {
+                "low_watermark": _delete_partition_records(topic, requested, context),
+                "error_code": Code.NONE,
+            }
         except Refused as refused:
-            return _failed(refused.code)
+            return _build_failed_partition(refused.code)
 
-    return _reply(request, context, delete_and_answer)
+    return _build_response(request, context, delete_and_answer)
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` for every partition."""
-    return _reply(request, context, lambda topic, requested: _failed(code))
+    return _build_response(request, context, lambda topic, requested: _build_failed_partition(code))
 
 
-def _reply(request: Any, context: Context, answer: Callable[[str, Any], dict[str, Any]]) -> Any:
-    return context.reply(
+def _build_response(
+    request: Any, context: RequestContext, answer_partition: Callable[[str, Any], dict[str, Any]]
+) -> Any:
+    return context.build_response(
         topics=[
             {
                 "name": topic.name,
                 "partitions": [
-                    {"partition_index": partition.partition_index, **answer(topic.name, partition)}
+                    {
+                        "partition_index": partition.partition_index,
+                        **answer_partition(topic.name, partition),
+                    }
                     for partition in topic.partitions
                 ],
             }
@@ -51,20 +59,20 @@ def _reply(request: Any, context: Context, answer: Callable[[str, Any], dict[str
     )
 
 
-def _delete(name: str, asked: Any, context: Context) -> int:
+def _delete_partition_records(name: str, requested: Any, context: RequestContext) -> int:
     """Delete the records before the requested offset and return the new log start offset.
 
     Raises: Refused, UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION for an internal topic, or
     as `Partition.delete_records_before`.
     """
     topics = context.broker.topics
-    topic, partition = topics.get(name), topics.partition(name, asked.partition_index)
+    topic, partition = topics.get(name), topics.find_partition(name, requested.partition_index)
     if topic is None or partition is None:
-        raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"{name}-{asked.partition_index}")
+        raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"{name}-{requested.partition_index}")
     if topic.is_internal:
         raise Refused(Code.INVALID_TOPIC_EXCEPTION, f"{name} is the broker's own")
-    return partition.delete_records_before(asked.offset)
+    return partition.delete_records_before(requested.offset)
 
 
-def _failed(code: Code) -> dict[str, Any]:
+def _build_failed_partition(code: Code) -> dict[str, Any]:
     return {"low_watermark": _UNKNOWN_OFFSET, "error_code": code}

@@ -19,10 +19,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from coordinator.api.context import Context
-from coordinator.api.waiting import answer_of
+from coordinator.api.context import RequestContext
+from coordinator.api.deferred_answer import answer_on_callback
 from coordinator.errors import Code, Refused
-from coordinator.log.topics import Topic
+from coordinator.log.topics import BrokerTopic
 
 API_KEY = 20
 VERSIONS = range(1, 7)
@@ -30,110 +30,123 @@ VERSIONS = range(1, 7)
 _DISABLED = "Topic deletion is disabled."
 
 
-class _Asked(NamedTuple):
+class _RequestedTopic(NamedTuple):
     name: str | None
     topic_id: UUID | None
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     if not context.broker.config.delete_topic_enable:
         code = Code.TOPIC_DELETION_DISABLED if context.version >= 3 else Code.INVALID_REQUEST
-        return _refuse(request, context, Refused(code, _DISABLED))
-    results = list(_answers(_asked(request, context), context))
+        return _refuse_with_message(request, context, Refused(code, _DISABLED))
+    results = list(_delete_topics(_requested_topics(request, context), context))
 
     def build_response(error: Exception | None) -> Any:
         if error is not None:
             raise error
-        return context.reply(responses=results)
+        return context.build_response(responses=results)
 
-    return answer_of(context.broker.coordinators.deleted_topics.wait, build_response)
-
-
-def refuse(request: Any, context: Context, code: Code) -> Any:
-    """Return a response with `code` for every topic."""
-    return _refuse(request, context, Refused(code))
-
-
-def _refuse(request: Any, context: Context, refused: Refused) -> Any:
-    return context.reply(
-        responses=[_answer(*requested, refused) for requested in _asked(request, context)]
+    return answer_on_callback(
+        context.broker.coordinators.deleted_topics.notify_when_idle, build_response
     )
 
 
-def _asked(request: Any, context: Context) -> list[_Asked]:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+    """Return a response with `code` for every topic."""
+    return _refuse_with_message(request, context, Refused(code))
+
+
+def _refuse_with_message(request: Any, context: RequestContext, refusal: Refused) -> Any:
+    return context.build_response(
+        responses=[
+            _build_topic_result(*requested, refusal)
+            for requested in _requested_topics(request, context)
+        ]
+    )
+
+
+def _requested_topics(request: Any, context: RequestContext) -> list[_RequestedTopic]:
     if context.version >= 6:
-        return [_Asked(topic.name, topic.topic_id) for topic in request.topics]
-    return [_Asked(name, None) for name in request.topic_names]
+        return [_RequestedTopic(topic.name, topic.topic_id) for topic in request.topics]
+    return [_RequestedTopic(name, None) for name in request.topic_names]
 
 
-def _answers(asked: list[_Asked], context: Context) -> Iterator[dict[str, Any]]:
+def _delete_topics(
+    requested: list[_RequestedTopic], context: RequestContext
+) -> Iterator[dict[str, Any]]:
     """Delete the requested topics, and yield a result for each, once however often it is named."""
     topics = context.broker.topics
-    times_named = Counter(asked)
-    ids = {each.topic_id for each in asked if each.name is None}
+    times_named = Counter(requested)
+    ids = {each.topic_id for each in requested if each.name is None}
     by_both_ways = {
         topic.id
-        for topic in (topics.get(each.name) for each in asked if each.name is not None)
+        for topic in (topics.get(each.name) for each in requested if each.name is not None)
         if topic is not None and topic.id in ids
     }
     for each, times in times_named.items():
-        topic = _find(each, context)
+        topic = _find_topic(each, context)
         if topic is not None and topic.id in by_both_ways:
             if each.name is not None:
                 message = "The provided topic name maps to an ID that was already supplied."
-                yield _answer(each.name, topic.id, Refused(Code.INVALID_REQUEST, message))
+                yield _build_topic_result(
+                    each.name, topic.id, Refused(Code.INVALID_REQUEST, message)
+                )
             continue
         try:
-            _check(each, times)
-            found = _existing(each, topic)
+            _check_reference(each, times)
+            found = _require_topic(each, topic)
         except Refused as refused:
-            yield _answer(*each, refused)
+            yield _build_topic_result(*each, refused)
         else:
-            yield _answer(found.name, found.id, _delete(found, context))
+            yield _build_topic_result(found.name, found.id, _try_delete(found, context))
 
 
-def _find(asked: _Asked, context: Context) -> Topic | None:
+def _find_topic(requested: _RequestedTopic, context: RequestContext) -> BrokerTopic | None:
     topics = context.broker.topics
-    return topics.by_id(asked.topic_id) if asked.name is None else topics.get(asked.name)
+    return (
+        topics.by_id(requested.topic_id) if requested.name is None else topics.get(requested.name)
+    )
 
 
-def _check(asked: _Asked, times: int) -> None:
+def _check_reference(requested: _RequestedTopic, times_named: int) -> None:
     """Raise Refused(INVALID_REQUEST) unless exactly a name or an id is given, and only once."""
-    if asked.name is not None and asked.topic_id is not None:
+    if requested.name is not None and requested.topic_id is not None:
         message = "You may not specify both topic name and topic id."
-    elif asked.name is None and asked.topic_id is None:
+    elif requested.name is None and requested.topic_id is None:
         message = "Neither topic name nor id were specified."
-    elif times > 1:
-        message = f"Duplicate topic {'name' if asked.topic_id is None else 'id'}."
+    elif times_named > 1:
+        message = f"Duplicate topic {'name' if requested.topic_id is None else 'id'}."
     else:
         return
     raise Refused(Code.INVALID_REQUEST, message)
 
 
-def _existing(asked: _Asked, topic: Topic | None) -> Topic:
+def _require_topic(requested: _RequestedTopic, topic: BrokerTopic | None) -> BrokerTopic:
     if topic is not None:
         return topic
-    if asked.name is not None:
+    if requested.name is not None:
         message = "This server does not host this topic-partition."
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, message)
     raise Refused(Code.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
 
 
-def _delete(topic: Topic, context: Context) -> Refused:
+def _try_delete(topic: BrokerTopic, context: RequestContext) -> Refused:
     """Delete the topic and return why it was not deleted, with code NONE if it was."""
     try:
         if topic.is_internal:
             raise Refused(Code.INVALID_TOPIC_EXCEPTION, f"{topic.name} is the broker's own")
-        context.broker.topics.delete(topic)
+        context.broker.topics.delete_topic(topic)
     except Refused as refused:
         return refused
     return Refused(Code.NONE)
 
 
-def _answer(name: str | None, topic_id: UUID | None, refused: Refused) -> dict[str, Any]:
+def _build_topic_result(
+    name: str | None, topic_id: UUID | None, outcome: Refused
+) -> dict[str, Any]:
     return {
         "name": name,
         "topic_id": topic_id,
-        "error_code": refused.code,
-        "error_message": refused.message or None,
+        "error_code": outcome.code,
+        "error_message": outcome.message or None,
     }

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.errors import Code
 
 API_KEY = 29
 VERSIONS = range(1, 4)
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     message = "No Authorizer is configured on the broker"
-    return context.reply(error_code=Code.SECURITY_DISABLED, error_message=message, resources=())
+    return context.build_response(
+        error_code=Code.SECURITY_DISABLED, error_message=message, resources=()
+    )
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
-    return context.reply(error_code=code, error_message=None, resources=())
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+    return context.build_response(error_code=code, error_message=None, resources=())

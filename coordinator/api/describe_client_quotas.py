@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
 
 API_KEY = 48
@@ -20,24 +20,24 @@ _ENTITIES = ("user", "client-id", "ip")
 _MATCHES = (0, 1, 2)  # exact, default, any
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     try:
-        _check(request.components)
+        _check_filter(request.components)
     except Refused as refused:
-        return _refuse(context, refused)
-    return context.reply(error_message="", entries=())
+        return _refuse_with_message(context, refused)
+    return context.build_response(error_message="", entries=())
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
-    return _refuse(context, Refused(code))
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+    return _refuse_with_message(context, Refused(code))
 
 
-def _refuse(context: Context, refused: Refused) -> Any:
-    message = refused.message or None
-    return context.reply(error_code=refused.code, error_message=message, entries=None)
+def _refuse_with_message(context: RequestContext, refusal: Refused) -> Any:
+    message = refusal.message or None
+    return context.build_response(error_code=refusal.code, error_message=message, entries=None)
 
 
-def _check(components: Any) -> None:
+def _check_filter(components: Any) -> None:
     seen: set[str] = set()
     for component in components:
         if component.entity_type not in _ENTITIES:

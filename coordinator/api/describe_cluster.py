@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.api.metadata import CLUSTER_OPERATIONS
 from coordinator.errors import Code, Refused
 
@@ -18,24 +18,24 @@ API_KEY = 60
 VERSIONS = range(3)
 
 _BROKERS, _CONTROLLERS = 1, 2
-_NOT_ASKED_FOR = -(2**31)
+_OPERATIONS_NOT_REQUESTED = -(2**31)
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     endpoint_type = getattr(request, "endpoint_type", _BROKERS)
     if endpoint_type == _CONTROLLERS:
         message = (
             "The request was sent to an endpoint of type BROKER, "
             "but we wanted an endpoint of type CONTROLLER"
         )
-        return _refuse(context, Refused(Code.MISMATCHED_ENDPOINT_TYPE, message))
+        return _refuse_with_message(context, Refused(Code.MISMATCHED_ENDPOINT_TYPE, message))
     if endpoint_type != _BROKERS:
         message = f"Unsupported endpoint type {endpoint_type}"
-        return _refuse(context, Refused(Code.UNSUPPORTED_ENDPOINT_TYPE, message))
+        return _refuse_with_message(context, Refused(Code.UNSUPPORTED_ENDPOINT_TYPE, message))
     broker = context.broker
     endpoint = broker.endpoint
     wants_operations = request.include_cluster_authorized_operations
-    return context.reply(
+    return context.build_response(
         cluster_id=broker.cluster_id,
         controller_id=broker.config.node_id,
         brokers=[
@@ -46,14 +46,18 @@ def handle(request: Any, context: Context) -> Any:
                 "is_fenced": False,
             }
         ],
-        cluster_authorized_operations=CLUSTER_OPERATIONS if wants_operations else _NOT_ASKED_FOR,
+        cluster_authorized_operations=CLUSTER_OPERATIONS
+        if wants_operations
+        else _OPERATIONS_NOT_REQUESTED,
     )
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
-    return _refuse(context, Refused(code))
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+    return _refuse_with_message(context, Refused(code))
 
 
-def _refuse(context: Context, refused: Refused) -> Any:
-    message = refused.message or None
-    return context.reply(error_code=refused.code, error_message=message, cluster_id="", brokers=())
+def _refuse_with_message(context: RequestContext, refusal: Refused) -> Any:
+    message = refusal.message or None
+    return context.build_response(
+        error_code=refusal.code, error_message=message, cluster_id="", brokers=()
+    )

@@ -13,43 +13,53 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.api.context import Context
-from coordinator.api.describing import Described, as_fields, describe
+from coordinator.api.config_description import (
+    DescribedConfig,
+    describe_resource,
+    to_response_fields,
+)
+from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
 
 API_KEY = 32
 VERSIONS = range(1, 5)
 
 
-def handle(request: Any, context: Context) -> Any:
-    return context.reply(
-        results=[_answer(r, request.include_synonyms, context) for r in request.resources]
+def handle_request(request: Any, context: RequestContext) -> Any:
+    return context.build_response(
+        results=[
+            _describe_and_filter(r, request.include_synonyms, context) for r in request.resources
+        ]
     )
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` for every resource."""
-    return context.reply(results=[_result(r, [], Refused(code)) for r in request.resources])
+    return context.build_response(
+        results=[_build_resource_result(r, [], Refused(code)) for r in request.resources]
+    )
 
 
-def _answer(resource: Any, with_synonyms: bool, context: Context) -> dict[str, Any]:
+def _describe_and_filter(
+    resource: Any, with_synonyms: bool, context: RequestContext
+) -> dict[str, Any]:
     try:
-        found = describe(resource.resource_type, resource.resource_name, context)
+        found = describe_resource(resource.resource_type, resource.resource_name, context)
     except Refused as refused:
-        return _result(resource, [], refused)
+        return _build_resource_result(resource, [], refused)
     wanted = resource.configuration_keys
     configs = [
-        _config(described, with_synonyms)
+        _build_config_fields(described, with_synonyms)
         for described in found
         if not wanted or described.name in wanted
     ]
-    return _result(resource, configs, Refused(Code.NONE))
+    return _build_resource_result(resource, configs, Refused(Code.NONE))
 
 
-def _config(described: Described, with_synonyms: bool) -> dict[str, Any]:
+def _build_config_fields(described: DescribedConfig, with_synonyms: bool) -> dict[str, Any]:
     synonyms = described.synonyms if with_synonyms else ()
     return {
-        **as_fields(described),
+        **to_response_fields(described),
         "synonyms": [
             {"name": name, "value": value, "source": source} for name, value, source in synonyms
         ],
@@ -58,10 +68,12 @@ def _config(described: Described, with_synonyms: bool) -> dict[str, Any]:
     }
 
 
-def _result(resource: Any, configs: list[dict[str, Any]], refused: Refused) -> dict[str, Any]:
+def _build_resource_result(
+    resource: Any, configs: list[dict[str, Any]], outcome: Refused
+) -> dict[str, Any]:
     return {
-        "error_code": refused.code,
-        "error_message": refused.message,
+        "error_code": outcome.code,
+        "error_message": outcome.message,
         "resource_type": resource.resource_type,
         "resource_name": resource.resource_name,
         "configs": configs,

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.state import Phase
+from coordinator.groups.classic.state import ClassicGroupPhase
 
 API_KEY = 15
 VERSIONS = range(7)
@@ -22,29 +22,33 @@ VERSIONS = range(7)
 GROUP_OPERATIONS = 3_400
 
 
-def handle(request: Any, context: Context) -> Any:
-    groups = [_group(group_id, context) for group_id in request.groups]
+def handle_request(request: Any, context: RequestContext) -> Any:
+    groups = [_describe_group(group_id, context) for group_id in request.groups]
     if getattr(request, "include_authorized_operations", False):
         for group in groups:
             if group["error_code"] == Code.NONE:
                 group["authorized_operations"] = GROUP_OPERATIONS
-    return context.reply(groups=groups)
+    return context.build_response(groups=groups)
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` for every group."""
-    return context.reply(groups=[_unknown(group_id, code, "", None) for group_id in request.groups])
+    return context.build_response(
+        groups=[_build_refused_group(group_id, code, "", None) for group_id in request.groups]
+    )
 
 
-def _group(group_id: str, context: Context) -> dict[str, Any]:
+def _describe_group(group_id: str, context: RequestContext) -> dict[str, Any]:
     try:
-        found = context.broker.coordinators.groups.describe(group_id)
+        found = context.broker.coordinators.groups.describe_group(group_id)
     except Refused as refused:
         if refused.code is not Code.GROUP_ID_NOT_FOUND:  # its shard isn't available; others may be
-            return _unknown(group_id, refused.code, "", None)
+            return _build_refused_group(group_id, refused.code, "", None)
         if context.version < 6:
-            return _unknown(group_id, Code.NONE, Phase.DEAD.value, None)
-        return _unknown(group_id, refused.code, Phase.DEAD.value, refused.message)
+            return _build_refused_group(group_id, Code.NONE, ClassicGroupPhase.DEAD.value, None)
+        return _build_refused_group(
+            group_id, refused.code, ClassicGroupPhase.DEAD.value, refused.message
+        )
     return {
         "error_code": Code.NONE,
         "group_id": group_id,
@@ -65,7 +69,9 @@ def _group(group_id: str, context: Context) -> dict[str, Any]:
     }
 
 
-def _unknown(group_id: str, code: Code, phase: str, message: str | None) -> dict[str, Any]:
+def _build_refused_group(
+    group_id: str, code: Code, phase: str, message: str | None
+) -> dict[str, Any]:
     """Build the result of a group that has no content but the code."""
     return {
         "error_code": code,

@@ -11,38 +11,43 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.errors import Code
-from coordinator.log.partition import Partition
+from coordinator.log.partition import PartitionLog
 
 API_KEY = 35
 VERSIONS = range(1, 6)
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     broker = context.broker
-    total_bytes, usable_bytes = broker.room()
+    total_bytes, usable_bytes = broker.disk_space_bytes()
     directory = {
         "log_dir": str(broker.config.data_dir.absolute()),
         "topics": [
-            {"name": name, "partitions": [_described(partition) for partition in partitions]}
-            for name, partitions in _wanted(request, context)
+            {
+                "name": name,
+                "partitions": [_describe_partition(partition) for partition in partitions],
+            }
+            for name, partitions in _find_partitions(request, context)
         ],
         "total_bytes": total_bytes,
         "usable_bytes": usable_bytes,
         "is_cordoned": False,
     }
-    return context.reply(results=[directory])
+    return context.build_response(results=[directory])
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` for the directory, and at the top if the version allows."""
     directory = str(context.broker.config.data_dir.absolute())
     failed = {"error_code": code, "log_dir": directory, "topics": ()}
-    return context.reply(error_code=code, results=[failed])
+    return context.build_response(error_code=code, results=[failed])
 
 
-def _wanted(request: Any, context: Context) -> Iterator[tuple[str, Iterable[Partition]]]:
+def _find_partitions(
+    request: Any, context: RequestContext
+) -> Iterator[tuple[str, Iterable[PartitionLog]]]:
     topics = context.broker.topics
     if request.topics is None:
         for topic in topics:
@@ -52,16 +57,16 @@ def _wanted(request: Any, context: Context) -> Iterator[tuple[str, Iterable[Part
     for each in request.topics:
         indexes_by_topic.setdefault(each.topic, set()).update(each.partitions)
     for name, indexes in indexes_by_topic.items():
-        found = [topics.partition(name, index) for index in sorted(indexes)]
+        found = [topics.find_partition(name, index) for index in sorted(indexes)]
         partitions = [partition for partition in found if partition is not None]
         if partitions:
             yield name, partitions
 
 
-def _described(partition: Partition) -> dict[str, Any]:
+def _describe_partition(partition: PartitionLog) -> dict[str, Any]:
     return {
         "partition_index": partition.index,
-        "partition_size": sum(size for _, size in partition.segments()),
+        "partition_size": sum(size for _, size in partition.list_segment_files()),
         "offset_lag": 0,
         "is_future_key": False,
     }

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
-from coordinator.log.topics import Topic, partition_of
+from coordinator.log.topics import BrokerTopic, partition_of
 
 API_KEY = 61
 VERSIONS = range(1)
@@ -22,14 +22,15 @@ VERSIONS = range(1)
 _NO_TOPIC = "This server does not host this topic-partition."
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     topics = context.broker.topics
-    return context.reply(
+    return context.build_response(
         topics=[
             {
                 "name": topic.name,
                 "partitions": [
-                    _described(topics.get(topic.name), index) for index in topic.partition_indexes
+                    _describe_partition(topics.get(topic.name), index)
+                    for index in topic.partition_indexes
                 ],
             }
             for topic in request.topics
@@ -37,28 +38,30 @@ def handle(request: Any, context: Context) -> Any:
     )
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` for every partition."""
-    return context.reply(
+    return context.build_response(
         topics=[
             {
                 "name": topic.name,
-                "partitions": [_refused(index, code) for index in topic.partition_indexes],
+                "partitions": [
+                    _build_refused_partition(index, code) for index in topic.partition_indexes
+                ],
             }
             for topic in request.topics
         ]
     )
 
 
-def _described(topic: Topic | None, index: int) -> dict[str, Any]:
+def _describe_partition(topic: BrokerTopic | None, index: int) -> dict[str, Any]:
     partition = partition_of(topic, index)
     if partition is None:
         message = _NO_TOPIC if topic is None else None
-        return _refused(index, Code.UNKNOWN_TOPIC_OR_PARTITION, message)
+        return _build_refused_partition(index, Code.UNKNOWN_TOPIC_OR_PARTITION, message)
     try:
         partition.check_open()
     except Refused as refused:
-        return _refused(index, refused.code, refused.message)
+        return _build_refused_partition(index, refused.code, refused.message)
     producers = [
         {
             "producer_id": producer_id,
@@ -68,7 +71,7 @@ def _described(topic: Topic | None, index: int) -> dict[str, Any]:
             "coordinator_epoch": entry.coordinator_epoch,
             "current_txn_start_offset": first_offset,
         }
-        for producer_id, entry, first_offset in partition.producers.items()
+        for producer_id, entry, first_offset in partition.producers.iterate_producers()
     ]
     return {
         "partition_index": index,
@@ -78,7 +81,7 @@ def _described(topic: Topic | None, index: int) -> dict[str, Any]:
     }
 
 
-def _refused(index: int, code: Code, message: str | None = None) -> dict[str, Any]:
+def _build_refused_partition(index: int, code: Code, message: str | None = None) -> dict[str, Any]:
     return {
         "partition_index": index,
         "error_code": code,

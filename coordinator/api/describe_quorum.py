@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.coordinators import METADATA_TOPIC
 from coordinator.errors import Code
 
@@ -21,14 +21,14 @@ VERSIONS = range(3)
 _LISTENER = "PLAINTEXT"
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     requested = [
         (topic.topic_name, p.partition_index) for topic in request.topics for p in topic.partitions
     ]
     if requested != [(METADATA_TOPIC, 0)]:
-        return _unknown(request, context)
+        return _refuse_partitions(request, context)
     broker = context.broker
-    topic = broker.topics.own(METADATA_TOPIC)
+    topic = broker.topics.find_including_hidden(METADATA_TOPIC)
     assert topic is not None
     end_offset = topic.partitions[0].end_offset
     node_id, now_ms = broker.config.node_id, broker.clock.now_ms()
@@ -40,38 +40,38 @@ def handle(request: Any, context: Context) -> Any:
         "last_caught_up_timestamp": now_ms,
     }
     partition = {
-        **_partition(0, Code.NONE),
+        **_build_partition_fields(0, Code.NONE),
         "leader_id": node_id,
         "high_watermark": end_offset,
         "current_voters": [voter],
     }
     listener = {"name": _LISTENER, "host": broker.endpoint["host"], "port": broker.endpoint["port"]}
-    return context.reply(
+    return context.build_response(
         error_message="",
         topics=[{"topic_name": METADATA_TOPIC, "partitions": [partition]}],
         nodes=[{"node_id": node_id, "listeners": [listener]}],
     )
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
-    return context.reply(error_code=code, error_message="", topics=(), nodes=())
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+    return context.build_response(error_code=code, error_message="", topics=(), nodes=())
 
 
-def _unknown(request: Any, context: Context) -> Any:
+def _refuse_partitions(request: Any, context: RequestContext) -> Any:
     topics = [
         {
             "topic_name": topic.topic_name,
             "partitions": [
-                _partition(partition.partition_index, Code.UNKNOWN_TOPIC_OR_PARTITION)
+                _build_partition_fields(partition.partition_index, Code.UNKNOWN_TOPIC_OR_PARTITION)
                 for partition in topic.partitions
             ],
         }
         for topic in request.topics
     ]
-    return context.reply(error_message="", topics=topics, nodes=())
+    return context.build_response(error_message="", topics=topics, nodes=())
 
 
-def _partition(index: int, code: Code) -> dict[str, Any]:
+def _build_partition_fields(index: int, code: Code) -> dict[str, Any]:
     """Build the fields of a partition without voters, with this code."""
     message = "" if code is Code.NONE else "This server does not host this topic-partition."
     return {

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.api.metadata import TOPIC_OPERATIONS
 from coordinator.errors import Code, Refused
-from coordinator.log.topics import Topic, check_name
+from coordinator.log.topics import BrokerTopic, check_topic_name
 
 API_KEY = 75
 VERSIONS = range(1)
@@ -24,13 +24,13 @@ VERSIONS = range(1)
 _PARTITIONS_MAX = 2_000  # Kafka's default of max.request.partition.size.limit
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     topics = context.broker.topics
     cursor = request.cursor
     from_name = cursor.topic_name if cursor else ""
     names = {asked.name for asked in request.topics}
     if cursor and (cursor.partition_index < 0 or (names and from_name not in names)):
-        return refuse(request, context, Code.INVALID_REQUEST)
+        return build_error_response(request, context, Code.INVALID_REQUEST)
     wanted = names or {topic.name for topic in topics}
     remaining = max(1, min(request.response_partition_limit, _PARTITIONS_MAX))
     results: list[dict[str, Any]] = []
@@ -40,45 +40,47 @@ def handle(request: Any, context: Context) -> Any:
             next_cursor = {"topic_name": name, "partition_index": 0}
             break
         try:
-            topic = _existing(name, context)
+            topic = _require_topic(name, context)
         except Refused as refused:
-            results.append(_failed(name, refused.code))
+            results.append(_build_failed_topic(name, refused.code))
             continue
         first = cursor.partition_index if cursor and name == from_name else 0
         end = min(len(topic.partitions), first + remaining)
-        results.append(_described(topic, range(first, end), context))
+        results.append(_describe_topic(topic, range(first, end), context))
         remaining -= len(range(first, end))
         if end < len(topic.partitions):
             next_cursor = {"topic_name": name, "partition_index": end}
             break
-    return context.reply(topics=results, next_cursor=next_cursor)
+    return context.build_response(topics=results, next_cursor=next_cursor)
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` for every topic that the request names."""
-    results = [_failed(topic.name, code, known=False) for topic in request.topics]
-    return context.reply(topics=results, next_cursor=None)
+    results = [
+        _build_failed_topic(topic.name, code, with_operations=False) for topic in request.topics
+    ]
+    return context.build_response(topics=results, next_cursor=None)
 
 
-def _existing(name: str, context: Context) -> Topic:
-    check_name(name)
+def _require_topic(name: str, context: RequestContext) -> BrokerTopic:
+    check_topic_name(name)
     topic = context.broker.topics.get(name)
     if topic is None:
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION)
     return topic
 
 
-def _described(topic: Topic, indexes: range, context: Context) -> dict[str, Any]:
+def _describe_topic(topic: BrokerTopic, indexes: range, context: RequestContext) -> dict[str, Any]:
     return {
         "name": topic.name,
         "topic_id": topic.id,
         "is_internal": topic.is_internal,
-        "partitions": list(_partitions(indexes, context)),
+        "partitions": list(_describe_partitions(indexes, context)),
         "topic_authorized_operations": TOPIC_OPERATIONS,
     }
 
 
-def _partitions(indexes: range, context: Context) -> Iterator[dict[str, Any]]:
+def _describe_partitions(indexes: range, context: RequestContext) -> Iterator[dict[str, Any]]:
     node_id = context.broker.config.node_id
     for index in indexes:
         yield {
@@ -93,12 +95,12 @@ def _partitions(indexes: range, context: Context) -> Iterator[dict[str, Any]]:
         }
 
 
-def _failed(name: str, code: Code, *, known: bool = True) -> dict[str, Any]:
+def _build_failed_topic(name: str, code: Code, *, with_operations: bool = True) -> dict[str, Any]:
     return {
         "error_code": code,
         "name": name,
         "topic_id": None,
         "is_internal": False,
         "partitions": (),
-        **({"topic_authorized_operations": TOPIC_OPERATIONS} if known else {}),
+        **({"topic_authorized_operations": TOPIC_OPERATIONS} if with_operations else {}),
     }

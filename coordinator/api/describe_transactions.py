@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
 from coordinator.transactions.state import STATUS_NAMES
 
@@ -25,30 +25,34 @@ VERSIONS = range(1)
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC) - timedelta(milliseconds=1)
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     described = [
-        _described(transactional_id, context) for transactional_id in request.transactional_ids
+        _describe_transaction(transactional_id, context)
+        for transactional_id in request.transactional_ids
     ]
-    return context.reply(transaction_states=described)
+    return context.build_response(transaction_states=described)
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` for every transactional id."""
-    refused = [_refused(transactional_id, code) for transactional_id in request.transactional_ids]
-    return context.reply(transaction_states=refused)
+    refused = [
+        _build_refused_transaction(transactional_id, code)
+        for transactional_id in request.transactional_ids
+    ]
+    return context.build_response(transaction_states=refused)
 
 
-def _described(transactional_id: str, context: Context) -> dict[str, Any]:
+def _describe_transaction(transactional_id: str, context: RequestContext) -> dict[str, Any]:
     if not transactional_id:
-        return _refused(transactional_id, Code.INVALID_REQUEST)
+        return _build_refused_transaction(transactional_id, Code.INVALID_REQUEST)
     transactions = context.broker.coordinators.transactions
     try:
-        transaction = transactions.find(transactional_id)
+        transaction = transactions.find_transaction(transactional_id)
     except Refused as refused:
-        return _refused(transactional_id, refused.code)
+        return _build_refused_transaction(transactional_id, refused.code)
     if transaction is None:
-        return _refused(transactional_id, Code.TRANSACTIONAL_ID_NOT_FOUND)
-    waiting = transactions.partitions_left(transaction)
+        return _build_refused_transaction(transactional_id, Code.TRANSACTIONAL_ID_NOT_FOUND)
+    waiting = transactions.partitions_without_marker(transaction)
     return {
         "error_code": Code.NONE,
         "transactional_id": transactional_id,
@@ -64,7 +68,7 @@ def _described(transactional_id: str, context: Context) -> dict[str, Any]:
     }
 
 
-def _refused(transactional_id: str, code: Code) -> dict[str, Any]:
+def _build_refused_transaction(transactional_id: str, code: Code) -> dict[str, Any]:
     return {
         "error_code": code,
         "transactional_id": transactional_id,

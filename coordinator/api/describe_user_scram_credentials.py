@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.errors import Code
 
 API_KEY = 50
 VERSIONS = range(1)
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     times_named = Counter(user.name for user in request.users or ())
     results = []
     for name, times in times_named.items():
@@ -37,8 +37,8 @@ def handle(request: Any, context: Context) -> Any:
                 "credential_infos": (),
             }
         )
-    return context.reply(error_message="", results=results)
+    return context.build_response(error_message="", results=results)
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
-    return context.reply(error_code=code, error_message=None, results=())
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+    return context.build_response(error_code=code, error_message=None, results=())

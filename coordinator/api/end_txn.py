@@ -11,19 +11,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.api.context import Context
-from coordinator.api.coordinator_codes import fenced_code
+from coordinator.api.context import RequestContext
+from coordinator.api.coordinator_codes import translate_fenced_code
 from coordinator.errors import Code
-from coordinator.transactions.end_transaction import EndTransaction
+from coordinator.transactions.end_transaction import EndTransactionCommand
 from coordinator.transactions.state import V0, V2
 
 API_KEY = 26
 VERSIONS = range(6)
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     owner = context.broker.coordinators.transactions.end_transaction(
-        EndTransaction(
+        EndTransactionCommand(
             request.transactional_id,
             request.producer_id,
             request.producer_epoch,
@@ -31,8 +31,12 @@ def handle(request: Any, context: Context) -> Any:
             version=V2 if context.version >= 5 else V0,
         )
     )
-    return context.reply(producer_id=owner.producer_id, producer_epoch=owner.producer_epoch)
+    return context.build_response(
+        producer_id=owner.producer_id, producer_epoch=owner.producer_epoch
+    )
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
-    return context.reply(error_code=fenced_code(code, context.version, fenced_since=2))
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+    return context.build_response(
+        error_code=translate_fenced_code(code, context.version, fenced_since=2)
+    )

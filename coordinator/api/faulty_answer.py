@@ -8,16 +8,16 @@ from collections.abc import Awaitable
 from coordinator.clock import Scheduler
 from coordinator.faults import RequestFault
 from coordinator.wire.connection import Disconnect
-from coordinator.wire.outgoing import Answer
+from coordinator.wire.send_buffer import Answer
 
 
-async def never() -> Answer:
+async def wait_until_cancelled() -> Answer:
     """Wait until the client closes the connection, which cancels this."""
     await asyncio.get_running_loop().create_future()
     raise AssertionError("nobody answers this")
 
 
-async def faulty(
+async def apply_fault(
     answer: Answer | Awaitable[Answer], fault: RequestFault, scheduler: Scheduler
 ) -> Answer:
     """Wait for the answer to a request that took effect, then delay or lose it as the fault says.
@@ -37,4 +37,4 @@ async def faulty(
         case "cut-after":
             raise Disconnect("a fault cuts the connection after the request")
         case _:
-            return await never()
+            return await wait_until_cancelled()

@@ -21,13 +21,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.api.leader_epoch import UNKNOWN_EPOCH, check_leader_epoch, end_offset_of_epoch
 from coordinator.errors import Code, Refused
-from coordinator.fetching.request import Fetch, Result, open_fetch
-from coordinator.fetching.session import Key, News, Wanted
-from coordinator.log.partition import Partition
-from coordinator.log.topics import Topics, partition_of
+from coordinator.fetching.fetch_context import FetchContext, PartitionResult, create_fetch_context
+from coordinator.fetching.session import FetchPartition, PartitionKey, PartitionOutcome
+from coordinator.log.partition import PartitionLog
+from coordinator.log.topics import TopicRegistry, partition_of
 from coordinator.wire.codec import to_ms
 
 API_KEY = 1
@@ -37,60 +37,65 @@ _READ_COMMITTED = 1
 _TOPIC_IDS_SINCE = 13
 
 
-class _Limits(NamedTuple):
+class _FetchLimits(NamedTuple):
     """Holds the limits and the isolation level that apply to all partitions of a request."""
 
-    committed: bool
+    read_committed: bool
     min_bytes: int
     max_bytes: int
 
 
-class _Attempt(NamedTuple):
+class _ReadAttempt(NamedTuple):
     """Holds what a request can be answered with now, and whether that is enough."""
 
-    results: list[Result]
+    results: list[PartitionResult]
     is_enough: bool
-    partitions: list[Partition]
+    partitions: list[PartitionLog]
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     broker = context.broker
-    fetch = open_fetch(
+    fetch = create_fetch_context(
         broker.fetch_sessions,
         getattr(request, "session_id", 0),
         getattr(request, "session_epoch", -1),
-        _wanted(request, context),
-        _forgotten(request, context),
-        uses_ids=context.version >= _TOPIC_IDS_SINCE,
+        _requested_partitions(request, context),
+        _forgotten_partitions(request, context),
+        uses_topic_ids=context.version >= _TOPIC_IDS_SINCE,
         now_ms=broker.clock.monotonic_ms(),
     )
     max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
-    limits = _Limits(
+    limits = _FetchLimits(
         request.isolation_level == _READ_COMMITTED, min(request.min_bytes, max_bytes), max_bytes
     )
-    attempt = _attempt(fetch, limits, broker.topics)
+    attempt = _read_partitions(fetch, limits, broker.topics)
     max_wait_ms = to_ms(request.max_wait)
     if attempt.is_enough or max_wait_ms <= 0 or not attempt.partitions:
-        return _reply(context, fetch, attempt.results)
-    return _LongPoll(fetch, limits, context, attempt.partitions, max_wait_ms).answer
+        return _build_response(context, fetch, attempt.results)
+    return _WaitingFetch(fetch, limits, context, attempt.partitions, max_wait_ms).answer
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` at the top; before version 7, for every partition."""
     if context.version >= 7:
-        return context.reply(error_code=code, responses=())
-    results = [_failed(partition, code) for partition in _wanted(request, context).values()]
-    return context.reply(responses=_by_topic(results, context.version))
+        return context.build_response(error_code=code, responses=())
+    results = [
+        _build_failed_result(partition, code)
+        for partition in _requested_partitions(request, context).values()
+    ]
+    return context.build_response(responses=_group_by_topic(results, context.version))
 
 
-def _wanted(request: Any, context: Context) -> dict[Key, Wanted]:
+def _requested_partitions(
+    request: Any, context: RequestContext
+) -> dict[PartitionKey, FetchPartition]:
     """Return the requested partitions in order; of one that comes twice, the latter."""
     by_id = context.version >= _TOPIC_IDS_SINCE
-    partitions: dict[Key, Wanted] = {}
+    partitions: dict[PartitionKey, FetchPartition] = {}
     for requested in request.topics:
         topic = requested.topic_id if by_id else requested.topic
         for partition in requested.partitions:
-            partitions[topic, partition.partition] = Wanted(
+            partitions[topic, partition.partition] = FetchPartition(
                 topic,
                 partition.partition,
                 partition.fetch_offset,
@@ -101,7 +106,7 @@ def _wanted(request: Any, context: Context) -> dict[Key, Wanted]:
     return partitions
 
 
-def _forgotten(request: Any, context: Context) -> Iterator[Key]:
+def _forgotten_partitions(request: Any, context: RequestContext) -> Iterator[PartitionKey]:
     by_id = context.version >= _TOPIC_IDS_SINCE
     for asked in getattr(request, "forgotten_topics_data", ()):
         topic = asked.topic_id if by_id else asked.topic
@@ -109,16 +114,18 @@ def _forgotten(request: Any, context: Context) -> Iterator[Key]:
             yield topic, partition
 
 
-def _reply(context: Context, fetch: Fetch, results: list[Result]) -> Any:
-    answer = fetch.answer(results)
-    return context.reply(
+def _build_response(
+    context: RequestContext, fetch: FetchContext, results: list[PartitionResult]
+) -> Any:
+    answer = fetch.build_answer(results)
+    return context.build_response(
         error_code=answer.code,
         session_id=answer.session_id,
-        responses=_by_topic(answer.results, context.version),
+        responses=_group_by_topic(answer.results, context.version),
     )
 
 
-def _by_topic(results: list[Result], version: int) -> list[dict[str, Any]]:
+def _group_by_topic(results: list[PartitionResult], version: int) -> list[dict[str, Any]]:
     """Group results by topic in their order: a topic comes again if others are in between."""
     field = "topic_id" if version >= _TOPIC_IDS_SINCE else "topic"
     responses: list[dict[str, Any]] = []
@@ -131,7 +138,7 @@ def _by_topic(results: list[Result], version: int) -> list[dict[str, Any]]:
     return responses
 
 
-class _LongPoll:
+class _WaitingFetch:
     """Waits with a fetch: reads again after each append to its partitions, until time is up.
 
     Kafka's counterpart is DelayedFetch.
@@ -139,10 +146,10 @@ class _LongPoll:
 
     def __init__(
         self,
-        fetch: Fetch,
-        limits: _Limits,
-        context: Context,
-        partitions: list[Partition],
+        fetch: FetchContext,
+        limits: _FetchLimits,
+        context: RequestContext,
+        partitions: list[PartitionLog],
         max_wait_ms: int,
     ) -> None:
         self._fetch = fetch
@@ -152,115 +159,128 @@ class _LongPoll:
         self._loop = asyncio.get_running_loop()
         self._is_woken = False
         self.answer: asyncio.Future[Any] = self._loop.create_future()
-        self._timer = context.broker.scheduler.call_later(max_wait_ms, self._expire)
+        self._timer = context.broker.scheduler.call_later(max_wait_ms, self._answer_at_deadline)
         for partition in partitions:
-            partition.watchers.add(self._wake)
+            partition.watchers.add_callback(self._schedule_retry)
         # Called however it ends, by an answer or by the client closing the connection.
-        self.answer.add_done_callback(self._forget)
+        self.answer.add_done_callback(self._stop_waiting)
 
-    def _wake(self) -> None:
+    def _schedule_retry(self) -> None:
         # Not at once: first the producer is answered, and the other partitions of its request are
         # written.
         if not self._is_woken:
             self._is_woken = True
-            self._loop.call_soon(self._retry)
+            self._loop.call_soon(self._retry_if_waiting)
 
-    def _retry(self) -> None:
+    def _retry_if_waiting(self) -> None:
         self._is_woken = False
         if not self.answer.done():
-            self._try(lambda attempt: attempt.is_enough)
+            self._read_and_answer(lambda attempt: attempt.is_enough)
 
-    def _expire(self) -> None:
+    def _answer_at_deadline(self) -> None:
         if not self.answer.done():
-            self._try(lambda attempt: True)
+            self._read_and_answer(lambda attempt: True)
 
-    def _try(self, is_enough: Callable[[_Attempt], bool]) -> None:
+    def _read_and_answer(self, is_enough: Callable[[_ReadAttempt], bool]) -> None:
         try:
-            attempt = _attempt(self._fetch, self._limits, self._context.broker.topics)
+            attempt = _read_partitions(self._fetch, self._limits, self._context.broker.topics)
             # If fewer partitions are found than when the wait began, one has been deleted.
             if is_enough(attempt) or len(attempt.partitions) < len(self._partitions):
-                self.answer.set_result(_reply(self._context, self._fetch, attempt.results))
+                self.answer.set_result(_build_response(self._context, self._fetch, attempt.results))
         except Exception as error:
             self.answer.set_exception(error)
 
-    def _forget(self, _: asyncio.Future[Any]) -> None:
+    def _stop_waiting(self, _: asyncio.Future[Any]) -> None:
         self._timer.cancel()
         for partition in self._partitions:
-            partition.watchers.remove(self._wake)
+            partition.watchers.remove_callback(self._schedule_retry)
 
 
-def _attempt(fetch: Fetch, limits: _Limits, topics: Topics) -> _Attempt:
+def _read_partitions(
+    fetch: FetchContext, limits: _FetchLimits, topics: TopicRegistry
+) -> _ReadAttempt:
     """Read all partitions of a fetch as far as is possible now.
 
     Only the positions of batches are read; their bytes are read when they are sent.
     """
-    results: list[Result] = []
-    unknown: list[Result] = []  # these come last, as in Kafka
-    partitions: list[Partition] = []
+    results: list[PartitionResult] = []
+    unknown: list[PartitionResult] = []  # these come last, as in Kafka
+    partitions: list[PartitionLog] = []
     budget = limits.max_bytes
     available = 0
     failed = False
-    for fetch_partition in fetch.wanted:
-        partition = _partition(fetch_partition, topics)
+    for fetch_partition in fetch.partitions:
+        partition = _find_partition(fetch_partition, topics)
         if isinstance(partition, Code):
-            unknown.append(_failed(fetch_partition, partition))
+            unknown.append(_build_failed_result(fetch_partition, partition))
             continue
         partitions.append(partition)
         try:
             # Until something was found, the first batch counts whatever the limits.
-            result, more = _find(
+            result, more = _read_partition(
                 fetch_partition,
                 partition,
-                limits.committed,
+                limits.read_committed,
                 budget,
                 at_least_one=budget == limits.max_bytes,
             )
         except Refused as refused:
-            result, more = _failed(fetch_partition, refused.code), 0
+            result, more = _build_failed_result(fetch_partition, refused.code), 0
         failed = failed or result[1].failed
         available += more
         budget -= len(result[2]["records"])
         results.append(result)
-    return _Attempt(results + unknown, failed or available >= limits.min_bytes, partitions)
+    return _ReadAttempt(results + unknown, failed or available >= limits.min_bytes, partitions)
 
 
-def _partition(one: Wanted, topics: Topics) -> Partition | Code:
+def _find_partition(fetch_partition: FetchPartition, topics: TopicRegistry) -> PartitionLog | Code:
     topic: Any
-    if isinstance(one.topic, UUID):
-        topic = topics.by_id(one.topic)
+    if isinstance(fetch_partition.topic, UUID):
+        topic = topics.by_id(fetch_partition.topic)
         if topic is not None:
-            one.name = topic.name
-        elif one.name is None:
+            fetch_partition.name = topic.name
+        elif fetch_partition.name is None:
             return Code.UNKNOWN_TOPIC_ID
-        elif topics.get(one.name) is not None:
+        elif topics.get(fetch_partition.name) is not None:
             # The topic was deleted and created again during the session.
             return Code.INCONSISTENT_TOPIC_ID
     else:
-        topic = topics.get(one.topic)
-    return partition_of(topic, one.partition) or Code.UNKNOWN_TOPIC_OR_PARTITION
+        topic = topics.get(fetch_partition.topic)
+    return partition_of(topic, fetch_partition.partition) or Code.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _find(
-    one: Wanted, partition: Partition, committed: bool, budget: int, *, at_least_one: bool
-) -> tuple[Result, int]:
+def _read_partition(
+    fetch_partition: FetchPartition,
+    partition: PartitionLog,
+    read_committed: bool,
+    max_bytes_left: int,
+    *,
+    at_least_one: bool,
+) -> tuple[PartitionResult, int]:
     """Return the result for a partition and its bytes that count towards `min_bytes`.
 
     Raises: Refused.
     """
-    check_leader_epoch(max(one.leader_epoch, UNKNOWN_EPOCH))  # here any negative epoch is unknown
-    if one.last_fetched_epoch >= 0:
+    check_leader_epoch(
+        max(fetch_partition.leader_epoch, UNKNOWN_EPOCH)
+    )  # here any negative epoch is unknown
+    if fetch_partition.last_fetched_epoch >= 0:
         partition.check_open()
-        end = end_offset_of_epoch(partition, one.last_fetched_epoch)
+        end = end_offset_of_epoch(partition, fetch_partition.last_fetched_epoch)
         if end is None:
-            raise Refused(Code.OFFSET_OUT_OF_RANGE, f"leader epoch {one.last_fetched_epoch}")
-        if end < one.offset:
-            return _diverging(one, partition, end), 0
-    max_bytes = max(min(one.max_bytes, budget), 0)
-    fetched = partition.fetch(one.offset, max_bytes, committed=committed, at_least_one=at_least_one)
+            raise Refused(
+                Code.OFFSET_OUT_OF_RANGE, f"leader epoch {fetch_partition.last_fetched_epoch}"
+            )
+        if end < fetch_partition.offset:
+            return _build_diverging_result(fetch_partition, partition, end), 0
+    max_bytes = max(min(fetch_partition.max_bytes, max_bytes_left), 0)
+    fetched = partition.fetch_batches(
+        fetch_partition.offset, max_bytes, committed=read_committed, at_least_one=at_least_one
+    )
     size = len(fetched.records)
     aborted = fetched.aborted
     answer = {
-        "partition_index": one.partition,
+        "partition_index": fetch_partition.partition,
         "high_watermark": partition.end_offset,
         "last_stable_offset": partition.last_stable_offset,
         "log_start_offset": partition.start_offset,
@@ -269,20 +289,26 @@ def _find(
         else [{"producer_id": a.producer_id, "first_offset": a.first_offset} for a in aborted],
         "records": fetched.records,
     }
-    news = News(size > 0, False, partition.end_offset, partition.start_offset)
+    news = PartitionOutcome(size > 0, False, partition.end_offset, partition.start_offset)
     # As in Kafka, a fetch that reads an older segment than the active one doesn't wait.
-    more = _ENOUGH if fetched.is_older_segment else max(size, min(fetched.available, one.max_bytes))
-    return (one, news, answer), more
+    more = (
+        _MORE_THAN_MIN_BYTES
+        if fetched.is_older_segment
+        else max(size, min(fetched.available, fetch_partition.max_bytes))
+    )
+    return (fetch_partition, news, answer), more
 
 
 # More than any `min_bytes` can be.
-_ENOUGH = 2**31
+_MORE_THAN_MIN_BYTES = 2**31
 
 
-def _diverging(one: Wanted, partition: Partition, end_offset: int) -> Result:
+def _build_diverging_result(
+    fetch_partition: FetchPartition, partition: PartitionLog, end_offset: int
+) -> PartitionResult:
     """Build the result that tells a client to truncate: its epoch ended at `end_offset`."""
     answer = {
-        "partition_index": one.partition,
+        "partition_index": fetch_partition.partition,
         "high_watermark": partition.end_offset,
         "last_stable_offset": partition.last_stable_offset,
         "log_start_offset": partition.start_offset,
@@ -290,15 +316,19 @@ def _diverging(one: Wanted, partition: Partition, end_offset: int) -> Result:
         "aborted_transactions": None,
         "records": b"",
     }
-    return one, News(False, True, partition.end_offset, partition.start_offset), answer
+    return (
+        fetch_partition,
+        PartitionOutcome(False, True, partition.end_offset, partition.start_offset),
+        answer,
+    )
 
 
-def _failed(one: Wanted, code: Code) -> Result:
+def _build_failed_result(fetch_partition: FetchPartition, code: Code) -> PartitionResult:
     answer = {
-        "partition_index": one.partition,
+        "partition_index": fetch_partition.partition,
         "error_code": code,
         "high_watermark": -1,
         "aborted_transactions": None,
         "records": b"",
     }
-    return one, News(False, True, -1, -1), answer
+    return fetch_partition, PartitionOutcome(False, True, -1, -1), answer

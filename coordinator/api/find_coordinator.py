@@ -13,7 +13,7 @@ import base64
 import binascii
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
 
 API_KEY = 10
@@ -28,32 +28,37 @@ _MALFORMED = (
 _TOPIC_ID_LENGTH_MAX = 24
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     key_type = getattr(request, "key_type", GROUP)
     if key_type not in (GROUP, TRANSACTION, SHARE):
-        return _reply_for_all(request, context, _nobody(Code.INVALID_REQUEST, _MALFORMED))
+        return _build_response(
+            request, context, _build_missing_coordinator(Code.INVALID_REQUEST, _MALFORMED)
+        )
     if context.version >= 4:
         coordinators = [
-            {"key": key, **_find(key_type, key, context)} for key in request.coordinator_keys
+            {"key": key, **_find_coordinator(key_type, key, context)}
+            for key in request.coordinator_keys
         ]
-        return context.reply(coordinators=coordinators)
+        return context.build_response(coordinators=coordinators)
     if key_type == SHARE:
-        return context.reply(**_nobody(Code.INVALID_REQUEST, _MALFORMED))
-    coordinator = _find(key_type, request.key, context)
-    return context.reply(**coordinator | {"error_message": Code.NONE.name})
+        return context.build_response(
+            **_build_missing_coordinator(Code.INVALID_REQUEST, _MALFORMED)
+        )
+    coordinator = _find_coordinator(key_type, request.key, context)
+    return context.build_response(**coordinator | {"error_message": Code.NONE.name})
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` for every key."""
-    return _reply_for_all(request, context, _nobody(code, None))
+    return _build_response(request, context, _build_missing_coordinator(code, None))
 
 
-def _find(key_type: int, key: str, context: Context) -> dict[str, Any]:
+def _find_coordinator(key_type: int, key: str, context: RequestContext) -> dict[str, Any]:
     if key_type == SHARE:
         try:
             _check_share_key(key, context.version)
         except Refused as refused:
-            return _nobody(refused.code, "")
+            return _build_missing_coordinator(refused.code, "")
     return {**context.broker.endpoint, "error_code": Code.NONE, "error_message": ""}
 
 
@@ -74,15 +79,17 @@ def _check_share_key(key: str, version: int) -> None:
         raise Refused(Code.INVALID_REQUEST, f"{key!r} is not group:topic id:partition")
 
 
-def _reply_for_all(request: Any, context: Context, found: dict[str, Any]) -> Any:
+def _build_response(request: Any, context: RequestContext, coordinator: dict[str, Any]) -> Any:
     """Return a response with the same coordinator fields for every key.
 
     Before version 4 there is only one key.
     """
     if context.version < 4:
-        return context.reply(**found)
-    return context.reply(coordinators=[{"key": key, **found} for key in request.coordinator_keys])
+        return context.build_response(**coordinator)
+    return context.build_response(
+        coordinators=[{"key": key, **coordinator} for key in request.coordinator_keys]
+    )
 
 
-def _nobody(code: Code, message: str | None) -> dict[str, Any]:
+def _build_missing_coordinator(code: Code, message: str | None) -> dict[str, Any]:
     return {"node_id": -1, "host": "", "port": -1, "error_code": code, "error_message": message}

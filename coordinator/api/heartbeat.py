@@ -11,17 +11,17 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.errors import Code
 from coordinator.groups.classic.heartbeat import Heartbeat
-from coordinator.wire.codec import Written, build, write
+from coordinator.wire.codec import EncodedResponse, build_entity, encode_for_reuse
 
 API_KEY = 12
 VERSIONS = range(5)
 
 
-def handle(request: Any, context: Context) -> Any:
-    code = context.broker.coordinators.groups.classic_protocol.heartbeat(
+def handle_request(request: Any, context: RequestContext) -> Any:
+    code = context.broker.coordinators.groups.classic_protocol.handle_heartbeat(
         Heartbeat(
             request.group_id,
             request.member_id,
@@ -29,9 +29,9 @@ def handle(request: Any, context: Context) -> Any:
             request.generation_id,
         )
     )
-    return _told(context.response_type, code)
+    return _encode_code(context.response_type, code)
 
 
 @cache  # there are only a few codes in a few versions
-def _told(response_type: type, code: Code) -> Written:
-    return write(build(response_type, {"error_code": code}))
+def _encode_code(response_type: type, code: Code) -> EncodedResponse:
+    return encode_for_reuse(build_entity(response_type, {"error_code": code}))

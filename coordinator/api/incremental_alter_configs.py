@@ -14,26 +14,26 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any
 
-from coordinator.api.altering import (
-    Alterable,
+from coordinator.api.config_alteration import (
+    AlterableResource,
     Configs,
-    alterable,
-    answer,
-    answers,
+    alter_each_resource,
+    build_resource_result,
     check_node_id,
-    null_refused,
+    find_alterable_resource,
+    null_values_error,
 )
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.api.loggers import check_level, set_level
-from coordinator.dynamic import ResourceType
+from coordinator.dynamic_config import ResourceType
 from coordinator.errors import Code, Refused
-from coordinator.settings import Kind, items
+from coordinator.settings import ConfigType, split_list
 
 API_KEY = 44
 VERSIONS = range(2)
 
 
-class Operation(IntEnum):
+class AlterOperation(IntEnum):
     """Enumerates the operations on a setting.
 
     Source: org.apache.kafka.clients.admin.AlterConfigOp.
@@ -45,74 +45,82 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     def alter_resource(resource: Any) -> None:
         _check_operations(resource)
         if resource.resource_type == ResourceType.BROKER_LOGGER:
-            _alter_levels(resource, context, validate_only=request.validate_only)
+            _alter_logger_levels(resource, context, validate_only=request.validate_only)
             return
-        alterable_resource = alterable(resource.resource_type, resource.resource_name, context)
-        configs = alterable_resource.check(_altered(alterable_resource, resource.configs))
+        alterable_resource = find_alterable_resource(
+            resource.resource_type, resource.resource_name, context
+        )
+        configs = alterable_resource.validate_configs(
+            _apply_operations(alterable_resource, resource.configs)
+        )
         if not request.validate_only:
-            alterable_resource.put(configs)
+            alterable_resource.replace_configs(configs)
 
-    return context.reply(responses=answers(request.resources, alter_resource))
+    return context.build_response(responses=alter_each_resource(request.resources, alter_resource))
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` for every resource."""
-    return context.reply(responses=[answer(each, Refused(code)) for each in request.resources])
+    return context.build_response(
+        responses=[build_resource_result(each, Refused(code)) for each in request.resources]
+    )
 
 
 def _check_operations(resource: Any) -> None:
     nulls = []
     for config in resource.configs:
-        if config.config_operation not in set(Operation):
+        if config.config_operation not in set(AlterOperation):
             message = f"Unknown operation {config.config_operation} for {config.name}"
             raise Refused(Code.INVALID_REQUEST, message)
-        if config.value is None and config.config_operation != Operation.DELETE:
+        if config.value is None and config.config_operation != AlterOperation.DELETE:
             nulls.append(config.name)
     if nulls:
-        raise null_refused(nulls)
+        raise null_values_error(nulls)
 
 
-def _altered(resource: Alterable, operations: Any) -> Configs:
+def _apply_operations(resource: AlterableResource, operations: Any) -> Configs:
     """Return the resource's configuration as the operations change it."""
     configs = dict(resource.configs)
     for each in operations:
         match each.config_operation:
-            case Operation.SET:
+            case AlterOperation.SET:
                 configs[each.name] = each.value
-            case Operation.DELETE:
+            case AlterOperation.DELETE:
                 configs.pop(each.name, None)
             case operation:
-                if resource.kind(each.name) is not Kind.LIST:
-                    name = Operation(operation).name
+                if resource.setting_type(each.name) is not ConfigType.LIST:
+                    name = AlterOperation(operation).name
                     raise Refused(
                         Code.INVALID_CONFIG,
                         f"Can't {name} to key {each.name} because its type is not LIST.",
                     )
-                present = items(configs.get(each.name, resource.default(each.name)))
-                configs[each.name] = ",".join(_changed(present, items(each.value), operation))
+                present = split_list(configs.get(each.name, resource.default_value(each.name)))
+                configs[each.name] = ",".join(
+                    _change_list(present, split_list(each.value), operation)
+                )
     return configs
 
 
-def _changed(present: list[str], given: list[str], operation: int) -> list[str]:
-    if operation == Operation.APPEND:
+def _change_list(present: list[str], given: list[str], operation: int) -> list[str]:
+    if operation == AlterOperation.APPEND:
         return [*present, *(item for item in given if item not in present)]
     return [item for item in present if item not in given]
 
 
-def _alter_levels(resource: Any, context: Context, *, validate_only: bool) -> None:
+def _alter_logger_levels(resource: Any, context: RequestContext, *, validate_only: bool) -> None:
     unexpected = "Unexpected node id. Expected {}, but received {}"
     check_node_id(resource.resource_name, context, unexpected)
     levels = {}
     for each in resource.configs:
-        if each.config_operation not in (Operation.SET, Operation.DELETE):
-            name = Operation(each.config_operation).name
+        if each.config_operation not in (AlterOperation.SET, AlterOperation.DELETE):
+            name = AlterOperation(each.config_operation).name
             message = f"{name} operation is not allowed for the BROKER_LOGGER resource"
             raise Refused(Code.INVALID_REQUEST, message)
-        level = each.value if each.config_operation == Operation.SET else None
+        level = each.value if each.config_operation == AlterOperation.SET else None
         check_level(each.name, level)
         levels[each.name] = level
     if not validate_only:

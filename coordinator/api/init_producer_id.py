@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.api.context import Context
-from coordinator.api.coordinator_codes import fenced_code
+from coordinator.api.context import RequestContext
+from coordinator.api.coordinator_codes import translate_fenced_code
 from coordinator.errors import Code, Refused
 from coordinator.wire.codec import to_ms
 
@@ -21,7 +21,7 @@ API_KEY = 22
 VERSIONS = range(6)
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     producer_id = getattr(request, "producer_id", -1)
     producer_epoch = getattr(request, "producer_epoch", -1)
     if (producer_id == -1) != (producer_epoch == -1):
@@ -34,12 +34,14 @@ def handle(request: Any, context: Context) -> Any:
         producer_id,
         producer_epoch,
     )
-    return context.reply(producer_id=owner.producer_id, producer_epoch=owner.producer_epoch)
+    return context.build_response(
+        producer_id=owner.producer_id, producer_epoch=owner.producer_epoch
+    )
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
-    return context.reply(
-        error_code=fenced_code(code, context.version, fenced_since=4),
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+    return context.build_response(
+        error_code=translate_fenced_code(code, context.version, fenced_since=4),
         producer_id=-1,
         producer_epoch=-1,
     )

@@ -13,19 +13,19 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from coordinator.api.context import Context
-from coordinator.api.coordinator_codes import coordinator_code
-from coordinator.api.waiting import answer_of
+from coordinator.api.context import RequestContext
+from coordinator.api.coordinator_codes import translate_coordinator_code
+from coordinator.api.deferred_answer import answer_on_callback
 from coordinator.errors import Code
-from coordinator.groups.classic.draft import JoinAnswer
+from coordinator.groups.classic.group_transition import JoinAnswer
 from coordinator.groups.classic.join import JoinGroup
-from coordinator.log.storage import to_base64
+from coordinator.log.data_directory import uuid_to_base64
 from coordinator.wire.codec import to_ms
 
 API_KEY = 11
 VERSIONS = range(10)
 
-_SAYS_MEMBER_ID = frozenset(
+_CODES_WITH_MEMBER_ID = frozenset(
     {
         Code.INVALID_GROUP_ID,
         Code.INVALID_SESSION_TIMEOUT,
@@ -35,7 +35,7 @@ _SAYS_MEMBER_ID = frozenset(
 )
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     coordinators = context.broker.coordinators
     instance_id = getattr(request, "group_instance_id", None)
     session_timeout_ms = to_ms(request.session_timeout)
@@ -44,7 +44,7 @@ def handle(request: Any, context: Context) -> Any:
         group_id=request.group_id,
         member_id=request.member_id,
         new_member_id=f"{instance_id or context.client_id}-{new_id}",
-        new_bare_id=to_base64(new_id),
+        new_bare_id=uuid_to_base64(new_id),
         instance_id=instance_id,
         client_id=context.client_id,
         client_host=f"/{context.client_host}",
@@ -57,23 +57,26 @@ def handle(request: Any, context: Context) -> Any:
         requires_member_id=context.version >= 4,
         can_skip_assignment=context.version >= 9,
     )
-    return answer_of(
-        partial(coordinators.groups.classic_protocol.join, command), partial(_reply, context)
+    return answer_on_callback(
+        partial(coordinators.groups.classic_protocol.handle_join, command),
+        partial(_build_response, context),
     )
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code`, and the member id if the request's content was refused.
 
     If the group's shard isn't available, the response has no member id, as with Kafka.
     """
-    member_id = request.member_id if code in _SAYS_MEMBER_ID else ""
-    return _reply(context, JoinAnswer(code=coordinator_code(code), member_id=member_id))
+    member_id = request.member_id if code in _CODES_WITH_MEMBER_ID else ""
+    return _build_response(
+        context, JoinAnswer(code=translate_coordinator_code(code), member_id=member_id)
+    )
 
 
-def _reply(context: Context, answer: JoinAnswer) -> Any:
+def _build_response(context: RequestContext, answer: JoinAnswer) -> Any:
     no_protocol = None if context.version >= 7 else ""
-    return context.reply(
+    return context.build_response(
         error_code=answer.code,
         generation_id=answer.generation,
         protocol_type=answer.protocol_type,

@@ -7,24 +7,24 @@ another cluster, or has stale metadata, gets an error.
 from __future__ import annotations
 
 from coordinator.errors import Code, Refused
-from coordinator.log.partition import Partition
+from coordinator.log.partition import PartitionLog
 
 LEADER_EPOCH = 0
 UNKNOWN_EPOCH = -1
 
 
-def check_leader_epoch(current: int) -> None:
+def check_leader_epoch(epoch: int) -> None:
     """Raise Refused if the leader epoch that a client knows isn't the present one.
 
     FENCED_LEADER_EPOCH for an older one, UNKNOWN_LEADER_EPOCH for a newer one; -1 stands for a
     client that sends none.
     """
-    if current in (UNKNOWN_EPOCH, LEADER_EPOCH):
+    if epoch in (UNKNOWN_EPOCH, LEADER_EPOCH):
         return
-    code = Code.UNKNOWN_LEADER_EPOCH if current > LEADER_EPOCH else Code.FENCED_LEADER_EPOCH
-    raise Refused(code, f"{current}, not {LEADER_EPOCH}")
+    code = Code.UNKNOWN_LEADER_EPOCH if epoch > LEADER_EPOCH else Code.FENCED_LEADER_EPOCH
+    raise Refused(code, f"{epoch}, not {LEADER_EPOCH}")
 
 
-def end_offset_of_epoch(partition: Partition, epoch: int) -> int | None:
+def end_offset_of_epoch(partition: PartitionLog, epoch: int) -> int | None:
     """Return the offset at which the batches of an epoch end, or None for another than 0."""
     return partition.end_offset if epoch == LEADER_EPOCH else None

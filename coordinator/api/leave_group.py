@@ -10,28 +10,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.api.context import Context
-from coordinator.api.coordinator_codes import coordinator_code
+from coordinator.api.context import RequestContext
+from coordinator.api.coordinator_codes import translate_coordinator_code
 from coordinator.errors import Code
-from coordinator.groups.classic.leave import LeaveGroup, Leaving
+from coordinator.groups.classic.leave import LeaveGroup, LeavingMember
 
 API_KEY = 13
 VERSIONS = range(6)
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     if context.version >= 3:
         leaving = [
-            Leaving(member.member_id, member.group_instance_id) for member in request.members
+            LeavingMember(member.member_id, member.group_instance_id) for member in request.members
         ]
     else:
-        leaving = [Leaving(request.member_id, None)]
-    codes = context.broker.coordinators.groups.classic_protocol.leave(
+        leaving = [LeavingMember(request.member_id, None)]
+    codes = context.broker.coordinators.groups.classic_protocol.handle_leave(
         LeaveGroup(request.group_id, leaving)
     )
     if context.version < 3:
-        return context.reply(error_code=codes[0])
-    return context.reply(
+        return context.build_response(error_code=codes[0])
+    return context.build_response(
         members=[
             {
                 "member_id": member.member_id,
@@ -43,5 +43,5 @@ def handle(request: Any, context: Context) -> Any:
     )
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
-    return context.reply(error_code=coordinator_code(code), members=[])
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+    return context.build_response(error_code=translate_coordinator_code(code), members=[])

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.api.context import Context
-from coordinator.dynamic import ResourceType
+from coordinator.api.context import RequestContext
+from coordinator.dynamic_config import ResourceType
 from coordinator.errors import Code
 
 API_KEY = 74
@@ -28,24 +28,24 @@ _TYPES = (
 )
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     wanted = getattr(request, "resource_types", [ResourceType.CLIENT_METRICS]) or _TYPES
     if not set(wanted) <= set(_TYPES):
-        return refuse(request, context, Code.UNSUPPORTED_VERSION)
+        return build_error_response(request, context, Code.UNSUPPORTED_VERSION)
     resources = [
         {"resource_name": name, "resource_type": kind}
         for kind in _TYPES
         if kind in wanted
-        for name in _names(kind, context)
+        for name in _list_resource_names(kind, context)
     ]
-    return context.reply(config_resources=resources)
+    return context.build_response(config_resources=resources)
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
-    return context.reply(error_code=code, config_resources=())
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+    return context.build_response(error_code=code, config_resources=())
 
 
-def _names(kind: ResourceType, context: Context) -> list[str]:
+def _list_resource_names(kind: ResourceType, context: RequestContext) -> list[str]:
     broker = context.broker
     match kind:
         case ResourceType.TOPIC:
@@ -53,4 +53,4 @@ def _names(kind: ResourceType, context: Context) -> list[str]:
         case ResourceType.BROKER | ResourceType.BROKER_LOGGER:
             return [str(broker.config.node_id)]
         case _:
-            return broker.dynamic.names(kind)
+            return broker.dynamic_configs.resource_names(kind)

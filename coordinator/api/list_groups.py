@@ -12,17 +12,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.errors import Code
 
 API_KEY = 16
 VERSIONS = range(6)
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     states = {state.lower().strip() for state in getattr(request, "states_filter", ())}
     types = {kind.lower() for kind in getattr(request, "types_filter", ())}
-    return context.reply(
+    return context.build_response(
         groups=[
             {
                 "group_id": group.group_id,
@@ -36,5 +36,5 @@ def handle(request: Any, context: Context) -> Any:
     )
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
-    return context.reply(error_code=code, groups=())
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+    return context.build_response(error_code=code, groups=())

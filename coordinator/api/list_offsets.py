@@ -15,10 +15,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.api.leader_epoch import LEADER_EPOCH, check_leader_epoch
 from coordinator.errors import Code, Refused
-from coordinator.log.partition import Partition
+from coordinator.log.partition import PartitionLog
 
 API_KEY = 2
 VERSIONS = range(1, 12)
@@ -32,7 +32,7 @@ _READ_COMMITTED = 1
 _SINCE = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, -5: 9, -6: 11}
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     times_named = Counter(
         (topic.name, p.partition_index) for topic in request.topics for p in topic.partitions
     )
@@ -40,70 +40,81 @@ def handle(request: Any, context: Context) -> Any:
 
     def answer_partition(topic: str, requested: Any) -> dict[str, Any]:
         if times_named[topic, requested.partition_index] > 1:
-            return _failed(requested, Code.INVALID_REQUEST)
+            return _build_failed_partition(requested, Code.INVALID_REQUEST)
         try:
-            return _look_up(topic, requested, committed, context)
+            return _list_offset(topic, requested, committed, context)
         except Refused as refused:
-            return _failed(requested, refused.code)
+            return _build_failed_partition(requested, refused.code)
 
-    return _reply(request, context, answer_partition)
+    return _build_response(request, context, answer_partition)
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` for every partition."""
-    return _reply(request, context, lambda topic, requested: _failed(requested, code))
+    return _build_response(
+        request, context, lambda topic, requested: _build_failed_partition(requested, code)
+    )
 
 
-def _reply(request: Any, context: Context, answer: Callable[[str, Any], dict[str, Any]]) -> Any:
-    return context.reply(
+def _build_response(
+    request: Any, context: RequestContext, answer_partition: Callable[[str, Any], dict[str, Any]]
+) -> Any:
+    return context.build_response(
         topics=[
-            {"name": topic.name, "partitions": [answer(topic.name, p) for p in topic.partitions]}
+            {
+                "name": topic.name,
+                "partitions": [answer_partition(topic.name, p) for p in topic.partitions],
+            }
             for topic in request.topics
         ]
     )
 
 
-def _look_up(topic: str, asked: Any, committed: bool, context: Context) -> dict[str, Any]:
+def _list_offset(
+    topic: str, requested: Any, read_committed: bool, context: RequestContext
+) -> dict[str, Any]:
     """Find the offset that a partition of the request asks for and return its result.
 
     Raises: Refused, UNSUPPORTED_VERSION, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR, or as
     `check_leader_epoch`.
     """
-    if asked.timestamp < 0 and context.version < _SINCE.get(asked.timestamp, 1_000):
-        raise Refused(Code.UNSUPPORTED_VERSION, f"timestamp {asked.timestamp}")
-    partition = context.broker.topics.partition(topic, asked.partition_index)
+    if requested.timestamp < 0 and context.version < _SINCE.get(requested.timestamp, 1_000):
+        raise Refused(Code.UNSUPPORTED_VERSION, f"timestamp {requested.timestamp}")
+    partition = context.broker.topics.find_partition(topic, requested.partition_index)
     if partition is None:
-        raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{asked.partition_index}")
+        raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{requested.partition_index}")
     partition.check_open()
-    check_leader_epoch(getattr(asked, "current_leader_epoch", -1))
-    found = _find(partition, asked.timestamp, committed)
+    check_leader_epoch(getattr(requested, "current_leader_epoch", -1))
+    found = _find_offset(partition, requested.timestamp, read_committed)
     if found is None:
-        return {"partition_index": asked.partition_index}
+        return {"partition_index": requested.partition_index}
     offset, timestamp_ms = found
     return {
-        "partition_index": asked.partition_index,
+        "partition_index": requested.partition_index,
         "offset": offset,
         "timestamp": timestamp_ms,
         "leader_epoch": LEADER_EPOCH,
     }
 
 
-def _find(partition: Partition, timestamp_ms: int, committed: bool) -> tuple[int, int] | None:
+def _find_offset(
+    partition: PartitionLog, timestamp_ms: int, read_committed: bool
+) -> tuple[int, int] | None:
     """Return the offset and timestamp found for a timestamp or special value, or None.
 
     The ends of the log have timestamp -1.
     """
-    end = partition.last_stable_offset if committed else partition.end_offset
+    end = partition.last_stable_offset if read_committed else partition.end_offset
     match timestamp_ms:
         case -1:
             return end, -1
         case -2 | -4:
             return partition.start_offset, -1
         case -3:
-            newest = partition.with_max_timestamp()
+            newest = partition.find_max_timestamp_offset()
             return newest if newest is not None and newest[0] < end else None
-    return partition.by_timestamp(timestamp_ms, end) if timestamp_ms >= 0 else None
+    return partition.find_offset_by_timestamp(timestamp_ms, end) if timestamp_ms >= 0 else None
 
 
-def _failed(asked: Any, code: Code) -> dict[str, Any]:
-    return {"partition_index": asked.partition_index, "error_code": code}
+def _build_failed_partition(requested: Any, code: Code) -> dict[str, Any]:
+    return {"partition_index": requested.partition_index, "error_code": code}

@@ -12,25 +12,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
-from coordinator.transactions.listing import Filters
+from coordinator.transactions.listing import TransactionFilters
 from coordinator.transactions.state import STATUS_NAMES
 
 API_KEY = 66
 VERSIONS = range(3)
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     pattern = getattr(request, "transactional_id_pattern", None)
-    filters = Filters(
+    filters = TransactionFilters(
         state_names=request.state_filters,
         producer_ids=frozenset(request.producer_id_filters),
         duration_ms=getattr(request, "duration_filter", -1),
-        matches=_matcher(pattern) if pattern else None,
+        matches=_compile_pattern(pattern) if pattern else None,
     )
     transactions = context.broker.coordinators.transactions.list_transactions(filters)
-    return context.reply(
+    return context.build_response(
         unknown_state_filters=filters.unknown_state_names,
         transaction_states=[
             {
@@ -43,11 +43,11 @@ def handle(request: Any, context: Context) -> Any:
     )
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
-    return context.reply(error_code=code, unknown_state_filters=(), transaction_states=())
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+    return context.build_response(error_code=code, unknown_state_filters=(), transaction_states=())
 
 
-def _matcher(pattern: str) -> Callable[[str], object]:
+def _compile_pattern(pattern: str) -> Callable[[str], object]:
     import re2  # imported only for requests with a pattern
 
     options = re2.Options()

@@ -20,13 +20,13 @@ _LEVELS = {
 }
 
 
-def logger_names() -> list[str]:
+def list_logger_names() -> list[str]:
     """Return `root` and the names of the broker's own loggers that exist."""
     own = [name for name in logging.root.manager.loggerDict if name.startswith("coordinator")]
     return [_ROOT, *sorted(own)]
 
 
-def level_of(logger: logging.Logger) -> str:
+def kafka_level_of(logger: logging.Logger) -> str:
     """Return Kafka's name of a logger's effective level.
 
     Of the levels that Kafka has, the least severe one that lets no more through.
@@ -41,7 +41,7 @@ def check_level(name: str, level: str | None) -> None:
 
     Level None stands for the level of the logger's parent.
     """
-    if name not in logger_names():
+    if name not in list_logger_names():
         raise Refused(Code.INVALID_CONFIG, f"Logger {name} does not exist!")
     if level is None and name == _ROOT:
         message = "Removing the log level of the root logger is not allowed"

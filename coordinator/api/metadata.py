@@ -18,9 +18,9 @@ import logging
 from typing import Any
 from uuid import UUID
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
-from coordinator.log.topics import HIDDEN_TOPICS, INTERNAL_TOPICS, Topic, check_name
+from coordinator.log.topics import HIDDEN_TOPICS, INTERNAL_TOPICS, BrokerTopic, check_topic_name
 
 log = logging.getLogger(__name__)
 
@@ -30,56 +30,58 @@ VERSIONS = range(14)
 # All operations that an ACL could allow, a bit each.
 TOPIC_OPERATIONS = 3_576
 CLUSTER_OPERATIONS = 8_096
-_NOT_ASKED_FOR = -(2**31)
+_OPERATIONS_NOT_REQUESTED = -(2**31)
 _FIRST_WITH_IDS = 12
 # Limit on the topics that one request creates, so that other clients don't wait for long.
 _CREATED_MAX = 100
 # Topics that Metadata never creates.
-UNMADE = INTERNAL_TOPICS | HIDDEN_TOPICS
+NEVER_AUTO_CREATED = INTERNAL_TOPICS | HIDDEN_TOPICS
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     topics = context.broker.topics
     if context.version < _FIRST_WITH_IDS and any(map(_names_an_id, request.topics or ())):
         raise Refused(Code.INVALID_REQUEST, f"version {context.version} takes no topic ids")
     if request.topics is None or (context.version == 0 and not request.topics):
-        results = [_described(topic, request, context) for topic in topics]
+        results = [_describe_topic(topic, request, context) for topic in topics]
     else:
-        results = _answers(request, context)
-    return _reply(context, request, results)
+        results = _describe_requested_topics(request, context)
+    return _build_response(context, request, results)
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` for every named topic, and at the top from version 13 on."""
     unnamed = "" if context.version < _FIRST_WITH_IDS else None
     results = [
-        _failed(unnamed if topic.name is None else topic.name, None, code)
+        _build_failed_topic(unnamed if topic.name is None else topic.name, None, code)
         for topic in request.topics or ()
     ]
-    return _reply(context, request, results, code)
+    return _build_response(context, request, results, code)
 
 
-def _names_an_id(asked: Any) -> bool:
+def _names_an_id(requested: Any) -> bool:
     """Whether a topic of the request is named by id, which versions 10 and 11 must not do."""
-    return asked.name is None or getattr(asked, "topic_id", None) is not None
+    return requested.name is None or getattr(requested, "topic_id", None) is not None
 
 
-def _reply(
-    context: Context, request: Any, answers: list[dict[str, Any]], code: Code = Code.NONE
+def _build_response(
+    context: RequestContext, request: Any, topics: list[dict[str, Any]], code: Code = Code.NONE
 ) -> Any:
     broker = context.broker
     wants_operations = getattr(request, "include_cluster_authorized_operations", False)
-    return context.reply(
+    return context.build_response(
         error_code=code,
         brokers=[broker.endpoint],
         cluster_id=broker.cluster_id,
         controller_id=broker.config.node_id,
-        topics=answers,
-        cluster_authorized_operations=CLUSTER_OPERATIONS if wants_operations else _NOT_ASKED_FOR,
+        topics=topics,
+        cluster_authorized_operations=CLUSTER_OPERATIONS
+        if wants_operations
+        else _OPERATIONS_NOT_REQUESTED,
     )
 
 
-def _answers(request: Any, context: Context) -> list[dict[str, Any]]:
+def _describe_requested_topics(request: Any, context: RequestContext) -> list[dict[str, Any]]:
     """Return a result for each topic that is named, once however often it is named.
 
     A request that has ids is one for ids only.
@@ -87,57 +89,61 @@ def _answers(request: Any, context: Context) -> list[dict[str, Any]]:
     given = (getattr(requested, "topic_id", None) for requested in request.topics)
     ids = dict.fromkeys(topic_id for topic_id in given if topic_id is not None)
     if ids:
-        return [_answer_by_id(topic_id, request, context) for topic_id in ids]
+        return [_describe_topic_by_id(topic_id, request, context) for topic_id in ids]
     topics = context.broker.topics
     before = len(topics)
     return [
-        _answer(name, request, context, may_create=len(topics) < before + _CREATED_MAX)
+        _describe_or_create_topic(
+            name, request, context, may_create=len(topics) < before + _CREATED_MAX
+        )
         for name in dict.fromkeys(requested.name for requested in request.topics)
     ]
 
 
-def _answer_by_id(topic_id: UUID, request: Any, context: Context) -> dict[str, Any]:
+def _describe_topic_by_id(topic_id: UUID, request: Any, context: RequestContext) -> dict[str, Any]:
     topic = context.broker.topics.by_id(topic_id)
     if topic is None:
-        return _failed(None, topic_id, Code.UNKNOWN_TOPIC_ID)
-    return _described(topic, request, context)
+        return _build_failed_topic(None, topic_id, Code.UNKNOWN_TOPIC_ID)
+    return _describe_topic(topic, request, context)
 
 
-def _answer(
-    name: str | None, request: Any, context: Context, *, may_create: bool
+def _describe_or_create_topic(
+    name: str | None, request: Any, context: RequestContext, *, may_create: bool
 ) -> dict[str, Any]:
     if name is None:
         raise Refused(Code.INVALID_REQUEST, "a topic without a name and an id")
     topics = context.broker.topics
     try:
-        topic = topics.get(name) or _created(name, request, context, may_create)
+        topic = topics.get(name) or _create_topic(name, request, context, may_create)
     except Refused as refused:
-        failed = _failed(name, None, refused.code)
-        return failed | {"topic_authorized_operations": _operations(request)}
-    return _described(topic, request, context)
+        failed = _build_failed_topic(name, None, refused.code)
+        return failed | {"topic_authorized_operations": _authorized_operations(request)}
+    return _describe_topic(topic, request, context)
 
 
-def _created(name: str, request: Any, context: Context, may_create: bool) -> Topic:
+def _create_topic(
+    name: str, request: Any, context: RequestContext, may_create: bool
+) -> BrokerTopic:
     """Create a topic if the request and the broker allow it.
 
     `may_create` is false once the request has created as many as it may. Raises: Refused.
     """
     config = context.broker.config
-    check_name(name)
+    check_topic_name(name)
     allowed = getattr(request, "allow_auto_topic_creation", True)
-    if not (allowed and config.auto_create_topics_enable) or name in UNMADE:
+    if not (allowed and config.auto_create_topics_enable) or name in NEVER_AUTO_CREATED:
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, name)
     if not may_create:
         raise Refused(Code.LEADER_NOT_AVAILABLE, name)
     try:
-        return context.broker.topics.create(name, config.num_partitions)
+        return context.broker.topics.create_topic(name, config.num_partitions)
     except Refused as refused:
         # Kafka creates topics asynchronously, and never tells the client why one wasn't.
         log.warning("topic %s was not made: %s", name, refused)
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, name) from refused
 
 
-def _described(topic: Topic, request: Any, context: Context) -> dict[str, Any]:
+def _describe_topic(topic: BrokerTopic, request: Any, context: RequestContext) -> dict[str, Any]:
     own = (context.broker.config.node_id,)
     return {
         "name": topic.name,
@@ -153,20 +159,20 @@ def _described(topic: Topic, request: Any, context: Context) -> dict[str, Any]:
             }
             for index in range(len(topic.partitions))
         ],
-        "topic_authorized_operations": _operations(request),
+        "topic_authorized_operations": _authorized_operations(request),
     }
 
 
-def _operations(request: Any) -> int:
+def _authorized_operations(request: Any) -> int:
     """Return the operations on a topic that are authorized, if the request wants them.
 
     They are returned for a topic that doesn't exist, too: the client may create it.
     """
     wanted = getattr(request, "include_topic_authorized_operations", False)
-    return TOPIC_OPERATIONS if wanted else _NOT_ASKED_FOR
+    return TOPIC_OPERATIONS if wanted else _OPERATIONS_NOT_REQUESTED
 
 
-def _failed(name: str | None, topic_id: Any, code: Code) -> dict[str, Any]:
+def _build_failed_topic(name: str | None, topic_id: Any, code: Code) -> dict[str, Any]:
     return {
         "error_code": code,
         "name": name,

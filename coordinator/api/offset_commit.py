@@ -16,31 +16,35 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from coordinator.api.committing import Asked, Shape, refused
-from coordinator.api.context import Context
-from coordinator.api.coordinator_codes import coordinator_code
+from coordinator.api.context import RequestContext
+from coordinator.api.coordinator_codes import translate_coordinator_code
+from coordinator.api.requested_offsets import (
+    RequestedOffsets,
+    RequestedPartitions,
+    build_refused_topics,
+)
 from coordinator.errors import Code
-from coordinator.offsets.commit import CommitOffset, CommitOffsets, Committer
-from coordinator.wire.codec import Written, build, to_ms, write
+from coordinator.offsets.commit import CommittingMember, OffsetCommitCommand, OffsetToCommit
+from coordinator.wire.codec import EncodedResponse, build_entity, encode_for_reuse, to_ms
 
 API_KEY = 8
 VERSIONS = range(2, 11)
 
 DEFAULT_RETENTION_MS = -1
-KEPT_PARTITIONS_MAX = 100  # of a response that is cached
+CACHED_PARTITIONS_MAX = 100  # of a response that is cached
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     topics = context.broker.topics
     if context.version >= 10:
-        requested = Asked(
+        requested = RequestedOffsets(
             request.topics, lambda topic: topics.by_id(topic.topic_id), Code.UNKNOWN_TOPIC_ID
         )
     else:
-        requested = Asked(
+        requested = RequestedOffsets(
             request.topics, lambda topic: topics.get(topic.name), Code.UNKNOWN_TOPIC_OR_PARTITION
         )
-    committer = Committer(
+    committer = CommittingMember(
         generation=request.generation_id_or_member_epoch,
         member_id=request.member_id,
         instance_id=getattr(request, "group_instance_id", None),
@@ -48,33 +52,37 @@ def handle(request: Any, context: Context) -> Any:
     )
     unknown_group = Code.GROUP_ID_NOT_FOUND if context.version >= 9 else Code.ILLEGAL_GENERATION
 
-    def commit_offsets(offsets: list[CommitOffset]) -> list[Code]:
+    def commit_offsets(offsets: list[OffsetToCommit]) -> list[Code]:
         retention_ms = _retention_ms(request, context.version)
-        command = CommitOffsets(request.group_id, offsets, retention_ms=retention_ms)
+        command = OffsetCommitCommand(request.group_id, offsets, retention_ms=retention_ms)
         groups = context.broker.coordinators.groups
-        return groups.offsets.commit(command, committer, unknown_group=unknown_group)
+        return groups.offsets.commit_offsets(command, committer, unknown_group_code=unknown_group)
 
-    codes = requested.codes(commit_offsets)
-    if len(codes) <= KEPT_PARTITIONS_MAX and requested.all_there and not any(codes):
-        return _all_committed(context.response_type, requested.shape)
-    return context.reply(topics=requested.answer(codes))
+    codes = requested.commit_known(commit_offsets)
+    if len(codes) <= CACHED_PARTITIONS_MAX and requested.all_known and not any(codes):
+        return _encode_all_committed(context.response_type, requested.requested_partitions)
+    return context.build_response(topics=requested.build_topics(codes))
 
 
 @lru_cache(1_024)  # a member commits for the same partitions again and again
-def _all_committed(response_type: type, shape: Shape) -> Written:
+def _encode_all_committed(
+    response_type: type, partitions_by_topic: RequestedPartitions
+) -> EncodedResponse:
     topics = [
         {
             "name": name,
             "topic_id": topic_id,
             "partitions": [{"partition_index": i, "error_code": Code.NONE} for i in partitions],
         }
-        for name, topic_id, partitions in shape
+        for name, topic_id, partitions in partitions_by_topic
     ]
-    return write(build(response_type, {"topics": topics}))
+    return encode_for_reuse(build_entity(response_type, {"topics": topics}))
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
-    return context.reply(topics=refused(request.topics, coordinator_code(code)))
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+    return context.build_response(
+        topics=build_refused_topics(request.topics, translate_coordinator_code(code))
+    )
 
 
 def _retention_ms(request: Any, version: int) -> int | None:

@@ -14,16 +14,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from coordinator.api.context import Context
-from coordinator.api.coordinator_codes import coordinator_code
-from coordinator.api.waiting import answer_in_slices
+from coordinator.api.context import RequestContext
+from coordinator.api.coordinator_codes import translate_coordinator_code
+from coordinator.api.deferred_answer import answer_in_slices
 from coordinator.errors import Code, Refused
 
 API_KEY = 47
 VERSIONS = range(1)
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     if not request.group_id:
         raise Refused(Code.INVALID_GROUP_ID, "an empty group id")
     topics = context.broker.topics
@@ -32,17 +32,23 @@ def handle(request: Any, context: Context) -> Any:
         for topic in request.topics
         for partition in topic.partitions
     ]
-    existing = [partition for partition in requested if topics.partition(*partition) is not None]
+    existing = [
+        partition for partition in requested if topics.find_partition(*partition) is not None
+    ]
     groups = context.broker.coordinators.groups
     return answer_in_slices(
-        groups.offsets.delete_in_slices(request.group_id, existing),
-        groups.sliced,
-        lambda deleted: _reply(request, context, dict(zip(existing, deleted, strict=True))),
+        groups.offsets.delete_offsets_in_slices(request.group_id, existing),
+        groups.sliced_executor,
+        lambda deleted: _build_response(
+            request, context, dict(zip(existing, deleted, strict=True))
+        ),
     )
 
 
-def _reply(request: Any, context: Context, codes: Mapping[tuple[str, int], Code]) -> Any:
-    return context.reply(
+def _build_response(
+    request: Any, context: RequestContext, codes: Mapping[tuple[str, int], Code]
+) -> Any:
+    return context.build_response(
         topics=[
             {
                 "name": topic.name,
@@ -61,5 +67,5 @@ def _reply(request: Any, context: Context, codes: Mapping[tuple[str, int], Code]
     )
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
-    return context.reply(error_code=coordinator_code(code), topics=())
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+    return context.build_response(error_code=translate_coordinator_code(code), topics=())

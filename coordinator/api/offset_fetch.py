@@ -15,8 +15,8 @@ from itertools import groupby, islice
 from typing import Any
 from uuid import UUID
 
-from coordinator.api.context import Context
-from coordinator.api.coordinator_codes import coordinator_code
+from coordinator.api.context import RequestContext
+from coordinator.api.coordinator_codes import translate_coordinator_code
 from coordinator.errors import Code, Refused
 from coordinator.offsets.fetch import FetchedOffset
 
@@ -24,22 +24,24 @@ API_KEY = 9
 VERSIONS = range(1, 11)
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     require_stable = getattr(request, "require_stable", False)
     if context.version < 8:
-        topics = _fetch(request.group_id, request.topics, context, require_stable=require_stable)
-        return context.reply(topics=topics)
-    return context.reply(
-        groups=[_group(group, context, require_stable) for group in request.groups]
+        topics = _fetch_offsets(
+            request.group_id, request.topics, context, require_stable=require_stable
+        )
+        return context.build_response(topics=topics)
+    return context.build_response(
+        groups=[_fetch_group(group, context, require_stable) for group in request.groups]
     )
 
 
-def _group(group: Any, context: Context, require_stable: bool) -> dict[str, Any]:
+def _fetch_group(group: Any, context: RequestContext, require_stable: bool) -> dict[str, Any]:
     """Return one group's result; an error of one group doesn't affect the others."""
     code = Code.NONE
     topics: Sequence[dict[str, Any]] = ()
     try:
-        topics = _fetch(
+        topics = _fetch_offsets(
             group.group_id,
             group.topics,
             context,
@@ -48,11 +50,11 @@ def _group(group: Any, context: Context, require_stable: bool) -> dict[str, Any]
             member_epoch=getattr(group, "member_epoch", -1),
         )
     except Refused as refused:
-        code = coordinator_code(refused.code)
+        code = translate_coordinator_code(refused.code)
     return {"group_id": group.group_id, "topics": topics, "error_code": code}
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` for every group.
 
     Below version 8 it is at the top, below version 2, which has no place there, at every partition.
@@ -62,43 +64,48 @@ def refuse(request: Any, context: Context, code: Code) -> Any:
             {"group_id": group.group_id, "topics": (), "error_code": code}
             for group in request.groups
         ]
-        return context.reply(groups=groups)
+        return context.build_response(groups=groups)
     if context.version >= 2:
-        return context.reply(error_code=code, topics=())
+        return context.build_response(error_code=code, topics=())
     topics = [
-        _topic(topic.name, None, _failed(topic.partition_indexes, code)) for topic in request.topics
+        _build_topic_result(topic.name, None, _build_failed_offsets(topic.partition_indexes, code))
+        for topic in request.topics
     ]
-    return context.reply(topics=topics)
+    return context.build_response(topics=topics)
 
 
-def _fetch(
-    group_id: str, topics: Sequence[Any] | None, context: Context, **options: Any
+def _fetch_offsets(
+    group_id: str, topics: Sequence[Any] | None, context: RequestContext, **options: Any
 ) -> list[dict[str, Any]]:
     offsets = context.broker.coordinators.groups.offsets
     if topics is None:
-        found = offsets.fetch(group_id, None, **options)
-        return _by_topic(found, context)
-    named = [(_name(topic, context), getattr(topic, "topic_id", None), topic) for topic in topics]
+        found = offsets.fetch_offsets(group_id, None, **options)
+        return _group_by_topic(found, context)
+    named = [
+        (_topic_name(topic, context), getattr(topic, "topic_id", None), topic) for topic in topics
+    ]
     wanted = [
         (name, index, topic_id)
         for name, topic_id, topic in named
         if name is not None
         for index in topic.partition_indexes
     ]
-    fetched = iter(offsets.fetch(group_id, wanted, **options))
+    fetched = iter(offsets.fetch_offsets(group_id, wanted, **options))
     return [
-        _topic("", topic_id, _failed(topic.partition_indexes, Code.UNKNOWN_TOPIC_ID))
+        _build_topic_result(
+            "", topic_id, _build_failed_offsets(topic.partition_indexes, Code.UNKNOWN_TOPIC_ID)
+        )
         if name is None
-        else _topic(name, topic_id, islice(fetched, len(topic.partition_indexes)))
+        else _build_topic_result(name, topic_id, islice(fetched, len(topic.partition_indexes)))
         for name, topic_id, topic in named
     ]
 
 
-def _failed(partitions: Iterable[int], code: Code) -> list[FetchedOffset]:
+def _build_failed_offsets(partitions: Iterable[int], code: Code) -> list[FetchedOffset]:
     return [FetchedOffset("", partition, code=code) for partition in partitions]
 
 
-def _name(topic: Any, context: Context) -> str | None:
+def _topic_name(topic: Any, context: RequestContext) -> str | None:
     if context.version < 10:
         name: str = topic.name
         return name
@@ -106,7 +113,9 @@ def _name(topic: Any, context: Context) -> str | None:
     return None if found is None else found.name
 
 
-def _by_topic(fetched: Iterable[FetchedOffset], context: Context) -> list[dict[str, Any]]:
+def _group_by_topic(
+    fetched: Iterable[FetchedOffset], context: RequestContext
+) -> list[dict[str, Any]]:
     """Group all offsets of a group by topic.
 
     From version 10 on topics are returned by id, so that a deleted one, which has none, is left
@@ -116,19 +125,21 @@ def _by_topic(fetched: Iterable[FetchedOffset], context: Context) -> list[dict[s
     for name, found in groupby(fetched, key=lambda offset: offset.topic):
         topic = context.broker.topics.get(name)
         if context.version < 10 or topic is not None:
-            results.append(_topic(name, None if topic is None else topic.id, found))
+            results.append(_build_topic_result(name, None if topic is None else topic.id, found))
     return results
 
 
-def _topic(name: str, topic_id: UUID | None, fetched: Iterable[FetchedOffset]) -> dict[str, Any]:
+def _build_topic_result(
+    name: str, topic_id: UUID | None, fetched: Iterable[FetchedOffset]
+) -> dict[str, Any]:
     return {
         "name": name,
         "topic_id": topic_id,
-        "partitions": [_partition(offset) for offset in fetched],
+        "partitions": [_build_partition_result(offset) for offset in fetched],
     }
 
 
-def _partition(fetched: FetchedOffset) -> dict[str, Any]:
+def _build_partition_result(fetched: FetchedOffset) -> dict[str, Any]:
     return {
         "partition_index": fetched.partition,
         "committed_offset": fetched.offset,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.api.leader_epoch import (
     LEADER_EPOCH,
     UNKNOWN_EPOCH,
@@ -26,22 +26,26 @@ API_KEY = 23
 VERSIONS = range(2, 5)
 
 
-def handle(request: Any, context: Context) -> Any:
-    return _reply(request, context, lambda topic, requested: _look_up(topic, requested, context))
+def handle_request(request: Any, context: RequestContext) -> Any:
+    return _build_response(
+        request, context, lambda topic, requested: _find_epoch_end(topic, requested, context)
+    )
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` for every partition."""
-    return _reply(request, context, lambda topic, requested: {"error_code": code})
+    return _build_response(request, context, lambda topic, requested: {"error_code": code})
 
 
-def _reply(request: Any, context: Context, answer: Callable[[str, Any], dict[str, Any]]) -> Any:
-    return context.reply(
+def _build_response(
+    request: Any, context: RequestContext, answer_partition: Callable[[str, Any], dict[str, Any]]
+) -> Any:
+    return context.build_response(
         topics=[
             {
                 "topic": topic.topic,
                 "partitions": [
-                    {"partition": partition.partition, **answer(topic.topic, partition)}
+                    {"partition": partition.partition, **answer_partition(topic.topic, partition)}
                     for partition in topic.partitions
                 ],
             }
@@ -50,16 +54,16 @@ def _reply(request: Any, context: Context, answer: Callable[[str, Any], dict[str
     )
 
 
-def _look_up(topic: str, asked: Any, context: Context) -> dict[str, Any]:
-    partition = context.broker.topics.partition(topic, asked.partition)
+def _find_epoch_end(topic: str, requested: Any, context: RequestContext) -> dict[str, Any]:
+    partition = context.broker.topics.find_partition(topic, requested.partition)
     if partition is None:
         return {"error_code": Code.UNKNOWN_TOPIC_OR_PARTITION}
     try:
         partition.check_open()
-        check_leader_epoch(asked.current_leader_epoch)
+        check_leader_epoch(requested.current_leader_epoch)
     except Refused as refused:
         return {"error_code": refused.code}
-    epoch = asked.leader_epoch
+    epoch = requested.leader_epoch
     end_offset = end_offset_of_epoch(partition, epoch)
     if epoch < LEADER_EPOCH and epoch != UNKNOWN_EPOCH:
         end_offset = partition.start_offset

@@ -17,12 +17,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
-from coordinator.log.batch import COMPRESSION_MASK, Batch, is_transactional
-from coordinator.log.partition import Partition
-from coordinator.log.produced import RejectedRecords, check_produced, rejected_times, the_batch
-from coordinator.log.topics import Topic, partition_of
+from coordinator.log.batch import COMPRESSION_MASK, RecordBatch, is_transactional_batch
+from coordinator.log.batch_validation import (
+    RejectedRecords,
+    parse_single_batch,
+    refusal_naming_timestamps,
+    validate_produced_batch,
+)
+from coordinator.log.partition import PartitionLog
+from coordinator.log.topics import BrokerTopic, partition_of
 from coordinator.wire.connection import Disconnect
 
 API_KEY = 0
@@ -31,7 +36,11 @@ ADVERTISED = range(14)
 
 _ZSTD = 4
 # Refusals without the log start offset, which the response has for other refusals of an append.
-_WITHOUT_START = (Code.MESSAGE_TOO_LARGE, Code.CORRUPT_MESSAGE, Code.KAFKA_STORAGE_ERROR)
+_CODES_WITHOUT_START_OFFSET = (
+    Code.MESSAGE_TOO_LARGE,
+    Code.CORRUPT_MESSAGE,
+    Code.KAFKA_STORAGE_ERROR,
+)
 # Codes of a coordinator that moves or loads; the producer is to try again.
 _RETRIABLE = frozenset(
     {
@@ -43,27 +52,27 @@ _RETRIABLE = frozenset(
 )
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     if request.acks not in (-1, 0, 1):
-        return refuse(request, context, Code.INVALID_REQUIRED_ACKS)
-    if request.transactional_id is None and _has_transactional(request):
-        return refuse(request, context, Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return build_error_response(request, context, Code.INVALID_REQUIRED_ACKS)
+    if request.transactional_id is None and _has_transactional_batch(request):
+        return build_error_response(request, context, Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     topics = context.broker.topics
     by_id = context.version >= 13
     responses = []
-    for name, partitions in _by_topic(request, by_id).items():
+    for name, partitions in _group_by_topic(request, by_id).items():
         topic = topics.by_id(name) if by_id else topics.get(name)
         results = [
-            _produce(requested, topic, request, context) for requested in partitions.values()
+            _append_batch(requested, topic, request, context) for requested in partitions.values()
         ]
-        responses.append(_named(name, by_id, results))
+        responses.append(_build_topic_result(name, by_id, results))
     if request.acks == 0:
         _disconnect_if_failed(responses)
         return None
-    return context.reply(responses=responses)
+    return context.build_response(responses=responses)
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` for every partition.
 
     Raises: Disconnect with acks 0, as there is no response then.
@@ -71,15 +80,17 @@ def refuse(request: Any, context: Context, code: Code) -> Any:
     if request.acks == 0:
         raise Disconnect(f"Produce with acks 0: {code.name}")
     by_id = context.version >= 13
-    return context.reply(
+    return context.build_response(
         responses=[
-            _named(name, by_id, [_failed(index, Refused(code)) for index in partitions])
-            for name, partitions in _by_topic(request, by_id).items()
+            _build_topic_result(
+                name, by_id, [_build_failed_partition(index, Refused(code)) for index in partitions]
+            )
+            for name, partitions in _group_by_topic(request, by_id).items()
         ]
     )
 
 
-def _by_topic(request: Any, by_id: bool) -> dict[Any, dict[int, Any]]:
+def _group_by_topic(request: Any, by_id: bool) -> dict[Any, dict[int, Any]]:
     """Group the request by topic name or id and partition; of one that comes twice, the latter."""
     topics: dict[Any, dict[int, Any]] = {}
     for topic in request.topic_data:
@@ -89,23 +100,25 @@ def _by_topic(request: Any, by_id: bool) -> dict[Any, dict[int, Any]]:
     return topics
 
 
-def _has_transactional(request: Any) -> bool:
+def _has_transactional_batch(request: Any) -> bool:
     return any(
-        is_transactional(partition.records)
+        is_transactional_batch(partition.records)
         for topic in request.topic_data
         for partition in topic.partition_data
         if partition.records
     )
 
 
-def _produce(asked: Any, topic: Topic | None, request: Any, context: Context) -> dict[str, Any]:
-    partition = partition_of(topic, asked.index)
+def _append_batch(
+    requested: Any, topic: BrokerTopic | None, request: Any, context: RequestContext
+) -> dict[str, Any]:
+    partition = partition_of(topic, requested.index)
     start_offset = -1
     try:
         if topic is None or partition is None:
             unknown_id = topic is None and context.version >= 13
             raise Refused(Code.UNKNOWN_TOPIC_ID if unknown_id else Code.UNKNOWN_TOPIC_OR_PARTITION)
-        batch = the_batch(asked.records)
+        batch = parse_single_batch(requested.records)
         if context.version < 7 and batch.attributes & COMPRESSION_MASK == _ZSTD:
             raise Refused(Code.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
         if topic.is_internal:
@@ -113,18 +126,18 @@ def _produce(asked: Any, topic: Topic | None, request: Any, context: Context) ->
         if partition.damage is not None:
             partition.check_undamaged()
         start_offset = partition.start_offset
-        check_produced(batch, partition.settings)
+        validate_produced_batch(batch, partition.settings)
         if batch.is_transactional:
-            _verify(batch, partition, request.transactional_id, context)
-        appended = partition.append(batch)
+            _verify_transaction(batch, partition, request.transactional_id, context)
+        appended = partition.append_produced(batch)
     except Refused as refused:
-        if refused.code in _WITHOUT_START:
+        if refused.code in _CODES_WITHOUT_START_OFFSET:
             start_offset = -1
         elif refused.code == Code.INVALID_TIMESTAMP and partition is not None:
-            refused = _with_times(refused, batch, partition, context)
-        return _failed(asked.index, refused, start_offset)
+            refused = _add_accepted_times(refused, batch, partition, context)
+        return _build_failed_partition(requested.index, refused, start_offset)
     return {
-        "index": asked.index,
+        "index": requested.index,
         "base_offset": appended.base_offset,
         "log_append_time": appended.log_append_time_ms,
         "log_start_offset": partition.start_offset,
@@ -132,28 +145,33 @@ def _produce(asked: Any, topic: Topic | None, request: Any, context: Context) ->
     }
 
 
-def _with_times(refused: Refused, batch: Batch, partition: Partition, context: Context) -> Refused:
+def _add_accepted_times(
+    refusal: Refused, batch: RecordBatch, partition: PartitionLog, context: RequestContext
+) -> Refused:
     """Add to the refusal which timestamps are accepted now."""
     now_ms, settings = context.broker.clock.now_ms(), partition.settings
-    return rejected_times(
+    return refusal_naming_timestamps(
         batch,
-        refused,
+        refusal,
         now_ms - settings.timestamp_before_max_ms,
         now_ms + settings.timestamp_after_max_ms,
     )
 
 
-def _verify(
-    batch: Batch, partition: Partition, transactional_id: str | None, context: Context
+def _verify_transaction(
+    batch: RecordBatch,
+    partition: PartitionLog,
+    transactional_id: str | None,
+    context: RequestContext,
 ) -> None:
     """Raise Refused unless the batch's transaction has the partition or can add it (version 12)."""
     producers = partition.producers
-    if producers.has_open(batch.producer_id, batch.producer_epoch):
+    if producers.has_open_transaction(batch.producer_id, batch.producer_epoch):
         return
-    producer = producers.get(batch.producer_id)
+    producer = producers.find_producer(batch.producer_id)
     if producer is not None and batch.producer_epoch < producer.epoch:
         return  # the log refuses it, whatever the transaction's state
-    producers.expect(batch)
+    producers.track_lowest_sequence(batch)
     code = context.broker.coordinators.check_transactional_append(
         transactional_id,
         batch.producer_id,
@@ -174,21 +192,23 @@ def _verify(
         raise Refused(code, f"{partition.topic}-{partition.index} is not in the transaction")
 
 
-def _named(name: Any, by_id: bool, answers: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"topic_id" if by_id else "name": name, "partition_responses": answers}
+def _build_topic_result(
+    name_or_id: Any, by_id: bool, answers: list[dict[str, Any]]
+) -> dict[str, Any]:
+    return {"topic_id" if by_id else "name": name_or_id, "partition_responses": answers}
 
 
-def _failed(index: int, refused: Refused, start_offset: int = -1) -> dict[str, Any]:
-    errors = refused.errors if isinstance(refused, RejectedRecords) else ()
+def _build_failed_partition(index: int, refusal: Refused, start_offset: int = -1) -> dict[str, Any]:
+    errors = refusal.errors if isinstance(refusal, RejectedRecords) else ()
     return {
         "index": index,
-        "error_code": refused.code,
+        "error_code": refusal.code,
         "base_offset": -1,
         "log_start_offset": start_offset,
         "record_errors": [
             {"batch_index": at, "batch_index_error_message": message} for at, message in errors
         ],
-        "error_message": refused.message or None,
+        "error_message": refusal.message or None,
     }
 
 

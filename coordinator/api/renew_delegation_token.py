@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.api.create_delegation_token import NEVER
 from coordinator.errors import Code
 
@@ -20,9 +20,9 @@ API_KEY = 39
 VERSIONS = range(1, 3)
 
 
-def handle(request: Any, context: Context) -> Any:
-    return refuse(request, context, Code.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+def handle_request(request: Any, context: RequestContext) -> Any:
+    return build_error_response(request, context, Code.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
-    return context.reply(error_code=code, expiry_timestamp=NEVER)
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+    return context.build_response(error_code=code, expiry_timestamp=NEVER)

@@ -77,24 +77,24 @@ from coordinator.api import (
     update_features,
     write_txn_markers,
 )
-from coordinator.api.context import Context
-from coordinator.api.faulty_answer import faulty, never
+from coordinator.api.context import RequestContext
+from coordinator.api.faulty_answer import apply_fault, wait_until_cancelled
 from coordinator.errors import Code, Refused
 from coordinator.faults import RequestFault
 from coordinator.shard.shard import BrokenInvariant
 from coordinator.wire.codec import (
+    ApiSchema,
+    EncodedResponse,
     MalformedRequest,
     RequestHeader,
-    Schema,
-    Written,
-    encode,
-    read_body,
-    read_header,
-    remembering,
-    schema_of,
+    create_caching_reader,
+    encode_response,
+    load_schema,
+    read_request,
+    read_request_header,
 )
 from coordinator.wire.connection import Disconnect
-from coordinator.wire.outgoing import Answer
+from coordinator.wire.send_buffer import Answer
 
 if TYPE_CHECKING:
     from coordinator.broker import Broker
@@ -166,10 +166,10 @@ APIS: tuple[ModuleType, ...] = (
 
 
 # Members send these all the time, mostly with the same content, so that decoded ones are cached.
-REPEATED = frozenset({heartbeat, consumer_group_heartbeat})
+CACHED_REQUEST_APIS = frozenset({heartbeat, consumer_group_heartbeat})
 
 
-def advertised() -> list[dict[str, int]]:
+def list_api_versions() -> list[dict[str, int]]:
     """Return ApiVersions' list: each API with its first and last version."""
     ranges = [(api.API_KEY, getattr(api, "ADVERTISED", api.VERSIONS)) for api in APIS]
     return [
@@ -182,10 +182,10 @@ def advertised() -> list[dict[str, int]]:
 class Route:
     """Holds how to decode and answer one version of one API."""
 
-    schema: Schema
-    read: Callable[[bytes, int], Any]
-    handle: Callable[[Any, Context], Any]
-    refuse: Callable[[Any, Context, Code], Any]
+    schema: ApiSchema
+    read_request: Callable[[bytes, int], Any]
+    handle_request: Callable[[Any, RequestContext], Any]
+    build_error_response: Callable[[Any, RequestContext, Code], Any]
 
 
 class Router:
@@ -197,72 +197,78 @@ class Router:
         self._apis = {api.API_KEY: api for api in apis}
         self._routes: dict[tuple[int, int], Route] = {}
 
-    def dispatch(self, frame: bytes, client_host: str) -> Answer | Awaitable[Answer]:
+    def dispatch_frame(self, frame: bytes, client_host: str) -> Answer | Awaitable[Answer]:
         """Answer a frame; return the answer, or an awaitable if it comes later.
 
         Raises: MalformedRequest, Disconnect.
         """
         if self._broker.failure is not None:
             raise Disconnect("the broker stops")
-        header = read_header(frame)
-        if self._faults.on_requests:
-            fault = self._faults.strike_request(header.api_key, header.client_id)
+        header = read_request_header(frame)
+        if self._faults.request_rules:
+            fault = self._faults.match_request(header.api_key, header.client_id)
             if fault is not None:
-                return self._struck(fault, header, frame, client_host)
-        return self._answer(header, frame, client_host)
+                return self._answer_with_fault(fault, header, frame, client_host)
+        return self._answer_request(header, frame, client_host)
 
-    def _answer(
-        self, header: RequestHeader, frame: bytes, client_host: str, fault: Code = Code.NONE
+    def _answer_request(
+        self, header: RequestHeader, frame: bytes, client_host: str, fault_code: Code = Code.NONE
     ) -> Answer | Awaitable[Answer]:
         """Answer a request; refuse it with `fault_code` if that isn't NONE."""
-        route = self._route(header)
+        route = self._find_route(header)
         if route is None:
-            return self._unsupported_version(header, client_host)
-        request = route.read(frame, header.body_at)
-        context = Context(
-            self._broker, header.version, header.client_id, client_host, route.schema.response
+            return self._refuse_version(header, client_host)
+        request = route.read_request(frame, header.body_start)
+        context = RequestContext(
+            self._broker, header.version, header.client_id, client_host, route.schema.response_type
         )
         try:
-            if fault is not Code.NONE:
-                raise Refused(fault, "a fault that was asked for")
-            response = route.handle(request, context)
+            if fault_code is not Code.NONE:
+                raise Refused(fault_code, "a fault that was asked for")
+            response = route.handle_request(request, context)
             kind = response.__class__
-            if kind is not route.schema.response and kind is not Written and response is not None:
-                return self._later(response, route, request, context, header)
+            if (
+                kind is not route.schema.response_type
+                and kind is not EncodedResponse
+                and response is not None
+            ):
+                return self._await_response(response, route, request, context, header)
         except Exception as error:
-            response = self._after(error, route, request, context)
-        return None if response is None else _encoded(header, response)
+            response = self._response_to_error(error, route, request, context)
+        return None if response is None else _encode_or_disconnect(header, response)
 
-    def _struck(
+    def _answer_with_fault(
         self, fault: RequestFault, header: RequestHeader, frame: bytes, client_host: str
     ) -> Answer | Awaitable[Answer]:
         """Answer, delay, lose or refuse a request as the fault that strikes it says."""
         match fault.action:
             case "error":
-                return self._answer(header, frame, client_host, fault.code)
+                return self._answer_request(header, frame, client_host, fault.code)
             case "cut-before":
                 raise Disconnect("a fault cuts the connection before the request")
             case "lose-request":
-                return never()
+                return wait_until_cancelled()
             case _:
-                answer = self._answer(header, frame, client_host)
-                return faulty(answer, fault, self._broker.scheduler)
+                answer = self._answer_request(header, frame, client_host)
+                return apply_fault(answer, fault, self._broker.scheduler)
 
-    async def _later(
+    async def _await_response(
         self,
         awaited: Awaitable[Any],
         route: Route,
         request: Any,
-        context: Context,
+        context: RequestContext,
         header: RequestHeader,
     ) -> Answer:
         try:
             response = await awaited
         except Exception as error:
-            response = self._after(error, route, request, context)
-        return None if response is None else _encoded(header, response)
+            response = self._response_to_error(error, route, request, context)
+        return None if response is None else _encode_or_disconnect(header, response)
 
-    def _after(self, error: Exception, route: Route, request: Any, context: Context) -> Any:
+    def _response_to_error(
+        self, error: Exception, route: Route, request: Any, context: RequestContext
+    ) -> Any:
         """Return the error response to a request whose handler raised `error`.
 
         Raises: Disconnect if there can be none.
@@ -271,7 +277,7 @@ class Router:
         if isinstance(error, Disconnect):
             raise error
         if isinstance(error, BrokenInvariant):
-            self._broker.fail(error)
+            self._broker.stop_on_failure(error)
             raise Disconnect(f"{name}: {error}") from error
         code = Code.UNKNOWN_SERVER_ERROR
         if isinstance(error, Refused):
@@ -279,11 +285,11 @@ class Router:
         else:
             log.error("%s of client %r failed", name, context.client_id, exc_info=error)
         try:
-            return route.refuse(request, context, code)
+            return route.build_error_response(request, context, code)
         except Exception as second:
             raise Disconnect(f"{name}: {code.name}, which its answer can't say") from second
 
-    def _route(self, header: RequestHeader) -> Route | None:
+    def _find_route(self, header: RequestHeader) -> Route | None:
         """Return the route of a request, or None for an unknown version of ApiVersions.
 
         Raises: MalformedRequest for any other API or version that isn't served.
@@ -295,45 +301,56 @@ class Router:
         api = self._apis.get(header.api_key)
         if api is None:
             raise MalformedRequest(f"API key {header.api_key} is not served")
-        schema = schema_of(*key) if header.version in api.VERSIONS else None
+        schema = load_schema(*key) if header.version in api.VERSIONS else None
         if schema is None:
             if api is api_versions:
                 return None
-            raise MalformedRequest(f"version {header.version} of {_name(api)} is not served")
-        read = remembering(schema) if api in REPEATED else partial(read_body, schema)
-        route = Route(schema, read, api.handle, getattr(api, "refuse", _refuse))
+            raise MalformedRequest(f"version {header.version} of {_api_name(api)} is not served")
+        read = (
+            create_caching_reader(schema)
+            if api in CACHED_REQUEST_APIS
+            else partial(read_request, schema)
+        )
+        route = Route(
+            schema,
+            read,
+            api.handle_request,
+            getattr(api, "build_error_response", _refuse_with_code),
+        )
         self._routes[key] = route
         return route
 
-    def _unsupported_version(self, header: RequestHeader, client_host: str) -> Answer:
+    def _refuse_version(self, header: RequestHeader, client_host: str) -> Answer:
         """Encode UNSUPPORTED_VERSION in version 0 of ApiVersions.
 
         Newer clients first send their newest version, and understand the answer in version 0.
         """
-        schema = schema_of(api_versions.API_KEY, 0)
+        schema = load_schema(api_versions.API_KEY, 0)
         assert schema is not None
-        context = Context(self._broker, 0, header.client_id, client_host, schema.response)
-        response = api_versions.refuse(None, context, Code.UNSUPPORTED_VERSION)
-        return encode(header.correlation_id, response)
+        context = RequestContext(
+            self._broker, 0, header.client_id, client_host, schema.response_type
+        )
+        response = api_versions.build_error_response(None, context, Code.UNSUPPORTED_VERSION)
+        return encode_response(header.correlation_id, response)
 
 
-def _encoded(header: RequestHeader, response: Any) -> Answer:
+def _encode_or_disconnect(header: RequestHeader, response: Any) -> Answer:
     """Encode a response as a frame.
 
     Raises: Disconnect if the client's version can't express it.
     """
     try:
-        return encode(header.correlation_id, response)
+        return encode_response(header.correlation_id, response)
     except Exception as error:
         name = type(response).__name__
         log.error("%s of client %r can't be written", name, header.client_id, exc_info=error)
         raise Disconnect(f"{name}: what it should say can't be written") from error
 
 
-def _refuse(request: Any, context: Context, code: Code) -> Any:
+def _refuse_with_code(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` at the top, for API files that have no `refuse`."""
-    return context.reply(error_code=code)
+    return context.build_response(error_code=code)
 
 
-def _name(api: ModuleType) -> str:
+def _api_name(api: ModuleType) -> str:
     return api.__name__.rpartition(".")[2]

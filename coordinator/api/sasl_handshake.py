@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.errors import Code
 
 API_KEY = 17
 VERSIONS = range(2)
 
 
-def handle(request: Any, context: Context) -> Any:
-    return refuse(request, context, Code.ILLEGAL_SASL_STATE)
+def handle_request(request: Any, context: RequestContext) -> Any:
+    return build_error_response(request, context, Code.ILLEGAL_SASL_STATE)
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
-    return context.reply(error_code=code, mechanisms=())
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+    return context.build_response(error_code=code, mechanisms=())

@@ -11,18 +11,18 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from coordinator.api.context import Context
-from coordinator.api.coordinator_codes import coordinator_code
-from coordinator.api.waiting import answer_of
+from coordinator.api.context import RequestContext
+from coordinator.api.coordinator_codes import translate_coordinator_code
+from coordinator.api.deferred_answer import answer_on_callback
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.draft import SyncAnswer
+from coordinator.groups.classic.group_transition import SyncAnswer
 from coordinator.groups.classic.sync import SyncGroup
 
 API_KEY = 14
 VERSIONS = range(6)
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     if context.version >= 5 and None in (request.protocol_type, request.protocol_name):
         raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, "no protocol type or name")
     command = SyncGroup(
@@ -34,19 +34,19 @@ def handle(request: Any, context: Context) -> Any:
         protocol=getattr(request, "protocol_name", None),
         assignments={found.member_id: found.assignment for found in request.assignments},
     )
-    return answer_of(
-        partial(context.broker.coordinators.groups.classic_protocol.sync, command),
-        partial(_reply, context),
+    return answer_on_callback(
+        partial(context.broker.coordinators.groups.classic_protocol.handle_sync, command),
+        partial(_build_response, context),
     )
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
-    return _reply(context, SyncAnswer(code=code))
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+    return _build_response(context, SyncAnswer(code=code))
 
 
-def _reply(context: Context, answer: SyncAnswer) -> Any:
-    return context.reply(
-        error_code=coordinator_code(answer.code),
+def _build_response(context: RequestContext, answer: SyncAnswer) -> Any:
+    return context.build_response(
+        error_code=translate_coordinator_code(answer.code),
         protocol_type=answer.protocol_type,
         protocol_name=answer.protocol,
         assignment=answer.assignment,

@@ -14,68 +14,74 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.api.committing import Asked, refused
-from coordinator.api.context import Context
-from coordinator.api.coordinator_codes import coordinator_code
+from coordinator.api.context import RequestContext
+from coordinator.api.coordinator_codes import translate_coordinator_code
+from coordinator.api.requested_offsets import RequestedOffsets, build_refused_topics
 from coordinator.coordinators import GROUP_TOPIC, Coordinators
 from coordinator.errors import Code, Refused
-from coordinator.offsets.commit import CommitOffset, CommitOffsets, Committer
-from coordinator.shard.decision import Producer
+from coordinator.offsets.commit import CommittingMember, OffsetCommitCommand, OffsetToCommit
+from coordinator.shard.decision import TransactionalProducer
 
 API_KEY = 28
 VERSIONS = range(6)
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     topics = context.broker.topics
-    requested = Asked(
+    requested = RequestedOffsets(
         request.topics, lambda topic: topics.get(topic.name), Code.UNKNOWN_TOPIC_OR_PARTITION
     )
 
-    def stage_offsets(offsets: list[CommitOffset]) -> list[Code]:
+    def stage_offsets(offsets: list[OffsetToCommit]) -> list[Code]:
         try:
-            return _stage(request, context, offsets)
+            return _stage_offsets(request, context, offsets)
         except Refused as error:
             if context.version < 2 and error.code is Code.COORDINATOR_LOAD_IN_PROGRESS:
                 raise Refused(Code.COORDINATOR_NOT_AVAILABLE, error.message) from error
             raise
 
-    return context.reply(topics=requested.answer(requested.codes(stage_offsets)))
+    return context.build_response(
+        topics=requested.build_topics(requested.commit_known(stage_offsets))
+    )
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
-    return context.reply(topics=refused(request.topics, coordinator_code(code)))
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+    return context.build_response(
+        topics=build_refused_topics(request.topics, translate_coordinator_code(code))
+    )
 
 
-def _stage(request: Any, context: Context, offsets: list[CommitOffset]) -> list[Code]:
+def _stage_offsets(
+    request: Any, context: RequestContext, offsets: list[OffsetToCommit]
+) -> list[Code]:
     coordinators: Coordinators = context.broker.coordinators
     if not request.group_id:
         raise Refused(Code.INVALID_GROUP_ID, "an empty group id")
     try:
-        coordinators.transactions.enlist(
+        coordinators.transactions.verify_partition(
             request.transactional_id,
             request.producer_id,
             request.producer_epoch,
             (GROUP_TOPIC, coordinators.groups.partition_of(request.group_id)),
-            implicit=context.version >= 5,
+            adds_partition=context.version >= 5,
         )
     except Refused as error:
-        code = _verification_code(error.code, context.version)
+        code = _translate_verification_code(error.code, context.version)
         raise Refused(code, error.message) from error
-    committer = Committer(
+    committer = CommittingMember(
         generation=getattr(request, "generation_id", -1),
         member_id=getattr(request, "member_id", ""),
         instance_id=getattr(request, "group_instance_id", None),
     )
-    producer = Producer(request.producer_id, request.producer_epoch)
-    return coordinators.groups.offsets.commit(
-        CommitOffsets(request.group_id, offsets, producer),
+    producer = TransactionalProducer(request.producer_id, request.producer_epoch)
+    return coordinators.groups.offsets.commit_offsets(
+        OffsetCommitCommand(request.group_id, offsets, producer),
         committer,
-        unknown_group=Code.ILLEGAL_GENERATION,
+        unknown_group_code=Code.ILLEGAL_GENERATION,
     )
 
 
-def _verification_code(code: Code, version: int) -> Code:
+def _translate_verification_code(code: Code, version: int) -> Code:
     """Translate a failed check against the transaction to the code that Kafka answers."""
     match code:
         case Code.PRODUCER_FENCED:

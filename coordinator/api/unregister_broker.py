@@ -10,20 +10,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.errors import Code
 
 API_KEY = 64
 VERSIONS = range(1)
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     if request.broker_id == context.broker.config.node_id:
         message = f"Broker ID {request.broker_id} is this broker, the only one"
-        return context.reply(error_code=Code.INVALID_REQUEST, error_message=message)
+        return context.build_response(error_code=Code.INVALID_REQUEST, error_message=message)
     message = f"Broker ID {request.broker_id} is not currently registered"
-    return context.reply(error_code=Code.BROKER_ID_NOT_REGISTERED, error_message=message)
+    return context.build_response(error_code=Code.BROKER_ID_NOT_REGISTERED, error_message=message)
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
-    return context.reply(error_code=code, error_message=None)
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+    return context.build_response(error_code=code, error_message=None)

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
-from coordinator.features import METADATA_VERSION, SUPPORTED
+from coordinator.features import METADATA_VERSION, SUPPORTED_LEVELS
 
 API_KEY = 57
 VERSIONS = range(3)
@@ -31,53 +31,53 @@ _STAYS = {
 }
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     try:
         levels = {}
         for update in request.feature_updates:
-            _check(update, context)
+            _check_update(update, context)
             levels[update.feature] = update.max_version_level
         if levels and not getattr(request, "validate_only", False):
             context.broker.set_feature_levels(levels)
     except Refused as refused:
-        return _refuse(context, refused)
+        return _refuse_with_message(context, refused)
     results = [
         {"feature": update.feature, "error_code": Code.NONE, "error_message": Code.NONE.name}
         for update in request.feature_updates
     ]
-    return context.reply(error_message=None, results=results)
+    return context.build_response(error_message=None, results=results)
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
-    return _refuse(context, Refused(code))
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+    return _refuse_with_message(context, Refused(code))
 
 
-def _refuse(context: Context, refused: Refused) -> Any:
-    message = refused.message or None
-    return context.reply(error_code=refused.code, error_message=message, results=())
+def _refuse_with_message(context: RequestContext, refusal: Refused) -> Any:
+    message = refusal.message or None
+    return context.build_response(error_code=refusal.code, error_message=message, results=())
 
 
-def _check(update: Any, context: Context) -> None:
+def _check_update(update: Any, context: RequestContext) -> None:
     """Raise Refused(INVALID_UPDATE_VERSION) for a level that a feature can't be set to.
 
     Source: FeatureControlManager.
     """
     name, level = update.feature, update.max_version_level
-    now = context.broker.features.finalised.get(name, 0)
+    now = context.broker.features.finalised_levels.get(name, 0)
     kind = getattr(update, "upgrade_type", _UPGRADE)
     fault = f"Invalid update version {level} for feature {name}. "
     if kind not in (_UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE):
         fault += "The controller does not support the given upgrade type."
     elif level < 0:
         fault += "A feature version cannot be less than 0."
-    elif name not in SUPPORTED:
+    elif name not in SUPPORTED_LEVELS:
         node = f"Local controller {context.broker.config.node_id}"
         unknown = (
             f"Feature {name} not found." if level == 0 else f"{node} does not support this feature."
         )
         fault += unknown
-    elif not SUPPORTED[name][0] <= level <= SUPPORTED[name][1]:
-        first, last = SUPPORTED[name]
+    elif not SUPPORTED_LEVELS[name][0] <= level <= SUPPORTED_LEVELS[name][1]:
+        first, last = SUPPORTED_LEVELS[name]
         node = f"Local controller {context.broker.config.node_id}"
         fault += f"{node} only supports versions {first}-{last}"
     elif level < now and kind == _UPGRADE:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
 from coordinator.shard.decision import TransactionEnded
 from coordinator.transactions.state import TopicPartition
@@ -22,7 +22,7 @@ API_KEY = 27
 VERSIONS = range(1, 3)
 
 
-def handle(request: Any, context: Context) -> Any:
+def handle_request(request: Any, context: RequestContext) -> Any:
     def write_marker(marker: Any, partition: TopicPartition) -> Code:
         ended = TransactionEnded(
             marker.producer_id,
@@ -31,17 +31,19 @@ def handle(request: Any, context: Context) -> Any:
             marker.coordinator_epoch,
             getattr(marker, "transaction_version", 0),
         )
-        return _write(partition, ended, context)
+        return _try_write_marker(partition, ended, context)
 
-    return _reply(request, context, write_marker)
+    return _build_response(request, context, write_marker)
 
 
-def refuse(request: Any, context: Context, code: Code) -> Any:
+def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` for every partition of every marker."""
-    return _reply(request, context, lambda marker, partition: code)
+    return _build_response(request, context, lambda marker, partition: code)
 
 
-def _write(partition: TopicPartition, ended: TransactionEnded, context: Context) -> Code:
+def _try_write_marker(
+    partition: TopicPartition, ended: TransactionEnded, context: RequestContext
+) -> Code:
     try:
         context.broker.coordinators.write_marker(partition, ended)
     except Refused as refused:
@@ -49,9 +51,11 @@ def _write(partition: TopicPartition, ended: TransactionEnded, context: Context)
     return Code.NONE
 
 
-def _reply(request: Any, context: Context, code_of: Callable[[Any, TopicPartition], Code]) -> Any:
+def _build_response(
+    request: Any, context: RequestContext, code_of: Callable[[Any, TopicPartition], Code]
+) -> Any:
     """Build the response, calling `code_of` for every partition of every marker, in order."""
-    return context.reply(
+    return context.build_response(
         markers=[
             {
                 "producer_id": marker.producer_id,

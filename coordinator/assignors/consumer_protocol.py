@@ -12,40 +12,42 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from coordinator.assignors.subscriptions import NO_GENERATION, Subscription, TopicPartition
-from coordinator.shard.records import Reader, Writer
+from coordinator.assignors.subscriptions import NO_GENERATION, ConsumerSubscription, TopicPartition
+from coordinator.shard.record_fields import FieldReader, FieldWriter
 
 PROTOCOL_TYPE = "consumer"
-NEWEST = 3
+NEWEST_VERSION = 3
 
 
-def encode_subscription(subscription: Subscription, version: int = NEWEST) -> bytes:
+def encode_subscription(subscription: ConsumerSubscription, version: int = NEWEST_VERSION) -> bytes:
     """Encode a subscription in this version; fields that it doesn't have are left out.
 
     Topics and owned partitions are sorted.
     """
-    writer = Writer(version)
-    writer.strings(sorted(subscription.topics))
-    writer.blob(subscription.user_data)
+    writer = FieldWriter(version)
+    writer.write_string_array(sorted(subscription.topics))
+    writer.write_nullable_bytes(subscription.user_data)
     if version >= 1:
         write_partitions(writer, sorted(subscription.owned))
     if version >= 2:
-        writer.int32(subscription.generation)
+        writer.write_int32(subscription.generation)
     if version >= 3:
-        writer.string(subscription.rack_id)
-    return writer.done()
+        writer.write_nullable_string(subscription.rack_id)
+    return writer.to_bytes()
 
 
-def decode_subscription(data: bytes) -> Subscription:
+def decode_subscription(data: bytes) -> ConsumerSubscription:
     """Decode a member's subscription; raise ValueError for bytes that are none."""
-    with _refusing(data):
-        reader, version = _reader(data)
-        topics = reader.strings()
-        user_data = reader.nullable_blob()
+    with _explain_decode_errors(data):
+        reader, version = _open_reader(data)
+        topics = reader.read_string_array()
+        user_data = reader.read_nullable_bytes()
         owned = read_partitions(reader) if version >= 1 else []
-        generation = reader.int32() if version >= 2 else NO_GENERATION
-        rack_id = reader.nullable_string() if version >= 3 else None
-    return Subscription(topics, user_data, owned, max(generation, NO_GENERATION), rack_id or None)
+        generation = reader.read_int32() if version >= 2 else NO_GENERATION
+        rack_id = reader.read_nullable_string() if version >= 3 else None
+    return ConsumerSubscription(
+        topics, user_data, owned, max(generation, NO_GENERATION), rack_id or None
+    )
 
 
 def decode_topics(data: bytes) -> tuple[str, ...]:
@@ -54,67 +56,69 @@ def decode_topics(data: bytes) -> tuple[str, ...]:
     No more is read of it than version 0 has, with which every other begins, also one that a newer
     client may have. Raises ValueError for bytes that are not a subscription.
     """
-    with _refusing(data):
-        reader = Reader(data)
-        reader.int16()  # its version, whatever it is
-        topics = reader.strings()
-        reader.nullable_blob()  # its user data
+    with _explain_decode_errors(data):
+        reader = FieldReader(data)
+        reader.read_int16()  # its version, whatever it is
+        topics = reader.read_string_array()
+        reader.read_nullable_bytes()  # its user data
     return topics
 
 
 def encode_assignment(
-    partitions: Iterable[TopicPartition], user_data: bytes | None = None, version: int = NEWEST
+    partitions: Iterable[TopicPartition],
+    user_data: bytes | None = None,
+    version: int = NEWEST_VERSION,
 ) -> bytes:
     """Encode a member's assignment, with topics in the order of their first partitions.
 
     Partitions of a topic are in the order given.
     """
-    writer = Writer(version)
+    writer = FieldWriter(version)
     write_partitions(writer, partitions)
-    writer.blob(user_data)
-    return writer.done()
+    writer.write_nullable_bytes(user_data)
+    return writer.to_bytes()
 
 
 def decode_assignment(data: bytes) -> tuple[list[TopicPartition], bytes | None]:
     """Decode the partitions and user data of an assignment; raise ValueError for other bytes."""
-    with _refusing(data):
-        reader, _ = _reader(data)
-        return read_partitions(reader), reader.nullable_blob()
+    with _explain_decode_errors(data):
+        reader, _ = _open_reader(data)
+        return read_partitions(reader), reader.read_nullable_bytes()
 
 
 def write_partitions(
-    writer: Writer, partitions: Iterable[TopicPartition], topics: Sequence[str] = ()
+    writer: FieldWriter, partitions: Iterable[TopicPartition], topics: Sequence[str] = ()
 ) -> None:
     """Write an array of topics with their partitions; `topics` come first, in this order."""
     by_topic: dict[str, list[int]] = {topic: [] for topic in topics}
     for topic, partition in partitions:
         by_topic.setdefault(topic, []).append(partition)
-    writer.array(len(by_topic))
+    writer.write_array_length(len(by_topic))
     for topic, numbers in by_topic.items():
-        writer.string(topic)
-        writer.int32s(numbers)
+        writer.write_nullable_string(topic)
+        writer.write_int32_array(numbers)
 
 
-def read_partitions(reader: Reader) -> list[TopicPartition]:
+def read_partitions(reader: FieldReader) -> list[TopicPartition]:
     """Read an array of topics with their partitions as (topic, partition) pairs."""
     return [
         (topic, partition)
-        for _ in range(reader.array())
-        for topic in [reader.string()]
-        for partition in reader.int32s()
+        for _ in range(reader.read_array_length())
+        for topic in [reader.read_string()]
+        for partition in reader.read_int32_array()
     ]
 
 
-def _reader(data: bytes) -> tuple[Reader, int]:
-    reader = Reader(data)
-    version = reader.int16()
+def _open_reader(data: bytes) -> tuple[FieldReader, int]:
+    reader = FieldReader(data)
+    version = reader.read_int16()
     if version < 0:
         raise ValueError(f"version {version}")
     return reader, version
 
 
 @contextmanager
-def _refusing(data: bytes) -> Iterator[None]:
+def _explain_decode_errors(data: bytes) -> Iterator[None]:
     """Raise a ValueError that shows the bytes in place of one from decoding them."""
     try:
         yield

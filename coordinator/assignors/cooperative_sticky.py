@@ -9,17 +9,17 @@ Kafka's counterpart is CooperativeStickyAssignor.
 
 from __future__ import annotations
 
-from coordinator.assignors.stickiness import assigning
-from coordinator.assignors.stickiness.claims import Claim
+from coordinator.assignors.stickiness import sticky_assignment
+from coordinator.assignors.stickiness.claims import OwnershipClaim
 from coordinator.assignors.subscriptions import (
     NO_GENERATION,
     Assignment,
+    ConsumerSubscription,
     Members,
-    Subscription,
     TopicPartition,
     Topics,
 )
-from coordinator.shard.records import Reader, Writer
+from coordinator.shard.record_fields import FieldReader, FieldWriter
 
 NAME = "cooperative-sticky"
 
@@ -29,9 +29,9 @@ def assign(members: Members, topics: Topics) -> Assignment:
 
     The order is Kafka's (see `subscriptions`).
     """
-    assignment, moving = assigning.assign(members, topics, _claim)
+    assignment, moving = sticky_assignment.assign_sticky(members, topics, _read_claim)
     if moving is None:
-        moving = _moving(members, assignment)
+        moving = _find_moving_partitions(members, assignment)
     for partition, member in moving.items():
         assignment[member].remove(partition)
     return assignment
@@ -39,27 +39,27 @@ def assign(members: Members, topics: Topics) -> Assignment:
 
 def encode_user_data(generation: int) -> bytes:
     """Encode the generation of a member's owned partitions for the next leader."""
-    writer = Writer.bare()
-    writer.int32(generation)
-    return writer.done()
+    writer = FieldWriter.without_version()
+    writer.write_int32(generation)
+    return writer.to_bytes()
 
 
 def decode_user_data(data: bytes) -> int:
     """Decode the generation from a member's user data; -1 if it can't be read."""
     try:
-        return Reader(data).int32()
+        return FieldReader(data).read_int32()
     except ValueError:
         return NO_GENERATION
 
 
-def _claim(subscription: Subscription) -> Claim:
+def _read_claim(subscription: ConsumerSubscription) -> OwnershipClaim:
     generation = subscription.generation
     if generation == NO_GENERATION:
         generation = decode_user_data(subscription.user_data or b"")
-    return Claim(subscription.owned, generation)
+    return OwnershipClaim(subscription.owned, generation)
 
 
-def _moving(members: Members, assignment: Assignment) -> dict[TopicPartition, str]:
+def _find_moving_partitions(members: Members, assignment: Assignment) -> dict[TopicPartition, str]:
     """Return the new owners of those partitions that another member owns and doesn't keep."""
     new_owners: dict[TopicPartition, str] = {}
     revoked: set[TopicPartition] = set()

@@ -17,16 +17,16 @@ from collections.abc import Iterable
 
 from coordinator.shard.placement import java_hash
 
-_TABLE_MIN = 16
+_MIN_TABLE_SIZE = 16
 
 
-def hash_order(keys: Iterable[str]) -> list[str]:
+def sort_like_hash_map(keys: Iterable[str]) -> list[str]:
     """Return distinct keys in the order of a HashMap that they were put into in turn."""
     distinct = list(dict.fromkeys(keys))
-    return _by_bucket(distinct, _grown(_TABLE_MIN, len(distinct)))
+    return _sort_by_bucket(distinct, _grow_table(_MIN_TABLE_SIZE, len(distinct)))
 
 
-def computed_order(keys: Iterable[str]) -> list[str]:
+def sort_like_computed_hash_map(keys: Iterable[str]) -> list[str]:
     """Return distinct keys in the order of a HashMap filled by `computeIfAbsent` for each key.
 
     That puts a new key first in its bucket, not last. It makes the table larger before it looks for
@@ -34,44 +34,46 @@ def computed_order(keys: Iterable[str]) -> list[str]:
     """
     all_keys = list(keys)
     distinct = list(dict.fromkeys(all_keys))
-    return _by_bucket(distinct[::-1], _grown(_TABLE_MIN, len(set(all_keys[:-1]))))
+    return _sort_by_bucket(distinct[::-1], _grow_table(_MIN_TABLE_SIZE, len(set(all_keys[:-1]))))
 
 
-class PartitionSet:
+class JavaPartitionSet:
     """Holds partitions like a Java HashSet of TopicPartition, to find its first element."""
 
     def __init__(self) -> None:
         self._partitions: dict[tuple[str, int], None] = {}
-        self._table = _TABLE_MIN
+        self._table_size = _MIN_TABLE_SIZE
 
     def __bool__(self) -> bool:
         return bool(self._partitions)
 
-    def add(self, partition: tuple[str, int]) -> None:
+    def add_partition(self, partition: tuple[str, int]) -> None:
         self._partitions[partition] = None
-        self._table = _grown(self._table, len(self._partitions))
+        self._table_size = _grow_table(self._table_size, len(self._partitions))
 
-    def remove(self, partition: tuple[str, int]) -> None:
+    def remove_partition(self, partition: tuple[str, int]) -> None:
         del self._partitions[partition]
 
-    def first(self) -> tuple[str, int]:
-        return min(self._partitions, key=lambda each: _bucket(_partition_hash(each), self._table))
+    def first_partition(self) -> tuple[str, int]:
+        return min(
+            self._partitions, key=lambda each: _bucket_of(_hash_partition(each), self._table_size)
+        )
 
 
-def _grown(table: int, size: int) -> int:
-    while size * 4 > table * 3:
-        table *= 2
-    return table
+def _grow_table(table_size: int, key_count: int) -> int:
+    while key_count * 4 > table_size * 3:
+        table_size *= 2
+    return table_size
 
 
-def _by_bucket(keys: list[str], table: int) -> list[str]:
-    return sorted(keys, key=lambda key: _bucket(java_hash(key), table))
+def _sort_by_bucket(keys: list[str], table_size: int) -> list[str]:
+    return sorted(keys, key=lambda key: _bucket_of(java_hash(key), table_size))
 
 
-def _bucket(hash_code: int, table: int) -> int:
-    return (hash_code ^ hash_code >> 16) & (table - 1)
+def _bucket_of(hash_code: int, table_size: int) -> int:
+    return (hash_code ^ hash_code >> 16) & (table_size - 1)
 
 
-def _partition_hash(partition: tuple[str, int]) -> int:
+def _hash_partition(partition: tuple[str, int]) -> int:
     topic, number = partition
     return (31 * (31 + number) + java_hash(topic)) & 0xFFFFFFFF

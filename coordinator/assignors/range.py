@@ -19,9 +19,9 @@ from coordinator.assignors.subscriptions import (
     Assignment,
     Members,
     Topics,
-    as_kafka_walks,
-    racks_matter,
-    static_members_first,
+    order_like_kafka,
+    racks_affect_assignment,
+    sort_static_members_first,
 )
 
 NAME = "range"
@@ -32,11 +32,11 @@ def assign(members: Members, topics: Topics) -> Assignment:
 
     See `subscriptions` for the contract.
     """
-    members, topics = as_kafka_walks(members, topics)
-    ordered = static_members_first(members)
+    members, topics = order_like_kafka(members, topics)
+    ordered = sort_static_members_first(members)
     subscribed = {member: frozenset(each.topics) for member, each in members.items()}
     topic_assignments = [
-        _Share(
+        _TopicAssignment(
             topic,
             {m: members[m].rack_id or None for m in ordered if topic in subscribed[m]},
             partitions,
@@ -55,7 +55,7 @@ def assign(members: Members, topics: Topics) -> Assignment:
     return assignment
 
 
-class _Share:
+class _TopicAssignment:
     """Tracks one topic: its consumers with their racks, free partitions and quotas."""
 
     def __init__(
@@ -65,68 +65,79 @@ class _Share:
         self.consumers = consumers
         self.partitions = partitions
         racks = {rack for rack in consumers.values() if rack is not None}
-        self.racks_matter = racks_matter(racks, partitions)
-        self._left = dict.fromkeys(range(len(partitions)))
-        self._given = dict.fromkeys(consumers, 0)
-        self._size, self._larger = divmod(len(partitions), len(consumers))
+        self.racks_matter = racks_affect_assignment(racks, partitions)
+        self._unassigned = dict.fromkeys(range(len(partitions)))
+        self._given_counts = dict.fromkeys(consumers, 0)
+        self._quota, self._larger_quota_count = divmod(len(partitions), len(consumers))
 
-    def matches(self, consumer: str, partition: int) -> bool:
+    def matches_rack(self, consumer: str, partition: int) -> bool:
         """Whether the consumer says no rack, or a replica of the partition is in its rack."""
         rack = self.consumers[consumer]
         return rack is None or rack in self.partitions[partition]
 
-    def room(self, consumer: str) -> int:
+    def remaining_quota(self, consumer: str) -> int:
         """Return how many more partitions of the topic the consumer may get."""
-        return max(0, self._size + (self._larger > 0) - self._given[consumer])
+        return max(0, self._quota + (self._larger_quota_count > 0) - self._given_counts[consumer])
 
-    def give(self, consumer: str, partitions: Sequence[int], assignment: Assignment) -> None:
+    def give_partitions(
+        self, consumer: str, partitions: Sequence[int], assignment: Assignment
+    ) -> None:
         """Assign partitions of the topic to a consumer."""
         assignment[consumer] += [(self.topic, partition) for partition in partitions]
-        self._given[consumer] += len(partitions)
-        self._larger -= self._given[consumer] > self._size
+        self._given_counts[consumer] += len(partitions)
+        self._larger_quota_count -= self._given_counts[consumer] > self._quota
         for partition in partitions:
-            del self._left[partition]
+            del self._unassigned[partition]
 
     def give_ranges(self, assignment: Assignment, *, same_rack: bool) -> None:
         """Fill the consumers' quotas one after the other; only from their rack, if `same_rack`."""
         for consumer in self.consumers:
-            candidates = [p for p in self._left if not same_rack or self.matches(consumer, p)]
-            given = candidates[: self.room(consumer)]
+            candidates = [
+                p for p in self._unassigned if not same_rack or self.matches_rack(consumer, p)
+            ]
+            given = candidates[: self.remaining_quota(consumer)]
             if given:
-                self.give(consumer, given, assignment)
+                self.give_partitions(consumer, given, assignment)
 
 
-def _assign_by_rack(shares: Sequence[_Share], assignment: Assignment) -> None:
+def _assign_by_rack(topic_assignments: Sequence[_TopicAssignment], assignment: Assignment) -> None:
     """Assign partitions within racks, together for topics that stay co-partitioned."""
-    copartitioned: dict[tuple[frozenset[str], int], list[_Share]] = {}
-    for topic_assignment in shares:
+    copartitioned: dict[tuple[frozenset[str], int], list[_TopicAssignment]] = {}
+    for topic_assignment in topic_assignments:
         copartitioned.setdefault(
             (frozenset(topic_assignment.consumers), len(topic_assignment.partitions)), []
         ).append(topic_assignment)
     for group in copartitioned.values():
         if len(group) > 1:
-            _assign_together(group, assignment)
+            _assign_copartitioned(group, assignment)
         elif group[0].racks_matter:
             group[0].give_ranges(assignment, same_rack=True)
 
 
-def _assign_together(shares: Sequence[_Share], assignment: Assignment) -> None:
+def _assign_copartitioned(
+    topic_assignments: Sequence[_TopicAssignment], assignment: Assignment
+) -> None:
     """Give each partition, of all these topics, to the first with room whose rack has them all."""
-    if not any(shares[0].consumers.values()):
+    if not any(topic_assignments[0].consumers.values()):
         return  # No consumer has said its rack.
-    remaining = list(shares[0].consumers)
-    for partition in range(len(shares[0].partitions)):
+    remaining = list(topic_assignments[0].consumers)
+    for partition in range(len(topic_assignments[0].partitions)):
         receiver = next(
             (
                 consumer
                 for consumer in remaining
-                if all(each.matches(consumer, partition) and each.room(consumer) for each in shares)
+                if all(
+                    each.matches_rack(consumer, partition) and each.remaining_quota(consumer)
+                    for each in topic_assignments
+                )
             ),
             None,
         )
         if receiver is None:
             continue
-        for topic_assignment in shares:
-            topic_assignment.give(receiver, [partition], assignment)
-        if not any(topic_assignment.room(receiver) for topic_assignment in shares):
+        for topic_assignment in topic_assignments:
+            topic_assignment.give_partitions(receiver, [partition], assignment)
+        if not any(
+            topic_assignment.remaining_quota(receiver) for topic_assignment in topic_assignments
+        ):
             remaining.remove(receiver)

@@ -11,8 +11,8 @@ from coordinator.assignors.subscriptions import (
     Assignment,
     Members,
     Topics,
-    as_kafka_walks,
-    static_members_first,
+    order_like_kafka,
+    sort_static_members_first,
 )
 
 NAME = "roundrobin"
@@ -23,9 +23,9 @@ def assign(members: Members, topics: Topics) -> Assignment:
 
     See `subscriptions` for the contract.
     """
-    members, topics = as_kafka_walks(members, topics)
+    members, topics = order_like_kafka(members, topics)
     subscribed = {member: frozenset(each.topics) for member, each in members.items()}
-    circle = static_members_first(members)
+    circle = sort_static_members_first(members)
     assignment: Assignment = {member: [] for member in members}
     turn = 0
     for topic in sorted(topics):

@@ -11,18 +11,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coordinator.assignors.consumer_protocol import read_partitions, write_partitions
-from coordinator.assignors.java_order import computed_order
-from coordinator.assignors.stickiness import assigning
-from coordinator.assignors.stickiness.claims import Claim
+from coordinator.assignors.java_order import sort_like_computed_hash_map
+from coordinator.assignors.stickiness import sticky_assignment
+from coordinator.assignors.stickiness.claims import OwnershipClaim
 from coordinator.assignors.subscriptions import (
     NO_GENERATION,
     Assignment,
+    ConsumerSubscription,
     Members,
-    Subscription,
     TopicPartition,
     Topics,
 )
-from coordinator.shard.records import Reader, Writer
+from coordinator.shard.record_fields import FieldReader, FieldWriter
 
 NAME = "sticky"
 
@@ -32,30 +32,32 @@ def assign(members: Members, topics: Topics) -> Assignment:
 
     See `subscriptions` for the contract.
     """
-    assignment, _ = assigning.assign(members, topics, _claim)
+    assignment, _ = sticky_assignment.assign_sticky(members, topics, _read_claim)
     return assignment
 
 
 def encode_user_data(partitions: Sequence[TopicPartition], generation: int) -> bytes:
     """Encode a member's last assignment and its generation for the next leader."""
-    writer = Writer.bare()
-    write_partitions(writer, partitions, computed_order(topic for topic, _ in partitions))
-    writer.int32(generation)
-    return writer.done()
+    writer = FieldWriter.without_version()
+    write_partitions(
+        writer, partitions, sort_like_computed_hash_map(topic for topic, _ in partitions)
+    )
+    writer.write_int32(generation)
+    return writer.to_bytes()
 
 
 def decode_user_data(data: bytes) -> tuple[Sequence[TopicPartition], int]:
     """Decode partitions and generation (-1 in version 0); what can't be read counts as nothing."""
-    reader = Reader(data)
+    reader = FieldReader(data)
     try:
         partitions = read_partitions(reader)
     except ValueError:
         return (), NO_GENERATION
     try:
-        return partitions, reader.int32()
+        return partitions, reader.read_int32()
     except ValueError:
         return partitions, NO_GENERATION
 
 
-def _claim(subscription: Subscription) -> Claim:
-    return Claim(*decode_user_data(subscription.user_data or b""))
+def _read_claim(subscription: ConsumerSubscription) -> OwnershipClaim:
+    return OwnershipClaim(*decode_user_data(subscription.user_data or b""))

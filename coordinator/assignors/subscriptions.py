@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from coordinator.assignors.java_order import hash_order
+from coordinator.assignors.java_order import sort_like_hash_map
 
 TopicPartition = tuple[str, int]
 # For each partition of a topic, from 0 on, the racks that have a replica of it; empty if unknown.
@@ -23,7 +23,7 @@ NO_GENERATION = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription:
+class ConsumerSubscription:
     """Represents the topics that a member subscribes to, and the partitions that it owns.
 
     `owned`, `generation` (of `owned`) and `rack_id` are None or empty, -1 and None for members that
@@ -39,21 +39,23 @@ class Subscription:
     instance_id: str | None = None
 
 
-Members = Mapping[str, Subscription]
+Members = Mapping[str, ConsumerSubscription]
 
 
-def as_kafka_walks(members: Members, topics: Topics) -> tuple[dict[str, Subscription], Topics]:
+def order_like_kafka(
+    members: Members, topics: Topics
+) -> tuple[dict[str, ConsumerSubscription], Topics]:
     """Return members and existing subscribed topics in the order of Kafka's hash maps.
 
     Topics without partitions are left out.
     """
-    ordered = {member: members[member] for member in hash_order(members)}
-    subscribed = hash_order(topic for each in ordered.values() for topic in each.topics)
-    existing = hash_order(topic for topic in subscribed if topics.get(topic))
+    ordered = {member: members[member] for member in sort_like_hash_map(members)}
+    subscribed = sort_like_hash_map(topic for each in ordered.values() for topic in each.topics)
+    existing = sort_like_hash_map(topic for topic in subscribed if topics.get(topic))
     return ordered, {topic: topics[topic] for topic in existing}
 
 
-def static_members_first(members: Members) -> list[str]:
+def sort_static_members_first(members: Members) -> list[str]:
     """Return member ids: static members by instance id, then the others by member id."""
 
     def sort_key(member: str) -> tuple[bool, str]:
@@ -63,7 +65,7 @@ def static_members_first(members: Members) -> list[str]:
     return sorted(members, key=sort_key)
 
 
-def racks_matter(
+def racks_affect_assignment(
     consumer_racks: AbstractSet[str], partition_racks: Sequence[AbstractSet[str]]
 ) -> bool:
     """Whether it makes a difference which consumer gets which partition (KIP-881).

@@ -19,11 +19,11 @@ NO_SESSION = 0
 _EPOCH_MAX = 2**31 - 1
 
 # A topic by name or by id, as the request's version has it, and a partition of it.
-Key = tuple[str | UUID, int]
+PartitionKey = tuple[str | UUID, int]
 
 
 @dataclass(slots=True)
-class Wanted:
+class FetchPartition:
     """Holds a requested partition, the offset to read from, and what the client last knew of it.
 
     Kafka's counterpart is CachedPartition.
@@ -41,12 +41,12 @@ class Wanted:
     start_offset: int = -1
 
     @property
-    def key(self) -> Key:
+    def key(self) -> PartitionKey:
         """Return the topic, by name or id as the client gave it, and the partition."""
         return self.topic, self.partition
 
 
-class News(NamedTuple):
+class PartitionOutcome(NamedTuple):
     """Holds the parts of a partition's answer that decide whether it is sent."""
 
     has_records: bool
@@ -55,33 +55,39 @@ class News(NamedTuple):
     start_offset: int
 
 
-class Session:
+class FetchSession:
     """Holds the partitions of one client in the order in which they are read."""
 
     __slots__ = (
-        "created_ms",
+        "created_at_ms",
         "epoch",
         "evictable_size",
         "id",
-        "last_used_ms",
+        "last_used_at_ms",
         "partitions",
-        "uses_ids",
+        "uses_topic_ids",
     )
 
     def __init__(
-        self, session_id: int, partitions: dict[Key, Wanted], uses_ids: bool, now_ms: int
+        self,
+        session_id: int,
+        partitions: dict[PartitionKey, FetchPartition],
+        uses_topic_ids: bool,
+        now_ms: int,
     ) -> None:
         self.id = session_id
         self.partitions = partitions
-        self.uses_ids = uses_ids
+        self.uses_topic_ids = uses_topic_ids
         self.epoch = 1  # the epoch that the next request must have
-        self.created_ms = now_ms
-        self.last_used_ms = now_ms
+        self.created_at_ms = now_ms
+        self.last_used_at_ms = now_ms
         self.evictable_size = -1  # see `session_cache`
 
-    def update(self, wanted: Iterable[Wanted], forgotten: Iterable[Key]) -> None:
+    def update_partitions(
+        self, partitions: Iterable[FetchPartition], forgotten: Iterable[PartitionKey]
+    ) -> None:
         """Add, update and forget partitions as a request says, keeping their last answers."""
-        for partition in wanted:
+        for partition in partitions:
             known = self.partitions.get(partition.key)
             if known is None:
                 self.partitions[partition.key] = partition
@@ -93,33 +99,33 @@ class Session:
         for key in forgotten:
             self.partitions.pop(key, None)
 
-    def advance(self) -> None:
+    def advance_epoch(self) -> None:
         self.epoch = next_epoch(self.epoch)
 
-    def tell(self, one: Wanted, news: News) -> bool:
+    def record_outcome(self, partition: FetchPartition, outcome: PartitionOutcome) -> bool:
         """Record the outcome of reading a partition and return whether the client must be told.
 
         A partition that had records goes to the end of the order.
         """
         is_new = (
-            news.has_records
-            or news.failed
-            or news.high_watermark != one.high_watermark
-            or news.start_offset != one.start_offset
+            outcome.has_records
+            or outcome.failed
+            or outcome.high_watermark != partition.high_watermark
+            or outcome.start_offset != partition.start_offset
         )
-        remember(one, news)
-        if news.has_records and self.partitions.pop(one.key, None) is not None:
-            self.partitions[one.key] = one
+        remember_answer(partition, outcome)
+        if outcome.has_records and self.partitions.pop(partition.key, None) is not None:
+            self.partitions[partition.key] = partition
         return is_new
 
 
-def remember(one: Wanted, news: News) -> None:
+def remember_answer(partition: FetchPartition, outcome: PartitionOutcome) -> None:
     """Store in a partition the high watermark and start offset that its client is sent.
 
     After an error it counts as knowing nothing, so that the next answer is sent in any case.
     """
-    one.high_watermark = -1 if news.failed else news.high_watermark
-    one.start_offset = news.start_offset
+    partition.high_watermark = -1 if outcome.failed else outcome.high_watermark
+    partition.start_offset = outcome.start_offset
 
 
 def next_epoch(epoch: int) -> int:

@@ -12,9 +12,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from coordinator.config import SETTINGS, BrokerConfig
+from coordinator.config import BROKER_SETTINGS, BrokerConfig
 from coordinator.errors import Code, Refused
-from coordinator.settings import INT32_MAX, Kind, Setting, checked
+from coordinator.settings import INT32_MAX, ConfigType, Setting, validate_value
 
 _RESET = "share.auto.offset.reset"
 _RESETS = re.compile(
@@ -23,33 +23,39 @@ _RESETS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class BrokerLimit:
     """Bounds a group's number by a setting of the broker, or by Kafka's default of that setting."""
 
     default: int
     setting: str
 
-    def of(self, broker: BrokerConfig) -> int:
+    def resolve_limit(self, broker_config: BrokerConfig) -> int:
         """Return the limit: the broker's setting if it has one, else Kafka's default."""
-        value: int = getattr(broker, self.setting.replace(".", "_"), self.default)
+        value: int = getattr(broker_config, self.setting.replace(".", "_"), self.default)
         return value
 
 
 @dataclass(frozen=True, slots=True)
-class GroupConfig(Setting):
+class GroupConfigDefinition(Setting):
     """Defines one group configuration, the broker's setting behind it, and the broker's limits."""
 
     from_broker: str = ""
-    least: Limit | None = None
-    most: Limit | None = None
+    broker_min: BrokerLimit | None = None
+    broker_max: BrokerLimit | None = None
 
 
-def _word(name: str, default: str, *choices: str) -> GroupConfig:
-    kind = Kind.STRING if default != "true" else Kind.BOOLEAN
-    return GroupConfig(kind, default, choices=choices, from_broker=name)
+def _define_text_config(name: str, default: str, *choices: str) -> GroupConfigDefinition:
+    kind = ConfigType.STRING if default != "true" else ConfigType.BOOLEAN
+    return GroupConfigDefinition(kind, default, choices=choices, from_broker=name)
 
 
-def _number(name: str, default: int, low: int, least: int | None, most: int | None) -> GroupConfig:
+def _define_number_config(
+    name: str,
+    default: int,
+    min_value: int,
+    broker_min_default: int | None,
+    broker_max_default: int | None,
+) -> GroupConfigDefinition:
     """Define a numeric group configuration of at least `min_value`.
 
     The broker's settings are `group.<kind>.<rest of the name>`, and `.min.` or `.max.` between the
@@ -57,19 +63,23 @@ def _number(name: str, default: int, low: int, least: int | None, most: int | No
     """
     kind, _, rest = name.partition(".")
     rest = rest.removeprefix("num.")
-    return GroupConfig(
-        Kind.INT,
+    return GroupConfigDefinition(
+        ConfigType.INT,
         str(default),
-        low,
+        min_value,
         INT32_MAX,
         from_broker=f"group.{name}",
-        least=None if least is None else Limit(least, f"group.{kind}.min.{rest}"),
-        most=None if most is None else Limit(most, f"group.{kind}.max.{rest}"),
+        broker_min=None
+        if broker_min_default is None
+        else BrokerLimit(broker_min_default, f"group.{kind}.min.{rest}"),
+        broker_max=None
+        if broker_max_default is None
+        else BrokerLimit(broker_max_default, f"group.{kind}.max.{rest}"),
     )
 
 
 _INTERVALS = {
-    f"{kind}.{name}": _number(f"{kind}.{name}", *limits)
+    f"{kind}.{name}": _define_number_config(f"{kind}.{name}", *limits)
     for kind in ("consumer", "share", "streams")
     for name, *limits in (
         ("session.timeout.ms", 45_000, 1, 45_000, 60_000),
@@ -78,7 +88,7 @@ _INTERVALS = {
     )
 }
 _NUMBERS = {
-    name: _number(name, *limits)
+    name: _define_number_config(name, *limits)
     for name, *limits in (
         ("share.delivery.count.limit", 5, 2, 2, 10),
         ("share.partition.max.record.locks", 2_000, 100, 100, 4_000),
@@ -87,18 +97,20 @@ _NUMBERS = {
         ("streams.num.standby.replicas", 0, 0, None, 2),
     )
 }
-GROUP_CONFIGS: Mapping[str, GroupConfig] = {
+GROUP_CONFIGS: Mapping[str, GroupConfigDefinition] = {
     **_INTERVALS,
     **_NUMBERS,
-    _RESET: _word(_RESET, "latest"),
-    "share.isolation.level": _word(
+    _RESET: _define_text_config(_RESET, "latest"),
+    "share.isolation.level": _define_text_config(
         "share.isolation.level", "read_uncommitted", "read_committed", "read_uncommitted"
     ),
-    "share.renew.acknowledge.enable": _word("share.renew.acknowledge.enable", "true"),
+    "share.renew.acknowledge.enable": _define_text_config("share.renew.acknowledge.enable", "true"),
 }
 
 
-def check_group_configs(configs: Mapping[str, str], broker: BrokerConfig) -> dict[str, str]:
+def validate_group_configs(
+    configs: Mapping[str, str], broker_config: BrokerConfig
+) -> dict[str, str]:
     """Return a group's configurations with their values checked and normalised.
 
     Raises Refused: INVALID_CONFIG, naming what is wrong.
@@ -108,7 +120,7 @@ def check_group_configs(configs: Mapping[str, str], broker: BrokerConfig) -> dic
         config = GROUP_CONFIGS.get(name)
         if config is None:
             raise Refused(Code.INVALID_CONFIG, f"Unknown group config name: {name}")
-        checked_configs[name] = checked(name, value, config)
+        checked_configs[name] = validate_value(name, value, config)
         if name == _RESET and not _RESETS.fullmatch(checked_configs[name]):
             raise Refused(
                 Code.INVALID_CONFIG,
@@ -116,47 +128,51 @@ def check_group_configs(configs: Mapping[str, str], broker: BrokerConfig) -> dic
                 f"configuration {name}. The value must be either 'earliest', 'latest' or of the "
                 "format 'by_duration:<PnDTnHnMn.nS>'.",
             )
-        check_limits(name, checked_configs[name], config, broker)
+        check_broker_limits(name, checked_configs[name], config, broker_config)
     for kind in ("consumer", "share", "streams"):
-        _check_session(kind, checked_configs, broker)
+        _check_session_timeout(kind, checked_configs, broker_config)
     return checked_configs
 
 
-def default_of(name: str, broker: BrokerConfig) -> str:
+def group_config_default(name: str, broker_config: BrokerConfig) -> str:
     """Return the value of a configuration that isn't set for the group.
 
     That is the broker's setting if it has such a setting, else Kafka's default.
     """
     config = GROUP_CONFIGS[name]
     field = config.from_broker.replace(".", "_")
-    return broker.text_of(field) if field in SETTINGS else config.default
+    return broker_config.setting_text(field) if field in BROKER_SETTINGS else config.default
 
 
-def _check_session(kind: str, configs: Mapping[str, str], broker: BrokerConfig) -> None:
+def _check_session_timeout(
+    kind: str, configs: Mapping[str, str], broker_config: BrokerConfig
+) -> None:
     """Raise Refused unless the session timeout is longer than the heartbeat interval.
 
     Raises Refused: INVALID_CONFIG.
     """
     session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
     session_ms, heartbeat_ms = (
-        int(configs[name] if name in configs else default_of(name, broker))
+        int(configs[name] if name in configs else group_config_default(name, broker_config))
         for name in (session, heartbeat)
     )
     if session_ms <= heartbeat_ms:
         raise Refused(Code.INVALID_CONFIG, f"{session} must be greater than {heartbeat}")
 
 
-def check_limits(name: str, value: str, config: GroupConfig, broker: BrokerConfig) -> None:
+def check_broker_limits(
+    name: str, value: str, config: GroupConfigDefinition, broker_config: BrokerConfig
+) -> None:
     """Raise Refused if a number is outside what the broker's settings allow.
 
     Raises Refused: INVALID_CONFIG.
     """
-    if config.least and int(value) < config.least.of(broker):
+    if config.broker_min and int(value) < config.broker_min.resolve_limit(broker_config):
         raise Refused(
             Code.INVALID_CONFIG,
-            f"{name} must be greater than or equal to {config.least.setting}",
+            f"{name} must be greater than or equal to {config.broker_min.setting}",
         )
-    if config.most and int(value) > config.most.of(broker):
+    if config.broker_max and int(value) > config.broker_max.resolve_limit(broker_config):
         raise Refused(
-            Code.INVALID_CONFIG, f"{name} must be less than or equal to {config.most.setting}"
+            Code.INVALID_CONFIG, f"{name} must be less than or equal to {config.broker_max.setting}"
         )

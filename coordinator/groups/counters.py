@@ -16,13 +16,13 @@ class GroupCounters:
     rebalance_ms: int = 0  # the duration of all completed ones together
     rebalance_ms_max: int = 0
 
-    def count_begun(self, cause: str) -> None:
+    def count_rebalance_start(self, cause: str) -> None:
         """Count a rebalance that starts, by its cause."""
         self.rebalances[cause] = self.rebalances.get(cause, 0) + 1
 
-    def count_completed(self, took_ms: int) -> None:
+    def count_rebalance_end(self, elapsed_ms: int) -> None:
         """Count a rebalance that is complete, with its duration."""
         self.completed += 1
-        self.rebalance_ms += took_ms
-        if took_ms > self.rebalance_ms_max:
-            self.rebalance_ms_max = took_ms
+        self.rebalance_ms += elapsed_ms
+        if elapsed_ms > self.rebalance_ms_max:
+            self.rebalance_ms_max = elapsed_ms

@@ -19,80 +19,80 @@ from collections.abc import Callable, Iterable
 from coordinator.clock import Scheduler, Timer
 from coordinator.groups.offsets import GroupOffsets
 from coordinator.shard.shard import BrokenInvariant
-from coordinator.shard.slices import Sliced, SlicedWork
+from coordinator.shard.slices import Sliced, SlicedExecutor
 
 logger = logging.getLogger(__name__)
 
 RETRY_MS = 1_000
 
 
-class DeletedTopics:
+class DeletedTopicCleanup:
     """Deletes the offsets of deleted topics, and calls back whoever waits for it."""
 
     def __init__(
         self,
         offsets: GroupOffsets,
-        sliced: SlicedWork,
+        sliced_executor: SlicedExecutor,
         scheduler: Scheduler,
-        forgotten: Callable[[str], None],
+        on_forgotten: Callable[[str], None],
     ) -> None:
         """Create the cleanup.
 
         `on_forgotten` is called with each topic's name when no group has offsets of it any more.
         """
         self._offsets = offsets
-        self._sliced = sliced
+        self._sliced_executor = sliced_executor
         self._scheduler = scheduler
-        self._forgotten = forgotten
-        self._names: set[str] = set()  # for the next sweep
-        self._retry: Timer | None = None
-        offsets.forget_topics = self.forget
+        self._on_forgotten = on_forgotten
+        self._queued_names: set[str] = set()  # for the next sweep
+        self._retry_timer: Timer | None = None
+        offsets.on_deleted_topics = self.forget_offsets
         self._is_running = False
-        self._waiting: list[Callable[[Exception | None], None]] = []
+        self._waiting_callbacks: list[Callable[[Exception | None], None]] = []
 
-    def forget(self, names: Iterable[str]) -> None:
+    def forget_offsets(self, topic_names: Iterable[str]) -> None:
         """Delete the offsets of these topics; where they are few, before this returns."""
-        self._names.update(names)
-        if self._names and not self._is_running:
+        self._queued_names.update(topic_names)
+        if self._queued_names and not self._is_running:
             self._is_running = True
-            self._sliced.run(self._forget_all(), self._ended)
+            self._sliced_executor.run_in_slices(self._forget_all(), self._finish_sweeps)
 
-    def wait(self, callback: Callable[[Exception | None], None]) -> None:
+    def notify_when_idle(self, callback: Callable[[Exception | None], None]) -> None:
         """Call back when nothing is left to delete, with None or the error that ended the work.
 
         The call comes at once if nothing is being deleted.
         """
         if self._is_running:
-            self._waiting.append(callback)
+            self._waiting_callbacks.append(callback)
         else:
             callback(None)
 
     def _forget_all(self) -> Sliced[None]:
-        while self._names:
-            names, self._names = self._names, set()
+        while self._queued_names:
+            names, self._queued_names = self._queued_names, set()
             yield from self._offsets.forget_topics_in_slices(names)
             self._free_names(names)
 
-    def _free_names(self, swept: Iterable[str]) -> None:
-        for name in sorted(swept):
-            if name not in self._names and not self._offsets.has_still_to_forget(name):
-                self._forgotten(name)
+    def _free_names(self, swept_names: Iterable[str]) -> None:
+        for name in sorted(swept_names):
+            if name not in self._queued_names and not self._offsets.has_offsets_to_forget(name):
+                self._on_forgotten(name)
 
     def _forget_refused(self) -> None:
-        self._retry = None
-        self.forget(self._offsets.take_refused_topics())
+        self._retry_timer = None
+        self.forget_offsets(self._offsets.take_refused_topics())
 
     def close(self) -> None:
         """Cancel the next retry."""
-        if self._retry is not None:
-            self._retry.cancel()
+        if self._retry_timer is not None:
+            self._retry_timer.cancel()
 
-    def _ended(self, outcome: Exception | None) -> None:
+    def _finish_sweeps(self, outcome: Exception | None) -> None:
         """Schedule the retry of refused topics, and call back whoever waits with the outcome."""
         self._is_running = False
-        if self._retry is None and self._offsets.has_refused_topics():
-            self._retry = self._scheduler.call_later(RETRY_MS, self._forget_refused)
-        callbacks, self._waiting = self._waiting, []
+        if self._retry_timer is None and self._offsets.has_refused_topics():
+            self._retry_timer = self._scheduler.call_later(RETRY_MS, self._forget_refused)
+        callbacks, self._waiting_callbacks = self._waiting_callbacks, []
         if outcome is not None:
             logger.error(
                 "offsets of deleted topics could not be forgotten: the topics' names are not free"

@@ -22,23 +22,32 @@ from coordinator.errors import Code, Refused
 from coordinator.groups.classic.membership import ClassicMembership
 from coordinator.groups.classic.validate import validate_offset_commit
 from coordinator.groups.consumer import validate as consumer
-from coordinator.groups.holding import end_group, holding_of
+from coordinator.groups.offset_policy import build_group_tombstones, find_offset_policy
 from coordinator.groups.shard import GroupShard, GroupShards
-from coordinator.offsets.commit import CommitOffsets, Committer, commit_offsets, fits
+from coordinator.offsets.commit import (
+    CommittingMember,
+    OffsetCommitCommand,
+    decide_offset_commit,
+    is_metadata_within_limit,
+)
 from coordinator.offsets.config import OffsetConfig
+from coordinator.offsets.deletion import (
+    build_some_offset_tombstones,
+    build_topic_offset_tombstones,
+    decide_offset_deletion,
+)
 from coordinator.offsets.fetch import FetchedOffset, fetch_all_offsets, fetch_offsets
-from coordinator.offsets.forget import delete_offsets, forget_some, forget_topics
-from coordinator.offsets.holding import Holding
+from coordinator.offsets.policy import GroupOffsetPolicy
 from coordinator.offsets.state import OffsetForgotten
+from coordinator.shard.coordinator_state import CoordinatorState
 from coordinator.shard.decision import TransactionEnded
-from coordinator.shard.life import Life
-from coordinator.shard.slices import Sliced, run_at_a_stretch
+from coordinator.shard.slices import Sliced, run_to_completion
 
 logger = logging.getLogger(__name__)
 
 # Each step takes about a millisecond.
 TOMBSTONES_PER_STEP = 250
-LOOKED_AT_PER_STEP = 5_000
+CHECKED_PER_STEP = 5_000
 _NAMES_LOGGED = 10
 
 
@@ -48,56 +57,65 @@ class GroupOffsets:
     def __init__(
         self,
         shards: GroupShards,
-        classic: ClassicMembership,
+        classic_membership: ClassicMembership,
         config: OffsetConfig,
         clock: Clock,
     ) -> None:
         self._shards = shards
-        self._classic = classic
+        self._classic_membership = classic_membership
         self._config = config
         self._clock = clock
         # Called with the names of topics that were deleted while a shard was not active.
-        self.forget_topics: Callable[[Collection[str]], None] = self._forget_at_a_stretch
+        self.on_deleted_topics: Callable[[Collection[str]], None] = self._forget_topics_at_once
         # Topics that were deleted while a shard was damaged, by its index, and the function that
         # makes their names durable. The broker sets both (see `deleted_topics`).
         self.deleted_while_failed: dict[int, set[str]] = {}
         self.save_deleted_while_failed: Callable[[], None] = lambda: None
 
-    def commit(
-        self, command: CommitOffsets, committer: Committer, *, unknown_group: Code
+    def commit_offsets(
+        self,
+        command: OffsetCommitCommand,
+        committing_member: CommittingMember,
+        *,
+        unknown_group_code: Code,
     ) -> list[Code]:
         """Commit offsets of a group; return one code for each of them.
 
         `unknown_group_code`: the code for a generation of a group that doesn't exist. A simple
         group exists: its generation may be anything, the member is unknown.
         """
-        shard = self._shards.of(command.group_id)
+        shard = self._shards.require_shard(command.group_id)
         group = shard.groups.get(command.group_id)
         transactional = command.producer is not None
         consumer_group = shard.state.consumer.get(command.group_id)
         if consumer_group is not None:
             max_length = self._config.metadata_max_bytes
             accepted_offsets = (
-                offset for offset in command.offsets if fits(offset.metadata, max_length)
+                offset
+                for offset in command.offsets
+                if is_metadata_within_limit(offset.metadata, max_length)
             )
             consumer.validate_offset_commit(
-                consumer_group, committer, accepted_offsets, transactional=transactional
+                consumer_group, committing_member, accepted_offsets, transactional=transactional
             )
         else:
             if command.group_id in shard.state.offsets.groups:
-                unknown_group = Code.UNKNOWN_MEMBER_ID
+                unknown_group_code = Code.UNKNOWN_MEMBER_ID
             validate_offset_commit(
-                group, committer, transactional=transactional, unknown_group=unknown_group
+                group,
+                committing_member,
+                transactional=transactional,
+                unknown_group_code=unknown_group_code,
             )
         now_ms = self._clock.now_ms()
-        decision = commit_offsets(command, self._config.metadata_max_bytes, now_ms)
-        codes = shard.log.execute(decision)
+        decision = decide_offset_commit(command, self._config.metadata_max_bytes, now_ms)
+        codes = shard.log.execute_decision(decision)
         shard.offset_counters.commits += len(decision.records)
         if group is not None and command.producer is None:
-            self._classic.prolong_session(group, committer.member_id)
+            self._classic_membership.restart_session(group, committing_member.member_id)
         return codes
 
-    def fetch(
+    def fetch_offsets(
         self,
         group_id: str,
         partitions: Iterable[tuple[str, int, UUID | None]] | None,
@@ -110,7 +128,7 @@ class GroupOffsets:
 
         Raises Refused if the group is a consumer group and has no such member at this epoch.
         """
-        shard = self._shards.of(group_id)
+        shard = self._shards.require_shard(group_id)
         consumer_group = shard.state.consumer.get(group_id)
         if consumer_group is not None:
             consumer.validate_offset_fetch(consumer_group, member_id, member_epoch)
@@ -119,11 +137,11 @@ class GroupOffsets:
             return fetch_all_offsets(state, group_id, require_stable=require_stable)
         return fetch_offsets(state, group_id, partitions, require_stable=require_stable)
 
-    def delete(self, group_id: str, partitions: Sequence[tuple[str, int]]) -> list[Code]:
+    def delete_offsets(self, group_id: str, partitions: Sequence[tuple[str, int]]) -> list[Code]:
         """Delete a group's offsets of these partitions at once; return one code for each."""
-        return run_at_a_stretch(self.delete_in_slices(group_id, partitions))
+        return run_to_completion(self.delete_offsets_in_slices(group_id, partitions))
 
-    def delete_in_slices(
+    def delete_offsets_in_slices(
         self, group_id: str, partitions: Sequence[tuple[str, int]]
     ) -> Sliced[list[Code]]:
         """Delete a group's offsets of these partitions in slices; return one code for each.
@@ -136,51 +154,53 @@ class GroupOffsets:
             if start:
                 yield
             some = partitions[start : start + TOMBSTONES_PER_STEP]
-            shard = self._shards.of(group_id)
-            holding = self._holding(shard, group_id)
-            decision = delete_offsets(shard.state.offsets, group_id, holding, some)
-            shard.log.append_all(decision.records)
+            shard = self._shards.require_shard(group_id)
+            holding = self._require_offset_policy(shard, group_id)
+            decision = decide_offset_deletion(shard.state.offsets, group_id, holding, some)
+            shard.log.append_in_batches(decision.records)
             shard.offset_counters.deletions += len(decision.records)
             codes += decision.response
         return codes
 
     def delete_group(self, group_id: str) -> None:
         """Delete a group and all its offsets without a pause."""
-        run_at_a_stretch(self.delete_group_in_slices(group_id))
+        run_to_completion(self.delete_group_in_slices(group_id))
 
     def delete_group_in_slices(self, group_id: str) -> Sliced[None]:
         """Delete a group and all its offsets in slices.
 
         Raises Refused: GROUP_ID_NOT_FOUND; NON_EMPTY_GROUP if it has members.
         """
-        shard = self._shards.of(group_id)
-        if not self._holding(shard, group_id).is_empty:
+        shard = self._shards.require_shard(group_id)
+        if not self._require_offset_policy(shard, group_id).is_empty:
             raise Refused(Code.NON_EMPTY_GROUP, f"{group_id} has members")
-        shard.deleting.add(group_id)
+        shard.deleting_group_ids.add(group_id)
         try:
             while True:
-                some = forget_some(shard.state.offsets, group_id, TOMBSTONES_PER_STEP)
+                some = build_some_offset_tombstones(
+                    shard.state.offsets, group_id, TOMBSTONES_PER_STEP
+                )
                 if len(some) < TOMBSTONES_PER_STEP:
                     break
-                shard.log.append_all(some)
+                shard.log.append_in_batches(some)
                 yield
-            shard.log.append_all([*some, *end_group(shard, group_id)])
-            shard.drop(group_id)
+            shard.log.append_in_batches([*some, *build_group_tombstones(shard, group_id)])
+            shard.drop_group(group_id)
         finally:
-            shard.deleting.discard(group_id)
+            shard.deleting_group_ids.discard(group_id)
 
-    def _holding(self, shard: GroupShard, group_id: str) -> Holding:
-        holding = holding_of(shard, group_id)
+    def _require_offset_policy(self, shard: GroupShard, group_id: str) -> GroupOffsetPolicy:
+        holding = find_offset_policy(shard, group_id)
         if holding is None:
             raise Refused(Code.GROUP_ID_NOT_FOUND, f"there is no group {group_id}")
         return holding
 
-    def forget_topic(self, topic: str) -> None:
+    def forget_topic_offsets(self, topic: str) -> None:
         """Delete the offsets of a deleted topic without a pause."""
-        self._forget_at_a_stretch({topic})
+        self._forget_topics_at_once({topic})
 
-    def _forget_at_a_stretch(self, topics: Collection[str]) -> None:
-        run_at_a_stretch(self.forget_topics_in_slices(topics))
+    def _forget_topics_at_once(self, topics: Collection[str]) -> None:
+        run_to_completion(self.forget_topics_in_slices(topics))
 
     def forget_topics_in_slices(self, topics: Collection[str]) -> Sliced[None]:
         """Delete the offsets of deleted topics in all groups.
@@ -192,33 +212,36 @@ class GroupOffsets:
         again (see `forget_deleted_while_failed`).
         """
         for index, shard in enumerate(self._shards.all):
-            if shard.log.life is Life.ACTIVE:
+            if shard.log.coordinator_state is CoordinatorState.ACTIVE:
                 try:
                     yield from self._forget_topics(shard, topics)
                     continue
                 except Refused as refused:
-                    if shard.log.life is Life.ACTIVE and not shard.deleted_topics:
+                    if (
+                        shard.log.coordinator_state is CoordinatorState.ACTIVE
+                        and not shard.deleted_topics
+                    ):
                         some = ", ".join(sorted(topics)[:_NAMES_LOGGED])
                         logger.warning(
                             "%s: the names of %d deleted topics (%s) are not free until their"
                             " offsets can be removed, which is tried again and again: %s",
                             *(shard.log.name, len(topics), some, refused),
                         )
-            if shard.log.life is Life.FAILED:
+            if shard.log.coordinator_state is CoordinatorState.FAILED:
                 self.deleted_while_failed.setdefault(index, set()).update(topics)
             else:
                 shard.deleted_topics.update(topics)
 
-    def loaded(self, shard: GroupShard) -> None:
+    def forget_topics_after_load(self, shard: GroupShard) -> None:
         """Delete the offsets of topics that were deleted while the shard was being loaded.
 
         It is active now, or has failed.
         """
         names, shard.deleted_topics = shard.deleted_topics, set()
         if names:
-            self.forget_topics(names)
+            self.on_deleted_topics(names)
 
-    def forget_deleted_while_failed(self, index: int) -> None:
+    def forget_deleted_while_failed(self, shard_index: int) -> None:
         """Delete the offsets of topics that were deleted while a shard was damaged.
 
         This comes before the shard serves anything.
@@ -226,23 +249,23 @@ class GroupOffsets:
         All its offsets of them are older than the deletion, as nothing was written to it since. If
         they can't be removed for good, the shard fails again.
         """
-        topics = self.deleted_while_failed.get(index)
+        topics = self.deleted_while_failed.get(shard_index)
         if topics is None:
             return
-        shard = self._shards.all[index]
+        shard = self._shards.all[shard_index]
         try:
-            run_at_a_stretch(self._forget_topics(shard, topics))
-            del self.deleted_while_failed[index]
+            run_to_completion(self._forget_topics(shard, topics))
+            del self.deleted_while_failed[shard_index]
             self.save_deleted_while_failed()
         except Refused as refused:
-            self.deleted_while_failed[index] = topics
-            shard.log.fail(
+            self.deleted_while_failed[shard_index] = topics
+            shard.log.mark_failed(
                 "it is not damaged, but the offsets of topics that were deleted while it was can't "
                 f"be removed now (see to the disk, then start the broker again): {refused}"
             )
-            shard.forget()
+            shard.clear_state()
 
-    def has_still_to_forget(self, topic: str) -> bool:
+    def has_offsets_to_forget(self, topic: str) -> bool:
         """Whether a shard has still to delete the offsets of this topic, which was deleted."""
         return any(topic in shard.deleted_topics for shard in self._shards.all)
 
@@ -250,7 +273,7 @@ class GroupOffsets:
         """Return, and remove, the names of topics whose tombstones active shards have refused."""
         names: set[str] = set()
         for shard in self._shards.all:
-            if shard.deleted_topics and shard.log.life is Life.ACTIVE:
+            if shard.deleted_topics and shard.log.coordinator_state is CoordinatorState.ACTIVE:
                 names |= shard.deleted_topics
                 shard.deleted_topics = set()
         return names
@@ -258,7 +281,8 @@ class GroupOffsets:
     def has_refused_topics(self) -> bool:
         """Whether an active shard has refused the tombstones of a deleted topic."""
         return any(
-            shard.deleted_topics and shard.log.life is Life.ACTIVE for shard in self._shards.all
+            shard.deleted_topics and shard.log.coordinator_state is CoordinatorState.ACTIVE
+            for shard in self._shards.all
         )
 
     def _forget_topics(self, shard: GroupShard, topics: Collection[str]) -> Sliced[None]:
@@ -267,19 +291,19 @@ class GroupOffsets:
         Raises Refused if the log refuses an append.
         """
         offsets = shard.state.offsets
-        pending = [each for each in offsets.holders if each not in offsets.committed]
+        pending = [each for each in offsets.pending_producers if each not in offsets.committed]
         groups = [*offsets.committed, *pending]
         records: list[OffsetForgotten] = []
         looked_at = 0
         for group_id in groups:
             looked_at += 1 + len(offsets.committed.get(group_id, ()))
-            records += forget_topics(offsets, group_id, topics)
-            while len(records) >= TOMBSTONES_PER_STEP or looked_at >= LOOKED_AT_PER_STEP:
-                shard.log.append_all(records[:TOMBSTONES_PER_STEP])
+            records += build_topic_offset_tombstones(offsets, group_id, topics)
+            while len(records) >= TOMBSTONES_PER_STEP or looked_at >= CHECKED_PER_STEP:
+                shard.log.append_in_batches(records[:TOMBSTONES_PER_STEP])
                 del records[:TOMBSTONES_PER_STEP]
                 looked_at = 0
                 yield
-        shard.log.append_all(records)
+        shard.log.append_in_batches(records)
 
     def end_transaction(self, partition: int, ended: TransactionEnded) -> None:
         """Append a transaction marker to one partition of `__consumer_offsets` and apply it.

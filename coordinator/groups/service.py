@@ -10,23 +10,23 @@ from functools import partial
 
 from coordinator.clock import Background, Clock, Scheduler
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.describe import DescribedGroup, ListedGroup, describe
-from coordinator.groups.classic.draft import GroupConfig
+from coordinator.groups.classic.describe import DescribedGroup, ListedGroup, describe_classic_group
+from coordinator.groups.classic.group_transition import ClassicGroupConfig
 from coordinator.groups.classic.membership import ClassicMembership
-from coordinator.groups.consumer.config import ConsumerGroupConfig, SettingsOf
+from coordinator.groups.consumer.config import ConsumerGroupConfig, GroupSettingsLookup
 from coordinator.groups.consumer.membership import ConsumerMembership
 from coordinator.groups.consumer.topics import TopicList
-from coordinator.groups.expiry import OffsetExpiry
-from coordinator.groups.migration.conversion import Conversions
-from coordinator.groups.migration.membership import ClassicProtocol
+from coordinator.groups.migration.conversion import GroupConverter
+from coordinator.groups.migration.membership import ClassicProtocolService
 from coordinator.groups.migration.policy import BIDIRECTIONAL, MigrationPolicy
+from coordinator.groups.offset_expiry import OffsetExpiry
 from coordinator.groups.offsets import GroupOffsets
 from coordinator.groups.shard import GroupShard, GroupShards
 from coordinator.offsets.config import OffsetConfig
-from coordinator.shard.life import Life
+from coordinator.shard.coordinator_state import CoordinatorState
 from coordinator.shard.loading import LoadSlice
-from coordinator.shard.shard import Log
-from coordinator.shard.slices import SlicedWork
+from coordinator.shard.shard import ShardLog
+from coordinator.shard.slices import SlicedExecutor
 
 
 class GroupService:
@@ -34,11 +34,11 @@ class GroupService:
 
     def __init__(
         self,
-        logs: Sequence[Log],
-        config: GroupConfig,
+        logs: Sequence[ShardLog],
+        config: ClassicGroupConfig,
         offset_config: OffsetConfig,
         consumer_config: ConsumerGroupConfig,
-        settings_of: SettingsOf,
+        settings_of: GroupSettingsLookup,
         topics: TopicList,
         clock: Clock,
         scheduler: Scheduler,
@@ -48,9 +48,9 @@ class GroupService:
         self._shards = GroupShards(logs, clock)
         self.classic = ClassicMembership(self._shards, config, clock, scheduler)
         self.offsets = GroupOffsets(self._shards, self.classic, offset_config, clock)
-        self.sliced = SlicedWork(clock, scheduler)
-        self._expiry = OffsetExpiry(self._shards, offset_config, clock, scheduler)
-        conversions = Conversions(policy, topics, self.classic, clock)
+        self.sliced_executor = SlicedExecutor(clock, scheduler)
+        self._offset_expiry = OffsetExpiry(self._shards, offset_config, clock, scheduler)
+        conversions = GroupConverter(policy, topics, self.classic, clock)
         self.consumer = ConsumerMembership(
             self._shards,
             consumer_config,
@@ -61,7 +61,7 @@ class GroupService:
             background,
             conversions,
         )
-        self.classic_protocol = ClassicProtocol(
+        self.classic_protocol = ClassicProtocolService(
             self._shards, self.classic, self.consumer, conversions, config, topics
         )
 
@@ -76,65 +76,67 @@ class GroupService:
         """Return the partition of `__consumer_offsets` that a group lives in."""
         return self._shards.partition_of(group_id)
 
-    def load(self) -> None:
+    def load_shards(self) -> None:
         """Load every shard without a pause."""
-        for load_slice in self.loading():
+        for load_slice in self.shard_loaders():
             while not load_slice():
                 pass
 
-    def loading(self) -> list[LoadSlice]:
+    def shard_loaders(self) -> list[LoadSlice]:
         """Return, for each shard, the function that loads its next slice."""
-        return [partial(self._load_slice, index) for index in range(len(self.shards))]
+        return [partial(self._load_shard_slice, index) for index in range(len(self.shards))]
 
-    def resign(self, index: int) -> None:
+    def resign(self, shard_index: int) -> None:
         """Give up a shard and answer its pending requests with NOT_COORDINATOR."""
-        shard = self.shards[index]
-        shard.log.resign()
-        self.classic.resign(shard)
-        self._expiry.resign(index)
-        self.consumer.resign(shard)
-        shard.forget()
+        shard = self.shards[shard_index]
+        shard.log.resign_leadership()
+        self.classic.release_groups(shard)
+        self._offset_expiry.cancel_sweeps(shard_index)
+        self.consumer.release_groups(shard)
+        shard.clear_state()
 
-    def elect(self, index: int) -> LoadSlice:
+    def elect(self, shard_index: int) -> LoadSlice:
         """Take a shard up again; return the function that loads its next slice."""
-        self.shards[index].log.elect()
-        return partial(self._load_slice, index)
+        self.shards[shard_index].log.take_leadership()
+        return partial(self._load_shard_slice, shard_index)
 
-    def _load_slice(self, index: int) -> bool:
+    def _load_shard_slice(self, shard_index: int) -> bool:
         """Load the next slice of a shard; after the last start its timers and return True."""
-        shard = self.shards[index]
+        shard = self.shards[shard_index]
         if not shard.load_slice():
             return False
-        if shard.log.life is Life.ACTIVE:
-            self.offsets.forget_deleted_while_failed(index)
-        if shard.log.life is Life.FAILED:
-            self.offsets.loaded(shard)
-        if shard.log.life is not Life.ACTIVE:
+        if shard.log.coordinator_state is CoordinatorState.ACTIVE:
+            self.offsets.forget_deleted_while_failed(shard_index)
+        if shard.log.coordinator_state is CoordinatorState.FAILED:
+            self.offsets.forget_topics_after_load(shard)
+        if shard.log.coordinator_state is not CoordinatorState.ACTIVE:
             return True
-        self.classic.loaded(shard)
-        self.offsets.loaded(shard)
-        self._expiry.loaded(index)
-        self.consumer.loaded(shard)
+        self.classic.start_session_timers(shard)
+        self.offsets.forget_topics_after_load(shard)
+        self._offset_expiry.schedule_sweeps(shard_index)
+        self.consumer.start_member_timers(shard)
         return True
 
     def close(self) -> None:
         """Cancel all timers and sliced work."""
         self.classic.close()
-        self.sliced.close()
-        self._expiry.close()
+        self.sliced_executor.close()
+        self._offset_expiry.close()
         self.consumer.close()
 
     # Groups of every kind
 
-    def describe(self, group_id: str) -> DescribedGroup:
+    def describe_group(self, group_id: str) -> DescribedGroup:
         """Describe a classic group, or one that has only offsets.
 
         Raises Refused: GROUP_ID_NOT_FOUND for anything else.
         """
-        shard = self._shards.of(group_id)
+        shard = self._shards.require_shard(group_id)
         if group_id in shard.state.consumer:
             raise Refused(Code.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a classic group.")
-        described = describe(shard.groups.get(group_id), group_id, shard.state.offsets)
+        described = describe_classic_group(
+            shard.groups.get(group_id), group_id, shard.state.offsets
+        )
         if described is None:
             raise Refused(Code.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         return described
@@ -145,6 +147,6 @@ class GroupService:
         Raises Refused: COORDINATOR_LOAD_IN_PROGRESS while a shard is being loaded.
         """
         for shard in self.shards:
-            if shard.log.life is Life.LOADING:
+            if shard.log.coordinator_state is CoordinatorState.LOADING:
                 shard.log.check_active()
-        return [found for shard in self.shards for found in shard.listed()]
+        return [found for shard in self.shards for found in shard.list_groups()]

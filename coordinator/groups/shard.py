@@ -7,41 +7,45 @@ from collections.abc import Iterator, Sequence
 from coordinator.assignors.consumer_protocol import PROTOCOL_TYPE
 from coordinator.clock import Clock
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.describe import CLASSIC, ListedGroup, listed
-from coordinator.groups.classic.state import Group
-from coordinator.groups.consumer.advance import Seen
+from coordinator.groups.classic.describe import CLASSIC, ListedGroup, list_classic_groups
+from coordinator.groups.classic.state import ClassicGroup
+from coordinator.groups.consumer.advance import TransientGroupState
 from coordinator.groups.consumer.state import CONSUMER
 from coordinator.groups.counters import GroupCounters
 from coordinator.groups.state import GroupCodec, GroupShardState, Record
 from coordinator.offsets.counters import OffsetCounters
-from coordinator.shard.life import Life
-from coordinator.shard.placement import shard_of
-from coordinator.shard.shard import Log, Shard
+from coordinator.shard.coordinator_state import CoordinatorState
+from coordinator.shard.placement import partition_for
+from coordinator.shard.shard import Shard, ShardLog
 
 
 class GroupShard:
     """Represents one partition of `__consumer_offsets`: log, durable state, volatile groups."""
 
-    def __init__(self, name: str, log: Log, clock: Clock) -> None:
+    def __init__(self, name: str, log: ShardLog, clock: Clock) -> None:
         self.state = GroupShardState()
-        self.groups: dict[str, Group] = {}
-        self.seen: dict[str, Seen] = {}  # of consumer groups, by group id
+        self.groups: dict[str, ClassicGroup] = {}
+        self.transient_states: dict[
+            str, TransientGroupState
+        ] = {}  # of consumer groups, by group id
         self.classic_counters = GroupCounters()
         self.consumer_counters = GroupCounters()
         self.offset_counters = OffsetCounters()
         self.deleted_topics: set[str] = set()  # deleted while the shard could not be written to
-        self.deleting: set[str] = set()  # groups of which a part is deleted already
-        self.log: Shard[Record] = Shard(name, log, GroupCodec(), self.state.apply, clock)
+        self.deleting_group_ids: set[str] = set()  # groups of which a part is deleted already
+        self.log: Shard[Record] = Shard(name, log, GroupCodec(), self.state.apply_record, clock)
 
     @property
     def counters(self) -> tuple[tuple[str, GroupCounters], ...]:
         """Return the counters by kind of group."""
         return ((CLASSIC, self.classic_counters), (CONSUMER, self.consumer_counters))
 
-    def listed(self) -> Iterator[ListedGroup]:
+    def list_groups(self) -> Iterator[ListedGroup]:
         """Yield all groups of every kind; another thread may call this too."""
         classic, consumer = self.groups.copy(), self.state.consumer.copy()
-        yield from listed(classic, self.state.offsets.groups - classic.keys() - consumer.keys())
+        yield from list_classic_groups(
+            classic, self.state.offsets.groups - classic.keys() - consumer.keys()
+        )
         for group in consumer.values():
             yield ListedGroup(group.group_id, CONSUMER, PROTOCOL_TYPE, group.phase.value)
 
@@ -53,56 +57,56 @@ class GroupShard:
         """
         if not self.log.load_slice():
             return False
-        if self.log.life is not Life.ACTIVE:
-            self.forget()
+        if self.log.coordinator_state is not CoordinatorState.ACTIVE:
+            self.clear_state()
             return True
         self.groups = {
-            name: Group.of(saved)
+            name: ClassicGroup.from_record(saved)
             for name, saved in self.state.groups.items()
-            if not self.log.unknown.has(name)
+            if not self.log.unknown_records.has_records_of(name)
         }
         return True
 
-    def check(self, group_id: str) -> None:
+    def check_group(self, group_id: str) -> None:
         """Raise Refused unless the group can be served (see `GroupShards.require_shard`)."""
         self.log.check_active()
-        self.log.unknown.check_readable(group_id)
-        if group_id in self.deleting:
+        self.log.unknown_records.check_readable(group_id)
+        if group_id in self.deleting_group_ids:
             raise Refused(Code.COORDINATOR_LOAD_IN_PROGRESS, f"{group_id} is being deleted")
 
-    def drop(self, group_id: str) -> None:
+    def drop_group(self, group_id: str) -> None:
         """Drop the volatile state of a group that the log has deleted."""
         self.groups.pop(group_id, None)
-        self.seen.pop(group_id, None)
+        self.transient_states.pop(group_id, None)
 
-    def forget(self) -> None:
+    def clear_state(self) -> None:
         """Drop all state, as the shard has resigned or has failed."""
         self.groups = {}
-        self.seen.clear()
-        self.state.forget()
+        self.transient_states.clear()
+        self.state.clear_state()
 
 
 class GroupShards:
     """Finds the shard that a group lives in."""
 
-    def __init__(self, logs: Sequence[Log], clock: Clock) -> None:
+    def __init__(self, logs: Sequence[ShardLog], clock: Clock) -> None:
         self.all = [GroupShard(f"__consumer_offsets-{i}", log, clock) for i, log in enumerate(logs)]
 
     def partition_of(self, group_id: str) -> int:
         """Return the partition of `__consumer_offsets` that a group lives in."""
-        return shard_of(group_id, len(self.all))
+        return partition_for(group_id, len(self.all))
 
-    def owner(self, group_id: str) -> GroupShard:
+    def find_shard(self, group_id: str) -> GroupShard:
         """Return the shard of a group, whether it can be served or not."""
-        return self.all[shard_of(group_id, len(self.all))]
+        return self.all[partition_for(group_id, len(self.all))]
 
-    def of(self, group_id: str) -> GroupShard:
+    def require_shard(self, group_id: str) -> GroupShard:
         """Return the shard of a group that can be served.
 
         Raises Refused: COORDINATOR_LOAD_IN_PROGRESS while the shard is being loaded, or the group
         deleted; NOT_COORDINATOR once it has failed or resigned; COORDINATOR_NOT_AVAILABLE if some
         of what it says of the group is of a newer broker.
         """
-        shard = self.owner(group_id)
-        shard.check(group_id)
+        shard = self.find_shard(group_id)
+        shard.check_group(group_id)
         return shard

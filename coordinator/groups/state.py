@@ -9,16 +9,16 @@ from coordinator.groups.classic import records as group_records
 from coordinator.groups.classic import state as classic
 from coordinator.groups.classic.state import GroupForgotten, GroupSaved
 from coordinator.groups.consumer import apply as consumer_apply
-from coordinator.groups.consumer import facts as consumer
+from coordinator.groups.consumer import record_types as consumer
 from coordinator.groups.consumer import records as consumer_records
-from coordinator.groups.consumer.facts import ConsumerGroupForgotten
+from coordinator.groups.consumer.record_types import ConsumerGroupForgotten
 from coordinator.groups.consumer.state import ConsumerGroup
 from coordinator.offsets import apply as offset_apply
 from coordinator.offsets import records as offset_records
 from coordinator.offsets import state as offsets
 from coordinator.offsets.state import OffsetCommitted, OffsetForgotten, OffsetState
-from coordinator.shard.decision import Origin, TransactionEnded
-from coordinator.shard.records import Reader
+from coordinator.shard.decision import LogRecordOrigin, TransactionEnded
+from coordinator.shard.record_fields import FieldReader
 
 Record: TypeAlias = offsets.Record | classic.Record | consumer.Record
 
@@ -31,27 +31,27 @@ class GroupShardState:
     groups: dict[str, GroupSaved] = field(default_factory=dict)
     consumer: dict[str, ConsumerGroup] = field(default_factory=dict)
 
-    def forget(self) -> None:
+    def clear_state(self) -> None:
         """Drop everything, as the log belongs to another broker or is about to be loaded anew."""
-        self.offsets.clear()
+        self.offsets.clear_offsets()
         self.groups.clear()
         self.consumer.clear()
 
-    def apply(self, record: Record | TransactionEnded, origin: Origin) -> None:
+    def apply_record(self, record: Record | TransactionEnded, origin: LogRecordOrigin) -> None:
         """Change the state as a record or a transaction marker says."""
         match record:
             case OffsetCommitted() | OffsetForgotten() | TransactionEnded():  # most records
-                offset_apply.apply(self.offsets, record, origin)
+                offset_apply.apply_record(self.offsets, record, origin)
             case GroupSaved():
                 self.groups[record.group_id] = record
             case GroupForgotten(group_id):
                 self.groups.pop(group_id, None)
                 self.offsets.groups.discard(group_id)
             case ConsumerGroupForgotten():
-                consumer_apply.apply(self.consumer, record, origin)
+                consumer_apply.apply_record(self.consumer, record, origin)
                 self.offsets.groups.discard(record.group_id)
             case _:
-                consumer_apply.apply(self.consumer, record, origin)
+                consumer_apply.apply_record(self.consumer, record, origin)
 
 
 _OFFSETS = (OffsetCommitted, OffsetForgotten)
@@ -63,20 +63,20 @@ class GroupCodec:
     Types that this broker has no use for are passed over, as Kafka does it after a downgrade.
     """
 
-    def encode(self, record: Record) -> tuple[bytes | None, bytes | None]:
+    def encode_record(self, record: Record) -> tuple[bytes | None, bytes | None]:
         if isinstance(record, _OFFSETS):  # most records
-            return offset_records.encode_offset(record)
+            return offset_records.encode_offset_record(record)
         if isinstance(record, GroupSaved | GroupForgotten):
-            return group_records.encode_group(record)
-        return consumer_records.encode_consumer(record)
+            return group_records.encode_group_record(record)
+        return consumer_records.encode_consumer_record(record)
 
-    def decode(self, key: bytes | None, value: bytes | None) -> Record | None:
-        reader = Reader(key)
-        record_type = reader.int16()
+    def decode_record(self, key: bytes | None, value: bytes | None) -> Record | None:
+        reader = FieldReader(key)
+        record_type = reader.read_int16()
         if key is not None and record_type in offset_records.KEY_TYPES:
-            return offset_records.decode_offset(key, value)
+            return offset_records.decode_offset_record(key, value)
         if record_type == group_records.GROUP_KEY:
-            return group_records.decode_group(reader, value)
+            return group_records.decode_group_record(reader, value)
         if record_type in consumer_records.DECODERS:
-            return consumer_records.decode_consumer(record_type, reader, value)
+            return consumer_records.decode_consumer_record(record_type, reader, value)
         return None

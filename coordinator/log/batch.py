@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from coordinator.log.compression import decompress
+from coordinator.log.compression import decompress_records
 from coordinator.log.varint import VARINT, read_varint
 
 HEADER = Struct(">qiibIhiqqqhii")
@@ -67,7 +67,7 @@ class LogRecord(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-class Batch(NamedTuple):
+class RecordBatch(NamedTuple):
     """Represents one record batch: the fields of its header, and its bytes."""
 
     base_offset: int
@@ -129,7 +129,7 @@ class Batch(NamedTuple):
         """Whether the bytes match the batch's checksum."""
         return crc32c(memoryview(self.data)[_ATTRIBUTES_AT:]) == self.crc
 
-    def records(self) -> Iterator[LogRecord]:
+    def iterate_records(self) -> Iterator[LogRecord]:
         """Yield the records in order, decompressed if need be.
 
         Raises: ValueError or IndexError where the bytes are no records, or more than room is made
@@ -140,26 +140,26 @@ class Batch(NamedTuple):
         data, at = self.data, HEADER_BYTES
         codec = self.attributes & COMPRESSION_MASK
         if codec:
-            data, at = decompress(codec, memoryview(data)[HEADER_BYTES:]), 0
+            data, at = decompress_records(codec, memoryview(data)[HEADER_BYTES:]), 0
         for _ in range(self.record_count):
-            record, at = self._record(data, at)
+            record, at = self._decode_record(data, at)
             yield record
 
-    def _record(self, data: Bytes, at: int) -> tuple[LogRecord, int]:
+    def _decode_record(self, data: Bytes, position: int) -> tuple[LogRecord, int]:
         """Decode the record at this position; also return the position after it."""
-        length, at = read_varint(data, at)
-        end = at + length
+        length, position = read_varint(data, position)
+        end = position + length
         if length < _RECORD_BYTES_MIN or end > len(data):
-            raise ValueError(f"a record of {length} bytes at {at} of {len(data)}")
-        timestamp_delta, at = read_varint(data, at + 1)  # one unused byte of attributes
-        offset_delta, at = read_varint(data, at)
-        key, at = _read_bytes(data, at)
-        value, at = _read_bytes(data, at)
-        header_count, at = read_varint(data, at)
+            raise ValueError(f"a record of {length} bytes at {position} of {len(data)}")
+        timestamp_delta, position = read_varint(data, position + 1)  # one unused byte of attributes
+        offset_delta, position = read_varint(data, position)
+        key, position = _read_nullable_bytes(data, position)
+        value, position = _read_nullable_bytes(data, position)
+        header_count, position = read_varint(data, position)
         headers = []
         for _ in range(header_count):
-            name, at = _read_bytes(data, at)
-            content, at = _read_bytes(data, at)
+            name, position = _read_nullable_bytes(data, position)
+            content, position = _read_nullable_bytes(data, position)
             headers.append(((name or b"").decode(), content))
         timestamp_ms = (
             self.max_timestamp_ms
@@ -169,13 +169,13 @@ class Batch(NamedTuple):
         offset = self.base_offset + offset_delta
         return LogRecord(offset, timestamp_ms, key, value, tuple(headers)), end
 
-    def marker(self) -> tuple[bool, int]:
+    def decode_marker(self) -> tuple[bool, int]:
         """Return whether the marker commits its transaction, and the coordinator's epoch.
 
         Raises: ValueError if the bytes are no marker.
         """
         try:
-            record = next(self.records())
+            record = next(self.iterate_records())
             _, kind = _MARKER_KEY.unpack_from(record.key or b"")
             _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value or b"")
         except (IndexError, StopIteration, struct.error) as error:
@@ -183,26 +183,26 @@ class Batch(NamedTuple):
         return kind == 1, coordinator_epoch
 
 
-def _read_bytes(data: Bytes, at: int) -> tuple[bytes | None, int]:
+def _read_nullable_bytes(data: Bytes, position: int) -> tuple[bytes | None, int]:
     """Read bytes prefixed with their varint length, None for -1; return the next position, too."""
-    length, at = read_varint(data, at)
+    length, position = read_varint(data, position)
     if length < 0:
-        return None, at
-    return bytes(data[at : at + length]), at + length
+        return None, position
+    return bytes(data[position : position + length]), position + length
 
 
-def parse_header(data: Bytes, at: int = 0) -> Batch:
+def parse_header(data: Bytes, position: int = 0) -> RecordBatch:
     """Parse the header of the batch that starts at this position.
 
     At least the header has to be there; `data` of the result is what there is of the batch.
     """
-    fields = HEADER.unpack_from(data, at)
+    fields = HEADER.unpack_from(data, position)
     size = PREFIX_BYTES + fields[1]
-    own = data if at == 0 and len(data) == size else data[at : at + size]
-    return Batch._make((*fields, own))
+    own = data if position == 0 and len(data) == size else data[position : position + size]
+    return RecordBatch._make((*fields, own))
 
 
-def batches(data: bytes) -> Iterator[Batch]:
+def iterate_batches(data: bytes) -> Iterator[RecordBatch]:
     """Yield the whole batches in `data`, in order; a piece of one at the end is left out.
 
     Raises: ValueError where a batch claims to be shorter than its header: nobody would get past it.
@@ -219,7 +219,7 @@ def batches(data: bytes) -> Iterator[Batch]:
         at += size
 
 
-def is_transactional(data: Bytes) -> bool:
+def is_transactional_batch(data: Bytes) -> bool:
     """Whether bytes that may be a batch are marked as part of a transaction."""
     return (
         len(data) > _ATTRIBUTES_AT + 1
@@ -228,16 +228,16 @@ def is_transactional(data: Bytes) -> bool:
     )
 
 
-def size_at(data: Bytes, at: int) -> int:
+def batch_size_at(data: Bytes, position: int) -> int:
     """Return the size in bytes of the batch that starts at this position.
 
     At least its first 12 bytes have to be there.
     """
-    length: int = _PREFIX.unpack_from(data, at)[1]
+    length: int = _PREFIX.unpack_from(data, position)[1]
     return PREFIX_BYTES + length
 
 
-def rewritten(data: Bytes, base_offset: int, log_append_time_ms: int | None) -> bytearray:
+def copy_with_offset(data: Bytes, base_offset: int, log_append_time_ms: int | None) -> bytearray:
     """Copy a batch with the offset that the log gives it, and with its append time if there is one.
 
     A `log_append_time_ms` becomes the timestamp of every record; None leaves the producer's.
@@ -268,7 +268,7 @@ def encode_batch(
 
     The broker writes its own records like this.
     """
-    return _encode(
+    return _encode_records(
         records,
         _TRANSACTIONAL if transactional else 0,
         timestamp_ms,
@@ -288,10 +288,12 @@ def encode_marker(
     key = _MARKER_KEY.pack(0, 1 if committed else 0)
     value = _MARKER_VALUE.pack(0, coordinator_epoch)
     attributes = _TRANSACTIONAL | _CONTROL
-    return _encode([(key, value)], attributes, timestamp_ms, (producer_id, producer_epoch, -1))
+    return _encode_records(
+        [(key, value)], attributes, timestamp_ms, (producer_id, producer_epoch, -1)
+    )
 
 
-def _encode(
+def _encode_records(
     records: Sequence[tuple[bytes | None, bytes | None]],
     attributes: int,
     timestamp_ms: int,

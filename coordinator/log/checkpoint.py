@@ -23,18 +23,18 @@ from uuid import UUID
 
 from crc32c import crc32c
 
-from coordinator.log.disk import Disk, File
-from coordinator.log.producers import Producer
-from coordinator.log.sealed import sealed, unsealed
-from coordinator.log.segment import Saved, SavedFile, file_name
-from coordinator.log.snapshot import encode_snapshot
+from coordinator.log.checksummed_json import decode_checksummed, encode_checksummed
+from coordinator.log.disk import BrokerDisk, File
+from coordinator.log.producer_snapshot import encode_producer_snapshot
+from coordinator.log.producer_state import ProducerStateEntry
+from coordinator.log.segment import SavedIndexFile, SavedSegment, segment_file_name
 
 _CHECKPOINT = "checkpoint"
 _START_OFFSET = "start-offset"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
+class PartitionCheckpoint:
     """Represents the content of a partition's checkpoint file."""
 
     topic_id: UUID
@@ -42,18 +42,18 @@ class Checkpoint:
     recovery_point: int
     has_gaps: bool  # a compaction has taken batches away
     first_dirty_offset: int = 0  # the log has been cleaned up to here
-    segments: Sequence[Saved]  # oldest first; all of the log up to the recovery point
+    segments: Sequence[SavedSegment]  # oldest first; all of the log up to the recovery point
     snapshot_crc: int = 0  # computed by the thread that writes the snapshot
 
     @property
     def snapshot_name(self) -> str:
         """Return the name of the producer snapshot that belongs to this checkpoint."""
-        return file_name(self.recovery_point, "snapshot")
+        return segment_file_name(self.recovery_point, "snapshot")
 
 
-def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
+def encode_checkpoint(checkpoint: PartitionCheckpoint) -> bytes:
     """Encode a checkpoint as the content of its file."""
-    return sealed(
+    return encode_checksummed(
         checkpoint.topic_id,
         start_offset=checkpoint.start_offset,
         recovery_point=checkpoint.recovery_point,
@@ -64,14 +64,16 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
     )
 
 
-def read_checkpoint(disk: Disk, directory: Path, topic_id: UUID) -> Checkpoint | None:
+def read_checkpoint(
+    disk: BrokerDisk, directory: Path, topic_id: UUID
+) -> PartitionCheckpoint | None:
     """Read a partition's checkpoint; None if it is missing, damaged or another topic's."""
-    data = disk.read(directory / _CHECKPOINT)
+    data = disk.read_file(directory / _CHECKPOINT)
     if data is None:
         return None
     try:
-        found = unsealed(data, topic_id)
-        return Checkpoint(
+        found = decode_checksummed(data, topic_id)
+        return PartitionCheckpoint(
             topic_id=topic_id,
             start_offset=found["start_offset"],
             recovery_point=found["recovery_point"],
@@ -79,7 +81,7 @@ def read_checkpoint(disk: Disk, directory: Path, topic_id: UUID) -> Checkpoint |
             first_dirty_offset=found.get("first_dirty_offset", 0),  # older files don't have it
             snapshot_crc=found["snapshot_crc"],
             segments=[
-                Saved(*numbers, *(SavedFile(*file) for file in files))
+                SavedSegment(*numbers, *(SavedIndexFile(*file) for file in files))
                 for *numbers, index, times, transactions in found["segments"]
                 for files in ((index, times, transactions),)
             ],
@@ -88,66 +90,66 @@ def read_checkpoint(disk: Disk, directory: Path, topic_id: UUID) -> Checkpoint |
         return None
 
 
-def forget_segments(disk: Disk, directory: Path, topic_id: UUID) -> None:
+def forget_saved_segments(disk: BrokerDisk, directory: Path, topic_id: UUID) -> None:
     """Rewrite the checkpoint without segments, so that the next start reads the whole log.
 
     It is called before the log's files are changed. Raises: OSError.
     """
     found = read_checkpoint(disk, directory, topic_id)
     if found is not None:
-        disk.replace(directory / _CHECKPOINT, encode_checkpoint(replace(found, segments=())))
+        disk.replace_file(directory / _CHECKPOINT, encode_checkpoint(replace(found, segments=())))
 
 
-def write_start_offset(disk: Disk, directory: Path, topic_id: UUID, offset: int) -> None:
+def write_start_offset(disk: BrokerDisk, directory: Path, topic_id: UUID, offset: int) -> None:
     """Write the offset at which the log starts to a file of its own, flushed on return.
 
     Raises: OSError.
     """
-    disk.replace(directory / _START_OFFSET, sealed(topic_id, start_offset=offset))
+    disk.replace_file(directory / _START_OFFSET, encode_checksummed(topic_id, start_offset=offset))
 
 
-def read_start_offset(disk: Disk, directory: Path, topic_id: UUID) -> int:
+def read_start_offset(disk: BrokerDisk, directory: Path, topic_id: UUID) -> int:
     """Read the offset at which the log starts; 0 if none was written, or none that is intact."""
     try:
-        data = disk.read(directory / _START_OFFSET) or b""
-        return int(unsealed(data, topic_id)["start_offset"])
+        data = disk.read_file(directory / _START_OFFSET) or b""
+        return int(decode_checksummed(data, topic_id)["start_offset"])
     except (ValueError, KeyError, TypeError):
         return 0
 
 
 @dataclass(slots=True)
-class Saving:
+class CheckpointWriter:
     """Writes a checkpoint from a copy of the partition's state at one moment.
 
     `write_checkpoint` may be called on another thread: nothing in here changes any more.
     """
 
-    disk: Disk
+    disk: BrokerDisk
     directory: Path
-    flushes: Iterable[File]
-    flush_names: Callable[[], None]
-    pieces: Iterable[tuple[Path, int, bytes]]  # index files: path, byte to write at, content
-    producers: Sequence[tuple[int, Producer, int]]
-    checkpoint: Checkpoint
+    files_to_flush: Iterable[File]
+    flush_directories: Callable[[], None]
+    index_pieces: Iterable[tuple[Path, int, bytes]]  # index files: path, byte to write at, content
+    producers: Sequence[tuple[int, ProducerStateEntry, int]]
+    checkpoint: PartitionCheckpoint
     flush_failed: bool = False
 
-    def write(self) -> None:
+    def write_checkpoint(self) -> None:
         """Flush the log, write index files and the producer snapshot, then replace the checkpoint.
 
         Raises: OSError, with `flush_failed` set if flushing batches failed.
         """
         try:
-            for file in self.flushes:
+            for file in self.files_to_flush:
                 file.flush()
         except OSError:
             self.flush_failed = True
             raise
-        self.flush_names()
-        snapshot = encode_snapshot(self.producers)
+        self.flush_directories()
+        snapshot = encode_producer_snapshot(self.producers)
         checkpoint = replace(self.checkpoint, snapshot_crc=crc32c(snapshot))
         snapshot_file = (self.directory / checkpoint.snapshot_name, 0, snapshot)
-        for path, at, data in (*self.pieces, snapshot_file):
-            file = self.disk.open(path)
+        for path, at, data in (*self.index_pieces, snapshot_file):
+            file = self.disk.open_file(path)
             try:
                 file.truncate(at)
                 file.write(data, at)
@@ -156,4 +158,4 @@ class Saving:
             finally:
                 file.close()
         self.disk.flush_directory(self.directory)
-        self.disk.replace(self.directory / _CHECKPOINT, encode_checkpoint(checkpoint))
+        self.disk.replace_file(self.directory / _CHECKPOINT, encode_checkpoint(checkpoint))

@@ -35,7 +35,7 @@ _LZ4_BLOCK_BYTES = 64 << 10
 _LZ4_PLAIN = 1 << 31  # the block's length says that it isn't compressed
 
 
-class Codec(IntEnum):
+class CompressionType(IntEnum):
     """Names the codecs by the number in the three low bits of a batch's attributes."""
 
     NONE = 0
@@ -45,86 +45,92 @@ class Codec(IntEnum):
     ZSTD = 4
 
 
-class TooLarge(ValueError):
+class DecompressedTooLarge(ValueError):
     """Reports records that would take more bytes than allowed when decompressed."""
 
-    def __init__(self, limit: int) -> None:
-        super().__init__(f"more than {limit} bytes when decompressed")
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(f"more than {max_bytes} bytes when decompressed")
 
 
-def decompress(codec: int, data: Bytes, limit: int = DECOMPRESSED_BYTES_MAX) -> Bytes:
+def decompress_records(codec: int, data: Bytes, max_bytes: int = DECOMPRESSED_BYTES_MAX) -> Bytes:
     """Decompress the records of a batch.
 
     Raises: ValueError where the bytes are not of that codec, or there is no such codec;
     `DecompressedTooLarge` beyond `max_bytes`.
     """
-    if codec == Codec.NONE:
+    if codec == CompressionType.NONE:
         return data
     import cramjam
 
     try:
         match codec:
-            case Codec.GZIP:
-                return _grown(cramjam.gzip.decompress_into, data, limit)
-            case Codec.SNAPPY:
-                return _unsnapped(data, limit)
-            case Codec.LZ4:
-                return _grown(cramjam.lz4.decompress_into, data, limit)
-            case Codec.ZSTD:
-                return _grown(cramjam.zstd.decompress_into, data, limit)
+            case CompressionType.GZIP:
+                return _decompress_into_growing_buffer(
+                    cramjam.gzip.decompress_into, data, max_bytes
+                )
+            case CompressionType.SNAPPY:
+                return _decompress_snappy(data, max_bytes)
+            case CompressionType.LZ4:
+                return _decompress_into_growing_buffer(cramjam.lz4.decompress_into, data, max_bytes)
+            case CompressionType.ZSTD:
+                return _decompress_into_growing_buffer(
+                    cramjam.zstd.decompress_into, data, max_bytes
+                )
     except cramjam.DecompressionError as error:
-        raise ValueError(f"not {Codec(codec).name.lower()}: {error}") from error
+        raise ValueError(f"not {CompressionType(codec).name.lower()}: {error}") from error
     raise ValueError(f"compression {codec} is unknown")
 
 
-def compress(codec: int, data: Bytes) -> Bytes:
+def compress_records(codec: int, data: Bytes) -> Bytes:
     """Compress the records of a batch in the form that Kafka's clients read.
 
     Raises: ValueError if there is no such codec.
     """
-    if codec == Codec.NONE:
+    if codec == CompressionType.NONE:
         return data
     import cramjam
 
     match codec:
-        case Codec.GZIP:
+        case CompressionType.GZIP:
             return bytes(cramjam.gzip.compress(data))
-        case Codec.SNAPPY:
-            return _snapped(data)
-        case Codec.LZ4:
-            return _lz4_frame(data)
-        case Codec.ZSTD:
+        case CompressionType.SNAPPY:
+            return _compress_snappy(data)
+        case CompressionType.LZ4:
+            return _compress_lz4(data)
+        case CompressionType.ZSTD:
             return bytes(cramjam.zstd.compress(data))
     raise ValueError(f"compression {codec} is unknown")
 
 
-def _grown(into: Callable[[Bytes, bytearray], int], data: Bytes, limit: int) -> Bytes:
+def _decompress_into_growing_buffer(
+    decompress_into: Callable[[Bytes, bytearray], int], data: Bytes, max_bytes: int
+) -> Bytes:
     """Decompress into a buffer that doubles until all of the output fits.
 
     Raises: `DecompressedTooLarge` beyond `max_bytes`.
     """
     import cramjam
 
-    room = min(limit, max(_ROOM_BYTES_MIN, 4 * len(data)))
+    room = min(max_bytes, max(_ROOM_BYTES_MIN, 4 * len(data)))
     while True:
         out = bytearray(room)
         try:
-            size = into(data, out)
+            size = decompress_into(data, out)
         except cramjam.DecompressionError as error:
             if "failed to write whole buffer" not in str(error):
                 raise
-            if room == limit:
-                raise TooLarge(limit) from None
-            room = min(limit, 2 * room)
+            if room == max_bytes:
+                raise DecompressedTooLarge(max_bytes) from None
+            room = min(max_bytes, 2 * room)
         else:
             return memoryview(out)[:size]
 
 
-def _unsnapped(data: Bytes, limit: int) -> Bytes:
+def _decompress_snappy(data: Bytes, max_bytes: int) -> Bytes:
     """Decompress snappy data, either in the frames of snappy-java or bare."""
     data = memoryview(data)
     if data[:_XERIAL_MAGIC_BYTES] != _XERIAL[:_XERIAL_MAGIC_BYTES]:
-        return _snappy_block(data, 0, limit)
+        return _decompress_snappy_block(data, 0, max_bytes)
     if len(data) < len(_XERIAL):
         raise ValueError("a snappy frame whose head is cut off")
     out = bytearray()
@@ -136,24 +142,24 @@ def _unsnapped(data: Bytes, limit: int) -> Bytes:
         at += _BIG_ENDIAN.size
         if not 0 < size <= len(data) - at:
             raise ValueError(f"a snappy block of {size} bytes; {len(data) - at} are left")
-        out += _snappy_block(data[at : at + size], len(out), limit)
+        out += _decompress_snappy_block(data[at : at + size], len(out), max_bytes)
         at += size
     return out
 
 
-def _snappy_block(block: memoryview, before: int, limit: int) -> Bytes:
+def _decompress_snappy_block(block: memoryview, decompressed_bytes: int, max_bytes: int) -> Bytes:
     """Decompress one snappy block, which begins with its decompressed length.
 
     `decompressed_bytes` have come out of earlier blocks, and count for the limit.
     """
     import cramjam
 
-    if before + cramjam.snappy.decompress_raw_len(block) > limit:
-        raise TooLarge(limit)
+    if decompressed_bytes + cramjam.snappy.decompress_raw_len(block) > max_bytes:
+        raise DecompressedTooLarge(max_bytes)
     return bytes(cramjam.snappy.decompress_raw(block))
 
 
-def _snapped(data: Bytes) -> bytes:
+def _compress_snappy(data: Bytes) -> bytes:
     """Compress data with snappy into the frames of snappy-java."""
     import cramjam
 
@@ -164,7 +170,7 @@ def _snapped(data: Bytes) -> bytes:
     return bytes(out)
 
 
-def _lz4_frame(data: Bytes) -> bytes:
+def _compress_lz4(data: Bytes) -> bytes:
     """Compress data into an lz4 frame of independent blocks."""
     import cramjam
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from coordinator.config import SETTINGS, BrokerConfig
+from coordinator.config import BROKER_SETTINGS, BrokerConfig
 from coordinator.errors import Code, Refused
 from coordinator.log.settings import LogSettings
-from coordinator.settings import INT32_MAX, INT64_MAX, Kind, Setting, checked
+from coordinator.settings import INT32_MAX, INT64_MAX, ConfigType, Setting, validate_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,74 +27,82 @@ class TopicConfig(Setting):
     def broker_field(self) -> str | None:
         """Return the field of BrokerConfig behind this configuration; None if there is none."""
         field = (self.from_broker or "").replace(".", "_")
-        return field if field in SETTINGS else None
+        return field if field in BROKER_SETTINGS else None
 
 
-def _behind(broker_setting: str) -> TopicConfig:
+def _config_like_broker_setting(broker_setting: str) -> TopicConfig:
     """Make a topic configuration with the type and limits of the broker setting behind it."""
-    like = SETTINGS[broker_setting.replace(".", "_")]
+    like = BROKER_SETTINGS[broker_setting.replace(".", "_")]
     return TopicConfig(
         like.kind, like.default, like.low, like.high, like.choices, from_broker=broker_setting
     )
 
 
 _COMPRESSIONS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
-_FALSE = TopicConfig(Kind.BOOLEAN, "false")
-_REPLICAS = TopicConfig(Kind.LIST, "", of_replicas=True)
-_TIERED = TopicConfig(Kind.LONG, "-2", -2)
+_FALSE = TopicConfig(ConfigType.BOOLEAN, "false")
+_REPLICAS = TopicConfig(ConfigType.LIST, "", is_replica_list=True)
+_TIERED = TopicConfig(ConfigType.LONG, "-2", -2)
 
 TOPIC_CONFIGS: Mapping[str, TopicConfig] = {
-    "cleanup.policy": _behind("log.cleanup.policy"),
+    "cleanup.policy": _config_like_broker_setting("log.cleanup.policy"),
     "compression.gzip.level": TopicConfig(
-        Kind.INT, "-1", 1, 9, apart=-1, from_broker="compression.gzip.level"
+        ConfigType.INT, "-1", 1, 9, extra_value=-1, from_broker="compression.gzip.level"
     ),
-    "compression.lz4.level": TopicConfig(Kind.INT, "9", 1, 17, from_broker="compression.lz4.level"),
+    "compression.lz4.level": TopicConfig(
+        ConfigType.INT, "9", 1, 17, from_broker="compression.lz4.level"
+    ),
     "compression.type": TopicConfig(
-        Kind.STRING, "producer", choices=_COMPRESSIONS, from_broker="compression.type"
+        ConfigType.STRING, "producer", choices=_COMPRESSIONS, from_broker="compression.type"
     ),
     "compression.zstd.level": TopicConfig(
-        Kind.INT, "3", -131_072, 22, from_broker="compression.zstd.level"
+        ConfigType.INT, "3", -131_072, 22, from_broker="compression.zstd.level"
     ),
-    "delete.retention.ms": _behind("log.cleaner.delete.retention.ms"),
-    "file.delete.delay.ms": _behind("log.segment.delete.delay.ms"),
-    "flush.messages": _behind("log.flush.interval.messages"),
-    "flush.ms": _behind("log.flush.interval.ms"),
+    "delete.retention.ms": _config_like_broker_setting("log.cleaner.delete.retention.ms"),
+    "file.delete.delay.ms": _config_like_broker_setting("log.segment.delete.delay.ms"),
+    "flush.messages": _config_like_broker_setting("log.flush.interval.messages"),
+    "flush.ms": _config_like_broker_setting("log.flush.interval.ms"),
     "follower.replication.throttled.replicas": _REPLICAS,
-    "index.interval.bytes": _behind("log.index.interval.bytes"),
+    "index.interval.bytes": _config_like_broker_setting("log.index.interval.bytes"),
     "leader.replication.throttled.replicas": _REPLICAS,
     "local.retention.bytes": replace(_TIERED, from_broker="log.local.retention.bytes"),
     "local.retention.ms": replace(_TIERED, from_broker="log.local.retention.ms"),
-    "max.compaction.lag.ms": _behind("log.cleaner.max.compaction.lag.ms"),
-    "max.message.bytes": _behind("message.max.bytes"),
-    "message.timestamp.after.max.ms": _behind("log.message.timestamp.after.max.ms"),
-    "message.timestamp.before.max.ms": _behind("log.message.timestamp.before.max.ms"),
-    "message.timestamp.type": _behind("log.message.timestamp.type"),
-    "min.cleanable.dirty.ratio": _behind("log.cleaner.min.cleanable.ratio"),
-    "min.compaction.lag.ms": _behind("log.cleaner.min.compaction.lag.ms"),
+    "max.compaction.lag.ms": _config_like_broker_setting("log.cleaner.max.compaction.lag.ms"),
+    "max.message.bytes": _config_like_broker_setting("message.max.bytes"),
+    "message.timestamp.after.max.ms": _config_like_broker_setting(
+        "log.message.timestamp.after.max.ms"
+    ),
+    "message.timestamp.before.max.ms": _config_like_broker_setting(
+        "log.message.timestamp.before.max.ms"
+    ),
+    "message.timestamp.type": _config_like_broker_setting("log.message.timestamp.type"),
+    "min.cleanable.dirty.ratio": _config_like_broker_setting("log.cleaner.min.cleanable.ratio"),
+    "min.compaction.lag.ms": _config_like_broker_setting("log.cleaner.min.compaction.lag.ms"),
     "min.insync.replicas": TopicConfig(
-        Kind.INT, "1", 1, INT32_MAX, from_broker="min.insync.replicas"
+        ConfigType.INT, "1", 1, INT32_MAX, from_broker="min.insync.replicas"
     ),
     "preallocate": replace(_FALSE, from_broker="log.preallocate"),
     "remote.log.copy.disable": _FALSE,
     "remote.log.delete.on.disable": _FALSE,
     "remote.storage.enable": _FALSE,
-    "retention.bytes": _behind("log.retention.bytes"),
-    "retention.ms": _behind("log.retention.ms"),
-    "segment.bytes": _behind("log.segment.bytes"),
-    "segment.index.bytes": _behind("log.index.size.max.bytes"),
-    "segment.jitter.ms": _behind("log.roll.jitter.ms"),
-    "segment.ms": _behind("log.roll.ms"),
+    "retention.bytes": _config_like_broker_setting("log.retention.bytes"),
+    "retention.ms": _config_like_broker_setting("log.retention.ms"),
+    "segment.bytes": _config_like_broker_setting("log.segment.bytes"),
+    "segment.index.bytes": _config_like_broker_setting("log.index.size.max.bytes"),
+    "segment.jitter.ms": _config_like_broker_setting("log.roll.jitter.ms"),
+    "segment.ms": _config_like_broker_setting("log.roll.ms"),
     "unclean.leader.election.enable": replace(_FALSE, from_broker="unclean.leader.election.enable"),
 }
 
 
-def default_of(name: str, broker: BrokerConfig) -> str:
+def topic_config_default(name: str, broker_config: BrokerConfig) -> str:
     """Return the value that a topic has if none was set for it."""
     config = TOPIC_CONFIGS[name]
-    return broker.text_of(config.broker_field) if config.broker_field else config.default
+    return (
+        broker_config.setting_text(config.broker_field) if config.broker_field else config.default
+    )
 
 
-def check_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
+def validate_topic_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
     """Validate topic configurations and return them as they are to be kept.
 
     Raises: Refused (INVALID_CONFIG), naming the wrong one.
@@ -108,12 +116,12 @@ def check_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
             raise Refused(
                 Code.INVALID_CONFIG, f"Null value not supported for topic configs: {name}"
             )
-        found[name] = checked(name, value, config)
-    _check_together(found)
+        found[name] = validate_value(name, value, config)
+    _check_config_combination(found)
     return found
 
 
-def _check_together(configs: Mapping[str, str]) -> None:
+def _check_config_combination(configs: Mapping[str, str]) -> None:
     """Raise Refused (INVALID_CONFIG) if configurations are unsupported or contradict each other."""
     compression = configs.get("compression.type", "producer")
     if compression != "producer":
@@ -138,11 +146,11 @@ def _check_together(configs: Mapping[str, str]) -> None:
         )
 
 
-def settings_of(configs: Mapping[str, str], broker: BrokerConfig) -> LogSettings:
+def build_log_settings(configs: Mapping[str, str], broker_config: BrokerConfig) -> LogSettings:
     """Build the settings of a topic's logs from its configuration and the broker's."""
 
     def config_value(name: str) -> str:
-        return configs.get(name, default_of(name, broker))
+        return configs.get(name, topic_config_default(name, broker_config))
 
     policy = {each.strip() for each in config_value("cleanup.policy").split(",")}
     segment_ms = int(config_value("segment.ms"))

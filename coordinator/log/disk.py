@@ -24,11 +24,11 @@ class File(Protocol):
     A file that nothing refers to any more is closed; it can be referred to weakly.
     """
 
-    def write(self, data: bytes | bytearray, at: int) -> None:
+    def write(self, data: bytes | bytearray, position: int) -> None:
         """Write all of `data` at this position."""
         ...
 
-    def read(self, count: int, at: int) -> bytes:
+    def read(self, count: int, position: int) -> bytes:
         """Read up to `count` bytes from this position; fewer only at the end."""
         ...
 
@@ -46,28 +46,28 @@ class File(Protocol):
     def close(self) -> None: ...
 
 
-class Lock(Protocol):
+class DiskLock(Protocol):
     """Represents a lock that is held until it is released."""
 
     def release(self) -> None: ...
 
 
-class Disk(Protocol):
+class BrokerDisk(Protocol):
     """Reads and changes files and directories by path; every call may raise OSError."""
 
-    def open(self, path: Path) -> File:
+    def open_file(self, path: Path) -> File:
         """Open a file, creating it if it isn't there."""
         ...
 
-    def size(self, path: Path) -> int | None:
+    def file_size(self, path: Path) -> int | None:
         """Return the size of a file in bytes; None if it isn't there."""
         ...
 
-    def read(self, path: Path) -> bytes | None:
+    def read_file(self, path: Path) -> bytes | None:
         """Read all of a small file; None if it isn't there."""
         ...
 
-    def replace(self, path: Path, content: bytes) -> None:
+    def replace_file(self, path: Path, content: bytes) -> None:
         """Replace a small file atomically and flush it.
 
         After a crash of any kind it has the old or the new content, and once this has returned the
@@ -75,11 +75,11 @@ class Disk(Protocol):
         """
         ...
 
-    def room(self, directory: Path) -> tuple[int, int]:
+    def measure_space(self, directory: Path) -> tuple[int, int]:
         """Return the total and the free bytes of the directory's file system."""
         ...
 
-    def names(self, directory: Path) -> list[str]:
+    def list_names(self, directory: Path) -> list[str]:
         """List the names in a directory; none if it isn't there."""
         ...
 
@@ -91,11 +91,11 @@ class Disk(Protocol):
         """Force the names in a directory to the disk, to survive a loss of power."""
         ...
 
-    def rename(self, old: Path, new: Path) -> None:
+    def rename_path(self, old: Path, new: Path) -> None:
         """Rename a file or a directory; a file in the place of `new` is replaced."""
         ...
 
-    def remove(self, path: Path) -> None:
+    def remove_file(self, path: Path) -> None:
         """Remove a file, if it is there."""
         ...
 
@@ -103,7 +103,7 @@ class Disk(Protocol):
         """Remove a directory and everything in it, as far as it is there."""
         ...
 
-    def lock(self, path: Path) -> Lock:
+    def lock_file(self, path: Path) -> DiskLock:
         """Lock a file until the lock is released or the process ends.
 
         Raises: BlockingIOError while another holds it.
@@ -122,13 +122,13 @@ class SystemFile:
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
-    def write(self, data: bytes | bytearray, at: int) -> None:
-        written = os.pwrite(self._fd, data, at)
+    def write(self, data: bytes | bytearray, position: int) -> None:
+        written = os.pwrite(self._fd, data, position)
         while written < len(data):  # a full disk takes a part first, and only fails the next write
-            written += os.pwrite(self._fd, memoryview(data)[written:], at + written)
+            written += os.pwrite(self._fd, memoryview(data)[written:], position + written)
 
-    def read(self, count: int, at: int) -> bytes:
-        return os.pread(self._fd, count, at)
+    def read(self, count: int, position: int) -> bytes:
+        return os.pread(self._fd, count, position)
 
     def size(self) -> int:
         return os.fstat(self._fd).st_size
@@ -171,40 +171,40 @@ class SystemDisk:
 
     _like: os.stat_result | None = None  # subclasses in tests don't call __init__
 
-    def __init__(self, like: os.stat_result | None = None) -> None:
-        self._like = like
+    def __init__(self, like_stat: os.stat_result | None = None) -> None:
+        self._like = like_stat
 
-    def open(self, path: Path) -> File:
+    def open_file(self, path: Path) -> File:
         return SystemFile(path)
 
-    def size(self, path: Path) -> int | None:
+    def file_size(self, path: Path) -> int | None:
         try:
             return os.stat(path).st_size
         except FileNotFoundError:
             return None
 
-    def read(self, path: Path) -> bytes | None:
+    def read_file(self, path: Path) -> bytes | None:
         try:
             with open(path, "rb") as file:
                 return file.read()
         except FileNotFoundError:
             return None
 
-    def replace(self, path: Path, content: bytes) -> None:
+    def replace_file(self, path: Path, content: bytes) -> None:
         new = path.with_name(f"{path.name}.tmp")
         with open(new, "wb") as file:
-            self._give(new)
+            self._copy_owner_and_mode(new)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(new, path)
         self.flush_directory(path.parent)
 
-    def room(self, directory: Path) -> tuple[int, int]:
+    def measure_space(self, directory: Path) -> tuple[int, int]:
         found = os.statvfs(directory)
         return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 
-    def names(self, directory: Path) -> list[str]:
+    def list_names(self, directory: Path) -> list[str]:
         try:
             return os.listdir(directory)
         except FileNotFoundError:
@@ -220,28 +220,28 @@ class SystemDisk:
         finally:
             os.close(directory)
 
-    def rename(self, old: Path, new: Path) -> None:
+    def rename_path(self, old: Path, new: Path) -> None:
         os.replace(old, new)
 
-    def remove(self, path: Path) -> None:
+    def remove_file(self, path: Path) -> None:
         with suppress(FileNotFoundError):
             os.remove(path)
 
     def remove_tree(self, path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
-    def lock(self, path: Path) -> Lock:
-        if self._like is not None and self.size(path) is None:
+    def lock_file(self, path: Path) -> DiskLock:
+        if self._like is not None and self.file_size(path) is None:
             path.touch()
-            self._give(path)
+            self._copy_owner_and_mode(path)
         return SystemLock(path)
 
-    def _give(self, new: Path) -> None:
+    def _copy_owner_and_mode(self, path: Path) -> None:
         """Give a file the owner and mode of another one, if the disk was made with its stat."""
         like = self._like
         if like is None:
             return
-        now = os.stat(new)
+        now = os.stat(path)
         if (now.st_uid, now.st_gid) != (like.st_uid, like.st_gid):
-            os.chown(new, like.st_uid, like.st_gid)
-        os.chmod(new, S_IMODE(like.st_mode))
+            os.chown(path, like.st_uid, like.st_gid)
+        os.chmod(path, S_IMODE(like.st_mode))

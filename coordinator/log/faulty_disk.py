@@ -12,7 +12,7 @@ from pathlib import Path
 from weakref import WeakSet
 
 from coordinator.faults import Faults
-from coordinator.log.disk import Disk, File, Lock
+from coordinator.log.disk import BrokerDisk, DiskLock, File
 
 _CALLS = ("write", "read", "flush")
 
@@ -25,25 +25,25 @@ class FaultyFile:
         self._path = path
         self._faults = faults
 
-    def choose(self) -> None:
+    def refresh_bypass(self) -> None:
         """Call the wrapped file directly while there are no rules, else through this class."""
-        if self._faults.on_disk:
+        if self._faults.disk_rules:
             for name in _CALLS:
                 self.__dict__.pop(name, None)
         else:
             for name in _CALLS:
                 self.__dict__[name] = getattr(self._file, name)
 
-    def write(self, data: bytes | bytearray, at: int) -> None:
-        _check(self._faults, "fail-append", self._path, errno.EIO)
-        room = self._faults.room_for(len(data), self._path)
+    def write(self, data: bytes | bytearray, position: int) -> None:
+        _raise_if_struck(self._faults, "fail-append", self._path, errno.EIO)
+        room = self._faults.take_writable_bytes(len(data), self._path)
         if room < len(data):
-            self._file.write(data[:room], at)
-            raise _error(errno.ENOSPC, self._path)
-        self._file.write(data, at)
+            self._file.write(data[:room], position)
+            raise _make_os_error(errno.ENOSPC, self._path)
+        self._file.write(data, position)
 
-    def read(self, count: int, at: int) -> bytes:
-        return self._file.read(count, at)
+    def read(self, count: int, position: int) -> bytes:
+        return self._file.read(count, position)
 
     def size(self) -> int:
         return self._file.size()
@@ -52,7 +52,7 @@ class FaultyFile:
         self._file.truncate(size)
 
     def flush(self) -> None:
-        _check(self._faults, "fail-flush", self._path, errno.EIO)
+        _raise_if_struck(self._faults, "fail-flush", self._path, errno.EIO)
         self._file.flush()
 
     def close(self) -> None:
@@ -62,71 +62,73 @@ class FaultyFile:
 class FaultyDisk:
     """Passes calls to another disk, and fails writes and flushes where a rule says so."""
 
-    def __init__(self, disk: Disk, faults: Faults) -> None:
+    def __init__(self, disk: BrokerDisk, faults: Faults) -> None:
         self._disk = disk
         self._faults = faults
         self._lock = threading.Lock()  # rules are set from any thread
         self._open: WeakSet[FaultyFile] = WeakSet()
-        faults.when_changed(self._choose)
+        faults.add_change_listener(self._refresh_bypasses)
 
-    def open(self, path: Path) -> File:
-        file = FaultyFile(self._disk.open(path), path, self._faults)
+    def open_file(self, path: Path) -> File:
+        file = FaultyFile(self._disk.open_file(path), path, self._faults)
         with self._lock:
             self._open.add(file)
-        file.choose()  # only now: a thread that sets a rule meanwhile has to find the file
+        file.refresh_bypass()  # only now: a thread that sets a rule meanwhile has to find the file
         return file
 
-    def size(self, path: Path) -> int | None:
-        return self._disk.size(path)
+    def file_size(self, path: Path) -> int | None:
+        return self._disk.file_size(path)
 
-    def read(self, path: Path) -> bytes | None:
-        return self._disk.read(path)
+    def read_file(self, path: Path) -> bytes | None:
+        return self._disk.read_file(path)
 
-    def replace(self, path: Path, content: bytes) -> None:
-        _check(self._faults, "fail-append", path, errno.EIO)
-        _check(self._faults, "fail-flush", path, errno.EIO)
-        if self._faults.room_for(len(content), path) < len(content):
-            raise _error(errno.ENOSPC, path)
-        self._disk.replace(path, content)
+    def replace_file(self, path: Path, content: bytes) -> None:
+        _raise_if_struck(self._faults, "fail-append", path, errno.EIO)
+        _raise_if_struck(self._faults, "fail-flush", path, errno.EIO)
+        if self._faults.take_writable_bytes(len(content), path) < len(content):
+            raise _make_os_error(errno.ENOSPC, path)
+        self._disk.replace_file(path, content)
 
-    def room(self, directory: Path) -> tuple[int, int]:
-        return self._disk.room(directory)
+    def measure_space(self, directory: Path) -> tuple[int, int]:
+        return self._disk.measure_space(directory)
 
-    def names(self, directory: Path) -> list[str]:
-        return self._disk.names(directory)
+    def list_names(self, directory: Path) -> list[str]:
+        return self._disk.list_names(directory)
 
     def make_directory(self, path: Path) -> None:
         self._disk.make_directory(path)
 
     def flush_directory(self, path: Path) -> None:
-        _check(self._faults, "fail-flush", path, errno.EIO)
+        _raise_if_struck(self._faults, "fail-flush", path, errno.EIO)
         self._disk.flush_directory(path)
 
-    def rename(self, old: Path, new: Path) -> None:
-        self._disk.rename(old, new)
+    def rename_path(self, old: Path, new: Path) -> None:
+        self._disk.rename_path(old, new)
 
-    def remove(self, path: Path) -> None:
-        self._disk.remove(path)
+    def remove_file(self, path: Path) -> None:
+        self._disk.remove_file(path)
 
     def remove_tree(self, path: Path) -> None:
         self._disk.remove_tree(path)
 
-    def lock(self, path: Path) -> Lock:
-        return self._disk.lock(path)
+    def lock_file(self, path: Path) -> DiskLock:
+        return self._disk.lock_file(path)
 
-    def _choose(self) -> None:
+    def _refresh_bypasses(self) -> None:
         """Make every open file bypass this disk if there are no rules, and not if there are."""
         with self._lock:
             files = tuple(self._open)
         for file in files:
-            file.choose()
+            file.refresh_bypass()
 
 
-def _check(faults: Faults, action: str, path: Path, number: int) -> None:
+def _raise_if_struck(faults: Faults, action: str, path: Path, error_number: int) -> None:
     """Raise an OSError with this number if a rule strikes the action on this file."""
-    if faults.strike_disk(action, path):
-        raise _error(number, path)
+    if faults.match_disk_call(action, path):
+        raise _make_os_error(error_number, path)
 
 
-def _error(number: int, path: Path) -> OSError:
-    return OSError(number, f"{errno.errorcode[number]}, a fault that was asked for", str(path))
+def _make_os_error(error_number: int, path: Path) -> OSError:
+    return OSError(
+        error_number, f"{errno.errorcode[error_number]}, a fault that was asked for", str(path)
+    )

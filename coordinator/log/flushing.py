@@ -15,8 +15,8 @@ import logging
 from pathlib import Path
 
 from coordinator.clock import Timer
-from coordinator.log.machine import Machine
-from coordinator.log.segment import Damaged, Segment
+from coordinator.log.machine import BrokerMachine
+from coordinator.log.segment import CorruptBatch, LogSegment
 from coordinator.log.settings import NEVER, LogSettings
 
 logger = logging.getLogger(__name__)
@@ -28,14 +28,18 @@ class FlushFailed(OSError):
     """Reports bytes that were written, but are not known to be on the disk."""
 
 
-class Flushing:
+class LogFlusher:
     """Flushes the segments of one partition.
 
     `segments` is the log's own list, which changes while this works on it.
     """
 
     def __init__(
-        self, directory: Path, segments: list[Segment], settings: LogSettings, machine: Machine
+        self,
+        directory: Path,
+        segments: list[LogSegment],
+        settings: LogSettings,
+        machine: BrokerMachine,
     ) -> None:
         self.settings = settings
         self._directory = directory
@@ -43,7 +47,7 @@ class Flushing:
         self._machine = machine
         self._timer: Timer | None = None
         self._flushed_offset = 0
-        self._are_names_flushed = False
+        self._are_directories_flushed = False
         self._failure = ""
         self._heal_from_ms = 0
 
@@ -52,122 +56,124 @@ class Flushing:
         """Whether a flush has failed and the bytes since the last good one are suspect."""
         return bool(self._failure)
 
-    def written(self, size: int, last_offset: int) -> None:
+    def flush_if_due(self, written_bytes: int, last_offset: int) -> None:
         """Flush if it is time, after a batch was written behind the end of the active segment.
 
         Raises: OSError.
         """
         settings = self.settings
         if last_offset - self._flushed_offset >= settings.flush_messages - 1:
-            self._flush(size)
+            self._flush_now(written_bytes)
             self._flushed_offset = last_offset + 1
         elif self._timer is None and settings.flush_ms < NEVER:
-            self._flush_later()
+            self._schedule_flush()
 
-    def flush_found(self) -> None:
+    def flush_recovered(self) -> None:
         """Flush or schedule a flush of batches that an earlier broker process wrote.
 
         They may never have been flushed, but are in the log now, and a producer that retries one is
         told so.
         """
-        if not self._unflushed():
+        if not self._unflushed_segments():
             return
         if self.settings.flush_messages < NEVER:
             try:
-                self._flush(0)
+                self._flush_now(0)
             except OSError as error:
-                self.note_failed(error)
+                self.record_flush_failure(error)
         elif self.settings.flush_ms < NEVER:
-            self._flush_later()
+            self._schedule_flush()
 
-    def _flush(self, added: int) -> None:
+    def _flush_now(self, added_bytes: int) -> None:
         """Flush every segment that needs it now, and the directories.
 
         `added_bytes` are behind the end of the active segment. Raises: FlushFailed.
         """
-        for segment in self._unflushed(added):
+        for segment in self._unflushed_segments(added_bytes):
             try:
                 segment.file.flush()
             except OSError as error:
-                self.note_failed(error)
+                self.record_flush_failure(error)
                 raise FlushFailed(error.errno, f"flush: {error.strerror}") from error
             segment.flushed_size = segment.size
-        self.flush_names()
-        self._segments[-1].flushed_size += added
+        self.flush_directories()
+        self._segments[-1].flushed_size += added_bytes
 
-    def _flush_later(self) -> None:
-        self._timer = self._machine.scheduler.call_later(self.settings.flush_ms, self._flush_aside)
+    def _schedule_flush(self) -> None:
+        self._timer = self._machine.scheduler.call_later(
+            self.settings.flush_ms, self._flush_in_background
+        )
 
-    def _flush_aside(self) -> None:
+    def _flush_in_background(self) -> None:
         """Flush on another thread when `flush.ms` has passed."""
         self._timer = None
-        segments = [(segment, segment.file, segment.size) for segment in self._unflushed()]
+        segments = [(segment, segment.file, segment.size) for segment in self._unflushed_segments()]
         if not segments:
             return
 
         def flush_files() -> None:
             for _, file, _ in segments:
                 file.flush()
-            self.flush_names()
+            self.flush_directories()
 
         def mark_flushed(error: Exception | None) -> None:
             if isinstance(error, OSError):
-                self.note_failed(error)
+                self.record_flush_failure(error)
                 return
             for segment, _, size in segments:
                 segment.flushed_size = max(segment.flushed_size, size)
 
-        self._machine.background.run(flush_files, mark_flushed)
+        self._machine.background.run_in_background(flush_files, mark_flushed)
 
-    def _unflushed(self, added: int = 0) -> list[Segment]:
+    def _unflushed_segments(self, added_bytes: int = 0) -> list[LogSegment]:
         """Return the segments with unflushed bytes, and the active one if bytes were added."""
         active = self._segments[-1] if self._segments else None
         return [
             segment
             for segment in self._segments
-            if segment.flushed_size < segment.size or (added and segment is active)
+            if segment.flushed_size < segment.size or (added_bytes and segment is active)
         ]
 
-    def is_flushed_to(self, offset: int) -> None:
+    def mark_flushed_to(self, offset: int) -> None:
         """Note that a checkpoint has flushed the log up to this offset."""
         self._flushed_offset = offset
 
     # Directories
 
-    def names_have_changed(self) -> None:
+    def mark_directory_changed(self) -> None:
         """Note that the directory has a new name in it, which is to be flushed."""
-        self._are_names_flushed = False
+        self._are_directories_flushed = False
 
-    def flush_names(self) -> None:
+    def flush_directories(self) -> None:
         """Flush the log's directory and the one above it, if names have changed.
 
         It may be called on any thread. Raises: OSError.
         """
-        if not self._are_names_flushed:
-            self._are_names_flushed = True
+        if not self._are_directories_flushed:
+            self._are_directories_flushed = True
             try:
                 for directory in (self._directory, self._directory.parent):
                     self._machine.disk.flush_directory(directory)
             except OSError:
-                self._are_names_flushed = False
+                self._are_directories_flushed = False
                 raise
 
     # Healing after a failed flush
 
-    def note_failed(self, error: OSError) -> None:
+    def record_flush_failure(self, error: OSError) -> None:
         """Note that a flush failed: appends are refused until the bytes are written again."""
         logger.error("%s: a flush failed, nothing is appended: %s", self._directory, error)
         self._failure = str(error)
 
-    def check(self) -> None:
+    def heal_if_failed(self) -> None:
         """Write suspect bytes again before an append, if a flush has failed.
 
         Raises: OSError if that fails, too.
         """
         if self._failure:
-            self._heal()
+            self._rewrite_unflushed()
 
-    def _heal(self) -> None:
+    def _rewrite_unflushed(self) -> None:
         """Write the unflushed bytes again, after testing their checksums, and flush them.
 
         Raises: OSError.
@@ -176,14 +182,14 @@ class Flushing:
         if now_ms < self._heal_from_ms:
             raise FlushFailed(f"not flushed: {self._failure}")
         self._heal_from_ms = now_ms + _HEAL_INTERVAL_MS
-        for segment in self._unflushed():
+        for segment in self._unflushed_segments():
             try:
-                segment.write_again(segment.flushed_size)
+                segment.rewrite_from(segment.flushed_size)
                 segment.file.flush()
-            except Damaged as error:
+            except CorruptBatch as error:
                 raise FlushFailed(f"{error}, after a failed flush") from error
             segment.flushed_size = segment.size
-        self.flush_names()
+        self.flush_directories()
         logger.warning("%s: what was not flushed was written again", self._directory)
         self._failure = ""
         self._heal_from_ms = 0

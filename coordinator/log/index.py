@@ -35,18 +35,18 @@ class SparseIndex:
         self._times = array("q")
         self._time_offsets = array("i")
 
-    def add(self, last_offset: int, position: int) -> None:
+    def add_offset_entry(self, last_offset: int, position: int) -> None:
         """Add an entry for a batch that ends with `last_offset` and starts at `position`."""
         self._offsets.append(last_offset - self._base)
         self._positions.append(position)
 
-    def add_time(self, timestamp_ms: int, last_offset: int) -> None:
+    def add_time_entry(self, max_timestamp_ms: int, last_offset: int) -> None:
         """Add an entry for the largest timestamp up to here, if it has grown.
 
         `last_offset` is that of the first batch with this timestamp.
         """
-        if timestamp_ms > (self._times[-1] if self._times else -1):
-            self._times.append(timestamp_ms)
+        if max_timestamp_ms > (self._times[-1] if self._times else -1):
+            self._times.append(max_timestamp_ms)
             self._time_offsets.append(last_offset - self._base)
 
     @property
@@ -56,9 +56,9 @@ class SparseIndex:
 
     def position_before(self, offset: int) -> int:
         """Return the start of a batch before which no batch has `offset` or a later one."""
-        return self.around(offset)[0]
+        return self.entries_around(offset)[0]
 
-    def around(self, offset: int) -> tuple[int, int, int, int]:
+    def entries_around(self, offset: int) -> tuple[int, int, int, int]:
         """Return position and last offset of the entry before `offset`, and of the entry after it.
 
         No batch in front of the first position has `offset` or a later one. An offset or a position
@@ -73,9 +73,9 @@ class SparseIndex:
             start, known = self._positions[after - 1], base + offsets[after - 1]
         return max(start, 0), known, following, following_offset
 
-    def position_within(self, position: int) -> int:
+    def last_position_up_to(self, limit: int) -> int:
         """Return the last known start of a batch that is not above `limit`."""
-        entry = bisect_right(self._positions, position) - 1
+        entry = bisect_right(self._positions, limit) - 1
         return self._positions[entry] if entry >= 0 else 0
 
     def offset_before_time(self, timestamp_ms: int) -> int:
@@ -83,9 +83,9 @@ class SparseIndex:
         entry = bisect_left(self._times, timestamp_ms) - 1
         return self._base + (self._time_offsets[entry] if entry >= 0 else 0)
 
-    def offsets_from(self, start: int) -> bytes:
+    def encode_offset_entries(self, start_byte: int) -> bytes:
         """Encode the entries that `.index` has from this byte on."""
-        first = start // OFFSET_ENTRY_BYTES
+        first = start_byte // OFFSET_ENTRY_BYTES
         offsets, positions = self._offsets[first:], self._positions[first:]
         out = array("i", bytes(OFFSET_ENTRY_BYTES * len(offsets)))
         out[0::2], out[1::2] = offsets, positions
@@ -93,21 +93,21 @@ class SparseIndex:
             out.byteswap()
         return out.tobytes()
 
-    def times_from(self, start: int) -> bytes:
+    def encode_time_entries(self, start_byte: int) -> bytes:
         """Encode the entries that `.timeindex` has from this byte on."""
-        first = start // TIME_ENTRY_BYTES
+        first = start_byte // TIME_ENTRY_BYTES
         entries = zip(self._times[first:], self._time_offsets[first:], strict=True)
         return b"".join(_TIME_ENTRY.pack(*entry) for entry in entries)
 
 
-def decode(base_offset: int, offsets: bytes, times: bytes) -> SparseIndex:
+def decode_index(base_offset: int, offset_entries: bytes, time_entries: bytes) -> SparseIndex:
     """Decode an index from the content of its `.index` and `.timeindex` files."""
     index = SparseIndex(base_offset)
-    entries = array("i", offsets)
+    entries = array("i", offset_entries)
     if _IS_LITTLE:
         entries.byteswap()
     index._offsets, index._positions = entries[0::2], entries[1::2]
-    for timestamp_ms, offset in _TIME_ENTRY.iter_unpack(times):
+    for timestamp_ms, offset in _TIME_ENTRY.iter_unpack(time_entries):
         index._times.append(timestamp_ms)
         index._time_offsets.append(offset)
     return index

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from coordinator.clock import Background, Clock, Scheduler
-from coordinator.log.disk import Disk
+from coordinator.log.disk import BrokerDisk
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class BrokerMachine:
     """Bundles the disk, clock, scheduler and background thread that a log works with."""
 
-    disk: Disk
+    disk: BrokerDisk
     clock: Clock
     scheduler: Scheduler
     background: Background

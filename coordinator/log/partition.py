@@ -21,35 +21,35 @@ from typing import NamedTuple
 from uuid import UUID
 
 from coordinator.errors import Code, Refused
-from coordinator.log import lookup
-from coordinator.log.aborted import AbortedTransaction
-from coordinator.log.batch import Batch, encode_marker, parse_header, rewritten
+from coordinator.log import timestamp_lookup
+from coordinator.log.batch import RecordBatch, copy_with_offset, encode_marker, parse_header
 from coordinator.log.checkpoint import write_start_offset
-from coordinator.log.damage import damage_with
-from coordinator.log.machine import Machine
-from coordinator.log.producers import Producers
-from coordinator.log.reading import Fetched, aborted_from, fetch, read
-from coordinator.log.recovery import open_saved, scan_on
-from coordinator.log.retention import expired
-from coordinator.log.segment import Damaged, Segment
-from coordinator.log.segments import Segments
+from coordinator.log.damage import locate_damaged_batch
+from coordinator.log.machine import BrokerMachine
+from coordinator.log.producer_state import ProducerStateManager
+from coordinator.log.reading import FetchedBatches, collect_aborted, fetch_batches, read_batches
+from coordinator.log.recovery import open_from_checkpoint, recover_log
+from coordinator.log.retention import count_expired_segments
+from coordinator.log.segment import CorruptBatch, LogSegment
+from coordinator.log.segments import LogSegments
 from coordinator.log.settings import LogSettings
 from coordinator.log.timestamps import check_timestamps
-from coordinator.log.watchers import Watchers
+from coordinator.log.transaction_index import AbortedTransaction
+from coordinator.log.watchers import PartitionWatchers
 
 logger = logging.getLogger(__name__)
 
-_TELL_EVERY_MS = 10_000
+_ERROR_LOG_INTERVAL_MS = 10_000
 
 
-class Appended(NamedTuple):
+class LogAppendInfo(NamedTuple):
     """Tells where a produced batch is; for a retry, where the first attempt has put it."""
 
     base_offset: int
     log_append_time_ms: int  # -1: the batch keeps the producer's timestamps
 
 
-class Partition:
+class PartitionLog:
     """Holds the batches of one partition, from `start_offset` to below `end_offset`."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Partition:
         topic_id: UUID,
         directory: Path,
         settings: LogSettings,
-        machine: Machine,
+        machine: BrokerMachine,
     ) -> None:
         self.topic = topic
         self.index = index
@@ -68,20 +68,20 @@ class Partition:
         self.start_offset = 0
         self.end_offset = 0
         self.last_stable_offset = 0
-        self.producers = Producers()
-        self.watchers = Watchers()
+        self.producers = ProducerStateManager()
+        self.watchers = PartitionWatchers()
         self._machine = machine
         self._clock = machine.clock
-        self._segments = Segments(directory, topic_id, settings, machine)
-        self._segments.when_wanted = self.save
-        self._tell_again_ms = -inf
+        self._segments = LogSegments(directory, topic_id, settings, machine)
+        self._segments.on_save_wanted = self.save_checkpoint
+        self._log_again_at_ms = -inf
         self.damage: str | None = None  # if set, nothing is written or removed
         self.is_open = True
 
-    def reconfigure(self, settings: LogSettings) -> None:
+    def apply_settings(self, settings: LogSettings) -> None:
         """Use these settings of the topic from now on."""
         self.settings = settings
-        self._segments.reconfigure(settings)
+        self._segments.apply_settings(settings)
 
     # Damage
 
@@ -89,18 +89,18 @@ class Partition:
         """Refuse appends, and remove or compact nothing, until a person has repaired the log."""
         self.damage = self._segments.damage = damage
 
-    def fail(self, damage: str) -> None:
+    def stop_serving(self, damage: str) -> None:
         """Serve nothing from now on, as the log could not be opened; its files stay as they are."""
         self.protect(damage)
         self.is_open = False
-        self.producers = Producers()
+        self.producers = ProducerStateManager()
         self.start_offset = self.end_offset = self.last_stable_offset = 0
         self._segments.close()
 
     def damage_with(self, offset: int) -> str:
         """Describe which bytes of which file are the damaged batch with this offset."""
         try:
-            return str(damage_with(self._segments, offset))
+            return str(locate_damaged_batch(self._segments, offset))
         except OSError as error:
             return str(error)
 
@@ -116,7 +116,7 @@ class Partition:
 
     # Writing
 
-    def append(self, batch: Batch) -> Appended:
+    def append_produced(self, batch: RecordBatch) -> LogAppendInfo:
         """Append a produced batch that `validate_produced_batch` has passed.
 
         A batch that is a retry of one in the log is not appended again. Raises: Refused, for the
@@ -124,13 +124,13 @@ class Partition:
         `timestamps`), or with KAFKA_STORAGE_ERROR.
         """
         if batch.producer_id >= 0:
-            earlier = self.producers.check(batch)
+            earlier = self.producers.check_batch(batch)
             if earlier is not None:
-                return Appended(earlier.base_offset, earlier.log_append_time_ms)
+                return LogAppendInfo(earlier.base_offset, earlier.log_append_time_ms)
         now_ms = self._clock.now_ms()
         check_timestamps(batch, self.settings, now_ms)
         log_append_time_ms = now_ms if self.settings.log_append_time else -1
-        return Appended(self._append(batch, log_append_time_ms), log_append_time_ms)
+        return LogAppendInfo(self._append_batch(batch, log_append_time_ms), log_append_time_ms)
 
     @property
     def batch_bytes_max(self) -> int:
@@ -146,7 +146,7 @@ class Partition:
         most = self.batch_bytes_max
         if len(batch) > most:
             raise Refused(Code.MESSAGE_TOO_LARGE, f"{len(batch)} bytes; at most {most}")
-        return self._append(parse_header(batch), -1)
+        return self._append_batch(parse_header(batch), -1)
 
     def append_marker(
         self,
@@ -171,9 +171,9 @@ class Partition:
             coordinator_epoch=coordinator_epoch,
             timestamp_ms=self._clock.now_ms(),
         )
-        return self._append(parse_header(marker), -1)
+        return self._append_batch(parse_header(marker), -1)
 
-    def _append(self, batch: Batch, log_append_time_ms: int) -> int:
+    def _append_batch(self, batch: RecordBatch, log_append_time_ms: int) -> int:
         """Write a batch at the end of the log, apply it, and return its offset.
 
         A `log_append_time_ms` below 0 leaves the producer's timestamps. Raises: Refused
@@ -182,69 +182,78 @@ class Partition:
         if self.damage is not None:
             self.check_undamaged()
         base_offset = self.end_offset
-        data = rewritten(
+        data = copy_with_offset(
             batch.data, base_offset, log_append_time_ms if log_append_time_ms >= 0 else None
         )
         last_offset = base_offset + batch.last_offset_delta
         timestamp_ms = batch.max_timestamp_ms if log_append_time_ms < 0 else log_append_time_ms
         segments = self._segments
         try:
-            segment = segments.active_for(len(data), last_offset, timestamp_ms) or self._roll()
-            segments.append(segment, data, last_offset, timestamp_ms)
-        except (Damaged, OSError) as error:  # CorruptBatch comes of rebuilding an index
-            self._tell_now_and_then("an append", error)
+            segment = (
+                segments.active_segment_for(len(data), last_offset, timestamp_ms)
+                or self._roll_segment()
+            )
+            segments.append_batch(segment, data, last_offset, timestamp_ms)
+        except (CorruptBatch, OSError) as error:  # CorruptBatch comes of rebuilding an index
+            self._log_error_rate_limited("an append", error)
             raise Refused(Code.KAFKA_STORAGE_ERROR, f"{self.directory}: {error}") from error
-        self._make_true(segment, batch, base_offset, log_append_time_ms)
+        self._apply_batch(segment, batch, base_offset, log_append_time_ms)
         if segments.is_save_due:
-            self.save()
-        self.watchers.wake()
+            self.save_checkpoint()
+        self.watchers.notify_watchers()
         return base_offset
 
-    def _tell_now_and_then(self, what: str, error: OSError | Damaged) -> None:
+    def _log_error_rate_limited(self, operation: str, error: OSError | CorruptBatch) -> None:
         """Log a failed operation, but at most every ten seconds, as clients retry at once."""
         now_ms = self._clock.monotonic_ms()
-        if now_ms >= self._tell_again_ms:
-            self._tell_again_ms = now_ms + _TELL_EVERY_MS
-            logger.error("%s: %s has failed: %s", self.directory, what, error)
+        if now_ms >= self._log_again_at_ms:
+            self._log_again_at_ms = now_ms + _ERROR_LOG_INTERVAL_MS
+            logger.error("%s: %s has failed: %s", self.directory, operation, error)
 
-    def _roll(self) -> Segment:
+    def _roll_segment(self) -> LogSegment:
         """Start a new active segment, and save a checkpoint of those before it."""
-        segment = self._segments.roll(self.end_offset)
+        segment = self._segments.roll_segment(self.end_offset)
         if len(self._segments.all) > 1:
-            self.save()
+            self.save_checkpoint()
         return segment
 
-    def _make_true(
-        self, segment: Segment, batch: Batch, base_offset: int, log_append_time_ms: int = -1
+    def _apply_batch(
+        self,
+        segment: LogSegment,
+        batch: RecordBatch,
+        base_offset: int,
+        log_append_time_ms: int = -1,
     ) -> None:
         """Apply a batch in the log, new or read at start, to offsets, producers, transactions."""
         self.end_offset = base_offset + batch.last_offset_delta + 1
         if batch.is_control:
-            self._end_transaction(segment, batch, base_offset)
+            self._apply_marker(segment, batch, base_offset)
         elif batch.producer_id >= 0:
-            self.producers.applied(batch, base_offset, log_append_time_ms)
-        self._find_last_stable_offset()
+            self.producers.apply_batch(batch, base_offset, log_append_time_ms)
+        self._update_last_stable_offset()
 
-    def _find_last_stable_offset(self) -> None:
+    def _update_last_stable_offset(self) -> None:
         """Set the last stable offset to the first one of an open transaction, else to the end."""
         unstable = self.producers.first_unstable_offset()
         stable = self.end_offset if unstable is None else unstable
         self.last_stable_offset = max(stable, self.start_offset)
 
-    def _end_transaction(self, segment: Segment, batch: Batch, offset: int) -> None:
+    def _apply_marker(self, segment: LogSegment, batch: RecordBatch, offset: int) -> None:
         """Apply a marker: end the producer's transaction, and index it if it was aborted."""
         if batch.record_count == 0:
             return  # compaction emptied this marker: it only keeps its producer's epoch
-        committed, coordinator_epoch = batch.marker()
+        committed, coordinator_epoch = batch.decode_marker()
         producer_id = batch.producer_id
-        first_offset = self.producers.ended(
+        first_offset = self.producers.apply_marker(
             producer_id, batch.producer_epoch, coordinator_epoch, batch.max_timestamp_ms
         )
         if first_offset is None or committed:
             return
         unstable = self.producers.first_unstable_offset()
         stable = offset + 1 if unstable is None else unstable
-        segment.aborted.add(AbortedTransaction(producer_id, first_offset, offset, stable))
+        segment.transaction_index.add_entry(
+            AbortedTransaction(producer_id, first_offset, offset, stable)
+        )
 
     # Reading
 
@@ -253,9 +262,11 @@ class Partition:
 
         Empty at the end of the log. Raises: `CorruptBatch`.
         """
-        return read(self._segments, self.end_offset, offset, max_bytes)
+        return read_batches(self._segments, self.end_offset, offset, max_bytes)
 
-    def fetch(self, offset: int, max_bytes: int, *, committed: bool, at_least_one: bool) -> Fetched:
+    def fetch_batches(
+        self, offset: int, max_bytes: int, *, committed: bool, at_least_one: bool
+    ) -> FetchedBatches:
         """Return the batches that a consumer may see from `offset` on.
 
         `committed`: only below the last stable offset, with the aborted transactions. Nothing with
@@ -271,7 +282,7 @@ class Partition:
             )
         upper = self.last_stable_offset if committed else self.end_offset
         try:
-            return fetch(
+            return fetch_batches(
                 self._segments,
                 self.end_offset,
                 offset,
@@ -280,23 +291,25 @@ class Partition:
                 committed=committed,
                 at_least_one=at_least_one,
             )
-        except (Damaged, OSError) as error:
-            raise self._unreadable(error) from error
+        except (CorruptBatch, OSError) as error:
+            raise self._refusal_of_read(error) from error
 
-    def _unreadable(self, error: Damaged | OSError) -> Refused:
+    def _refusal_of_read(self, error: CorruptBatch | OSError) -> Refused:
         """Log why a read failed and return its refusal: CORRUPT_MESSAGE or KAFKA_STORAGE_ERROR."""
-        if isinstance(error, Damaged):
+        if isinstance(error, CorruptBatch):
             logger.error("%s", error)
             return Refused(Code.CORRUPT_MESSAGE, str(error))
-        self._tell_now_and_then("a read", error)
+        self._log_error_rate_limited("a read", error)
         return Refused(Code.KAFKA_STORAGE_ERROR, f"{self.directory}: {error}")
 
     def aborted_in(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
         """Return the aborted transactions with data from `offset` to below `upper_offset`."""
         segments = self._segments
-        return aborted_from(segments, segments.with_offset(offset), offset, upper_offset)
+        return collect_aborted(segments, segments.segment_index_of(offset), offset, upper_offset)
 
-    def by_timestamp(self, timestamp_ms: int, upper_offset: int) -> tuple[int, int] | None:
+    def find_offset_by_timestamp(
+        self, timestamp_ms: int, upper_offset: int
+    ) -> tuple[int, int] | None:
         """Find the first record at or after a timestamp; return (offset, timestamp) or None.
 
         Only records below `upper_offset` count. Raises: Refused (CORRUPT_MESSAGE,
@@ -304,19 +317,21 @@ class Partition:
         """
         segments = self._segments
         try:
-            return lookup.by_timestamp(segments, timestamp_ms, self.start_offset, upper_offset)
-        except (Damaged, OSError) as error:
-            raise self._unreadable(error) from error
+            return timestamp_lookup.find_offset_by_timestamp(
+                segments, timestamp_ms, self.start_offset, upper_offset
+            )
+        except (CorruptBatch, OSError) as error:
+            raise self._refusal_of_read(error) from error
 
-    def with_max_timestamp(self) -> tuple[int, int] | None:
+    def find_max_timestamp_offset(self) -> tuple[int, int] | None:
         """Find the first record with the largest timestamp; return (offset, timestamp) or None.
 
         Raises: Refused (CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR).
         """
         try:
-            return lookup.with_max_timestamp(self._segments, self.start_offset)
-        except (Damaged, OSError) as error:
-            raise self._unreadable(error) from error
+            return timestamp_lookup.find_max_timestamp_offset(self._segments, self.start_offset)
+        except (CorruptBatch, OSError) as error:
+            raise self._refusal_of_read(error) from error
 
     # Removing
 
@@ -340,42 +355,44 @@ class Partition:
                 write_start_offset(self._machine.disk, self.directory, segments.topic_id, offset)
             except OSError as error:
                 raise Refused(Code.KAFKA_STORAGE_ERROR, f"{self.directory}: {error}") from error
-            self._start_at(offset)
-            self.remove_expired()
+            self._advance_start_offset(offset)
+            self.remove_expired_segments()
         return self.start_offset
 
-    def _start_at(self, offset: int) -> None:
+    def _advance_start_offset(self, offset: int) -> None:
         """Set the start offset, and the last stable offset after it."""
         self.start_offset = offset
-        self._find_last_stable_offset()
+        self._update_last_stable_offset()
 
-    def remove_expired(self) -> None:
+    def remove_expired_segments(self) -> None:
         """Remove the oldest segments that the topic's retention no longer keeps."""
         segments = self._segments
         if segments.is_replacing or self.damage is not None:
             return
-        count = expired(segments.all, self.settings, self.start_offset, self._clock.now_ms())
+        count = count_expired_segments(
+            segments.all, self.settings, self.start_offset, self._clock.now_ms()
+        )
         if not count:
             return
         if count == len(segments.all):
             try:
-                segments.roll(self.end_offset)
+                segments.roll_segment(self.end_offset)
             except OSError as error:
                 logger.error("%s: nothing is removed: %s", self.directory, error)
                 return
-        self._start_at(max(self.start_offset, segments.all[count].base_offset))
-        segments.forget(segments.all[:count])
-        self.save()
-        self.watchers.wake()
+        self._advance_start_offset(max(self.start_offset, segments.all[count].base_offset))
+        segments.forget_segments(segments.all[:count])
+        self.save_checkpoint()
+        self.watchers.notify_watchers()
 
     # Compacting
 
-    def closed_segments(self) -> list[Segment]:
+    def closed_segments(self) -> list[LogSegment]:
         """Return all segments but the active one, oldest first."""
         return self._segments.all[:-1]
 
     @property
-    def active_offset(self) -> int:
+    def active_base_offset(self) -> int:
         """Return the offset at which the active segment begins, and the closed ones end."""
         return self._segments.all[-1].base_offset if self._segments else self.end_offset
 
@@ -384,30 +401,30 @@ class Partition:
         """Whether segments are being replaced, so that no other replacement can begin."""
         return self._segments.is_replacing
 
-    def cleaned(self, base_offset: int) -> Segment:
+    def create_cleaned_segment(self, base_offset: int) -> LogSegment:
         """Create an empty segment beside the log, to hold what is left of a run of segments.
 
         The run begins at `base_offset`. The segment is filled with `append_batch` and
         `transaction_index.add_entry`. The last batch of the run stays, if only as an empty one: a
         segment begins where the one before it ends. Raises: OSError.
         """
-        return self._segments.cleaned(base_offset)
+        return self._segments.create_cleaned_segment(base_offset)
 
-    def discard_cleaned(self, segment: Segment) -> None:
+    def discard_cleaned_segment(self, segment: LogSegment) -> None:
         """Close and remove a segment of `create_cleaned_segment` that will replace nothing."""
-        self._segments.discard_cleaned(segment)
+        self._segments.discard_cleaned_segment(segment)
 
     @property
     def first_dirty_offset(self) -> int:
         """Return the offset up to which the cleaner has cleaned this log; 0 if that is unknown."""
         return self._segments.first_dirty_offset
 
-    def replace(
+    def replace_segments(
         self,
-        run: list[Segment],
-        cleaned: Segment,
+        replaced_run: list[LogSegment],
+        cleaned_segment: LogSegment,
         first_dirty_offset: int,
-        done: Callable[[Exception | None], None],
+        on_done: Callable[[Exception | None], None],
     ) -> None:
         """Replace neighbouring closed segments by a cleaned one, whole or not at all.
 
@@ -417,53 +434,56 @@ class Partition:
 
         def finish_replacement(error: Exception | None) -> None:
             if error is None:
-                self.save()
-            done(error)
+                self.save_checkpoint()
+            on_done(error)
 
-        self._segments.replace(run, cleaned, first_dirty_offset, finish_replacement)
+        self._segments.replace_segments(
+            replaced_run, cleaned_segment, first_dirty_offset, finish_replacement
+        )
 
     # Opening and closing
 
-    def load(self) -> None:
+    def open_log(self) -> None:
         """Open the log in the directory, reading the part that no checkpoint covers.
 
         A torn tail is cut. Raises: CorruptLog if acknowledged data is damaged.
         """
         segments = self._segments
-        opened = open_saved(segments)
+        opened = open_from_checkpoint(segments)
         self.producers = opened.producers
         self.start_offset = opened.start_offset
         self.end_offset = opened.end_offset
-        self.end_offset = scan_on(segments, opened, self._apply)
+        self.end_offset = recover_log(segments, opened, self._apply_scanned)
         for segment in segments.all:
             if segment.base_offset == opened.cleaned_offset:
-                segments.is_replaced_by(segment)
+                segments.mark_newly_cleaned(segment)
         if self.start_offset > self.end_offset:
-            self._skip_to(self.start_offset)
-        self._find_last_stable_offset()
-        segments.flushing.flush_found()
-        segments.remove_later(opened.left)
+            self._restart_at(self.start_offset)
+        self._update_last_stable_offset()
+        segments.flushing.flush_recovered()
+        segments.unlink_later(opened.leftover_files)
         if segments.is_replacing:
-            self.save()  # nothing can be compacted before a checkpoint has the last replacement
+            # Nothing can be compacted before a checkpoint has the last replacement.
+            self.save_checkpoint()
 
-    def _skip_to(self, offset: int) -> None:
+    def _restart_at(self, offset: int) -> None:
         """Empty the log and let it go on at this offset.
 
         Records were deleted up to here, and power was lost before the last ones were flushed: their
         offsets aren't given again.
         """
-        self._segments.forget(self._segments.all)
-        self._segments.roll(offset)
+        self._segments.forget_segments(self._segments.all)
+        self._segments.roll_segment(offset)
         self.end_offset = offset
 
-    def _apply(self, segment: Segment, batch: Batch) -> None:
+    def _apply_scanned(self, segment: LogSegment, batch: RecordBatch) -> None:
         """Apply a batch that was read when the log was opened."""
         time_ms = batch.max_timestamp_ms if batch.is_log_append_time else -1
-        self._make_true(segment, batch, batch.base_offset, time_ms)
+        self._apply_batch(segment, batch, batch.base_offset, time_ms)
 
-    def save(self) -> None:
+    def save_checkpoint(self) -> None:
         """Write a checkpoint on another thread, so that the next start needn't read the log."""
-        self._segments.save(self.start_offset, self.end_offset, self.producers)
+        self._segments.save_checkpoint(self.start_offset, self.end_offset, self.producers)
 
     @property
     def has_unsaved(self) -> bool:
@@ -474,23 +494,25 @@ class Partition:
         """Write a last checkpoint and close the files; the partition can't be used any more."""
         if self._segments.has_unsaved:
             try:
-                self._segments.save_now(self.start_offset, self.end_offset, self.producers)
+                self._segments.save_checkpoint_now(
+                    self.start_offset, self.end_offset, self.producers
+                )
             except OSError as error:
                 logger.error("%s: closed without a checkpoint: %s", self.directory, error)
             except Exception:  # whatever it is, the other logs are still to be closed
                 logger.exception("%s: closed without a checkpoint", self.directory)
         self._segments.close()
-        self.watchers.wake()
+        self.watchers.notify_watchers()
 
-    def discard(self) -> None:
+    def discard_log(self) -> None:
         """Close the log without writing anything to disk, as its topic is deleted.
 
         Answers that are being sent from its files have `file.delete.delay.ms` to be sent.
         """
-        self._segments.discard()
-        self.watchers.wake()
+        self._segments.discard_files()
+        self.watchers.notify_watchers()
 
-    def segments(self) -> Iterator[tuple[Path, int]]:
+    def list_segment_files(self) -> Iterator[tuple[Path, int]]:
         """Yield (file, size in bytes) of each segment, oldest first."""
         for segment in self._segments.all:
             yield segment.path, segment.size

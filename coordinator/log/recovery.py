@@ -20,30 +20,32 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from coordinator.log.batch import PREFIX_BYTES, Batch, parse_header, size_at
-from coordinator.log.checkpoint import Checkpoint, read_checkpoint, read_start_offset
-from coordinator.log.damage import find_batch, is_whole
-from coordinator.log.disk import Disk
-from coordinator.log.producers import Producers
-from coordinator.log.replacing import finish
-from coordinator.log.segment import Damaged, Saved, Segment, file_name
-from coordinator.log.segments import Segments
-from coordinator.log.snapshot import CorruptSnapshot, decode_snapshot
+from coordinator.log.batch import PREFIX_BYTES, RecordBatch, batch_size_at, parse_header
+from coordinator.log.checkpoint import PartitionCheckpoint, read_checkpoint, read_start_offset
+from coordinator.log.damage import find_next_intact_batch, has_whole_batch
+from coordinator.log.disk import BrokerDisk
+from coordinator.log.producer_snapshot import CorruptSnapshot, decode_producer_snapshot
+from coordinator.log.producer_state import ProducerStateManager
+from coordinator.log.segment import CorruptBatch, LogSegment, SavedSegment, segment_file_name
+from coordinator.log.segment_replacement import finish_replacement
+from coordinator.log.segments import LogSegments
 
 logger = logging.getLogger(__name__)
 
 _WINDOW_BYTES = 1 << 20
 # Kafka keeps this file in the directory of every partition, and this broker in none.
-_KAFKAS = "leader-epoch-checkpoint"
+_KAFKA_ONLY_FILE = "leader-epoch-checkpoint"
 
 
 class CorruptLog(Exception):
     """Reports acknowledged data that is damaged; nothing has been changed."""
 
-    def __init__(self, path: Path, position: int, why: str = "with valid data behind it") -> None:
+    def __init__(
+        self, path: Path, position: int, reason: str = "with valid data behind it"
+    ) -> None:
         super().__init__(
-            f"{path}: damaged at byte {position}, {why}. If no copy may be put back, give up the "
-            f"damaged batch: python -m coordinator.repair {path} {position}"
+            f"{path}: damaged at byte {position}, {reason}. If no copy may be put back, give up "
+            f"the damaged batch: python -m coordinator.repair {path} {position}"
         )
 
 
@@ -56,11 +58,11 @@ class MissingSegment(CorruptLog):
             f"{path}: the segment before it ends at offset {end_offset}, and none has what is "
             "between. Restore what is missing, or remove the segments from this one on (*.log) "
             "and lose what is in them. If Kafka has compacted this log, nothing need be missing: "
-            f"copy its {_KAFKAS}, too",
+            f"copy its {_KAFKA_ONLY_FILE}, too",
         )
 
 
-class Opened(NamedTuple):
+class RestoredLog(NamedTuple):
     """Represents a log as restored from its checkpoint, and the segments still to be read.
 
     Kafka: `LoadedLogOffsets`.
@@ -68,48 +70,50 @@ class Opened(NamedTuple):
 
     start_offset: int
     end_offset: int
-    producers: Producers
-    bases: list[int]
-    left: list[Path]  # files of removed segments
+    producers: ProducerStateManager
+    unread_base_offsets: list[int]
+    leftover_files: list[Path]  # files of removed segments
     cleaned_offset: int | None  # base offset of a segment that has just replaced a run
-    is_kafkas: bool  # the files have been copied from an Apache Kafka broker
+    is_from_kafka: bool  # the files have been copied from an Apache Kafka broker
 
 
-def open_saved(segments: Segments) -> Opened:
+def open_from_checkpoint(segments: LogSegments) -> RestoredLog:
     """Finish an interrupted replacement, and open the segments that the checkpoint covers.
 
     Raises: OSError.
     """
     disk, directory = segments.machine.disk, segments.directory
-    cleaned_offset = finish(disk, directory, segments.topic_id)
+    cleaned_offset = finish_replacement(disk, directory, segments.topic_id)
     segments.has_gaps = cleaned_offset is not None
-    names = disk.names(directory)
+    names = disk.list_names(directory)
     left = [directory / name for name in names if name.endswith((".deleted", ".tmp"))]
     found = sorted(int(name[:-4]) for name in names if name.endswith(".log"))
     start_offset = read_start_offset(disk, directory, segments.topic_id)
-    restored = _restore(segments, found)
+    restored = _restore_from_checkpoint(segments, found)
     if restored is not None:
         checkpoint, producers = restored
         start_offset = max(start_offset, checkpoint.start_offset)
         end_offset = checkpoint.recovery_point
         first = segments.all[0].base_offset
     else:
-        producers = Producers()
+        producers = ProducerStateManager()
         first = end_offset = found[0] if found else 0
         start_offset = max(start_offset, first)
-    left += [path for base in found if base < first for path in segments.paths_of(base)]
-    return Opened(
+    left += [path for base in found if base < first for path in segments.segment_paths(base)]
+    return RestoredLog(
         start_offset,
         end_offset,
         producers,
         [base for base in found if base >= first],
         left,
         cleaned_offset,
-        _KAFKAS in names,
+        _KAFKA_ONLY_FILE in names,
     )
 
 
-def _restore(segments: Segments, bases: list[int]) -> tuple[Checkpoint, Producers] | None:
+def _restore_from_checkpoint(
+    segments: LogSegments, base_offsets: list[int]
+) -> tuple[PartitionCheckpoint, ProducerStateManager] | None:
     """Open the segments that the partition's checkpoint has, without reading any batch.
 
     `base_offsets`: the segments whose files are there. None, and nothing is open, if the checkpoint
@@ -122,11 +126,11 @@ def _restore(segments: Segments, bases: list[int]) -> tuple[Checkpoint, Producer
     segments.has_gaps = segments.has_gaps or checkpoint.has_gaps
     if not checkpoint.segments:
         return None
-    producers = _producers(checkpoint, segments)
+    producers = _read_producer_snapshot(checkpoint, segments)
     listed = {saved.base_offset for saved in checkpoint.segments}
     # Files of a removed segment may still be there, and of a segment added since the checkpoint.
     first = checkpoint.segments[0].base_offset
-    others = [base for base in bases if base not in listed]
+    others = [base for base in base_offsets if base not in listed]
     is_complete = all(
         base < first <= checkpoint.start_offset or base >= checkpoint.recovery_point
         for base in others
@@ -135,43 +139,49 @@ def _restore(segments: Segments, bases: list[int]) -> tuple[Checkpoint, Producer
         return None
     opened = []
     for saved in checkpoint.segments:
-        segment = segments.open(saved)
+        segment = segments.open_segment(saved)
         is_last = saved is checkpoint.segments[-1]
-        if not _is_as_saved(segment, disk, is_last):
+        if not _matches_checkpoint(segment, disk, is_last):
             logger.warning("%s: not as its checkpoint has it, so the log is read", segment.path)
             return None
         opened.append(segment)
     segments.all[:] = opened
-    segments.restored(checkpoint)
+    segments.restore_from(checkpoint)
     return checkpoint, producers
 
 
-def _producers(checkpoint: Checkpoint, segments: Segments) -> Producers | None:
+def _read_producer_snapshot(
+    checkpoint: PartitionCheckpoint, segments: LogSegments
+) -> ProducerStateManager | None:
     """Read the producer snapshot of a checkpoint; None if it isn't the one that was written."""
-    data = segments.machine.disk.read(segments.directory / checkpoint.snapshot_name)
+    data = segments.machine.disk.read_file(segments.directory / checkpoint.snapshot_name)
     if data is None or crc32c(data) != checkpoint.snapshot_crc:
         return None
     try:
-        return decode_snapshot(data)
+        return decode_producer_snapshot(data)
     except CorruptSnapshot:
         return None
 
 
-def _is_as_saved(segment: Segment, disk: Disk, is_last: bool) -> bool:
+def _matches_checkpoint(segment: LogSegment, disk: BrokerDisk, is_last: bool) -> bool:
     """Whether a segment's files are as the checkpoint has them."""
-    size = disk.size(segment.path)
+    size = disk.file_size(segment.path)
     wanted = segment.saved.size
     if size is None or size < wanted or (size > wanted and not is_last):
         return False
     if size > wanted:  # batches behind the checkpoint are going to be added to the index
         try:
             _ = segment.index
-        except Damaged:  # reading the log finds out which batch it is
+        except CorruptBatch:  # reading the log finds out which batch it is
             return False
-    return segment.read_aborted()
+    return segment.read_transaction_index()
 
 
-def scan_on(segments: Segments, opened: Opened, apply: Callable[[Segment, Batch], None]) -> int:
+def recover_log(
+    segments: LogSegments,
+    restored: RestoredLog,
+    apply_batch: Callable[[LogSegment, RecordBatch], None],
+) -> int:
     """Read the log behind its restored part, apply each batch, and return the end offset.
 
     A segment begins where the one before it ends, compacted or not, if anything between is still in
@@ -181,38 +191,42 @@ def scan_on(segments: Segments, opened: Opened, apply: Callable[[Segment, Batch]
     """
     disk, directory = segments.machine.disk, segments.directory
     may_miss = segments.has_gaps or segments.settings.is_compacted
-    may_be_apart = opened.is_kafkas and segments.settings.is_compacted
-    end_offset = opened.end_offset
+    may_be_apart = restored.is_from_kafka and segments.settings.is_compacted
+    end_offset = restored.end_offset
     tail = segments.all[-1:]
-    bases = [base for base in opened.bases if not tail or base >= tail[0].base_offset]
-    filled = [base for base in bases if disk.size(directory / file_name(base, "log"))]
+    bases = [
+        base for base in restored.unread_base_offsets if not tail or base >= tail[0].base_offset
+    ]
+    filled = [base for base in bases if disk.file_size(directory / segment_file_name(base, "log"))]
     for base_offset in bases:
         if tail:
             segment = tail.pop()
         else:
-            path = directory / file_name(base_offset, "log")
+            path = directory / segment_file_name(base_offset, "log")
             if segments.all and base_offset != end_offset:
                 if not filled or base_offset > filled[-1]:
-                    disk.remove(path)
+                    disk.remove_file(path)
                     continue
-                if base_offset > opened.start_offset and not may_be_apart:
+                if base_offset > restored.start_offset and not may_be_apart:
                     raise MissingSegment(path, end_offset)
-            segment = segments.open(Saved(base_offset))
+            segment = segments.open_segment(SavedSegment(base_offset))
             segments.all.append(segment)
             end_offset = base_offset
         is_last = not filled or base_offset >= filled[-1]
-        for batch in scan(segment, end_offset, is_last=is_last, may_miss=may_miss):
+        for batch in scan_segment(segment, end_offset, is_last=is_last, may_have_gaps=may_miss):
             try:
-                apply(segment, batch)
+                apply_batch(segment, batch)
             except ValueError as error:  # an unreadable marker under a right checksum
                 position = segment.size - batch.size
                 raise CorruptLog(segment.path, position, str(error)) from error
-            segments.count_unsaved(batch.size)
+            segments.count_unsaved_batch(batch.size)
             end_offset = batch.last_offset + 1
     return end_offset
 
 
-def scan(segment: Segment, next_offset: int, *, is_last: bool, may_miss: bool) -> Iterator[Batch]:
+def scan_segment(
+    segment: LogSegment, next_offset: int, *, is_last: bool, may_have_gaps: bool
+) -> Iterator[RecordBatch]:
     """Yield and index each whole batch behind the known end of a segment, then cut a torn tail.
 
     `may_have_gaps`: offsets may have been taken away by a compaction. Raises: CorruptLog for damage
@@ -223,34 +237,36 @@ def scan(segment: Segment, next_offset: int, *, is_last: bool, may_miss: bool) -
     while True:
         position = segment.size
         at = position - start
-        if not is_whole(window, at) and position < end:
-            window, start, at = _window(segment, position, end), position, 0
-        if not is_whole(window, at):
+        if not has_whole_batch(window, at) and position < end:
+            window, start, at = _read_window(segment, position, end), position, 0
+        if not has_whole_batch(window, at):
             break
         batch = parse_header(memoryview(window), at)
-        is_next = batch.base_offset == next_offset or (may_miss and batch.base_offset > next_offset)
+        is_next = batch.base_offset == next_offset or (
+            may_have_gaps and batch.base_offset > next_offset
+        )
         if batch.magic != 2 or not is_next or not batch.is_intact():
             break
-        segment.noted(batch.size, batch.last_offset, batch.max_timestamp_ms)
+        segment.index_batch(batch.size, batch.last_offset, batch.max_timestamp_ms)
         next_offset = batch.last_offset + 1
         yield batch
     if segment.size < end:
-        if not is_last or _is_followed(segment, segment.size, next_offset):
+        if not is_last or _has_batch_behind(segment, segment.size, next_offset):
             raise CorruptLog(segment.path, segment.size)
-        segment.truncate()
+        segment.truncate_to_size()
 
 
-def _window(segment: Segment, position: int, end: int) -> bytes:
+def _read_window(segment: LogSegment, position: int, end_position: int) -> bytes:
     """Read from this position on, with the whole next batch if it is all there."""
     window = segment.file.read(_WINDOW_BYTES, position)
     if len(window) >= PREFIX_BYTES:
-        size = size_at(window, 0)
-        if len(window) < size <= end - position:
+        size = batch_size_at(window, 0)
+        if len(window) < size <= end_position - position:
             return segment.file.read(size, position)
     return window
 
 
-def _is_followed(segment: Segment, position: int, next_offset: int) -> bool:
+def _has_batch_behind(segment: LogSegment, position: int, next_offset: int) -> bool:
     """Whether an intact batch of this log stands anywhere behind the damage at `position`."""
     file = segment.file
-    return find_batch(file.read, position, file.size(), next_offset) is not None
+    return find_next_intact_batch(file.read, position, file.size(), next_offset) is not None

@@ -16,20 +16,20 @@ from weakref import ref
 
 from coordinator.clock import Timer
 from coordinator.log.disk import File
-from coordinator.log.machine import Machine
-from coordinator.log.segment import SUFFIXES, Segment
+from coordinator.log.machine import BrokerMachine
+from coordinator.log.segment import SUFFIXES, LogSegment
 
 logger = logging.getLogger(__name__)
 
 
-class Removal:
+class SegmentFileRemover:
     """Renames, closes and unlinks the files of removed segments of one partition."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: BrokerMachine) -> None:
         self._machine = machine
         self._timers: set[Timer] = set()
 
-    def set_aside(self, segment: Segment, has_successor: bool, delay_ms: int) -> bool:
+    def rename_then_unlink(self, segment: LogSegment, has_successor: bool, delay_ms: int) -> bool:
         """Rename a segment's files and unlink them later, unless a successor has taken their names.
 
         Return whether no file is left under a name of the log.
@@ -40,7 +40,7 @@ class Removal:
             path = segment.path_of(suffix)
             after = path.with_name(f"{path.name}.deleted")
             try:
-                self._machine.disk.rename(path, after)
+                self._machine.disk.rename_path(path, after)
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -53,12 +53,12 @@ class Removal:
             self.close_files([segment], delay_ms)
         return not stays
 
-    def close_files(self, segments: Iterable[Segment], delay_ms: int) -> None:
+    def close_files(self, segments: Iterable[LogSegment], delay_ms: int) -> None:
         """Close the segments' files: now if no answer is being sent from them, else a little later.
 
         A file in use is closed when its last answer ends, or after this delay.
         """
-        released = [(segment.path, _released(segment)) for segment in segments]
+        released = [(segment.path, _release_file(segment)) for segment in segments]
         needed = [(path, file) for path, file in released if file and file()]
         if not needed:
             return
@@ -81,11 +81,11 @@ class Removal:
 
         def unlink_files() -> None:
             for path in paths:
-                disk.remove(path)
+                disk.remove_file(path)
 
         def start_unlinking() -> None:
             self._timers.discard(timer)
-            self._machine.background.run(unlink_files, _log_if_failed)
+            self._machine.background.run_in_background(unlink_files, _log_if_failed)
 
         timer = self._machine.scheduler.call_later(delay_ms, start_unlinking)
         self._timers.add(timer)
@@ -97,12 +97,12 @@ class Removal:
         self._timers.clear()
 
 
-def _released(segment: Segment) -> ref[File] | None:
+def _release_file(segment: LogSegment) -> ref[File] | None:
     """Take the file from a segment and return a weak reference to it, None if none was open.
 
     It is closed unless an answer needs it: nothing here keeps it.
     """
-    file = segment.release()
+    file = segment.release_file()
     return None if file is None else ref(file)
 
 

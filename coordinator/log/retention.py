@@ -13,16 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from coordinator.log.segment import Segment
+from coordinator.log.segment import LogSegment
 from coordinator.log.settings import LogSettings
 
 
-def expired(
-    segments: Sequence[Segment], settings: LogSettings, start_offset: int, now_ms: int
+def count_expired_segments(
+    segments: Sequence[LogSegment], settings: LogSettings, start_offset: int, now_ms: int
 ) -> int:
     """Return how many segments, oldest first, retention no longer keeps."""
     ends = [segment.base_offset for segment in segments[1:]]
-    count = _leading(len(ends), lambda at: ends[at] <= start_offset)
+    count = _count_leading(len(ends), lambda at: ends[at] <= start_offset)
     if not settings.is_deleted:
         return count
     excess = sum(segment.size for segment in segments[count:]) - settings.retention_bytes
@@ -35,10 +35,10 @@ def expired(
     if settings.retention_ms >= 0:
         oldest_ms = now_ms - settings.retention_ms
         rest = segments[count:]
-        count += _leading(len(rest), lambda at: 0 <= rest[at].max_timestamp_ms < oldest_ms)
+        count += _count_leading(len(rest), lambda at: 0 <= rest[at].max_timestamp_ms < oldest_ms)
     return count
 
 
-def _leading(count: int, goes: Callable[[int], bool]) -> int:
+def _count_leading(count: int, is_expired: Callable[[int], bool]) -> int:
     """Return how many of the first `count` indexes in a row satisfy the condition."""
-    return next((at for at in range(count) if not goes(at)), count)
+    return next((at for at in range(count) if not is_expired(at)), count)

@@ -22,10 +22,17 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from coordinator.log.aborted import AbortedTransactions
-from coordinator.log.batch import HEADER_BYTES, PREFIX_BYTES, Batch, batches, parse_header, size_at
-from coordinator.log.disk import Disk, File
-from coordinator.log.index import SparseIndex, decode
+from coordinator.log.batch import (
+    HEADER_BYTES,
+    PREFIX_BYTES,
+    RecordBatch,
+    batch_size_at,
+    iterate_batches,
+    parse_header,
+)
+from coordinator.log.disk import BrokerDisk, File
+from coordinator.log.index import SparseIndex, decode_index
+from coordinator.log.transaction_index import TransactionIndex
 
 _STEP = Struct(">qi11xi")  # base offset, length, last offset delta: enough to find an offset
 _LENGTH_MIN = HEADER_BYTES - PREFIX_BYTES
@@ -37,12 +44,12 @@ SUFFIXES = ("log", "index", "timeindex", "txnindex", "snapshot")
 CLEANED = ".cleaned"
 
 
-def file_name(base_offset: int, suffix: str) -> str:
+def segment_file_name(base_offset: int, suffix: str) -> str:
     """Return the name of a segment's file with this suffix."""
     return f"{base_offset:020d}.{suffix}"
 
 
-class Damaged(Exception):
+class CorruptBatch(Exception):
     """Reports that no intact batch stands at a position of a segment."""
 
     def __init__(self, path: Path, position: int) -> None:
@@ -51,34 +58,34 @@ class Damaged(Exception):
         self.position = position
 
 
-class SavedFile(NamedTuple):
+class SavedIndexFile(NamedTuple):
     """Tells how many bytes of an index file a checkpoint covers, and their checksum."""
 
     size: int = 0
     crc: int = 0
 
-    def plus(self, data: bytes) -> SavedFile:
+    def extend_with(self, data: bytes) -> SavedIndexFile:
         """Return the size and checksum of the file after this data is added to its end."""
-        return SavedFile(self.size + len(data), crc32c(data, self.crc))
+        return SavedIndexFile(self.size + len(data), crc32c(data, self.crc))
 
-    def is_start_of(self, data: bytes) -> bool:
+    def matches_start_of(self, data: bytes) -> bool:
         """Whether the data begins with the bytes that this size and checksum describe."""
         return len(data) >= self.size and crc32c(data[: self.size]) == self.crc
 
 
-class Saved(NamedTuple):
+class SavedSegment(NamedTuple):
     """Represents a segment in a checkpoint: `size` bytes of batches, all of them flushed."""
 
     base_offset: int
     size: int = 0
     max_timestamp_ms: int = -1
     max_timestamp_offset: int = 0  # the last offset of the first batch that has it
-    offsets: SavedFile = SavedFile()
-    times: SavedFile = SavedFile()
-    transactions: SavedFile = SavedFile()
+    offsets: SavedIndexFile = SavedIndexFile()
+    times: SavedIndexFile = SavedIndexFile()
+    transactions: SavedIndexFile = SavedIndexFile()
 
 
-class Segment:
+class LogSegment:
     """Reads and writes one segment, whose batches begin at `base_offset`.
 
     `size` is the end of the last whole batch in bytes. Kafka: `LogSegment`.
@@ -87,19 +94,19 @@ class Segment:
     def __init__(
         self,
         directory: Path,
-        saved: Saved,
-        disk: Disk,
+        saved: SavedSegment,
+        disk: BrokerDisk,
         index_interval_bytes: int,
         suffix: str = "",
     ) -> None:
         self.base_offset = saved.base_offset
-        self.path = directory / file_name(saved.base_offset, f"log{suffix}")
+        self.path = directory / segment_file_name(saved.base_offset, f"log{suffix}")
         self.size = saved.size
         self.max_timestamp_ms = saved.max_timestamp_ms
         self.index_interval_bytes = index_interval_bytes
         self.saved = saved  # the last checkpoint's entry
         self.flushed_size = saved.size  # bytes known to be on the disk
-        self.aborted = AbortedTransactions()
+        self.transaction_index = TransactionIndex()
         self._max_timestamp_offset = saved.max_timestamp_offset
         self._disk = disk
         # Range of the first `saved.size` bytes whose batches were found intact.
@@ -112,7 +119,7 @@ class Segment:
 
         Raises: OSError.
         """
-        return self._disk.open(self.path)
+        return self._disk.open_file(self.path)
 
     @cached_property
     def index(self) -> SparseIndex:
@@ -122,56 +129,58 @@ class Segment:
         """
         if self.saved.size == 0:
             return SparseIndex(self.base_offset)
-        return self._read_index() or self._rebuilt_index()
+        return self._read_index() or self._rebuild_index()
 
     @cached_property
     def first_timestamp_ms(self) -> int:
         """Return the largest timestamp of the first batch; there has to be one."""
         return self.header_at(0).max_timestamp_ms
 
-    def has_room(self, size: int, offset: int, segment_bytes: int) -> bool:
+    def has_room(self, batch_bytes: int, last_offset: int, segment_bytes: int) -> bool:
         """Whether a batch of this size that ends with `last_offset` still fits into the segment."""
         return self.size == 0 or (
-            self.size + size <= min(segment_bytes, _POSITION_MAX)
-            and offset - self.base_offset <= _POSITION_MAX
+            self.size + batch_bytes <= min(segment_bytes, _POSITION_MAX)
+            and last_offset - self.base_offset <= _POSITION_MAX
         )
 
     # Writing
 
-    def write(self, data: bytes | bytearray) -> None:
+    def write_at_end(self, data: bytes | bytearray) -> None:
         """Write batches behind the end, which stays where it is until they are indexed.
 
         Raises: OSError.
         """
         self.file.write(data, self.size)
 
-    def append(self, data: bytes | bytearray, last_offset: int, max_timestamp_ms: int) -> None:
+    def append_batch(
+        self, data: bytes | bytearray, last_offset: int, max_timestamp_ms: int
+    ) -> None:
         """Write and index a batch, in a segment that is no part of a log yet.
 
         Raises: OSError.
         """
-        self.write(data)
-        self.noted(len(data), last_offset, max_timestamp_ms)
+        self.write_at_end(data)
+        self.index_batch(len(data), last_offset, max_timestamp_ms)
 
-    def write_again(self, start: int) -> None:
+    def rewrite_from(self, start_position: int) -> None:
         """Write the bytes from this position on once more, after testing their checksums.
 
         Raises: OSError, `CorruptBatch`.
         """
-        while start < self.size:
-            end = self.whole_batches_end(start, self.size, _WRITE_AGAIN_BYTES, True)
-            data = self.file.read(end - start, start)
+        while start_position < self.size:
+            end = self.find_whole_batches_end(start_position, self.size, _WRITE_AGAIN_BYTES, True)
+            data = self.file.read(end - start_position, start_position)
             checked = 0
-            for batch in batches(data):
+            for batch in iterate_batches(data):
                 if not batch.is_intact():
                     break
                 checked += batch.size
-            if checked < end - start:
-                raise Damaged(self.path, start + checked)
-            self.file.write(data, start)
-            start = end
+            if checked < end - start_position:
+                raise CorruptBatch(self.path, start_position + checked)
+            self.file.write(data, start_position)
+            start_position = end
 
-    def cut(self) -> None:
+    def discard_failed_write(self) -> None:
         """Remove the bytes that a failed write has left behind the end.
 
         If even this fails, the next append overwrites the torn piece, or the next start cuts it.
@@ -181,83 +190,91 @@ class Segment:
         except OSError:
             return
 
-    def noted(self, size: int, last_offset: int, max_timestamp_ms: int) -> None:
+    def index_batch(self, batch_bytes: int, last_offset: int, max_timestamp_ms: int) -> None:
         """Count a written batch as part of the segment, and index it."""
         if max_timestamp_ms > self.max_timestamp_ms:
             self.max_timestamp_ms = max_timestamp_ms
             self._max_timestamp_offset = last_offset
         index = self.index
         if self.size - index.last_position > self.index_interval_bytes:
-            index.add(last_offset, self.size)
-            index.add_time(self.max_timestamp_ms, self._max_timestamp_offset)
-        self.size += size
+            index.add_offset_entry(last_offset, self.size)
+            index.add_time_entry(self.max_timestamp_ms, self._max_timestamp_offset)
+        self.size += batch_bytes
 
-    def truncate(self) -> None:
+    def truncate_to_size(self) -> None:
         """Cut the file where the last indexed batch ends."""
         self.file.truncate(self.size)
 
     # Reading
 
-    def position_of(self, offset: int) -> int:
+    def find_batch_position(self, offset: int) -> int:
         """Return where the first batch starts whose last offset is `offset` or later, else `size`.
 
         Raises: `CorruptBatch`, also if the batches aren't as the index has them.
         """
-        start, known, following, following_offset = self.index.around(offset)
-        steps = self._steps(start)
+        start, known, following, following_offset = self.index.entries_around(offset)
+        steps = self._iterate_headers(start)
         for _, _, last_offset in steps:
             if last_offset != known >= 0:
-                raise Damaged(self.path, start)
+                raise CorruptBatch(self.path, start)
             if last_offset < offset:
                 break
-            self._check_before(following, following_offset, start, last_offset)
+            self._check_index_order(following, following_offset, start, last_offset)
             return start
         for position, _, last_offset in steps:
             if last_offset >= offset:
-                self._check_before(following, following_offset, position, last_offset)
+                self._check_index_order(following, following_offset, position, last_offset)
                 return position
         return self.size
 
-    def _check_before(
-        self, following: int, following_offset: int, position: int, last_offset: int
+    def _check_index_order(
+        self, next_position: int, next_last_offset: int, position: int, last_offset: int
     ) -> None:
         """Raise CorruptBatch if a batch's last offset isn't below that of the index's next entry.
 
         There may be no next entry (-1), or the batch may be that of the entry itself.
         """
-        if 0 <= following != position and last_offset >= following_offset:
-            raise Damaged(self.path, position)
+        if 0 <= next_position != position and last_offset >= next_last_offset:
+            raise CorruptBatch(self.path, position)
 
-    def read(self, start: int, max_bytes: int) -> bytes:
+    def read_batches(self, start_position: int, max_bytes: int) -> bytes:
         """Read whole batches from this position on, at least one.
 
         Raises: `CorruptBatch`.
         """
-        stop = self.whole_batches_end(start, self.size, max_bytes, at_least_one=True)
-        return self.file.read(self.intact_end(start, stop) - start, start) if stop > start else b""
+        stop = self.find_whole_batches_end(start_position, self.size, max_bytes, at_least_one=True)
+        return (
+            self.file.read(
+                self.verify_batches(start_position, stop) - start_position, start_position
+            )
+            if stop > start_position
+            else b""
+        )
 
-    def whole_batches_end(self, start: int, end: int, max_bytes: int, at_least_one: bool) -> int:
+    def find_whole_batches_end(
+        self, start_position: int, end_position: int, max_bytes: int, at_least_one: bool
+    ) -> int:
         """Return where the batches between two positions end that fit into `max_bytes`.
 
         `at_least_one`: the first one counts in any case.
         """
-        if end - start <= max_bytes:
-            return end
-        stop = self._whole_batches_end(start, start + max_bytes)
-        if stop == start and at_least_one:
-            return start + size_at(self.file.read(_STEP.size, start), 0)
+        if end_position - start_position <= max_bytes:
+            return end_position
+        stop = self._find_whole_batches_end(start_position, start_position + max_bytes)
+        if stop == start_position and at_least_one:
+            return start_position + batch_size_at(self.file.read(_STEP.size, start_position), 0)
         return stop
 
-    def _whole_batches_end(self, start: int, limit: int) -> int:
+    def _find_whole_batches_end(self, start_position: int, limit_position: int) -> int:
         """Return where the last whole batch ends that ends at or before `limit_position`."""
-        end = max(start, self.index.position_within(limit))
-        for position, size, _ in self._steps(end):
-            if position + size > limit:
+        end = max(start_position, self.index.last_position_up_to(limit_position))
+        for position, size, _ in self._iterate_headers(end):
+            if position + size > limit_position:
                 return position
             end = position + size
         return end
 
-    def _steps(self, position: int) -> Iterator[tuple[int, int, int]]:
+    def _iterate_headers(self, position: int) -> Iterator[tuple[int, int, int]]:
         """Yield (position, size in bytes, last offset) of each batch from this position on.
 
         Raises: `CorruptBatch`, also where offsets don't grow: no checksum is over them, and a batch
@@ -270,31 +287,37 @@ class Segment:
             if at + _STEP.size > len(window):
                 window, start, at = self.file.read(_WINDOW_BYTES, position), position, 0
                 if _STEP.size > len(window):
-                    raise Damaged(self.path, position)
+                    raise CorruptBatch(self.path, position)
             base_offset, length, last_offset_delta = _STEP.unpack_from(window, at)
             if length < _LENGTH_MIN or base_offset <= last_offset:
-                raise Damaged(self.path, position)
+                raise CorruptBatch(self.path, position)
             last_offset = base_offset + last_offset_delta
             yield position, length + 12, last_offset
             position += length + 12
 
-    def intact_end(self, start: int, stop: int, end_offset: int | None = None) -> int:
+    def verify_batches(
+        self, start_position: int, stop_position: int, end_offset: int | None = None
+    ) -> int:
         """Check the batches between two positions, and return where the intact ones end.
 
         Batches that this process has written, or checked before, are taken as intact. `end_offset`:
         where the offsets of the segment end, if it is known. Raises: `CorruptBatch` if the first
         one isn't intact.
         """
-        if start >= self._unchecked_end or (self._checked[0] <= start and stop <= self._checked[1]):
-            return stop
-        end = start
+        if start_position >= self._unchecked_end or (
+            self._checked[0] <= start_position and stop_position <= self._checked[1]
+        ):
+            return stop_position
+        end = start_position
         offset = self.base_offset  # no checksum is over it: it is compared with the batch before
         limit = self.base_offset + _POSITION_MAX + 1 if end_offset is None else end_offset
         # A batch that claims to be shorter than its header, a ValueError, isn't intact either.
-        last: Batch | None = None
+        last: RecordBatch | None = None
         last_from = offset  # the lowest base offset that the last one could have
         with suppress(ValueError):
-            for batch in batches(self.file.read(stop - start, start)):
+            for batch in iterate_batches(
+                self.file.read(stop_position - start_position, start_position)
+            ):
                 if batch.magic != 2 or not batch.is_intact() or batch.last_offset >= limit:
                     break
                 if batch.base_offset < offset:
@@ -303,57 +326,61 @@ class Segment:
                     if last and last_from + last.last_offset_delta < batch.base_offset:
                         end -= last.size
                     break
-                is_led_up_to = end > start or start == 0  # the batch before it was checked, too
+                is_led_up_to = (
+                    end > start_position or start_position == 0
+                )  # the batch before it was checked, too
                 last, last_from = batch, offset if is_led_up_to else batch.base_offset
                 offset = batch.last_offset + 1
                 end += batch.size
-        if end == start:
-            raise Damaged(self.path, start)
+        if end == start_position:
+            raise CorruptBatch(self.path, start_position)
         low, high = self._checked
-        adjoins = low <= start <= high
-        self._checked = (low, max(high, end)) if adjoins else (start, end)
+        adjoins = low <= start_position <= high
+        self._checked = (low, max(high, end)) if adjoins else (start_position, end)
         return end
 
-    def offset_at(self, position: int) -> int:
+    def base_offset_at(self, position: int) -> int:
         """Return the base offset of the batch that starts at this position."""
         return int.from_bytes(self.file.read(8, position), "big")
 
-    def header_at(self, position: int) -> Batch:
+    def header_at(self, position: int) -> RecordBatch:
         """Return the header of the batch at this position; `data` is no more than that."""
         return parse_header(self.file.read(HEADER_BYTES, position))
 
-    def batch_at(self, position: int) -> Batch:
+    def batch_at(self, position: int) -> RecordBatch:
         """Return the whole batch that starts at this position.
 
         Raises: `CorruptBatch`.
         """
-        size = size_at(self.file.read(_STEP.size, position), 0)
-        self.intact_end(position, position + size)
+        size = batch_size_at(self.file.read(_STEP.size, position), 0)
+        self.verify_batches(position, position + size)
         return parse_header(self.file.read(size, position))
 
-    def batches_from(self, timestamp_ms: int, offset: int) -> Iterator[Batch]:
+    def batches_from_timestamp(self, timestamp_ms: int, start_offset: int) -> Iterator[RecordBatch]:
         """Yield the batches that have a record of this timestamp or a later one.
 
         Only batches with `start_offset` or later offsets count. Raises: `CorruptBatch`.
         """
         if self.max_timestamp_ms < timestamp_ms:
             return
-        start = self.position_of(max(offset, self.index.offset_before_time(timestamp_ms)))
-        for position, _, _ in self._steps(start):
+        start = self.find_batch_position(
+            max(start_offset, self.index.offset_before_time(timestamp_ms))
+        )
+        for position, _, _ in self._iterate_headers(start):
             if self.header_at(position).max_timestamp_ms >= timestamp_ms:
                 yield self.batch_at(position)
 
-    def batch_with_max_timestamp(self, offset: int) -> Batch | None:
+    def batch_with_max_timestamp(self, start_offset: int) -> RecordBatch | None:
         """Return the first batch with the largest timestamp from `start_offset` on, or None.
 
         Raises: `CorruptBatch`.
         """
         if self.max_timestamp_ms < 0:
             return None
-        if self._max_timestamp_offset >= offset:
-            return self.batch_at(self.position_of(self._max_timestamp_offset))
+        if self._max_timestamp_offset >= start_offset:
+            return self.batch_at(self.find_batch_position(self._max_timestamp_offset))
         largest, at = -1, -1
-        for position, _, _ in self._steps(self.position_of(offset)):
+        for position, _, _ in self._iterate_headers(self.find_batch_position(start_offset)):
             timestamp_ms = self.header_at(position).max_timestamp_ms
             if timestamp_ms > largest:
                 largest, at = timestamp_ms, position
@@ -363,15 +390,15 @@ class Segment:
 
     def path_of(self, suffix: str) -> Path:
         """Return the path of the segment's file with this suffix."""
-        return self.path.with_name(file_name(self.base_offset, suffix))
+        return self.path.with_name(segment_file_name(self.base_offset, suffix))
 
-    def put_in_place(self) -> None:
+    def rename_to_log(self) -> None:
         """Rename a cleaned segment's file to `.log`.
 
         Raises: OSError.
         """
         path = self.path_of("log")
-        self._disk.rename(self.path, path)
+        self._disk.rename_path(self.path, path)
         self.path = path
 
     @property
@@ -384,27 +411,27 @@ class Segment:
         """Whether a checkpoint has the segment as it is now."""
         return self.size == self.saved.size > 0
 
-    def capture(self) -> tuple[Saved, list[tuple[Path, int, bytes]]]:
+    def capture_state(self) -> tuple[SavedSegment, list[tuple[Path, int, bytes]]]:
         """Return the segment's checkpoint entry, and the index bytes to be written for it.
 
         The bytes are (file, position to write at, content).
         """
         if self.size == 0:
-            return Saved(self.base_offset), []
+            return SavedSegment(self.base_offset), []
         index = self.index
-        index.add_time(self.max_timestamp_ms, self._max_timestamp_offset)
+        index.add_time_entry(self.max_timestamp_ms, self._max_timestamp_offset)
         saved = self.saved
-        offsets = index.offsets_from(saved.offsets.size)
-        times = index.times_from(saved.times.size)
-        transactions = self.aborted.entries_from(saved.transactions.size)
-        after = Saved(
+        offsets = index.encode_offset_entries(saved.offsets.size)
+        times = index.encode_time_entries(saved.times.size)
+        transactions = self.transaction_index.encode_entries_from(saved.transactions.size)
+        after = SavedSegment(
             self.base_offset,
             self.size,
             self.max_timestamp_ms,
             self._max_timestamp_offset,
-            saved.offsets.plus(offsets),
-            saved.times.plus(times),
-            saved.transactions.plus(transactions),
+            saved.offsets.extend_with(offsets),
+            saved.times.extend_with(times),
+            saved.transactions.extend_with(transactions),
         )
         pieces = (
             (self.path_of("index"), saved.offsets.size, offsets),
@@ -413,49 +440,51 @@ class Segment:
         )
         return after, [piece for piece in pieces if piece[2] or not piece[1]]
 
-    def read_aborted(self) -> bool:
+    def read_transaction_index(self) -> bool:
         """Read the aborted transactions from their file; False if it isn't as it was written."""
         wanted = self.saved.transactions
         if wanted.size == 0:
             return True
-        data = self._disk.read(self.path_of("txnindex")) or b""
-        if not wanted.is_start_of(data):
+        data = self._disk.read_file(self.path_of("txnindex")) or b""
+        if not wanted.matches_start_of(data):
             return False
-        self.aborted = AbortedTransactions(data[: wanted.size])
+        self.transaction_index = TransactionIndex(data[: wanted.size])
         return True
 
     def _read_index(self) -> SparseIndex | None:
         """Read the index files; None if they aren't the ones that were written."""
         saved = self.saved
-        offsets = self._disk.read(self.path_of("index")) or b""
-        times = self._disk.read(self.path_of("timeindex")) or b""
-        if not (saved.offsets.is_start_of(offsets) and saved.times.is_start_of(times)):
+        offsets = self._disk.read_file(self.path_of("index")) or b""
+        times = self._disk.read_file(self.path_of("timeindex")) or b""
+        if not (saved.offsets.matches_start_of(offsets) and saved.times.matches_start_of(times)):
             return None
-        return decode(self.base_offset, offsets[: saved.offsets.size], times[: saved.times.size])
+        return decode_index(
+            self.base_offset, offsets[: saved.offsets.size], times[: saved.times.size]
+        )
 
-    def _rebuilt_index(self) -> SparseIndex:
+    def _rebuild_index(self) -> SparseIndex:
         """Rebuild the index from the batches' headers.
 
         The files are written anew with the next checkpoint. Raises: `CorruptBatch`.
         """
         index = SparseIndex(self.base_offset)
         latest, latest_offset = -1, self.base_offset
-        for position, _, last_offset in self._steps(0):
+        for position, _, last_offset in self._iterate_headers(0):
             timestamp_ms = self.header_at(position).max_timestamp_ms
             if timestamp_ms > latest:
                 latest, latest_offset = timestamp_ms, last_offset
             if position - index.last_position > self.index_interval_bytes:
-                index.add(last_offset, position)
-                index.add_time(latest, latest_offset)
-        self.saved = Saved(self.base_offset)
+                index.add_offset_entry(last_offset, position)
+                index.add_time_entry(latest, latest_offset)
+        self.saved = SavedSegment(self.base_offset)
         return index
 
     def close(self) -> None:
-        file = self.release()
+        file = self.release_file()
         if file is not None:
             file.close()
 
-    def release(self) -> File | None:
+    def release_file(self) -> File | None:
         """Give up the open file without closing it, and return it; None if none is open.
 
         Whoever still has it, such as an answer that is being sent, can go on reading.

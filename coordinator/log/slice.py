@@ -12,7 +12,7 @@ from __future__ import annotations
 from coordinator.log.disk import File
 
 
-class Slice:
+class LogSlice:
     """Refers to `len()` bytes of a file, which are read on demand."""
 
     __slots__ = ("_file", "_size", "_start")

@@ -16,13 +16,13 @@ Source: LogValidator.validateTimestamp.
 from __future__ import annotations
 
 from coordinator.errors import Code, Refused
-from coordinator.log.batch import Batch
+from coordinator.log.batch import RecordBatch
 from coordinator.log.settings import NEVER, LogSettings
 
 _NO_TIMESTAMP = -1
 
 
-def check_timestamps(batch: Batch, settings: LogSettings, now_ms: int) -> None:
+def check_timestamps(batch: RecordBatch, settings: LogSettings, now_ms: int) -> None:
     """Raise Refused if the timestamps of a produced batch are outside the topic's limits.
 
     Raises: Refused (INVALID_TIMESTAMP; INVALID_RECORD if the batch has to be opened and can't be).
@@ -36,7 +36,7 @@ def check_timestamps(batch: Batch, settings: LogSettings, now_ms: int) -> None:
     if settings.timestamp_before_max_ms < NEVER:
         earliest_ms = now_ms - settings.timestamp_before_max_ms
         try:
-            for record in batch.records():
+            for record in batch.iterate_records():
                 if _NO_TIMESTAMP != record.timestamp_ms < earliest_ms:
                     raise Refused(
                         Code.INVALID_TIMESTAMP, f"{record.timestamp_ms} is before {earliest_ms}"

@@ -16,18 +16,18 @@ from uuid import UUID
 from coordinator.clock import Timer
 from coordinator.config import BrokerConfig
 from coordinator.errors import Code, Refused
-from coordinator.log.configs import check_configs, settings_of
-from coordinator.log.machine import Machine
-from coordinator.log.partition import Partition
-from coordinator.log.recovery import CorruptLog
-from coordinator.log.segment import Damaged
-from coordinator.log.storage import (
-    Storage,
+from coordinator.log.configs import build_log_settings, validate_topic_configs
+from coordinator.log.data_directory import (
+    DataDirectory,
     TopicEntry,
     UnusableDataDirectory,
     read_partition_metadata,
-    to_base64,
+    uuid_to_base64,
 )
+from coordinator.log.machine import BrokerMachine
+from coordinator.log.partition import PartitionLog
+from coordinator.log.recovery import CorruptLog
+from coordinator.log.segment import CorruptBatch
 
 logger = logging.getLogger(__name__)
 
@@ -39,12 +39,12 @@ _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class BrokerTopic:
     """Represents one topic: its entry in `topics.json`, and the logs of its partitions."""
 
     name: str
     id: UUID
-    partitions: Sequence[Partition]
+    partitions: Sequence[PartitionLog]
     configs: Mapping[str, str]
 
     @property
@@ -52,24 +52,24 @@ class Topic:
         return self.name in INTERNAL_TOPICS
 
 
-class Topics:
+class TopicRegistry:
     """Holds all topics of one data directory, by name and by id."""
 
     def __init__(
         self,
-        storage: Storage,
+        storage: DataDirectory,
         config: BrokerConfig,
-        machine: Machine,
+        machine: BrokerMachine,
         new_id: Callable[[], UUID],
     ) -> None:
         self._storage = storage
         self._config = config
         self._machine = machine
         self._new_id = new_id
-        self._by_name: dict[str, Topic] = {}
-        self._by_id: dict[UUID, Topic] = {}
+        self._by_name: dict[str, BrokerTopic] = {}
+        self._by_id: dict[UUID, BrokerTopic] = {}
         self._leftovers: list[str] = []
-        self.when_deleted: list[Callable[[Topic], None]] = []
+        self.when_deleted: list[Callable[[BrokerTopic], None]] = []
         # Called with the names of deleted topics; calls `release_deleted_name` for each one.
         self.forget_offsets: Callable[[Iterable[str]], None] | None = None
         self.forgetting: dict[str, None] = {}  # topics whose offsets are being forgotten
@@ -85,32 +85,32 @@ class Topics:
     def __len__(self) -> int:
         return len(self._by_name)
 
-    def __iter__(self) -> Iterator[Topic]:
+    def __iter__(self) -> Iterator[BrokerTopic]:
         return iter([topic for topic in self._by_name.values() if topic.name not in HIDDEN_TOPICS])
 
-    def get(self, name: str) -> Topic | None:
+    def get(self, name: str) -> BrokerTopic | None:
         """Return the topic of this name; None if there is none, or it is hidden."""
         return None if name in HIDDEN_TOPICS else self._by_name.get(name)
 
-    def by_id(self, topic_id: UUID | None) -> Topic | None:
+    def by_id(self, topic_id: UUID | None) -> BrokerTopic | None:
         """Return the topic with this id; None if there is none, or it is hidden."""
         topic = None if topic_id is None else self._by_id.get(topic_id)
         return None if topic is None or topic.name in HIDDEN_TOPICS else topic
 
-    def partition(self, name: str, index: int) -> Partition | None:
+    def find_partition(self, name: str, index: int) -> PartitionLog | None:
         """Return a partition by topic name and index; None if there is none."""
         return partition_of(self.get(name), index)
 
-    def own(self, name: str) -> Topic | None:
+    def find_including_hidden(self, name: str) -> BrokerTopic | None:
         """Return the topic of this name even if it is one of the broker's hidden ones."""
         return self._by_name.get(name)
 
-    def check_new(self, name: str, planned: Sequence[TopicEntry] = ()) -> None:
+    def check_new_name(self, name: str, planned: Sequence[TopicEntry] = ()) -> None:
         """Raise Refused if no topic of this name may be added to the existing and planned ones.
 
         Raises: Refused (INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS).
         """
-        check_name(name)
+        check_topic_name(name)
         if name in self._by_name:
             raise Refused(Code.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         if name in self.forgetting:
@@ -126,18 +126,20 @@ class Topics:
                     f"Topic '{name}' collides with existing topic: {other.name}",
                 )
 
-    def create(self, name: str, partitions: int, configs: Mapping[str, str] = {}) -> Topic:
+    def create_topic(
+        self, name: str, partition_count: int, configs: Mapping[str, str] = {}
+    ) -> BrokerTopic:
         """Create one topic, which is on disk when this returns.
 
         Raises: Refused, see `plan_topic` and `create_planned_topics`.
         """
-        [topic] = self.create_all([self.plan(name, partitions, configs)])
+        [topic] = self.create_planned_topics([self.plan_topic(name, partition_count, configs)])
         return topic
 
-    def plan(
+    def plan_topic(
         self,
         name: str,
-        partitions: int,
+        partition_count: int,
         configs: Mapping[str, str] = {},
         planned: Sequence[TopicEntry] = (),
     ) -> TopicEntry:
@@ -145,84 +147,84 @@ class Topics:
 
         Raises: Refused (INVALID_PARTITIONS, INVALID_CONFIG, and see `check_new_name`).
         """
-        self.check_new(name, planned)
-        if not 1 <= partitions <= PARTITIONS_MAX:
+        self.check_new_name(name, planned)
+        if not 1 <= partition_count <= PARTITIONS_MAX:
             raise Refused(
-                Code.INVALID_PARTITIONS, f"{partitions} partitions: from 1 to {PARTITIONS_MAX}"
+                Code.INVALID_PARTITIONS, f"{partition_count} partitions: from 1 to {PARTITIONS_MAX}"
             )
         return TopicEntry(
             name=name,
             topic_id=self._new_id(),
-            partitions=partitions,
-            configs=check_configs(configs),
+            partition_count=partition_count,
+            configs=validate_topic_configs(configs),
         )
 
-    def create_all(self, planned: Sequence[TopicEntry]) -> list[Topic]:
+    def create_planned_topics(self, planned: Sequence[TopicEntry]) -> list[BrokerTopic]:
         """Create all planned topics in one write; they are on disk when this returns.
 
         Raises: Refused (KAFKA_STORAGE_ERROR): none of them is created then.
         """
-        self._set_aside(
-            f"{entry.name}-{index}" for entry in planned for index in range(entry.partitions)
+        self._rename_stray_directories(
+            f"{entry.name}-{index}" for entry in planned for index in range(entry.partition_count)
         )
-        self._write([*self._entries(), *planned], self._leftovers)
-        return [self._add(entry) for entry in planned]
+        self._write_entries([*self._topic_entries(), *planned], self._leftovers)
+        return [self._register_topic(entry) for entry in planned]
 
-    def alter(self, name: str, configs: Mapping[str, str]) -> Topic:
+    def replace_configs(self, name: str, configs: Mapping[str, str]) -> BrokerTopic:
         """Replace the configuration of a topic, at once and on disk when this returns.
 
         Raises: Refused (UNKNOWN_TOPIC_OR_PARTITION, INVALID_CONFIG, KAFKA_STORAGE_ERROR).
         """
-        topic = replace(self._existing(name), configs=check_configs(configs))
-        self._put(topic)
-        settings = settings_of(topic.configs, self._config)
+        topic = replace(self._require_topic(name), configs=validate_topic_configs(configs))
+        self._replace_topic(topic)
+        settings = build_log_settings(topic.configs, self._config)
         for partition in topic.partitions:
-            partition.reconfigure(settings)
+            partition.apply_settings(settings)
         return topic
 
-    def reconfigure(self, config: BrokerConfig) -> None:
+    def apply_broker_config(self, config: BrokerConfig) -> None:
         """Use these settings of the broker from now on; topics that don't override them follow."""
         self._config = config
         for topic in self._by_name.values():
-            settings = settings_of(topic.configs, config)
+            settings = build_log_settings(topic.configs, config)
             for partition in topic.partitions:
-                partition.reconfigure(settings)
+                partition.apply_settings(settings)
 
-    def add_partitions(self, name: str, count: int) -> Topic:
+    def add_partitions(self, name: str, partition_count: int) -> BrokerTopic:
         """Raise the number of partitions of a topic; it is on disk when this returns.
 
         Raises: Refused (UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, KAFKA_STORAGE_ERROR).
         """
-        topic = self._existing(name)
+        topic = self._require_topic(name)
         now = len(topic.partitions)
-        if not now < count <= PARTITIONS_MAX:
+        if not now < partition_count <= PARTITIONS_MAX:
             raise Refused(
                 Code.INVALID_PARTITIONS,
-                f"{count} partitions: {name} has {now}, and may have {PARTITIONS_MAX}",
+                f"{partition_count} partitions: {name} has {now}, and may have {PARTITIONS_MAX}",
             )
-        self._set_aside(f"{name}-{index}" for index in range(now, count))
-        added = self._make_partitions(_entry(topic), range(now, count))
+        self._rename_stray_directories(f"{name}-{index}" for index in range(now, partition_count))
+        added = self._make_partitions(_make_entry(topic), range(now, partition_count))
         topic = replace(topic, partitions=[*topic.partitions, *added])
-        self._put(topic)
+        self._replace_topic(topic)
         self.version += 1
         return topic
 
-    def delete(self, topic: Topic) -> None:
+    def delete_topic(self, topic: BrokerTopic) -> None:
         """Remove a topic and its logs: at once for everybody, the files a little later.
 
         Raises: Refused (KAFKA_STORAGE_ERROR): the topic is as it was then.
         """
-        names = self._storage.names()
+        names = self._storage.list_names()
         renames = {
-            f"{topic.name}-{i}": f"{topic.name}-{i}.{to_base64(topic.id)}-delete"
+            f"{topic.name}-{i}": f"{topic.name}-{i}.{uuid_to_base64(topic.id)}-delete"
             for i in range(len(topic.partitions))
             if f"{topic.name}-{i}" in names
         }
-        entries = [entry for entry in self._entries() if entry.topic_id != topic.id]
+        entries = [entry for entry in self._topic_entries() if entry.topic_id != topic.id]
         if self.forget_offsets is not None:
             self.forgetting[topic.name] = None
         try:
-            self._write(entries, [*self._leftovers, *renames.values()])
+            self._write_entries(entries, [*self._leftovers, *renames.values()])
         except Refused:
             self.forgetting.pop(topic.name, None)
             raise
@@ -230,24 +232,24 @@ class Topics:
         del self._by_id[topic.id]
         self.version += 1
         for partition in topic.partitions:
-            partition.discard()
+            partition.discard_log()
         # A broker killed here leaves directories whose topic id is no topic's; `load_topics` clears
         # them.
         renamed = []
         for old, new in renames.items():
             try:
-                self._storage.rename(old, new)
+                self._storage.rename_partition_directory(old, new)
             except OSError as error:
                 logger.error("%s stays until the next start: %s", old, error)
             else:
                 renamed.append(new)
-        self._remove_aside(renamed)
+        self._remove_in_background(renamed)
         for callback in self.when_deleted:
             callback(topic)
         if self.forget_offsets is not None:
             self.forget_offsets([topic.name])
 
-    def forgotten(self, name: str) -> None:
+    def release_deleted_name(self, name: str) -> None:
         """Allow topics of a deleted topic's name again, as no group has offsets of it any more.
 
         The list on disk follows in the loop's next turn, for all names of this one. It is flushed;
@@ -255,39 +257,39 @@ class Topics:
         """
         self.forgetting.pop(name, None)
         if self._saving is None:
-            self._saving = self._machine.scheduler.call_later(0, self._save)
+            self._saving = self._machine.scheduler.call_later(0, self._write_topic_list_or_warn)
         for callback in tuple(self.when_forgotten):
             callback(name)
 
-    def save(self) -> None:
+    def write_topic_list(self) -> None:
         """Write the list of topics, and the names of those whose offsets are still to be forgotten.
 
         Raises: Refused (KAFKA_STORAGE_ERROR).
         """
-        self._write(self._entries(), self._leftovers)
+        self._write_entries(self._topic_entries(), self._leftovers)
 
-    def _save(self) -> None:
+    def _write_topic_list_or_warn(self) -> None:
         """Write the list of topics, or log a warning if that fails."""
         self._saving = None
         try:
-            self.save()
+            self.write_topic_list()
         except Refused as refused:  # the next start forgets the offsets of these names once more
             logger.warning("the list of topics is an old one: %s", refused)
 
-    def _remove_aside(self, directories: list[str]) -> None:
+    def _remove_in_background(self, directories: list[str]) -> None:
         """Remove directories of deleted topics on another thread, as unlinking may take long."""
 
         def remove_directories() -> None:
             for name in directories:
-                self._storage.remove(name)
+                self._storage.remove_partition_directory(name)
 
         def drop_leftovers(error: Exception | None) -> None:
             if error is None:  # else the next start tries again
                 self._leftovers = [name for name in self._leftovers if name not in directories]
 
-        self._machine.background.run(remove_directories, drop_leftovers)
+        self._machine.background.run_in_background(remove_directories, drop_leftovers)
 
-    def load(self) -> None:
+    def load_topics(self) -> None:
         """Open all topics on disk; a partition whose log is damaged is not served, all others are.
 
         Raises: UnusableDataDirectory.
@@ -296,14 +298,14 @@ class Topics:
         names = {entry.name for entry in entries}
         self.forgetting = dict.fromkeys(name for name in forgetting if name not in names)
         for name in leftovers:
-            self._clear_leftover(name)
-        present = self._storage.names()
+            self._remove_leftover_directory(name)
+        present = self._storage.list_names()
         for entry in entries:
-            for partition in self._add(entry).partitions:
+            for partition in self._register_topic(entry).partitions:
                 if partition.directory.name in present:
-                    self._load(partition, entry.topic_id)
+                    self._open_partition(partition, entry.topic_id)
         if leftovers:
-            self._write(self._entries(), [])
+            self._write_entries(self._topic_entries(), [])
 
     def close(self) -> None:
         """Close the logs of all topics."""
@@ -313,62 +315,65 @@ class Topics:
             for partition in topic.partitions:
                 partition.close()
 
-    def partitions(self) -> list[Partition]:
+    def all_partitions(self) -> list[PartitionLog]:
         """Return the partitions of every topic, hidden ones as well."""
         return [each for topic in self._by_name.values() for each in topic.partitions]
 
-    def expire_producers(self) -> None:
+    def forget_idle_producers(self) -> None:
         """Forget the producers that have written nothing for `producer.id.expiration.ms`."""
         now_ms = self._machine.clock.now_ms()
         for topic in self._by_name.values():
             for partition in topic.partitions:
-                partition.producers.expire(now_ms, self._config.producer_id_expiration_ms)
+                partition.producers.forget_idle_producers(
+                    now_ms, self._config.producer_id_expiration_ms
+                )
 
-    def _add(self, entry: TopicEntry) -> Topic:
+    def _register_topic(self, entry: TopicEntry) -> BrokerTopic:
         """Make the topic of an entry, with its partitions, and add it to the topics."""
-        partitions = self._make_partitions(entry, range(entry.partitions))
-        topic = Topic(entry.name, entry.topic_id, partitions, entry.configs)
+        partitions = self._make_partitions(entry, range(entry.partition_count))
+        topic = BrokerTopic(entry.name, entry.topic_id, partitions, entry.configs)
         self._by_name[entry.name] = topic
         self._by_id[entry.topic_id] = topic
         self.version += 1
         self.created_version = self.version
         return topic
 
-    def _put(self, topic: Topic) -> None:
+    def _replace_topic(self, topic: BrokerTopic) -> None:
         """Replace a topic by another version of it, on disk and then in memory."""
         entries = [
-            _entry(topic if each.name == topic.name else each) for each in self._by_name.values()
+            _make_entry(topic if each.name == topic.name else each)
+            for each in self._by_name.values()
         ]
-        self._write(entries, self._leftovers)
+        self._write_entries(entries, self._leftovers)
         self._by_name[topic.name] = topic
         self._by_id[topic.id] = topic
 
-    def _existing(self, name: str) -> Topic:
+    def _require_topic(self, name: str) -> BrokerTopic:
         """Return the topic of this name, or raise Refused (UNKNOWN_TOPIC_OR_PARTITION)."""
         topic = self._by_name.get(name)
         if topic is None:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"no topic {name}")
         return topic
 
-    def _set_aside(self, new_directories: Iterable[str]) -> None:
+    def _rename_stray_directories(self, new_directories: Iterable[str]) -> None:
         """Rename directories that are in the way of new partitions' directories.
 
         They are of a deleted topic whose files could not be moved, or of a list of topics that was
         lost. Raises: Refused (KAFKA_STORAGE_ERROR).
         """
-        present = self._storage.names()
+        present = self._storage.list_names()
         for old in sorted(present.intersection(new_directories)):
-            new = f"{old}.{to_base64(self._new_id())}-stray"
+            new = f"{old}.{uuid_to_base64(self._new_id())}-stray"
             logger.warning("%s is no topic's: it is %s from now on", old, new)
             try:
-                self._storage.rename(old, new)
+                self._storage.rename_partition_directory(old, new)
             except OSError as error:
                 raise Refused(Code.KAFKA_STORAGE_ERROR, str(error)) from error
 
-    def _make_partitions(self, entry: TopicEntry, indexes: range) -> list[Partition]:
-        settings = settings_of(entry.configs, self._config)
+    def _make_partitions(self, entry: TopicEntry, indexes: range) -> list[PartitionLog]:
+        settings = build_log_settings(entry.configs, self._config)
         return [
-            Partition(
+            PartitionLog(
                 entry.name,
                 index,
                 entry.topic_id,
@@ -379,7 +384,7 @@ class Topics:
             for index in indexes
         ]
 
-    def _load(self, partition: Partition, topic_id: UUID) -> None:
+    def _open_partition(self, partition: PartitionLog, topic_id: UUID) -> None:
         """Open the log of a partition; if that fails, it is not served.
 
         Raises: UnusableDataDirectory if the directory is another topic's.
@@ -387,42 +392,42 @@ class Topics:
         found = read_partition_metadata(self._machine.disk, partition.directory)
         if found not in (None, topic_id):
             raise UnusableDataDirectory(
-                f"{partition.directory} is of topic id {to_base64(found)}, not "
-                f"{to_base64(topic_id)}: move it away, it is another topic's. If its files are to "
-                "be this topic's from now on, remove its partition.metadata"
+                f"{partition.directory} is of topic id {uuid_to_base64(found)}, not "
+                f"{uuid_to_base64(topic_id)}: move it away, it is another topic's. If its files are "
+                "to be this topic's from now on, remove its partition.metadata"
             )
         try:
-            partition.load()
-        except (CorruptLog, Damaged) as error:
-            partition.fail(str(error))
+            partition.open_log()
+        except (CorruptLog, CorruptBatch) as error:
+            partition.stop_serving(str(error))
             logger.error(
                 "%s-%d is not served until its log is repaired ('Repair' in docs/broker.md): %s",
                 *(partition.topic, partition.index, error),
             )
         except OSError as error:
-            partition.fail(str(error))
+            partition.stop_serving(str(error))
             logger.error(
                 "%s-%d is not served until the next start, as its files can't be read: %s",
                 *(partition.topic, partition.index, error),
             )
         except Exception as error:  # a mistake of ours: loud, but every other partition is served
-            partition.fail(repr(error))
+            partition.stop_serving(repr(error))
             name = (partition.topic, partition.index, partition.directory)
             logger.exception("%s-%d is not served: opening %s has failed", *name)
 
-    def _clear_leftover(self, name: str) -> None:
+    def _remove_leftover_directory(self, name: str) -> None:
         """Remove the directory of a deleted topic, whether it has been renamed already or not."""
-        self._storage.remove(name)
+        self._storage.remove_partition_directory(name)
         original, _, rest = name.rpartition(".")
         directory = self._storage.directory / original
         found = read_partition_metadata(self._machine.disk, directory)
-        if found is not None and rest == f"{to_base64(found)}-delete":
-            self._storage.remove(original)
+        if found is not None and rest == f"{uuid_to_base64(found)}-delete":
+            self._storage.remove_partition_directory(original)
 
-    def _entries(self) -> Iterator[TopicEntry]:
-        return map(_entry, self._by_name.values())
+    def _topic_entries(self) -> Iterator[TopicEntry]:
+        return map(_make_entry, self._by_name.values())
 
-    def _write(
+    def _write_entries(
         self, entries: Iterator[TopicEntry] | list[TopicEntry], leftovers: list[str]
     ) -> None:
         """Write the list of topics with these entries and leftover directories.
@@ -438,30 +443,30 @@ class Topics:
         self._leftovers = leftovers
 
 
-def _entry(topic: Topic) -> TopicEntry:
+def _make_entry(topic: BrokerTopic) -> TopicEntry:
     return TopicEntry(
         name=topic.name,
         topic_id=topic.id,
-        partitions=len(topic.partitions),
+        partition_count=len(topic.partitions),
         configs=topic.configs,
     )
 
 
-def partition_of(topic: Topic | None, index: int) -> Partition | None:
+def partition_of(topic: BrokerTopic | None, index: int) -> PartitionLog | None:
     """Return a topic's partition, None if there is no such topic or partition."""
     if topic is None or not 0 <= index < len(topic.partitions):
         return None
     return topic.partitions[index]
 
 
-def check_name(name: str) -> None:
+def check_topic_name(name: str) -> None:
     """Raise Refused (INVALID_TOPIC_EXCEPTION) for a name that no topic can have."""
-    why = _fault_of(name)
+    why = _find_name_fault(name)
     if why:
         raise Refused(Code.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {why}")
 
 
-def _fault_of(name: str) -> str | None:
+def _find_name_fault(name: str) -> str | None:
     """Return why no topic can have this name; None if one can.
 
     Source: org.apache.kafka.common.internals.Topic.

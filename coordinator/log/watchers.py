@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 
-class Watchers:
+class PartitionWatchers:
     """Calls its callbacks after each change that a reader of the partition may wait for.
 
     These are every append and every advance of the last stable offset, a later start of the log,
@@ -18,13 +18,13 @@ class Watchers:
     def __bool__(self) -> bool:
         return bool(self._callbacks)
 
-    def add(self, callback: Callable[[], None]) -> None:
+    def add_callback(self, callback: Callable[[], None]) -> None:
         self._callbacks[callback] = None
 
-    def remove(self, callback: Callable[[], None]) -> None:
+    def remove_callback(self, callback: Callable[[], None]) -> None:
         self._callbacks.pop(callback, None)
 
-    def wake(self) -> None:
+    def notify_watchers(self) -> None:
         """Call every callback that is registered now."""
         if self._callbacks:
             for callback in tuple(self._callbacks):

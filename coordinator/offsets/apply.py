@@ -9,68 +9,76 @@ from coordinator.offsets.state import (
     OffsetKey,
     OffsetState,
     Record,
-    committed_offset,
+    create_committed_offset,
 )
-from coordinator.shard.decision import Origin, TransactionEnded
+from coordinator.shard.decision import LogRecordOrigin, TransactionEnded
 
 
-def apply(state: OffsetState, record: Record | TransactionEnded, origin: Origin) -> None:
+def apply_record(
+    state: OffsetState, record: Record | TransactionEnded, origin: LogRecordOrigin
+) -> None:
     """Change the offset state as a record or a transaction marker says.
 
     An offset with a producer id is pending until that producer's marker is applied.
     """
     match record:
         case OffsetCommitted():
-            committed_offset_entry = committed_offset((record, origin.offset))
+            committed_offset_entry = create_committed_offset((record, origin.offset))
             group_id = record.group_id
             state.groups.add(group_id)
             if origin.producer_id >= 0:
-                _hold(state, origin.producer_id, record.key, committed_offset_entry)
+                _stage_pending_offset(state, origin.producer_id, record.key, committed_offset_entry)
             else:
-                _commit(state, group_id, (record.topic, record.partition), committed_offset_entry)
+                _commit_offset(
+                    state, group_id, (record.topic, record.partition), committed_offset_entry
+                )
         case OffsetForgotten():
-            _forget(state, record)
+            _delete_offset(state, record)
         case TransactionEnded(producer_id, _, committed):
             for key, committed_offset_entry in state.pending.pop(producer_id, {}).items():
-                _let_go(state, producer_id, key)
+                _remove_pending_producer(state, producer_id, key)
                 if committed:
-                    _commit(state, key[0], key[1:], committed_offset_entry)
+                    _commit_offset(state, key[0], key[1:], committed_offset_entry)
 
 
-def _commit(
-    state: OffsetState, group_id: str, partition: tuple[str, int], kept: CommittedOffset
+def _commit_offset(
+    state: OffsetState, group_id: str, partition: tuple[str, int], offset: CommittedOffset
 ) -> None:
     """Make an offset the committed one, unless a newer record has replaced it meanwhile."""
     group = state.committed.get(group_id)
     if group is None:
         group = state.committed[group_id] = {}
     previous = group.get(partition)
-    if previous is None or previous.record_offset < kept.record_offset:
-        group[partition] = kept
+    if previous is None or previous.record_offset < offset.record_offset:
+        group[partition] = offset
 
 
-def _hold(state: OffsetState, producer_id: int, key: OffsetKey, kept: CommittedOffset) -> None:
+def _stage_pending_offset(
+    state: OffsetState, producer_id: int, key: OffsetKey, offset: CommittedOffset
+) -> None:
     group_id, topic, partition = key
-    state.pending.setdefault(producer_id, {})[key] = kept
-    state.holders.setdefault(group_id, {}).setdefault((topic, partition), set()).add(producer_id)
+    state.pending.setdefault(producer_id, {})[key] = offset
+    state.pending_producers.setdefault(group_id, {}).setdefault((topic, partition), set()).add(
+        producer_id
+    )
 
 
-def _let_go(state: OffsetState, producer_id: int, key: OffsetKey) -> None:
+def _remove_pending_producer(state: OffsetState, producer_id: int, key: OffsetKey) -> None:
     """Remove a producer from those that have a pending offset for a partition.
 
     The caller removes the offset itself.
     """
     group_id, topic, partition = key
-    group = state.holders[group_id]
+    group = state.pending_producers[group_id]
     producers = group[topic, partition]
     producers.discard(producer_id)
     if not producers:
         del group[topic, partition]
         if not group:
-            del state.holders[group_id]
+            del state.pending_producers[group_id]
 
 
-def _forget(state: OffsetState, record: OffsetForgotten) -> None:
+def _delete_offset(state: OffsetState, record: OffsetForgotten) -> None:
     """Delete a partition's committed offset and all its pending ones."""
     partition = (record.topic, record.partition)
     group = state.committed.get(record.group_id)
@@ -78,9 +86,9 @@ def _forget(state: OffsetState, record: OffsetForgotten) -> None:
         group.pop(partition, None)
         if not group:
             del state.committed[record.group_id]
-    for producer_id in tuple(state.holders.get(record.group_id, {}).get(partition, ())):
+    for producer_id in tuple(state.pending_producers.get(record.group_id, {}).get(partition, ())):
         offsets = state.pending[producer_id]
         del offsets[record.key]
         if not offsets:
             del state.pending[producer_id]
-        _let_go(state, producer_id, record.key)
+        _remove_pending_producer(state, producer_id, record.key)

@@ -13,11 +13,11 @@ from typing import NamedTuple
 from uuid import UUID
 
 from coordinator.errors import Code
-from coordinator.offsets.state import NEVER, OffsetCommitted, offset_committed
-from coordinator.shard.decision import Decision, Producer
+from coordinator.offsets.state import NEVER, OffsetCommitted, create_offset_committed
+from coordinator.shard.decision import Decision, TransactionalProducer
 
 
-class CommitOffset(NamedTuple):
+class OffsetToCommit(NamedTuple):
     """Represents the offset of one partition in a request to commit."""
 
     topic: str
@@ -28,13 +28,13 @@ class CommitOffset(NamedTuple):
     topic_id: UUID | None = None
 
 
-commit_offset: Callable[[tuple[str, int, int, int, str, UUID | None]], CommitOffset] = partial(
-    tuple.__new__, CommitOffset
+create_offset_to_commit: Callable[[tuple[str, int, int, int, str, UUID | None]], OffsetToCommit] = (
+    partial(tuple.__new__, OffsetToCommit)
 )
 
 
 @dataclass(frozen=True, slots=True)
-class CommitOffsets:
+class OffsetCommitCommand:
     """Asks to commit offsets of a group, in the transaction of `producer` if that is set.
 
     `retention_ms`: how long the client wants its offsets to be kept, None for as long as the broker
@@ -42,13 +42,13 @@ class CommitOffsets:
     """
 
     group_id: str
-    offsets: Sequence[CommitOffset]
-    producer: Producer | None = None
+    offsets: Sequence[OffsetToCommit]
+    producer: TransactionalProducer | None = None
     retention_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Committer:
+class CommittingMember:
     """Identifies the member that commits: generation -1 and empty ids for one that is no member.
 
     `knows_epochs`: the version of its request has member epochs (KIP-848) for generations.
@@ -65,8 +65,8 @@ class Committer:
         return self.generation >= 0 or bool(self.member_id) or self.instance_id is not None
 
 
-def commit_offsets(
-    command: CommitOffsets, metadata_max_bytes: int, now_ms: int
+def decide_offset_commit(
+    command: OffsetCommitCommand, metadata_max_bytes: int, now_ms: int
 ) -> Decision[OffsetCommitted, list[Code]]:
     """Return the decision that commits offsets, with one code for each in their order.
 
@@ -78,12 +78,12 @@ def commit_offsets(
     codes = []
     group_id, transactional = command.group_id, command.producer is not None
     for topic, partition, offset, leader_epoch, metadata, topic_id in command.offsets:
-        if metadata and not fits(metadata, metadata_max_bytes):
+        if metadata and not is_metadata_within_limit(metadata, metadata_max_bytes):
             codes.append(Code.OFFSET_METADATA_TOO_LARGE)
             continue
         codes.append(Code.NONE)
         records.append(
-            offset_committed(
+            create_offset_committed(
                 (
                     group_id,
                     topic,
@@ -100,12 +100,15 @@ def commit_offsets(
     return Decision(records, codes, command.producer)
 
 
-def fits(metadata: str, most: int) -> bool:
+def is_metadata_within_limit(metadata: str, max_length: int) -> bool:
     """Whether `offset.metadata.max.bytes` allows this metadata.
 
     Kafka compares that with the length of Java's string, which is counted in UTF-16 code units: 1
     for most characters, 2 for those beyond U+FFFF.
     """
-    if len(metadata) <= most // 2:
+    if len(metadata) <= max_length // 2:
         return True
-    return len(metadata) <= most and len(metadata.encode("utf-16-le", "surrogatepass")) <= 2 * most
+    return (
+        len(metadata) <= max_length
+        and len(metadata.encode("utf-16-le", "surrogatepass")) <= 2 * max_length
+    )

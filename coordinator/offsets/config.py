@@ -17,4 +17,4 @@ class OffsetConfig:
 
     metadata_max_bytes: int = 4_096
     retention_ms: int = 7 * DAY_MS
-    retention_check_ms: int = 600_000
+    retention_check_interval_ms: int = 600_000

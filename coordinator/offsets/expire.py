@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from coordinator.offsets.holding import Holding
+from coordinator.offsets.policy import GroupOffsetPolicy
 from coordinator.offsets.state import NEVER, OffsetForgotten, OffsetState
 
 
-def expire_offsets(
+def build_expiry_tombstones(
     state: OffsetState,
     group_id: str,
-    holding: Holding,
+    policy: GroupOffsetPolicy,
     partitions: Iterable[tuple[str, int]],
     retention_ms: int,
     now_ms: int,
@@ -27,33 +27,40 @@ def expire_offsets(
 
     Partitions without an offset are passed over.
     """
-    if not holding.expires:
+    if not policy.allows_expiry:
         return []
     group = state.committed.get(group_id, {})
-    pending_producers = state.holders.get(group_id, {})
+    pending_producers = state.pending_producers.get(group_id, {})
     subscribed: dict[str, bool] = {}
     expired = []
     for topic, partition in partitions:
         committed_offset = group.get((topic, partition))
         if committed_offset is None:
             continue
-        if committed_offset.expire_ms != NEVER:
-            is_due = now_ms >= committed_offset.expire_ms
+        if committed_offset.expires_at_ms != NEVER:
+            is_due = now_ms >= committed_offset.expires_at_ms
         else:
-            since_ms = committed_offset.commit_ms if holding.since_ms is None else holding.since_ms
+            since_ms = (
+                committed_offset.committed_at_ms
+                if policy.empty_since_ms is None
+                else policy.empty_since_ms
+            )
             is_due = now_ms - since_ms >= retention_ms
         if not is_due or (topic, partition) in pending_producers:
             continue
         if topic not in subscribed:
-            subscribed[topic] = holding.is_subscribed(topic)
+            subscribed[topic] = policy.is_subscribed(topic)
         if not subscribed[topic]:
             expired.append(OffsetForgotten(group_id, topic, partition))
     return expired
 
 
-def leaves_nothing(state: OffsetState, group_id: str, expired: int) -> bool:
+def has_no_other_offsets(state: OffsetState, group_id: str, expired_count: int) -> bool:
     """Whether a group has no offset left once `expired_count` committed ones have gone.
 
     Pending offsets count too.
     """
-    return group_id not in state.holders and len(state.committed.get(group_id, ())) == expired
+    return (
+        group_id not in state.pending_producers
+        and len(state.committed.get(group_id, ())) == expired_count
+    )

@@ -38,7 +38,7 @@ def fetch_offsets(
     must be that of the committed offset.
     """
     group = state.committed.get(group_id, {})
-    pending_producers = state.holders.get(group_id, ()) if require_stable else ()
+    pending_producers = state.pending_producers.get(group_id, ()) if require_stable else ()
     fetched = []
     for topic, partition, topic_id in partitions:
         if pending_producers and (topic, partition) in pending_producers:

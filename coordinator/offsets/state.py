@@ -42,9 +42,9 @@ class OffsetCommitted(NamedTuple):
     offset: int
     leader_epoch: int
     metadata: str
-    commit_ms: int
+    committed_at_ms: int
     topic_id: UUID | None = None
-    expire_ms: int = NEVER
+    expires_at_ms: int = NEVER
 
     @property
     def key(self) -> OffsetKey:
@@ -53,7 +53,7 @@ class OffsetCommitted(NamedTuple):
 
 
 # Does the same as `OffsetCommitted(...)` in a third of the time: one is made for each partition.
-offset_committed: Callable[
+create_offset_committed: Callable[
     [tuple[str, str, int, int, int, str, int, UUID | None, int]], OffsetCommitted
 ] = partial(tuple.__new__, OffsetCommitted)
 
@@ -77,19 +77,19 @@ class CommittedOffset(NamedTuple):
         return self.record.metadata
 
     @property
-    def commit_ms(self) -> int:
-        return self.record.commit_ms
+    def committed_at_ms(self) -> int:
+        return self.record.committed_at_ms
 
     @property
     def topic_id(self) -> UUID | None:
         return self.record.topic_id
 
     @property
-    def expire_ms(self) -> int:
-        return self.record.expire_ms
+    def expires_at_ms(self) -> int:
+        return self.record.expires_at_ms
 
 
-committed_offset: Callable[[tuple[OffsetCommitted, int]], CommittedOffset] = partial(
+create_committed_offset: Callable[[tuple[OffsetCommitted, int]], CommittedOffset] = partial(
     tuple.__new__, CommittedOffset
 )
 
@@ -121,13 +121,13 @@ class OffsetState:
     committed: dict[str, dict[tuple[str, int], CommittedOffset]] = field(default_factory=dict)
     pending: dict[int, dict[OffsetKey, CommittedOffset]] = field(default_factory=dict)
     # The producers that have a pending offset, by group and partition.
-    holders: dict[str, dict[tuple[str, int], set[int]]] = field(default_factory=dict)
+    pending_producers: dict[str, dict[tuple[str, int], set[int]]] = field(default_factory=dict)
     # Groups that somebody has committed offsets for since they were last deleted.
     groups: set[str] = field(default_factory=set)
 
-    def clear(self) -> None:
+    def clear_offsets(self) -> None:
         """Drop all offsets, as the log is to be loaded anew or belongs to another broker."""
         self.committed.clear()
         self.pending.clear()
-        self.holders.clear()
+        self.pending_producers.clear()
         self.groups.clear()

@@ -16,7 +16,7 @@ A = TypeVar("A", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Producer:
+class TransactionalProducer:
     """Identifies the transactional producer that records are written for.
 
     They count once the marker of its transaction says commit.
@@ -34,10 +34,10 @@ class Decision(NamedTuple, Generic[R, A]):
 
     records: Sequence[R]
     response: A
-    producer: Producer | None = None
+    producer: TransactionalProducer | None = None
 
 
-class Origin(NamedTuple):
+class LogRecordOrigin(NamedTuple):
     """Tells where an applied record stands in the log: its offset and producer id (-1: none).
 
     `replaying`: it comes from a log that is being loaded, which may have been compacted.
@@ -50,7 +50,9 @@ class Origin(NamedTuple):
 
 # Does the same as `LogRecordOrigin(...)` in a third of the time, as it skips the constructor that
 # Python generates: one is made for each record.
-origin_of: Callable[[tuple[int, int, bool]], Origin] = partial(tuple.__new__, Origin)
+create_record_origin: Callable[[tuple[int, int, bool]], LogRecordOrigin] = partial(
+    tuple.__new__, LogRecordOrigin
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,48 +17,48 @@ LoadSlice = Callable[[], bool]
 QUICK_MS = 150
 
 
-class Loader:
+class ShardLoader:
     """Runs slices of shards' loading, first without a pause, then between other work."""
 
     def __init__(self, clock: Clock, scheduler: Scheduler) -> None:
         self._clock = clock
         self._scheduler = scheduler
-        self._left: deque[LoadSlice] = deque()
+        self._remaining_slices: deque[LoadSlice] = deque()
         self._scheduled: Timer | None = None
 
     @property
     def is_done(self) -> bool:
         """Whether no shard is left to load."""
-        return not self._left
+        return not self._remaining_slices
 
-    def load(self, shards: Iterable[LoadSlice]) -> None:
+    def load_shards(self, load_slices: Iterable[LoadSlice]) -> None:
         """Load shards for at most `QUICK_MS`, then schedule what is left for later turns.
 
         One slice of each shard comes first: most shards have no more, and one that has much keeps
         nobody waiting.
         """
-        self._left.extend(shards)
+        self._remaining_slices.extend(load_slices)
         deadline_ms = self._clock.monotonic_ms() + QUICK_MS
-        while self._left and self._clock.monotonic_ms() < deadline_ms:
-            self._load_one()
-        if self._left and self._scheduled is None:
-            self._scheduled = self._scheduler.call_later(0, self._go_on)
+        while self._remaining_slices and self._clock.monotonic_ms() < deadline_ms:
+            self._load_one_slice()
+        if self._remaining_slices and self._scheduled is None:
+            self._scheduled = self._scheduler.call_later(0, self._load_scheduled_slice)
 
     def close(self) -> None:
         """Stop loading: drop the slices that are left and cancel the scheduled one."""
-        self._left.clear()
+        self._remaining_slices.clear()
         if self._scheduled is not None:
             self._scheduled.cancel()
             self._scheduled = None
 
-    def _go_on(self) -> None:
+    def _load_scheduled_slice(self) -> None:
         self._scheduled = None
-        if self._left:
-            self._load_one()
-        if self._left:
-            self._scheduled = self._scheduler.call_later(0, self._go_on)
+        if self._remaining_slices:
+            self._load_one_slice()
+        if self._remaining_slices:
+            self._scheduled = self._scheduler.call_later(0, self._load_scheduled_slice)
 
-    def _load_one(self) -> None:
-        load_slice = self._left.popleft()
+    def _load_one_slice(self) -> None:
+        load_slice = self._remaining_slices.popleft()
         if not load_slice():
-            self._left.append(load_slice)
+            self._remaining_slices.append(load_slice)

@@ -20,7 +20,7 @@ def java_hash(text: str) -> int:
 
 
 @lru_cache(maxsize=4_096)  # Every request asks, mostly for the same few names.
-def shard_of(name: str, partitions: int) -> int:
+def partition_for(name: str, partition_count: int) -> int:
     """Return the partition of the internal topic that a group or transactional id lives in.
 
     Kafka's counterpart is `partitionFor` of its group and transaction coordinators.
@@ -28,4 +28,4 @@ def shard_of(name: str, partitions: int) -> int:
     code = java_hash(name)
     if code >= 0x80000000:
         code = 0 if code == 0x80000000 else 0x100000000 - code
-    return code % partitions
+    return code % partition_count

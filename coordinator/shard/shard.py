@@ -27,21 +27,31 @@ from typing import Generic, Protocol, TypeVar
 
 from coordinator.clock import Clock
 from coordinator.errors import Refused
-from coordinator.log.batch import Batch, batches, encode_batch
-from coordinator.shard.decision import Decision, Origin, Producer, TransactionEnded, origin_of
-from coordinator.shard.life import FOLLOWS, REFUSALS, Life
-from coordinator.shard.records import UnknownVersion
-from coordinator.shard.unknown import UnknownRecords
+from coordinator.log.batch import RecordBatch, encode_batch, iterate_batches
+from coordinator.shard.coordinator_state import (
+    REFUSAL_CODES,
+    VALID_PREVIOUS_STATES,
+    CoordinatorState,
+)
+from coordinator.shard.decision import (
+    Decision,
+    LogRecordOrigin,
+    TransactionalProducer,
+    TransactionEnded,
+    create_record_origin,
+)
+from coordinator.shard.record_fields import UnknownRecordVersion
+from coordinator.shard.unknown_records import UnknownRecordIndex
 
 logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
 A = TypeVar("A")
 
-READ_BYTES = 1 << 20
+LOAD_READ_BYTES = 1 << 20
 SLICE_BYTES = 1 << 16  # a few milliseconds of decoding
-RECORD_OVERHEAD = 24  # at most, beside key and value
-BATCH_OVERHEAD = 61
+RECORD_OVERHEAD_BYTES = 24  # at most, beside key and value
+BATCH_OVERHEAD_BYTES = 61
 
 
 class BrokenInvariant(Exception):
@@ -52,7 +62,7 @@ class UnreadableRecord(Exception):
     """Raised when a record of the log can't be decoded or applied while the log is replayed."""
 
 
-class Log(Protocol):
+class ShardLog(Protocol):
     """Describes what a shard needs of the partition log that it writes to and replays."""
 
     @property
@@ -77,11 +87,11 @@ class Log(Protocol):
     def read(self, offset: int, max_bytes: int) -> bytes: ...
 
 
-class Codec(Protocol[R]):
+class RecordCodec(Protocol[R]):
     """Translates records to and from the bytes that Kafka writes; value None is a tombstone."""
 
-    def encode(self, record: R) -> tuple[bytes | None, bytes | None]: ...
-    def decode(self, key: bytes | None, value: bytes | None) -> R | None:
+    def encode_record(self, record: R) -> tuple[bytes | None, bytes | None]: ...
+    def decode_record(self, key: bytes | None, value: bytes | None) -> R | None:
         """Decode a record from its key and value; return None if the type is unknown.
 
         Raises `UnknownRecordVersion` for a value of an unknown version, ValueError or IndexError
@@ -106,13 +116,13 @@ class ShardCounters:
     append_ms: int = 0
     append_ms_max: int = 0
 
-    def count_append(self, records: int, took_ms: int) -> None:
+    def count_append(self, record_count: int, elapsed_ms: int) -> None:
         """Add one append of so many records to the counters."""
-        self.appended += records
+        self.appended += record_count
         self.appends += 1
-        self.append_ms += took_ms
-        if took_ms > self.append_ms_max:
-            self.append_ms_max = took_ms
+        self.append_ms += elapsed_ms
+        if elapsed_ms > self.append_ms_max:
+            self.append_ms_max = elapsed_ms
 
 
 class Shard(Generic[R]):
@@ -121,9 +131,9 @@ class Shard(Generic[R]):
     def __init__(
         self,
         name: str,
-        log: Log,
-        codec: Codec[R],
-        apply: Callable[[R | TransactionEnded, Origin], None],
+        log: ShardLog,
+        codec: RecordCodec[R],
+        apply: Callable[[R | TransactionEnded, LogRecordOrigin], None],
         clock: Clock,
     ) -> None:
         self.name = name
@@ -131,56 +141,62 @@ class Shard(Generic[R]):
         self._codec = codec
         self._apply = apply
         self._clock = clock
-        self._broken: str | None = None
+        self._broken_reason: str | None = None
         self._load_offset = log.start_offset
-        self.life = Life.ACTIVE if log.start_offset >= log.end_offset else Life.LOADING
+        self.coordinator_state = (
+            CoordinatorState.ACTIVE
+            if log.start_offset >= log.end_offset
+            else CoordinatorState.LOADING
+        )
         self.coordinator_epoch = 0  # One higher after each election.
         self.counters = ShardCounters()
-        self.unknown = UnknownRecords(name)
+        self.unknown_records = UnknownRecordIndex(name)
         if log.damage is not None:
-            self.fail(log.damage)
+            self.mark_failed(log.damage)
 
-    def execute(self, decision: Decision[R, A]) -> A:
+    def execute_decision(self, decision: Decision[R, A]) -> A:
         """Append a decision's records, apply them to the state, then return its response.
 
         Raises Refused if the append failed (nothing has changed) or the shard isn't active,
         `BrokenInvariant` if the state can't be trusted any more.
         """
-        self._refuse_if_broken()
+        self._raise_if_broken()
         self.check_active()
         if decision.records:
-            encoded = [self._codec.encode(record) for record in decision.records]
-            self._append(decision.records, encoded, decision.producer)
+            encoded = [self._codec.encode_record(record) for record in decision.records]
+            self._append_batch(decision.records, encoded, decision.producer)
         return decision.response
 
-    def append_all(self, records: Sequence[R]) -> None:
+    def append_in_batches(self, records: Sequence[R]) -> None:
         """Append and apply independent records, such as tombstones, in as many batches as needed.
 
         Each record must be true without the others. Raises as `execute_decision` does; the batches
         before a failed one have been applied then.
         """
-        self._refuse_if_broken()
+        self._raise_if_broken()
         self.check_active()
         encoded: list[tuple[bytes | None, bytes | None]] = []
         batch_bytes = self._log.batch_bytes_max
-        batch_size, appended_count = BATCH_OVERHEAD, 0
+        batch_size, appended_count = BATCH_OVERHEAD_BYTES, 0
         for record in records:
-            key, value = self._codec.encode(record)
-            record_size = len(key or b"") + len(value or b"") + RECORD_OVERHEAD
+            key, value = self._codec.encode_record(record)
+            record_size = len(key or b"") + len(value or b"") + RECORD_OVERHEAD_BYTES
             if encoded and batch_size + record_size > batch_bytes:
-                self._append(records[appended_count : appended_count + len(encoded)], encoded, None)
+                self._append_batch(
+                    records[appended_count : appended_count + len(encoded)], encoded, None
+                )
                 appended_count += len(encoded)
-                encoded, batch_size = [], BATCH_OVERHEAD
+                encoded, batch_size = [], BATCH_OVERHEAD_BYTES
             encoded.append((key, value))
             batch_size += record_size
         if encoded:
-            self._append(records[appended_count:], encoded, None)
+            self._append_batch(records[appended_count:], encoded, None)
 
-    def _append(
+    def _append_batch(
         self,
         records: Sequence[R],
         encoded: Sequence[tuple[bytes | None, bytes | None]],
-        producer: Producer | None,
+        producer: TransactionalProducer | None,
     ) -> None:
         """Append records as one batch, then apply them."""
         producer_id = -1 if producer is None else producer.producer_id
@@ -194,25 +210,25 @@ class Shard(Generic[R]):
         begin_ms = self._clock.monotonic_ms()
         base_offset = self._log.append_internal(batch)
         self.counters.count_append(len(encoded), self._clock.monotonic_ms() - begin_ms)
-        self._make_true(records, base_offset, producer_id)
+        self._apply_appended(records, base_offset, producer_id)
 
-    def end_transaction(self, ended: TransactionEnded) -> None:
+    def end_transaction(self, marker: TransactionEnded) -> None:
         """Append a transaction marker and apply it.
 
         What was pending in the transaction is committed or dropped when this returns.
         """
-        self._refuse_if_broken()
+        self._raise_if_broken()
         self.check_active()
         begin_ms = self._clock.monotonic_ms()
         offset = self._log.append_marker(
-            ended.producer_id,
-            ended.producer_epoch,
-            ended.committed,
-            ended.coordinator_epoch,
-            ended.transaction_version,
+            marker.producer_id,
+            marker.producer_epoch,
+            marker.committed,
+            marker.coordinator_epoch,
+            marker.transaction_version,
         )
         self.counters.count_append(1, self._clock.monotonic_ms() - begin_ms)
-        self._make_true([ended], offset, ended.producer_id)
+        self._apply_appended([marker], offset, marker.producer_id)
 
     # Life
 
@@ -222,12 +238,15 @@ class Shard(Generic[R]):
         Raises Refused: COORDINATOR_LOAD_IN_PROGRESS while it is being loaded, NOT_COORDINATOR if it
         has failed or resigned.
         """
-        if self.life is not Life.ACTIVE:
-            raise Refused(REFUSALS[self.life], f"{self.name} is {self.life.name}")
+        if self.coordinator_state is not CoordinatorState.ACTIVE:
+            raise Refused(
+                REFUSAL_CODES[self.coordinator_state],
+                f"{self.name} is {self.coordinator_state.name}",
+            )
 
-    def load(self) -> int:
+    def replay_log(self) -> int:
         """Replay the whole log; return the number of records and markers applied."""
-        while not self.load_slice(READ_BYTES):
+        while not self.load_slice(LOAD_READ_BYTES):
             pass
         return self.counters.loaded
 
@@ -236,19 +255,19 @@ class Shard(Generic[R]):
 
         The shard is active then, or has failed, or has resigned while its next slice was waiting.
         """
-        if self.life is not Life.LOADING:
+        if self.coordinator_state is not CoordinatorState.LOADING:
             return True
         begin_ms = self._clock.monotonic_ms()
         try:
             self._replay_slice(max_bytes)
         except Exception as error:  # Whatever it is, the state is not what the log says.
-            self.fail(f"{self._log.damage_with(self._load_offset)}: {error}")
+            self.mark_failed(f"{self._log.damage_with(self._load_offset)}: {error}")
             return True
         self.counters.load_ms += self._clock.monotonic_ms() - begin_ms
         if self._load_offset < self._log.end_offset:
             return False
-        self._live(Life.ACTIVE)
-        self.unknown.report()
+        self._transition_to(CoordinatorState.ACTIVE)
+        self.unknown_records.log_warnings()
         return True
 
     def _replay_slice(self, max_bytes: int) -> None:
@@ -260,18 +279,18 @@ class Shard(Generic[R]):
         if offset >= self._log.end_offset:
             return
         data = self._log.read(offset, max_bytes)
-        for batch in batches(data):
-            self._replay(batch)
+        for batch in iterate_batches(data):
+            self._replay_batch(batch)
             self._load_offset = batch.last_offset + 1
         if data and self._load_offset <= offset:
             raise UnreadableRecord(f"nothing readable at offset {offset}, before the log's end")
         if not data:  # Compaction has removed what stood here.
             self._load_offset = self._log.end_offset
 
-    def fail(self, damage: str) -> None:
+    def mark_failed(self, damage: str) -> None:
         """Stop serving this shard and protect its log, which can't be replayed whole."""
-        self.life = Life.FAILED
-        self.unknown.forget()
+        self.coordinator_state = CoordinatorState.FAILED
+        self.unknown_records.clear_records()
         self._log.protect(damage)
         logger.error(
             "%s can't be loaded. It answers NOT_COORDINATOR and is not written to until its log is"
@@ -280,47 +299,53 @@ class Shard(Generic[R]):
         )
 
     @property
-    def records_left(self) -> int:
+    def unreplayed_offset_count(self) -> int:
         """Return the number of offsets of the log that are still to be replayed."""
-        return self._log.end_offset - self._load_offset if self.life is Life.LOADING else 0
+        return (
+            self._log.end_offset - self._load_offset
+            if self.coordinator_state is CoordinatorState.LOADING
+            else 0
+        )
 
-    def resign(self) -> None:
+    def resign_leadership(self) -> None:
         """Stop serving requests; the owner of the state clears it."""
-        self._live(Life.RESIGNED)
+        self._transition_to(CoordinatorState.RESIGNED)
 
-    def elect(self) -> None:
+    def take_leadership(self) -> None:
         """Begin to load the log anew after a resignation; the caller has cleared the state."""
-        self._live(Life.LOADING)
+        self._transition_to(CoordinatorState.LOADING)
         self.coordinator_epoch += 1
         self._load_offset = self._log.start_offset
         self.counters.loaded = self.counters.load_ms = self.counters.unknown = 0
-        self.unknown.forget()
+        self.unknown_records.clear_records()
         if self._log.damage is not None:
-            self.fail(self._log.damage)
+            self.mark_failed(self._log.damage)
 
-    def _live(self, life: Life) -> None:
-        if self.life not in FOLLOWS[life]:
-            raise ValueError(f"{self.name}: {life.name} can't follow {self.life.name}")
-        self.life = life
+    def _transition_to(self, coordinator_state: CoordinatorState) -> None:
+        if self.coordinator_state not in VALID_PREVIOUS_STATES[coordinator_state]:
+            raise ValueError(
+                f"{self.name}: {coordinator_state.name} can't follow {self.coordinator_state.name}"
+            )
+        self.coordinator_state = coordinator_state
 
-    def _replay(self, batch: Batch) -> None:
+    def _replay_batch(self, batch: RecordBatch) -> None:
         """Apply the records of one batch, or its transaction marker."""
         if batch.is_control:
             if batch.record_count == 0:  # Compaction has removed the marker itself.
                 return
-            committed, coordinator_epoch = batch.marker()
+            committed, coordinator_epoch = batch.decode_marker()
             marker = TransactionEnded(
                 batch.producer_id, batch.producer_epoch, committed, coordinator_epoch
             )
-            self._replayed(marker, batch.base_offset, batch.producer_id)
+            self._apply_replayed(marker, batch.base_offset, batch.producer_id)
             return
         producer_id = batch.producer_id if batch.is_transactional else -1
-        for encoded in batch.records():
-            record = self._decode(encoded.offset, encoded.key, encoded.value)
+        for encoded in batch.iterate_records():
+            record = self._decode_record(encoded.offset, encoded.key, encoded.value)
             if record is not None:
-                self._replayed(record, encoded.offset, producer_id)
+                self._apply_replayed(record, encoded.offset, producer_id)
 
-    def _decode(self, offset: int, key: bytes | None, value: bytes | None) -> R | None:
+    def _decode_record(self, offset: int, key: bytes | None, value: bytes | None) -> R | None:
         """Decode a record; return None if there is nothing to apply.
 
         A value of an unknown version counts as the tombstone of its key.
@@ -328,23 +353,23 @@ class Shard(Generic[R]):
         version: int | None = None
         try:
             try:
-                record = self._codec.decode(key, value)
-            except UnknownVersion as unknown:
+                record = self._codec.decode_record(key, value)
+            except UnknownRecordVersion as unknown:
                 version = unknown.version
-                record = self._codec.decode(key, None)
+                record = self._codec.decode_record(key, None)
         except (ValueError, IndexError) as error:
             raise UnreadableRecord(f"the record at offset {offset} is damaged: {error}") from error
         if key is None:
             return record
         if version is not None or (record is None and value is not None):
-            self.unknown.add(key, version, offset)
+            self.unknown_records.add_record(key, version, offset)
             self.counters.unknown += 1
-        elif self.unknown:
-            self.unknown.supersede(key)
+        elif self.unknown_records:
+            self.unknown_records.remove_superseded(key)
         return record
 
-    def _make_true(
-        self, records: Sequence[R | TransactionEnded], offset: int, producer_id: int
+    def _apply_appended(
+        self, records: Sequence[R | TransactionEnded], base_offset: int, producer_id: int
     ) -> None:
         """Apply records that have been appended, the first of them at `base_offset`.
 
@@ -353,26 +378,28 @@ class Shard(Generic[R]):
         apply = self._apply
         for record in records:
             try:
-                apply(record, origin_of((offset, producer_id, False)))
+                apply(record, create_record_origin((base_offset, producer_id, False)))
             except Exception as error:
-                raise self._break(_inapplicable(offset, record, error)) from error
-            offset += 1
+                raise self._mark_broken(
+                    _describe_apply_failure(base_offset, record, error)
+                ) from error
+            base_offset += 1
 
-    def _replayed(self, record: R | TransactionEnded, offset: int, producer_id: int) -> None:
+    def _apply_replayed(self, record: R | TransactionEnded, offset: int, producer_id: int) -> None:
         try:
-            self._apply(record, origin_of((offset, producer_id, True)))
+            self._apply(record, create_record_origin((offset, producer_id, True)))
         except Exception as error:
-            raise UnreadableRecord(_inapplicable(offset, record, error)) from error
+            raise UnreadableRecord(_describe_apply_failure(offset, record, error)) from error
         self.counters.loaded += 1
 
-    def _break(self, what: str) -> BrokenInvariant:
-        self._broken = f"{self.name}: {what}"
-        return BrokenInvariant(self._broken)
+    def _mark_broken(self, reason: str) -> BrokenInvariant:
+        self._broken_reason = f"{self.name}: {reason}"
+        return BrokenInvariant(self._broken_reason)
 
-    def _refuse_if_broken(self) -> None:
-        if self._broken is not None:
-            raise BrokenInvariant(self._broken)
+    def _raise_if_broken(self) -> None:
+        if self._broken_reason is not None:
+            raise BrokenInvariant(self._broken_reason)
 
 
-def _inapplicable(offset: int, record: object, error: Exception) -> str:
+def _describe_apply_failure(offset: int, record: object, error: Exception) -> str:
     return f"applying {record!r} from offset {offset}: {error!r}"

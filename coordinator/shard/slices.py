@@ -19,10 +19,10 @@ Sliced: TypeAlias = Generator[None, None, A]
 
 SLICE_MS = 2
 # In a simulation time stands still during a slice, so a slice also ends after so many steps.
-_STEPS_A_SLICE = 8
+_STEPS_PER_SLICE = 8
 
 
-class SlicedWork:
+class SlicedExecutor:
     """Runs generators slice by slice on the event loop; several at once take turns."""
 
     def __init__(self, clock: Clock, scheduler: Scheduler) -> None:
@@ -32,13 +32,13 @@ class SlicedWork:
         self._timer: Timer | None = None
         self._is_in_slice = False
 
-    def run(self, work: Sliced[A], done: Callable[[A | Exception], None]) -> None:
+    def run_in_slices(self, work: Sliced[A], on_done: Callable[[A | Exception], None]) -> None:
         """Run the work in slices, and call `on_done` with what it returned or raised.
 
         It begins at once, and may have ended before this returns, unless others are waiting for
         their turn.
         """
-        self._queue.append((work, done))
+        self._queue.append((work, on_done))
         if self._timer is None and not self._is_in_slice:
             self._run_slice()
 
@@ -59,24 +59,24 @@ class SlicedWork:
         self._timer = None
         self._is_in_slice = True
         deadline_ms = self._clock.monotonic_ms() + SLICE_MS
-        steps = _STEPS_A_SLICE
+        steps = _STEPS_PER_SLICE
         try:
             while self._queue and steps and self._clock.monotonic_ms() < deadline_ms:
-                steps = self._run_first(steps, deadline_ms)
+                steps = self._run_first_work(steps, deadline_ms)
         finally:  # A callback may raise.
             self._is_in_slice = False
             if self._queue:
                 self._timer = self._scheduler.call_later(0, self._run_slice)
 
-    def _run_first(self, steps: int, until_ms: int) -> int:
+    def _run_first_work(self, max_steps: int, deadline_ms: int) -> int:
         """Run the first queued work for at most `max_steps`; return how many steps are left."""
         work, done = self._queue.popleft()
         outcome: Any
         try:
-            while steps:
-                steps -= 1
+            while max_steps:
+                max_steps -= 1
                 next(work)
-                if self._clock.monotonic_ms() >= until_ms:
+                if self._clock.monotonic_ms() >= deadline_ms:
                     break
         except StopIteration as end:
             outcome = end.value
@@ -84,12 +84,12 @@ class SlicedWork:
             outcome = error
         else:
             self._queue.append((work, done))
-            return steps
+            return max_steps
         done(outcome)
-        return steps
+        return max_steps
 
 
-def run_at_a_stretch(work: Sliced[A]) -> A:
+def run_to_completion(work: Sliced[A]) -> A:
     """Run the work to its end without a pause and return its result."""
     while True:
         try:

@@ -16,51 +16,51 @@ from coordinator.clock import Clock, Scheduler, Timer
 K = TypeVar("K")
 
 
-class Timers(Generic[K]):
+class KeyedTimers(Generic[K]):
     """Holds a deadline for each key and calls `on_expiry` with each key whose time has come."""
 
-    def __init__(self, clock: Clock, scheduler: Scheduler, fire: Callable[[K], None]) -> None:
+    def __init__(self, clock: Clock, scheduler: Scheduler, on_expiry: Callable[[K], None]) -> None:
         self._clock = clock
         self._scheduler = scheduler
-        self._fire = fire
-        self._deadlines: dict[K, float] = {}
-        self._filed: dict[K, float] = {}
+        self._on_expiry = on_expiry
+        self._deadlines_ms: dict[K, float] = {}
+        self._heap_deadlines_ms: dict[K, float] = {}
         self._heap: list[tuple[float, int, K]] = []
         self._sequence = 0
         self._scheduled: Timer | None = None
         self._scheduled_ms = 0.0
 
-    def set(self, key: K, delay_ms: float) -> None:
+    def set_timer(self, key: K, delay_ms: float) -> None:
         """Let `key` expire after `delay_ms`, instead of whenever it was to expire before."""
         deadline_ms = self._clock.monotonic_ms() + max(0.0, delay_ms)
-        self._deadlines[key] = deadline_ms
-        heap_deadline_ms = self._filed.get(key)
+        self._deadlines_ms[key] = deadline_ms
+        heap_deadline_ms = self._heap_deadlines_ms.get(key)
         if heap_deadline_ms is None or deadline_ms < heap_deadline_ms:
-            self._file(key, deadline_ms)
-            self._schedule()
+            self._push_deadline(key, deadline_ms)
+            self._schedule_earliest()
 
-    def cancel(self, key: K) -> None:
+    def cancel_timer(self, key: K) -> None:
         """Cancel the timer of a key; nothing happens if none is set."""
-        self._deadlines.pop(key, None)
+        self._deadlines_ms.pop(key, None)
 
     def close(self) -> None:
         """Cancel all timers."""
-        self._deadlines.clear()
-        self._filed.clear()
+        self._deadlines_ms.clear()
+        self._heap_deadlines_ms.clear()
         self._heap.clear()
         if self._scheduled is not None:
             self._scheduled.cancel()
             self._scheduled = None
 
     def __contains__(self, key: K) -> bool:
-        return key in self._deadlines
+        return key in self._deadlines_ms
 
-    def _file(self, key: K, deadline_ms: float) -> None:
-        self._filed[key] = deadline_ms
+    def _push_deadline(self, key: K, deadline_ms: float) -> None:
+        self._heap_deadlines_ms[key] = deadline_ms
         self._sequence += 1
         heapq.heappush(self._heap, (deadline_ms, self._sequence, key))
 
-    def _schedule(self) -> None:
+    def _schedule_earliest(self) -> None:
         """Let the scheduler call at the earliest deadline, unless it will call by then already."""
         if not self._heap:
             return
@@ -71,33 +71,35 @@ class Timers(Generic[K]):
             self._scheduled.cancel()
         self._scheduled_ms = earliest_ms
         delay_ms = max(0.0, earliest_ms - self._clock.monotonic_ms())
-        self._scheduled = self._scheduler.call_later(delay_ms, self._wake)
+        self._scheduled = self._scheduler.call_later(delay_ms, self._expire_due)
 
-    def _wake(self) -> None:
+    def _expire_due(self) -> None:
         """Call `on_expiry` with each key that is due, and schedule the next deadline."""
         self._scheduled = None
         now_ms = self._clock.monotonic_ms()
         due: list[K] = []
         while self._heap and self._heap[0][0] <= now_ms:
             heap_deadline_ms, _, key = heapq.heappop(self._heap)
-            if self._filed.get(key) != heap_deadline_ms:
+            if self._heap_deadlines_ms.get(key) != heap_deadline_ms:
                 continue
-            del self._filed[key]
-            deadline_ms = self._deadlines.get(key)
+            del self._heap_deadlines_ms[key]
+            deadline_ms = self._deadlines_ms.get(key)
             if deadline_ms is None:
                 continue
             if deadline_ms > now_ms:
-                self._file(key, deadline_ms)
+                self._push_deadline(key, deadline_ms)
             else:
                 due.append(key)
         try:
             for key in due:
                 # The callback of an earlier key may have cancelled this one, or set it anew.
-                if self._deadlines.get(key, now_ms + 1) <= now_ms:
-                    del self._deadlines[key]
-                    self._fire(key)
+                if self._deadlines_ms.get(key, now_ms + 1) <= now_ms:
+                    del self._deadlines_ms[key]
+                    self._on_expiry(key)
         finally:
             for key in due:
-                if key in self._deadlines and key not in self._filed:
-                    self._file(key, self._deadlines[key])  # An exception ended this round early.
-            self._schedule()
+                if key in self._deadlines_ms and key not in self._heap_deadlines_ms:
+                    self._push_deadline(
+                        key, self._deadlines_ms[key]
+                    )  # An exception ended this round early.
+            self._schedule_earliest()

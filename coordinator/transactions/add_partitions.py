@@ -14,17 +14,17 @@ from coordinator.shard.decision import Decision
 from coordinator.transactions.state import (
     PREPARED,
     V0,
-    Record,
-    Status,
     TopicPartition,
-    Transaction,
+    TransactionMetadata,
+    TransactionRecord,
     TransactionSaved,
-    TransactionState,
+    TransactionShardState,
+    TransactionStatus,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class AddPartitions:
+class AddPartitionsCommand:
     """Represents a request to add partitions to a producer's transaction.
 
     `version`: of transactions, as the client speaks them.
@@ -37,9 +37,9 @@ class AddPartitions:
     version: int = V0
 
 
-def find_owned(
-    state: TransactionState, transactional_id: str, producer_id: int, producer_epoch: int
-) -> Transaction:
+def find_owned_transaction(
+    state: TransactionShardState, transactional_id: str, producer_id: int, producer_epoch: int
+) -> TransactionMetadata:
     """Return the transaction of a producer that still owns its transactional id.
 
     Raises: Refused (INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED).
@@ -62,30 +62,32 @@ def find_owned(
 
 
 def add_partitions(
-    state: TransactionState, command: AddPartitions, now_ms: int
-) -> Decision[Record, None]:
+    state: TransactionShardState, command: AddPartitionsCommand, now_ms: int
+) -> Decision[TransactionRecord, None]:
     """Decide to register partitions in a transaction, opening it if it isn't open.
 
     Raises: Refused (CONCURRENT_TRANSACTIONS while the transaction before is being completed, and
     those of `find_owned_transaction`).
     """
-    known = find_owned(state, command.transactional_id, command.producer_id, command.producer_epoch)
+    known = find_owned_transaction(
+        state, command.transactional_id, command.producer_id, command.producer_epoch
+    )
     if known.status in PREPARED:
         raise Refused(Code.CONCURRENT_TRANSACTIONS, f"{known.transactional_id} is being completed")
-    if known.status is Status.ONGOING and command.partitions <= known.partitions:
+    if known.status is TransactionStatus.ONGOING and command.partitions <= known.partitions:
         return Decision((), None)
-    saved = known.followed_by(
-        status=Status.ONGOING,
+    saved = known.make_successor(
+        status=TransactionStatus.ONGOING,
         partitions=known.partitions | command.partitions,
-        start_ms=known.start_ms if known.status is Status.ONGOING else now_ms,
+        start_ms=known.start_ms if known.status is TransactionStatus.ONGOING else now_ms,
         update_ms=now_ms,
         client_version=command.version,
     )
     return Decision((TransactionSaved(saved),), None)
 
 
-def check_registered(
-    state: TransactionState,
+def check_partition_registered(
+    state: TransactionShardState,
     transactional_id: str,
     producer_id: int,
     producer_epoch: int,
@@ -96,10 +98,10 @@ def check_registered(
     Raises: Refused (INVALID_TXN_STATE; CONCURRENT_TRANSACTIONS while the transaction is being
     completed; INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED for a producer that isn't the owner).
     """
-    known = find_owned(state, transactional_id, producer_id, producer_epoch)
+    known = find_owned_transaction(state, transactional_id, producer_id, producer_epoch)
     if known.status in PREPARED:
         raise Refused(Code.CONCURRENT_TRANSACTIONS, f"{known.transactional_id} is being completed")
-    if known.status is not Status.ONGOING or partition not in known.partitions:
+    if known.status is not TransactionStatus.ONGOING or partition not in known.partitions:
         raise Refused(
             Code.INVALID_TXN_STATE,
             f"{partition[0]}-{partition[1]} is not part of the transaction of {transactional_id}",

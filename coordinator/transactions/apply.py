@@ -7,18 +7,22 @@ seem to leap.
 
 from __future__ import annotations
 
-from coordinator.shard.decision import Origin, TransactionEnded
+from coordinator.shard.decision import LogRecordOrigin, TransactionEnded
 from coordinator.transactions.state import (
     PREVIOUS,
-    Record,
-    Status,
     TransactionForgotten,
+    TransactionRecord,
     TransactionSaved,
-    TransactionState,
+    TransactionShardState,
+    TransactionStatus,
 )
 
 
-def apply(state: TransactionState, record: Record | TransactionEnded, origin: Origin) -> None:
+def apply_record(
+    state: TransactionShardState,
+    record: TransactionRecord | TransactionEnded,
+    origin: LogRecordOrigin,
+) -> None:
     """Apply a record to the state.
 
     Raises: ValueError for a change of state that no decision can have made.
@@ -27,7 +31,7 @@ def apply(state: TransactionState, record: Record | TransactionEnded, origin: Or
         case TransactionSaved(transaction):
             known = state.transactions.get(transaction.transactional_id)
             if not origin.replaying:
-                before = Status.EMPTY if known is None else known.status
+                before = TransactionStatus.EMPTY if known is None else known.status
                 if before not in PREVIOUS[transaction.status]:
                     raise ValueError(f"{before.name} can't be followed by {transaction}")
                 if (

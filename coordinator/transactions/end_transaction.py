@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from coordinator.errors import Code, Refused
 from coordinator.shard.decision import Decision
-from coordinator.transactions.add_partitions import find_owned
+from coordinator.transactions.add_partitions import find_owned_transaction
 from coordinator.transactions.state import (
     AT_REST,
     EPOCH_MAX,
@@ -25,18 +25,18 @@ from coordinator.transactions.state import (
     PREPARED,
     V0,
     V2,
-    Ownership,
-    Record,
-    Status,
-    Transaction,
+    ProducerIdAndEpoch,
     TransactionForgotten,
+    TransactionMetadata,
+    TransactionRecord,
     TransactionSaved,
-    TransactionState,
+    TransactionShardState,
+    TransactionStatus,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class EndTransaction:
+class EndTransactionCommand:
     """Represents a client's request to commit or abort its transaction.
 
     `version`: of transactions, as the client speaks them.
@@ -49,38 +49,40 @@ class EndTransaction:
     version: int = V0
 
 
-_Answers = dict[Status, tuple[Code | None, Code | None]]
+_AnswersByStatus = dict[TransactionStatus, tuple[Code | None, Code | None]]
 
 # Answers to a client's EndTxn by status, for commit and abort. None: the transaction is ended now.
-V1_ANSWERS: _Answers = {
-    Status.EMPTY: (Code.INVALID_TXN_STATE, Code.INVALID_TXN_STATE),
-    Status.ONGOING: (None, None),
-    Status.PREPARE_COMMIT: (Code.CONCURRENT_TRANSACTIONS, Code.INVALID_TXN_STATE),
-    Status.PREPARE_ABORT: (Code.INVALID_TXN_STATE, Code.CONCURRENT_TRANSACTIONS),
-    Status.COMPLETE_COMMIT: (Code.NONE, Code.INVALID_TXN_STATE),
-    Status.COMPLETE_ABORT: (Code.INVALID_TXN_STATE, Code.NONE),
+V1_ANSWERS: _AnswersByStatus = {
+    TransactionStatus.EMPTY: (Code.INVALID_TXN_STATE, Code.INVALID_TXN_STATE),
+    TransactionStatus.ONGOING: (None, None),
+    TransactionStatus.PREPARE_COMMIT: (Code.CONCURRENT_TRANSACTIONS, Code.INVALID_TXN_STATE),
+    TransactionStatus.PREPARE_ABORT: (Code.INVALID_TXN_STATE, Code.CONCURRENT_TRANSACTIONS),
+    TransactionStatus.COMPLETE_COMMIT: (Code.NONE, Code.INVALID_TXN_STATE),
+    TransactionStatus.COMPLETE_ABORT: (Code.INVALID_TXN_STATE, Code.NONE),
 }
 # Transactions v2, with the current epoch: a new end. An abort is taken without a transaction, too.
-V2_ANSWERS: _Answers = {
-    Status.EMPTY: (Code.INVALID_TXN_STATE, None),
-    Status.ONGOING: (None, None),
-    Status.PREPARE_COMMIT: (Code.PRODUCER_FENCED, Code.PRODUCER_FENCED),
-    Status.PREPARE_ABORT: (Code.PRODUCER_FENCED, Code.PRODUCER_FENCED),
-    Status.COMPLETE_COMMIT: (Code.INVALID_TXN_STATE, None),
-    Status.COMPLETE_ABORT: (Code.INVALID_TXN_STATE, None),
+V2_ANSWERS: _AnswersByStatus = {
+    TransactionStatus.EMPTY: (Code.INVALID_TXN_STATE, None),
+    TransactionStatus.ONGOING: (None, None),
+    TransactionStatus.PREPARE_COMMIT: (Code.PRODUCER_FENCED, Code.PRODUCER_FENCED),
+    TransactionStatus.PREPARE_ABORT: (Code.PRODUCER_FENCED, Code.PRODUCER_FENCED),
+    TransactionStatus.COMPLETE_COMMIT: (Code.INVALID_TXN_STATE, None),
+    TransactionStatus.COMPLETE_ABORT: (Code.INVALID_TXN_STATE, None),
 }
 # Transactions v2, with the epoch before: a retry of the end that bumped it.
-V2_RETRY_ANSWERS: _Answers = {
-    Status.EMPTY: (Code.PRODUCER_FENCED, Code.PRODUCER_FENCED),
-    Status.ONGOING: (Code.PRODUCER_FENCED, Code.PRODUCER_FENCED),
-    Status.PREPARE_COMMIT: (Code.CONCURRENT_TRANSACTIONS, Code.INVALID_TXN_STATE),
-    Status.PREPARE_ABORT: (Code.INVALID_TXN_STATE, Code.CONCURRENT_TRANSACTIONS),
-    Status.COMPLETE_COMMIT: (Code.NONE, Code.INVALID_TXN_STATE),
-    Status.COMPLETE_ABORT: (Code.INVALID_TXN_STATE, Code.NONE),
+V2_RETRY_ANSWERS: _AnswersByStatus = {
+    TransactionStatus.EMPTY: (Code.PRODUCER_FENCED, Code.PRODUCER_FENCED),
+    TransactionStatus.ONGOING: (Code.PRODUCER_FENCED, Code.PRODUCER_FENCED),
+    TransactionStatus.PREPARE_COMMIT: (Code.CONCURRENT_TRANSACTIONS, Code.INVALID_TXN_STATE),
+    TransactionStatus.PREPARE_ABORT: (Code.INVALID_TXN_STATE, Code.CONCURRENT_TRANSACTIONS),
+    TransactionStatus.COMPLETE_COMMIT: (Code.NONE, Code.INVALID_TXN_STATE),
+    TransactionStatus.COMPLETE_ABORT: (Code.INVALID_TXN_STATE, Code.NONE),
 }
 
 
-def judge_end(state: TransactionState, command: EndTransaction) -> tuple[Transaction, bool]:
+def find_transaction_to_end(
+    state: TransactionShardState, command: EndTransactionCommand
+) -> tuple[TransactionMetadata, bool]:
     """Return the producer's transaction, and whether the request has to end it now.
 
     False: the request is a retry, and all is done. Raises: Refused (INVALID_REQUEST,
@@ -88,14 +90,14 @@ def judge_end(state: TransactionState, command: EndTransaction) -> tuple[Transac
     """
     known = state.transactions.get(command.transactional_id)
     if command.version < V2:
-        known = find_owned(
+        known = find_owned_transaction(
             state, command.transactional_id, command.producer_id, command.producer_epoch
         )
         answers = V1_ANSWERS
     elif known is not None and _is_retry(known, command):
         answers = V2_RETRY_ANSWERS
     else:
-        known = find_owned(
+        known = find_owned_transaction(
             state, command.transactional_id, command.producer_id, command.producer_epoch
         )
         answers = V2_ANSWERS
@@ -113,25 +115,30 @@ def judge_end(state: TransactionState, command: EndTransaction) -> tuple[Transac
     )
 
 
-def _is_retry(known: Transaction, command: EndTransaction) -> bool:
+def _is_retry(transaction: TransactionMetadata, command: EndTransactionCommand) -> bool:
     """Whether the request names the epoch before the last bump, maybe of the producer id before."""
-    if command.producer_id == known.producer_id:
-        return known.producer_epoch == command.producer_epoch + 1
+    if command.producer_id == transaction.producer_id:
+        return transaction.producer_epoch == command.producer_epoch + 1
     return (
-        command.producer_id == known.previous_producer_id
+        command.producer_id == transaction.previous_producer_id
         and command.producer_epoch == EPOCH_MAX - 1
-        and known.producer_epoch == 0
+        and transaction.producer_epoch == 0
     )
 
 
-def takes_producer_id(known: Transaction, version: int) -> bool:
+def needs_new_producer_id(transaction: TransactionMetadata, version: int) -> bool:
     """Whether the end of this transaction uses up the last epoch, so that it needs a new id."""
-    return version >= V2 and known.epoch_is_exhausted
+    return version >= V2 and transaction.epoch_is_exhausted
 
 
-def prepare(
-    known: Transaction, *, committed: bool, version: int, next_producer_id: int, now_ms: int
-) -> Decision[Record, Ownership]:
+def prepare_end(
+    transaction: TransactionMetadata,
+    *,
+    committed: bool,
+    version: int,
+    next_producer_id: int,
+    now_ms: int,
+) -> Decision[TransactionRecord, ProducerIdAndEpoch]:
     """Decide to commit or abort a transaction; the response is the producer id and epoch after it.
 
     `next_producer_id`: a new one if `needs_new_producer_id`, else -1.
@@ -139,29 +146,31 @@ def prepare(
     bumped: dict[str, int] = {}
     if version >= V2:
         bumped = {
-            "producer_epoch": min(EPOCH_MAX, known.producer_epoch + 1),
-            "last_producer_epoch": known.producer_epoch,
+            "producer_epoch": min(EPOCH_MAX, transaction.producer_epoch + 1),
+            "last_producer_epoch": transaction.producer_epoch,
             "next_producer_id": next_producer_id,
         }
-    saved = known.followed_by(
-        status=Status.PREPARE_COMMIT if committed else Status.PREPARE_ABORT,
+    saved = transaction.make_successor(
+        status=TransactionStatus.PREPARE_COMMIT if committed else TransactionStatus.PREPARE_ABORT,
         client_version=version,
         update_ms=now_ms,
-        start_ms=known.start_ms if known.status is Status.ONGOING else now_ms,
+        start_ms=transaction.start_ms
+        if transaction.status is TransactionStatus.ONGOING
+        else now_ms,
         **bumped,
     )
     return Decision((TransactionSaved(saved),), saved.owner_afterwards)
 
 
 def fence_and_abort(
-    known: Transaction, *, version: int, next_producer_id: int, now_ms: int
-) -> Decision[Record, Ownership]:
+    transaction: TransactionMetadata, *, version: int, next_producer_id: int, now_ms: int
+) -> Decision[TransactionRecord, ProducerIdAndEpoch]:
     """Decide to abort an Ongoing transaction with a higher epoch, so that its owner is fenced.
 
     `version`: the level of `transaction.version`. In v2 every end bumps the epoch anyway.
     """
-    decision = prepare(
-        known,
+    decision = prepare_end(
+        transaction,
         committed=False,
         version=version,
         next_producer_id=next_producer_id,
@@ -174,20 +183,22 @@ def fence_and_abort(
     fenced = replace(
         record.transaction,
         client_version=V0,
-        producer_epoch=min(EPOCH_MAX, known.producer_epoch + 1),
+        producer_epoch=min(EPOCH_MAX, transaction.producer_epoch + 1),
         last_producer_epoch=NO_EPOCH,
     )
     return Decision((TransactionSaved(fenced),), fenced.owner_afterwards)
 
 
-def complete(known: Transaction, now_ms: int) -> Decision[Record, None]:
+def complete_end(
+    transaction: TransactionMetadata, now_ms: int
+) -> Decision[TransactionRecord, None]:
     """Decide to complete a transaction of which all markers are written."""
-    if known.status not in PREPARED:
-        raise AssertionError(f"nothing to complete: {known}")
-    committed = known.status is Status.PREPARE_COMMIT
-    owner = known.owner_afterwards
-    saved = known.followed_by(
-        status=Status.COMPLETE_COMMIT if committed else Status.COMPLETE_ABORT,
+    if transaction.status not in PREPARED:
+        raise AssertionError(f"nothing to complete: {transaction}")
+    committed = transaction.status is TransactionStatus.PREPARE_COMMIT
+    owner = transaction.owner_afterwards
+    saved = transaction.make_successor(
+        status=TransactionStatus.COMPLETE_COMMIT if committed else TransactionStatus.COMPLETE_ABORT,
         producer_id=owner.producer_id,
         producer_epoch=owner.producer_epoch,
         next_producer_id=NO_PRODUCER_ID,
@@ -197,8 +208,8 @@ def complete(known: Transaction, now_ms: int) -> Decision[Record, None]:
     return Decision((TransactionSaved(saved),), None)
 
 
-def forget_expired(
-    state: TransactionState, transactional_ids: Iterable[str], expiration_ms: int, now_ms: int
+def make_expiry_tombstones(
+    state: TransactionShardState, transactional_ids: Iterable[str], expiration_ms: int, now_ms: int
 ) -> list[TransactionForgotten]:
     """Make a tombstone for each of these ids that has expired and has no open transaction.
 

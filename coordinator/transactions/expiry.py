@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from coordinator.clock import Clock, Scheduler
 from coordinator.errors import Refused
-from coordinator.shard.life import Life
-from coordinator.shard.timers import Timers
-from coordinator.transactions.end_transaction import forget_expired
+from coordinator.shard.coordinator_state import CoordinatorState
+from coordinator.shard.timers import KeyedTimers
+from coordinator.transactions.end_transaction import make_expiry_tombstones
 
 if TYPE_CHECKING:
     from coordinator.transactions.service import TransactionShard
@@ -31,7 +31,7 @@ LOOKED_AT_PER_SLICE = 2_000
 TOMBSTONES_PER_SLICE = 250
 
 
-class _Due(Enum):
+class _ExpiryTimer(Enum):
     CHECK = auto()
     NEXT_SLICE = auto()
 
@@ -43,43 +43,43 @@ class TransactionalIdExpiry:
         self,
         shards: Sequence[TransactionShard],
         expiration_ms: int,
-        check_ms: int,
+        check_interval_ms: int,
         clock: Clock,
         scheduler: Scheduler,
     ) -> None:
         self._shards = shards
         self._expiration_ms = expiration_ms
-        self._check_ms = check_ms
+        self._check_ms = check_interval_ms
         self._clock = clock
-        self._timers: Timers[_Due] = Timers(clock, scheduler, self._fire)
+        self._timers: KeyedTimers[_ExpiryTimer] = KeyedTimers(clock, scheduler, self._handle_timer)
         self._waiting: deque[TransactionShard] = deque()
         self._ids: deque[str] = deque()  # of the first shard that waits, still to be looked at
 
-    def start(self) -> None:
+    def start_timer(self) -> None:
         """Start the timer of the checks; the first one comes when the interval has passed."""
-        self._timers.set(_Due.CHECK, self._check_ms)
+        self._timers.set_timer(_ExpiryTimer.CHECK, self._check_ms)
 
     def close(self) -> None:
         self._timers.close()
 
-    def _fire(self, due: _Due) -> None:
+    def _handle_timer(self, due: _ExpiryTimer) -> None:
         """Begin a check when it is due, or handle its next slice."""
-        if due is _Due.CHECK:
-            self._timers.set(_Due.CHECK, self._check_ms)
+        if due is _ExpiryTimer.CHECK:
+            self._timers.set_timer(_ExpiryTimer.CHECK, self._check_ms)
             if not self._waiting:
                 self._waiting.extend(self._shards)
                 self._ids.extend(self._waiting[0].state.transactions)
         else:
-            self._forget_slice()
+            self._expire_slice()
         if self._waiting:
-            self._timers.set(_Due.NEXT_SLICE, 0)
+            self._timers.set_timer(_ExpiryTimer.NEXT_SLICE, 0)
 
-    def _forget_slice(self) -> None:
+    def _expire_slice(self) -> None:
         """Look at the next ids, and append tombstones for those that have expired."""
         shard = self._waiting[0]
         looked_at = [self._ids.popleft() for _ in range(min(LOOKED_AT_PER_SLICE, len(self._ids)))]
-        if shard.log.life is Life.ACTIVE:
-            self._forget_expired(shard, looked_at)
+        if shard.log.coordinator_state is CoordinatorState.ACTIVE:
+            self._append_tombstones(shard, looked_at)
         else:
             self._ids.clear()
         if not self._ids:
@@ -87,15 +87,17 @@ class TransactionalIdExpiry:
             if self._waiting:
                 self._ids.extend(self._waiting[0].state.transactions)
 
-    def _forget_expired(self, shard: TransactionShard, looked_at: list[str]) -> None:
+    def _append_tombstones(self, shard: TransactionShard, transactional_ids: list[str]) -> None:
         """Append tombstones for those of these ids that have expired, as many as a slice takes."""
         now_ms = self._clock.now_ms()
-        expired = forget_expired(shard.state, looked_at, self._expiration_ms, now_ms)
+        expired = make_expiry_tombstones(
+            shard.state, transactional_ids, self._expiration_ms, now_ms
+        )
         # Expired ids that are too many for this slice are the first ones of the next.
         later = expired[TOMBSTONES_PER_SLICE:]
         self._ids.extendleft(record.transactional_id for record in reversed(later))
         try:
-            shard.log.append_all(expired[:TOMBSTONES_PER_SLICE])
+            shard.log.append_in_batches(expired[:TOMBSTONES_PER_SLICE])
         except Refused as refused:
             logger.warning("expired transactional ids are kept for now: %s", refused)
             self._ids.clear()

@@ -22,18 +22,18 @@ from coordinator.transactions.state import (
     NO_EPOCH,
     NO_PRODUCER_ID,
     PREPARED,
-    Ownership,
-    Record,
-    Status,
-    Transaction,
+    ProducerIdAndEpoch,
+    TransactionMetadata,
+    TransactionRecord,
     TransactionSaved,
-    TransactionState,
-    is_exhausted,
+    TransactionShardState,
+    TransactionStatus,
+    is_epoch_exhausted,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class InitProducerId:
+class InitProducerIdCommand:
     """Represents a request for the producer id and epoch of a transactional id.
 
     `producer_id` and `producer_epoch` are the ones that the producer has now; -1 when it starts.
@@ -45,12 +45,12 @@ class InitProducerId:
     producer_epoch: int = NO_EPOCH
 
     @property
-    def keeps_owner(self) -> bool:
+    def names_owner(self) -> bool:
         """Whether the producer names its producer id or epoch, and wants the next epoch."""
         return self.producer_id != NO_PRODUCER_ID or self.producer_epoch != NO_EPOCH
 
 
-class First(Enum):
+class Prerequisite(Enum):
     """Names the step that has to be done before the request can be decided."""
 
     NOTHING = auto()
@@ -58,7 +58,7 @@ class First(Enum):
     NEW_PRODUCER_ID = auto()
 
 
-def judge(state: TransactionState, command: InitProducerId) -> First:
+def find_prerequisite(state: TransactionShardState, command: InitProducerIdCommand) -> Prerequisite:
     """Return the step that has to be done before the request can be decided.
 
     An unknown id is simply new. Raises: Refused (CONCURRENT_TRANSACTIONS if a decided transaction
@@ -66,8 +66,8 @@ def judge(state: TransactionState, command: InitProducerId) -> First:
     """
     known = state.transactions.get(command.transactional_id)
     if known is None:
-        return First.NEW_PRODUCER_ID
-    if command.keeps_owner and not _owns(known, command):
+        return Prerequisite.NEW_PRODUCER_ID
+    if command.names_owner and not _owns_id(known, command):
         raise Refused(
             Code.PRODUCER_FENCED,
             f"{command.transactional_id} belongs to producer id {known.producer_id}, "
@@ -75,18 +75,18 @@ def judge(state: TransactionState, command: InitProducerId) -> First:
         )
     if known.status in PREPARED:
         raise Refused(Code.CONCURRENT_TRANSACTIONS, f"{known.transactional_id} is being completed")
-    if known.status is Status.ONGOING:
-        return First.ABORT
+    if known.status is TransactionStatus.ONGOING:
+        return Prerequisite.ABORT
     if known.status not in AT_REST:
         raise AssertionError(f"no record ever says so: {known}")
-    if _rotates(known, command):
-        return First.NEW_PRODUCER_ID
-    return First.NOTHING
+    if _needs_new_producer_id(known, command):
+        return Prerequisite.NEW_PRODUCER_ID
+    return Prerequisite.NOTHING
 
 
 def init_producer_id(
-    state: TransactionState, command: InitProducerId, new_producer_id: int, now_ms: int
-) -> Decision[Record, Ownership]:
+    state: TransactionShardState, command: InitProducerIdCommand, new_producer_id: int, now_ms: int
+) -> Decision[TransactionRecord, ProducerIdAndEpoch]:
     """Decide to give the id to the requesting producer, with a higher epoch or a new producer id.
 
     `new_producer_id` is used where `find_prerequisite` asked for one. Raises: Refused
@@ -94,62 +94,67 @@ def init_producer_id(
     """
     known = state.transactions.get(command.transactional_id)
     if known is None:
-        saved = Transaction(
+        saved = TransactionMetadata(
             transactional_id=command.transactional_id,
             producer_id=new_producer_id,
             producer_epoch=0,
             timeout_ms=command.timeout_ms,
-            status=Status.EMPTY,
+            status=TransactionStatus.EMPTY,
             update_ms=now_ms,
             previous_producer_id=new_producer_id,
         )
-    elif _rotates(known, command):
+    elif _needs_new_producer_id(known, command):
         saved = replace(
-            _emptied(known, command.timeout_ms, now_ms),
+            _reset_to_empty(known, command.timeout_ms, now_ms),
             producer_id=new_producer_id,
             producer_epoch=0,
-            last_producer_epoch=command.producer_epoch if command.keeps_owner else NO_EPOCH,
+            last_producer_epoch=command.producer_epoch if command.names_owner else NO_EPOCH,
         )
     elif _is_retry(known, command):
         saved = replace(
-            _emptied(known, command.timeout_ms, now_ms),
+            _reset_to_empty(known, command.timeout_ms, now_ms),
             previous_producer_id=known.previous_producer_id,  # so that a retry may come again
         )
     else:
-        if command.keeps_owner and command.producer_epoch != known.producer_epoch:
-            raise _fenced(known, command)
+        if command.names_owner and command.producer_epoch != known.producer_epoch:
+            raise _fenced_refusal(known, command)
         saved = replace(
-            _emptied(known, command.timeout_ms, now_ms),
+            _reset_to_empty(known, command.timeout_ms, now_ms),
             producer_epoch=known.producer_epoch + 1,
             last_producer_epoch=command.producer_epoch,
         )
-    answer = Ownership(saved.producer_id, saved.producer_epoch)
+    answer = ProducerIdAndEpoch(saved.producer_id, saved.producer_epoch)
     return Decision((TransactionSaved(saved),), answer)
 
 
-def _owns(known: Transaction, command: InitProducerId) -> bool:
+def _owns_id(transaction: TransactionMetadata, command: InitProducerIdCommand) -> bool:
     """Whether the request names the id's producer id, or the one before it, out of epochs."""
-    return command.producer_id == known.producer_id or (
-        command.producer_id == known.previous_producer_id and is_exhausted(command.producer_epoch)
+    return command.producer_id == transaction.producer_id or (
+        command.producer_id == transaction.previous_producer_id
+        and is_epoch_exhausted(command.producer_epoch)
     )
 
 
-def _rotates(known: Transaction, command: InitProducerId) -> bool:
+def _needs_new_producer_id(
+    transaction: TransactionMetadata, command: InitProducerIdCommand
+) -> bool:
     """Whether the owner's epochs are used up, so that the id gets a new producer id."""
-    return known.epoch_is_exhausted and (
-        not command.keeps_owner or command.producer_epoch == known.producer_epoch
+    return transaction.epoch_is_exhausted and (
+        not command.names_owner or command.producer_epoch == transaction.producer_epoch
     )
 
 
-def _is_retry(known: Transaction, command: InitProducerId) -> bool:
+def _is_retry(transaction: TransactionMetadata, command: InitProducerIdCommand) -> bool:
     """Whether the request names the epoch before the one last given, as its answer was lost."""
-    return command.keeps_owner and command.producer_epoch == known.last_producer_epoch
+    return command.names_owner and command.producer_epoch == transaction.last_producer_epoch
 
 
-def _emptied(known: Transaction, timeout_ms: int, now_ms: int) -> Transaction:
+def _reset_to_empty(
+    transaction: TransactionMetadata, timeout_ms: int, now_ms: int
+) -> TransactionMetadata:
     """Return the next version of a transaction, empty and without partitions."""
-    return known.followed_by(
-        status=Status.EMPTY,
+    return transaction.make_successor(
+        status=TransactionStatus.EMPTY,
         timeout_ms=timeout_ms,
         update_ms=now_ms,
         start_ms=-1,
@@ -157,10 +162,10 @@ def _emptied(known: Transaction, timeout_ms: int, now_ms: int) -> Transaction:
     )
 
 
-def _fenced(known: Transaction, command: InitProducerId) -> Refused:
+def _fenced_refusal(transaction: TransactionMetadata, command: InitProducerIdCommand) -> Refused:
     """Make the refusal (PRODUCER_FENCED) of a request that names an old epoch."""
     return Refused(
         Code.PRODUCER_FENCED,
-        f"{known.transactional_id} is at epoch {known.producer_epoch}, "
+        f"{transaction.transactional_id} is at epoch {transaction.producer_epoch}, "
         f"the producer at {command.producer_epoch}",
     )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from coordinator.transactions.state import STATUS_NAMES, Status, Transaction
+from coordinator.transactions.state import STATUS_NAMES, TransactionMetadata, TransactionStatus
 
 _BY_NAME = {name: status for status, name in STATUS_NAMES.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filters:
+class TransactionFilters:
     """Holds the filters of a ListTransactions request; an empty field filters nothing.
 
     `duration_ms`: open for longer than that; -1: any age. An id without a transaction counts as
@@ -29,11 +29,11 @@ class Filters:
         return [name for name in self.state_names if name not in _BY_NAME]
 
 
-def select(
-    transactions: Iterable[Transaction], filters: Filters, now_ms: int
-) -> Iterator[Transaction]:
+def select_transactions(
+    transactions: Iterable[TransactionMetadata], filters: TransactionFilters, now_ms: int
+) -> Iterator[TransactionMetadata]:
     """Yield the transactions that pass all filters."""
-    statuses: set[Status] | None = None
+    statuses: set[TransactionStatus] | None = None
     if filters.state_names:
         statuses = {_BY_NAME[name] for name in filters.state_names if name in _BY_NAME}
     for known in transactions:

@@ -43,7 +43,7 @@ GIVEN_UP = frozenset({Code.INVALID_PRODUCER_EPOCH, Code.TRANSACTION_COORDINATOR_
 
 
 @dataclass(frozen=True, slots=True)
-class Marker:
+class TransactionMarker:
     """Represents the marker of one transaction for partitions of one destination."""
 
     transactional_id: str
@@ -51,19 +51,21 @@ class Marker:
     partitions: Sequence[TopicPartition]
 
 
-Answers = Sequence[Sequence[Code]]  # a code for each partition of each marker, in their order
+MarkerAnswers = Sequence[Sequence[Code]]  # a code for each partition of each marker, in their order
 
 
-class Destination(Protocol):
+class MarkerDestination(Protocol):
     """Represents a broker that leads partitions, and writes markers to them."""
 
-    def send(self, markers: Sequence[Marker], answer: Callable[[Answers], None]) -> None:
+    def send_markers(
+        self, markers: Sequence[TransactionMarker], on_answer: Callable[[MarkerAnswers], None]
+    ) -> None:
         """Write markers; `on_answer` is called once with their codes, maybe before this returns."""
         ...
 
 
 # Returns the broker that leads a partition; None: nobody does, and it needs no marker.
-Locate = Callable[[TopicPartition], Destination | None]
+LocateDestination = Callable[[TopicPartition], MarkerDestination | None]
 
 
 @dataclass(slots=True)
@@ -79,7 +81,7 @@ class _Pending:
 class _Queue:
     """Holds the partitions that wait for one destination, by transactional id."""
 
-    destination: Destination
+    destination: MarkerDestination
     waiting: dict[str, list[TopicPartition]] = field(default_factory=dict)
     is_under_way: bool = False
 
@@ -100,24 +102,27 @@ class MarkerChannel:
     """
 
     def __init__(
-        self, locate: Locate, completed: Callable[[str], None], scheduler: Scheduler
+        self,
+        locate_destination: LocateDestination,
+        on_completed: Callable[[str], None],
+        scheduler: Scheduler,
     ) -> None:
-        self._locate = locate
-        self._completed = completed
+        self._locate = locate_destination
+        self._completed = on_completed
         self._scheduler = scheduler
         self._pending: dict[str, _Pending] = {}
         self._queues: dict[int, _Queue] = {}
         self.counters = MarkerCounters()
 
-    def write(
+    def write_markers(
         self, transactional_id: str, ended: TransactionEnded, partitions: Iterable[TopicPartition]
     ) -> None:
         """Write a transaction's marker to these partitions, retrying until all are settled."""
         left = sorted(partitions)
         self._pending[transactional_id] = _Pending(ended, set(left))
-        self._dispatch(transactional_id, left)
+        self._enqueue_markers(transactional_id, left)
 
-    def forget(self, transactional_id: str) -> None:
+    def forget_transaction(self, transactional_id: str) -> None:
         """Drop the markers of a transaction, as its coordinator has resigned.
 
         The next coordinator begins with these markers anew.
@@ -126,13 +131,13 @@ class MarkerChannel:
         for queue in self._queues.values():
             queue.waiting.pop(transactional_id, None)
 
-    def left(self, transactional_id: str) -> Set[TopicPartition] | None:
+    def partitions_without_marker(self, transactional_id: str) -> Set[TopicPartition] | None:
         """Return the partitions that still wait for their marker; None if no marker is pending."""
         pending = self._pending.get(transactional_id)
         return None if pending is None else pending.left
 
     @property
-    def length(self) -> int:
+    def unsettled_count(self) -> int:
         """Return the number of markers that aren't settled yet."""
         return sum(len(pending.left) for pending in tuple(self._pending.values()))
 
@@ -142,7 +147,7 @@ class MarkerChannel:
         for queue in self._queues.values():
             queue.waiting.clear()
 
-    def _dispatch(self, transactional_id: str, partitions: Iterable[TopicPartition]) -> None:
+    def _enqueue_markers(self, transactional_id: str, partitions: Iterable[TopicPartition]) -> None:
         """Put markers into the queues of the brokers that lead the partitions now, and send."""
         touched: dict[int, _Queue] = {}
         for partition in partitions:
@@ -158,21 +163,23 @@ class MarkerChannel:
             touched[id(destination)] = queue
         self._complete_if_done(transactional_id)
         for queue in touched.values():
-            self._send(queue)
+            self._send_queue(queue)
 
-    def _send(self, queue: _Queue) -> None:
+    def _send_queue(self, queue: _Queue) -> None:
         """Send all that waits in a queue in one request, unless one is pending."""
         if queue.is_under_way or not queue.waiting:
             return
         waiting, queue.waiting = queue.waiting, {}
         markers = [
-            Marker(transactional_id, self._pending[transactional_id].ended, partitions)
+            TransactionMarker(transactional_id, self._pending[transactional_id].ended, partitions)
             for transactional_id, partitions in waiting.items()
         ]
         queue.is_under_way = True
-        queue.destination.send(markers, partial(self._answered, queue, markers))
+        queue.destination.send_markers(markers, partial(self._handle_answer, queue, markers))
 
-    def _answered(self, queue: _Queue, markers: Sequence[Marker], answers: Answers) -> None:
+    def _handle_answer(
+        self, queue: _Queue, markers: Sequence[TransactionMarker], answers: MarkerAnswers
+    ) -> None:
         """Handle the codes of a request: complete, retry later, and send the next one."""
         queue.is_under_way = False
         for marker, codes in zip(markers, answers, strict=True):
@@ -182,16 +189,18 @@ class MarkerChannel:
             failed = [
                 partition
                 for partition, code in zip(marker.partitions, codes, strict=True)
-                if not self._settled(marker, partition, code)
+                if not self._settle_marker(marker, partition, code)
             ]
             pending.left.difference_update(set(marker.partitions).difference(failed))
             if failed:
-                self._retry_later(marker.transactional_id, pending, failed)
+                self._retry_markers_later(marker.transactional_id, pending, failed)
             else:
                 self._complete_if_done(marker.transactional_id)
-        self._send(queue)
+        self._send_queue(queue)
 
-    def _settled(self, marker: Marker, partition: TopicPartition, code: Code) -> bool:
+    def _settle_marker(
+        self, marker: TransactionMarker, partition: TopicPartition, code: Code
+    ) -> bool:
         """Count the outcome of a marker; return False if it has to be tried again."""
         if code is Code.NONE:
             self.counters.written += 1
@@ -208,7 +217,7 @@ class MarkerChannel:
         logger.warning("%s: tried again later, %s", where, code.name)
         return False
 
-    def _retry_later(
+    def _retry_markers_later(
         self, transactional_id: str, pending: _Pending, partitions: Sequence[TopicPartition]
     ) -> None:
         """Send the markers of these partitions again after a growing delay.
@@ -218,7 +227,7 @@ class MarkerChannel:
 
         def dispatch_again() -> None:
             if self._pending.get(transactional_id) is pending:
-                self._dispatch(transactional_id, partitions)
+                self._enqueue_markers(transactional_id, partitions)
 
         delay_ms = min(RETRY_MS_MAX, RETRY_MS << min(pending.failures, 10))
         pending.failures += 1

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from coordinator.errors import Code, Refused
-from coordinator.shard.decision import Decision, Origin, TransactionEnded
-from coordinator.shard.records import Reader, Writer
+from coordinator.shard.decision import Decision, LogRecordOrigin, TransactionEnded
+from coordinator.shard.record_fields import FieldReader, FieldWriter
 from coordinator.shard.shard import Shard
 
 BLOCK_SIZE = 1000
@@ -35,29 +35,29 @@ class ProducerIdsCodec:
     It has unsigned varints for frame version, type and version, then the fields.
     """
 
-    def encode(self, record: ProducerIdsAllocated) -> tuple[bytes | None, bytes | None]:
+    def encode_record(self, record: ProducerIdsAllocated) -> tuple[bytes | None, bytes | None]:
         """Encode an allocation as key and value of a record."""
-        writer = Writer(FRAME_VERSION << 8 | RECORD_TYPE)  # two varints of one byte each
-        writer.int8(0)
-        writer.int32(record.broker_id)
-        writer.int64(record.broker_epoch)
-        writer.int64(record.next_producer_id)
-        writer.int8(0)  # no tagged fields
-        return None, writer.done()
+        writer = FieldWriter(FRAME_VERSION << 8 | RECORD_TYPE)  # two varints of one byte each
+        writer.write_int8(0)
+        writer.write_int32(record.broker_id)
+        writer.write_int64(record.broker_epoch)
+        writer.write_int64(record.next_producer_id)
+        writer.write_int8(0)  # no tagged fields
+        return None, writer.to_bytes()
 
-    def decode(self, key: bytes | None, value: bytes | None) -> ProducerIdsAllocated | None:
+    def decode_record(self, key: bytes | None, value: bytes | None) -> ProducerIdsAllocated | None:
         """Decode the record of an allocation; None for a record of another type.
 
         Raises: ValueError for a version of a newer broker.
         """
-        reader = Reader(value)
-        if reader.uvarint() != FRAME_VERSION or reader.uvarint() != RECORD_TYPE:
+        reader = FieldReader(value)
+        if reader.read_uvarint() != FRAME_VERSION or reader.read_uvarint() != RECORD_TYPE:
             return None
-        version = reader.uvarint()
+        version = reader.read_uvarint()
         if version:  # if the record were passed over, its ids would be handed out again
             raise ValueError(f"producer ids in version {version}: start the newer broker")
-        broker_id, broker_epoch = reader.int32(), reader.int64()
-        return ProducerIdsAllocated(reader.int64(), broker_id, broker_epoch)
+        broker_id, broker_epoch = reader.read_int32(), reader.read_int64()
+        return ProducerIdsAllocated(reader.read_int64(), broker_id, broker_epoch)
 
 
 @dataclass(slots=True)
@@ -66,7 +66,9 @@ class ProducerIdState:
 
     next_block: int = 0
 
-    def apply(self, record: ProducerIdsAllocated | TransactionEnded, origin: Origin) -> None:
+    def apply_record(
+        self, record: ProducerIdsAllocated | TransactionEnded, origin: LogRecordOrigin
+    ) -> None:
         """Apply the record of an allocation to the state.
 
         Raises: ValueError if ids fall, or the record is a marker.
@@ -81,15 +83,15 @@ class ProducerIdState:
 
 
 def allocate_block(
-    state: ProducerIdState, at_least: int = 0
+    state: ProducerIdState, minimum_id: int = 0
 ) -> Decision[ProducerIdsAllocated, range]:
     """Decide to allocate the next block of ids, none of which is below `minimum_id`."""
-    start = max(state.next_block, at_least)
+    start = max(state.next_block, minimum_id)
     end = start + BLOCK_SIZE
     return Decision((ProducerIdsAllocated(end),), range(start, end))
 
 
-class ProducerIds:
+class ProducerIdManager:
     """Hands out producer ids from an allocated block, each at most once.
 
     The next block is allocated when a tenth of the current one is left, so that a log that can't be
@@ -104,11 +106,11 @@ class ProducerIds:
         self._at_least = 0
 
     @property
-    def has_given_some(self) -> bool:
+    def has_allocated_ids(self) -> bool:
         """Whether the log says that ids have been handed out."""
         return self._state.next_block > 0
 
-    def spoken_for(self, producer_id: int) -> None:
+    def skip_ids_up_to(self, producer_id: int) -> None:
         """Skip all ids up to this one, which some transactional id has already.
 
         An id ahead of the blocks has come with files of another broker.
@@ -119,7 +121,7 @@ class ProducerIds:
         self._block = range(max(self._block.start, self._at_least), self._block.stop)
         self._next_block = range(max(self._next_block.start, self._at_least), self._next_block.stop)
 
-    def next(self) -> int:
+    def next_producer_id(self) -> int:
         """Return a producer id that nobody has had.
 
         Raises: Refused (COORDINATOR_LOAD_IN_PROGRESS, which clients retry) if none can be allocated
@@ -127,7 +129,9 @@ class ProducerIds:
         """
         if len(self._block) <= PREFETCH_AT and not self._next_block:
             try:
-                self._next_block = self._shard.execute(allocate_block(self._state, self._at_least))
+                self._next_block = self._shard.execute_decision(
+                    allocate_block(self._state, self._at_least)
+                )
             except Refused as refused:
                 if not self._block:
                     raise Refused(

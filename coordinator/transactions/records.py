@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import groupby
 
-from coordinator.shard.records import Reader, Writer, value_reader
+from coordinator.shard.record_fields import FieldReader, FieldWriter, open_value_reader
 from coordinator.transactions.state import (
     NO_PRODUCER_ID,
-    Record,
-    Status,
     TopicPartition,
-    Transaction,
     TransactionForgotten,
+    TransactionMetadata,
+    TransactionRecord,
     TransactionSaved,
+    TransactionStatus,
 )
 
 TRANSACTION_KEY = 0
@@ -32,69 +32,69 @@ class TransactionCodec:
     runs.
     """
 
-    def __init__(self, transaction_version: Callable[[], int]) -> None:
-        self._transaction_version = transaction_version
+    def __init__(self, get_transaction_version: Callable[[], int]) -> None:
+        self._transaction_version = get_transaction_version
 
-    def encode(self, record: Record) -> tuple[bytes, bytes | None]:
+    def encode_record(self, record: TransactionRecord) -> tuple[bytes, bytes | None]:
         """Encode a record as key and value; the value of a tombstone is None."""
         match record:
             case TransactionSaved(transaction):
-                return _key(transaction.transactional_id), _value(
+                return _encode_key(transaction.transactional_id), _encode_value(
                     transaction, min(1, self._transaction_version())
                 )
             case TransactionForgotten(transactional_id):
-                return _key(transactional_id), None
+                return _encode_key(transactional_id), None
 
-    def decode(self, key: bytes | None, value: bytes | None) -> Record | None:
+    def decode_record(self, key: bytes | None, value: bytes | None) -> TransactionRecord | None:
         """Decode a record from key and value; None for a record of another type."""
-        reader = Reader(key)
-        if reader.int16() != TRANSACTION_KEY:
+        reader = FieldReader(key)
+        if reader.read_int16() != TRANSACTION_KEY:
             return None
-        transactional_id = reader.string()
+        transactional_id = reader.read_string()
         if value is None:
             return TransactionForgotten(transactional_id)
-        return TransactionSaved(_transaction(transactional_id, value))
+        return TransactionSaved(_decode_transaction(transactional_id, value))
 
 
-def _key(transactional_id: str) -> bytes:
-    writer = Writer(TRANSACTION_KEY)
-    writer.string(transactional_id)
-    return writer.done()
+def _encode_key(transactional_id: str) -> bytes:
+    writer = FieldWriter(TRANSACTION_KEY)
+    writer.write_nullable_string(transactional_id)
+    return writer.to_bytes()
 
 
-def _value(transaction: Transaction, version: int) -> bytes:
-    writer = Writer(version, flexible=version >= 1)
-    writer.fixed(
+def _encode_value(transaction: TransactionMetadata, version: int) -> bytes:
+    writer = FieldWriter(version, flexible=version >= 1)
+    writer.write_packed(
         ">qhib",
         transaction.producer_id,
         transaction.producer_epoch,
         transaction.timeout_ms,
         transaction.status,
     )
-    if transaction.status is Status.EMPTY:
-        writer.array(None)
+    if transaction.status is TransactionStatus.EMPTY:
+        writer.write_array_length(None)
     else:
-        _partitions(writer, transaction)
-    writer.fixed(">qq", transaction.update_ms, transaction.start_ms)
-    writer.tags(_tagged(transaction))
-    return writer.done()
+        _write_partitions(writer, transaction)
+    writer.write_packed(">qq", transaction.update_ms, transaction.start_ms)
+    writer.write_tagged_fields(_encode_tagged_fields(transaction))
+    return writer.to_bytes()
 
 
-def _partitions(writer: Writer, transaction: Transaction) -> None:
+def _write_partitions(writer: FieldWriter, transaction: TransactionMetadata) -> None:
     topics = [
         (topic, [partition for _, partition in found])
         for topic, found in groupby(sorted(transaction.partitions), key=lambda tp: tp[0])
     ]
-    writer.array(len(topics))
+    writer.write_array_length(len(topics))
     for topic, partitions in topics:
-        writer.string(topic)
-        writer.array(len(partitions))
+        writer.write_nullable_string(topic)
+        writer.write_array_length(len(partitions))
         for partition in partitions:
-            writer.int32(partition)
-        writer.tags()
+            writer.write_int32(partition)
+        writer.write_tagged_fields()
 
 
-def _tagged(transaction: Transaction) -> dict[int, bytes]:
+def _encode_tagged_fields(transaction: TransactionMetadata) -> dict[int, bytes]:
     """Encode the tagged fields that aren't at their defaults."""
     tagged = {}
     if transaction.previous_producer_id != NO_PRODUCER_ID:
@@ -106,22 +106,25 @@ def _tagged(transaction: Transaction) -> dict[int, bytes]:
     return tagged
 
 
-def _transaction(transactional_id: str, value: bytes) -> Transaction:
-    reader, _ = value_reader(value, newest=1, first_flexible=1)
-    producer_id, producer_epoch, timeout_ms, status = reader.fixed(">qhib")
+def _decode_transaction(transactional_id: str, value: bytes) -> TransactionMetadata:
+    reader, _ = open_value_reader(value, newest_version=1, first_flexible_version=1)
+    producer_id, producer_epoch, timeout_ms, status = reader.read_packed(">qhib")
     partitions: set[TopicPartition] = set()
-    for _ in range(reader.array()):
-        topic = reader.string()
-        partitions.update((topic, reader.int32()) for _ in range(reader.array()))
-        reader.tags()
-    update_ms, start_ms = reader.fixed(">qq")
-    tagged = {tag: int.from_bytes(data, "big", signed=True) for tag, data in reader.tags().items()}
-    return Transaction(
+    for _ in range(reader.read_array_length()):
+        topic = reader.read_string()
+        partitions.update((topic, reader.read_int32()) for _ in range(reader.read_array_length()))
+        reader.read_tagged_fields()
+    update_ms, start_ms = reader.read_packed(">qq")
+    tagged = {
+        tag: int.from_bytes(data, "big", signed=True)
+        for tag, data in reader.read_tagged_fields().items()
+    }
+    return TransactionMetadata(
         transactional_id=transactional_id,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         timeout_ms=timeout_ms,
-        status=Status(status),
+        status=TransactionStatus(status),
         update_ms=update_ms,
         start_ms=start_ms,
         partitions=frozenset(partitions),

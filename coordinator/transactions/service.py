@@ -28,43 +28,47 @@ from typing import TypeVar
 from coordinator.clock import Clock, Scheduler
 from coordinator.errors import Code, Refused
 from coordinator.features import Features
+from coordinator.shard.coordinator_state import CoordinatorState
 from coordinator.shard.decision import Decision, TransactionEnded
-from coordinator.shard.life import Life
 from coordinator.shard.loading import LoadSlice
-from coordinator.shard.placement import shard_of
-from coordinator.shard.shard import Log, Shard
-from coordinator.shard.timers import Timers
-from coordinator.transactions.add_partitions import AddPartitions, add_partitions, check_registered
-from coordinator.transactions.apply import apply
+from coordinator.shard.placement import partition_for
+from coordinator.shard.shard import Shard, ShardLog
+from coordinator.shard.timers import KeyedTimers
+from coordinator.transactions.add_partitions import (
+    AddPartitionsCommand,
+    add_partitions,
+    check_partition_registered,
+)
+from coordinator.transactions.apply import apply_record
 from coordinator.transactions.end_transaction import (
-    EndTransaction,
-    complete,
+    EndTransactionCommand,
+    complete_end,
     fence_and_abort,
-    judge_end,
-    prepare,
-    takes_producer_id,
+    find_transaction_to_end,
+    needs_new_producer_id,
+    prepare_end,
 )
 from coordinator.transactions.expiry import TransactionalIdExpiry
 from coordinator.transactions.init_producer_id import (
-    First,
-    InitProducerId,
+    InitProducerIdCommand,
+    Prerequisite,
+    find_prerequisite,
     init_producer_id,
-    judge,
 )
-from coordinator.transactions.listing import Filters, select
-from coordinator.transactions.markers import Locate, MarkerChannel
-from coordinator.transactions.producer_ids import ProducerIds
+from coordinator.transactions.listing import TransactionFilters, select_transactions
+from coordinator.transactions.markers import LocateDestination, MarkerChannel
+from coordinator.transactions.producer_ids import ProducerIdManager
 from coordinator.transactions.records import TransactionCodec
 from coordinator.transactions.state import (
     NO_PRODUCER_ID,
     PREPARED,
     V2,
-    Ownership,
-    Record,
-    Status,
+    ProducerIdAndEpoch,
     TopicPartition,
-    Transaction,
-    TransactionState,
+    TransactionMetadata,
+    TransactionRecord,
+    TransactionShardState,
+    TransactionStatus,
 )
 
 logger = logging.getLogger(__name__)
@@ -97,7 +101,7 @@ class TransactionCounters:
     aborts_by_timeout: int = 0
 
 
-class Due(Enum):
+class TransactionTimer(Enum):
     """Names the timers of a transaction."""
 
     ABORT = auto()
@@ -107,14 +111,16 @@ class Due(Enum):
 class TransactionShard:
     """Holds one partition of `__transaction_state`: its log and the state replayed from it."""
 
-    def __init__(self, name: str, log: Log, features: Features, clock: Clock) -> None:
-        self.state = TransactionState()
+    def __init__(self, name: str, log: ShardLog, features: Features, clock: Clock) -> None:
+        self.state = TransactionShardState()
         codec = TransactionCodec(features.transaction_version)
-        self.log: Shard[Record] = Shard(name, log, codec, partial(apply, self.state), clock)
+        self.log: Shard[TransactionRecord] = Shard(
+            name, log, codec, partial(apply_record, self.state), clock
+        )
 
-    def execute(self, decision: Decision[Record, A]) -> A:
+    def execute_decision(self, decision: Decision[TransactionRecord, A]) -> A:
         """Make a decision durable, apply it, and return its response."""
-        return self.log.execute(decision)
+        return self.log.execute_decision(decision)
 
 
 class TransactionService:
@@ -125,9 +131,9 @@ class TransactionService:
 
     def __init__(
         self,
-        logs: Sequence[Log],
-        producer_ids: ProducerIds,
-        locate: Locate,
+        logs: Sequence[ShardLog],
+        producer_ids: ProducerIdManager,
+        locate_destination: LocateDestination,
         config: TransactionConfig,
         features: Features,
         clock: Clock,
@@ -138,14 +144,20 @@ class TransactionService:
             for i, log in enumerate(logs)
         ]
         # Shards whose producer ids are not known yet, as they are still being loaded.
-        self._unread = {shard for shard in self.shards if shard.log.life is Life.LOADING}
+        self._unread = {
+            shard
+            for shard in self.shards
+            if shard.log.coordinator_state is CoordinatorState.LOADING
+        }
         self._features = features
         self._producer_ids = producer_ids
-        self.markers = MarkerChannel(locate, self._complete, scheduler)
+        self.markers = MarkerChannel(locate_destination, self._complete_transaction, scheduler)
         self.counters = TransactionCounters()
         self._config = config
         self._clock = clock
-        self._timers: Timers[tuple[Due, str]] = Timers(clock, scheduler, self._fire)
+        self._timers: KeyedTimers[tuple[TransactionTimer, str]] = KeyedTimers(
+            clock, scheduler, self._handle_timer
+        )
         self._expiry = TransactionalIdExpiry(
             self.shards,
             config.transactional_id_expiration_ms,
@@ -156,31 +168,31 @@ class TransactionService:
 
     # Loading and election of shards
 
-    def load(self) -> None:
+    def load_shards(self) -> None:
         """Load every shard to its end before returning."""
-        for load_slice in self.loading():
+        for load_slice in self.shard_loaders():
             while not load_slice():
                 pass
 
-    def loading(self) -> list[LoadSlice]:
+    def shard_loaders(self) -> list[LoadSlice]:
         """Start the expiry of ids, and return the functions that load the shards slice by slice."""
-        self._expiry.start()
+        self._expiry.start_timer()
         return [partial(self._load_slice, shard) for shard in self.shards]
 
-    def resign(self, index: int) -> None:
+    def resign(self, shard_index: int) -> None:
         """Resign as coordinator of a shard: drop its state, timers and pending markers."""
-        shard = self.shards[index]
-        shard.log.resign()
+        shard = self.shards[shard_index]
+        shard.log.resign_leadership()
         for transactional_id in shard.state.transactions:
-            self.markers.forget(transactional_id)
-            for due in (Due.ABORT, Due.COMPLETE):
-                self._timers.cancel((due, transactional_id))
+            self.markers.forget_transaction(transactional_id)
+            for due in (TransactionTimer.ABORT, TransactionTimer.COMPLETE):
+                self._timers.cancel_timer((due, transactional_id))
         shard.state.transactions.clear()
 
-    def elect(self, index: int) -> LoadSlice:
+    def elect(self, shard_index: int) -> LoadSlice:
         """Become coordinator of a shard again; return the function that loads it slice by slice."""
-        shard = self.shards[index]
-        shard.log.elect()
+        shard = self.shards[shard_index]
+        shard.log.take_leadership()
         return partial(self._load_slice, shard)
 
     def _load_slice(self, shard: TransactionShard) -> bool:
@@ -193,17 +205,19 @@ class TransactionService:
             return False
         now_ms = self._clock.now_ms()
         for known in tuple(shard.state.transactions.values()):
-            self._producer_ids.spoken_for(max(known.producer_id, known.next_producer_id))
-            if shard.log.life is not Life.ACTIVE:
+            self._producer_ids.skip_ids_up_to(max(known.producer_id, known.next_producer_id))
+            if shard.log.coordinator_state is not CoordinatorState.ACTIVE:
                 # The records before the damage don't tell the transaction's present status: whether
                 # it is open, or was committed, only the repaired log can say. So nothing is done to
                 # it. In the partitions that it has written to, it stays open.
                 del shard.state.transactions[known.transactional_id]
             elif known.status in PREPARED:
-                self._carry_out(known.transactional_id)
-            elif known.status is Status.ONGOING:
-                self._timers.set((Due.ABORT, known.transactional_id), known.deadline_ms - now_ms)
-        if shard.log.life is not Life.RESIGNED:
+                self._write_markers(known.transactional_id)
+            elif known.status is TransactionStatus.ONGOING:
+                self._timers.set_timer(
+                    (TransactionTimer.ABORT, known.transactional_id), known.deadline_ms - now_ms
+                )
+        if shard.log.coordinator_state is not CoordinatorState.RESIGNED:
             self._unread.discard(shard)
         return True
 
@@ -215,43 +229,43 @@ class TransactionService:
 
     # Requests
 
-    def list_transactions(self, filters: Filters) -> list[Transaction]:
+    def list_transactions(self, filters: TransactionFilters) -> list[TransactionMetadata]:
         """Return the transactions of all shards that pass the filters.
 
         Shards that have failed or resigned are left out. Raises: Refused
         (COORDINATOR_LOAD_IN_PROGRESS while one is being loaded).
         """
         for shard in self.shards:
-            if shard.log.life is Life.LOADING:
+            if shard.log.coordinator_state is CoordinatorState.LOADING:
                 shard.log.check_active()
         now_ms = self._clock.now_ms()
         return [
             known
             for shard in self.shards
-            for known in select(shard.state.transactions.values(), filters, now_ms)
+            for known in select_transactions(shard.state.transactions.values(), filters, now_ms)
         ]
 
-    def partitions_left(self, known: Transaction) -> Set[TopicPartition]:
+    def partitions_without_marker(self, transaction: TransactionMetadata) -> Set[TopicPartition]:
         """Return the partitions of a transaction that have no marker yet."""
-        left = self.markers.left(known.transactional_id)
-        return known.partitions if left is None else left
+        left = self.markers.partitions_without_marker(transaction.transactional_id)
+        return transaction.partitions if left is None else left
 
-    def find(self, transactional_id: str) -> Transaction | None:
+    def find_transaction(self, transactional_id: str) -> TransactionMetadata | None:
         """Return the transaction of an id, None if there is none.
 
         Raises: Refused, see `_find_active_shard`.
         """
-        return self._shard(transactional_id).state.transactions.get(transactional_id)
+        return self._find_active_shard(transactional_id).state.transactions.get(transactional_id)
 
     def init_producer_id(
         self, transactional_id: str | None, timeout_ms: int, producer_id: int, producer_epoch: int
-    ) -> Ownership:
+    ) -> ProducerIdAndEpoch:
         """Return the producer id and epoch that a producer has to use from now on.
 
         Without a transactional id it is always a new producer id. Raises: Refused.
         """
         if transactional_id is None:
-            return Ownership(self._new_producer_id(), 0)
+            return ProducerIdAndEpoch(self._new_producer_id(), 0)
         if not transactional_id:
             raise Refused(Code.INVALID_REQUEST, "an empty transactional id")
         if not 0 < timeout_ms <= self._config.transaction_max_timeout_ms:
@@ -259,41 +273,43 @@ class TransactionService:
                 Code.INVALID_TRANSACTION_TIMEOUT,
                 f"{timeout_ms} ms; at most {self._config.transaction_max_timeout_ms}",
             )
-        command = InitProducerId(transactional_id, timeout_ms, producer_id, producer_epoch)
-        shard = self._shard(transactional_id)
-        first = judge(shard.state, command)
-        if first is First.ABORT:
-            self._abort(shard.state.transactions[transactional_id])
+        command = InitProducerIdCommand(transactional_id, timeout_ms, producer_id, producer_epoch)
+        shard = self._find_active_shard(transactional_id)
+        first = find_prerequisite(shard.state, command)
+        if first is Prerequisite.ABORT:
+            self._fence_and_abort(shard.state.transactions[transactional_id])
             self.counters.aborts_by_init += 1
-            first = judge(shard.state, command)
-        new_producer_id = self._new_producer_id() if first is First.NEW_PRODUCER_ID else -1
-        return shard.execute(
+            first = find_prerequisite(shard.state, command)
+        new_producer_id = self._new_producer_id() if first is Prerequisite.NEW_PRODUCER_ID else -1
+        return shard.execute_decision(
             init_producer_id(shard.state, command, new_producer_id, self._clock.now_ms())
         )
 
-    def add_partitions(self, command: AddPartitions) -> None:
+    def add_partitions(self, command: AddPartitionsCommand) -> None:
         """Register partitions in the producer's transaction, opening it if it isn't open.
 
         Raises: Refused.
         """
-        shard = self._shard(command.transactional_id)
+        shard = self._find_active_shard(command.transactional_id)
         known = shard.state.transactions.get(command.transactional_id)
-        shard.execute(add_partitions(shard.state, command, self._clock.now_ms()))
-        if known is not None and known.status is not Status.ONGOING:
-            self._timers.set((Due.ABORT, known.transactional_id), known.timeout_ms)
+        shard.execute_decision(add_partitions(shard.state, command, self._clock.now_ms()))
+        if known is not None and known.status is not TransactionStatus.ONGOING:
+            self._timers.set_timer(
+                (TransactionTimer.ABORT, known.transactional_id), known.timeout_ms
+            )
 
-    def end_transaction(self, command: EndTransaction) -> Ownership:
+    def end_transaction(self, command: EndTransactionCommand) -> ProducerIdAndEpoch:
         """Commit or abort a transaction; return the producer id and epoch for the next one.
 
         On return the outcome stands, and the markers are written if possible. In transactions v2
         the epoch is the next one, or the producer id a new one. Raises: Refused.
         """
-        shard = self._shard(command.transactional_id)
-        known, wanted = judge_end(shard.state, command)
+        shard = self._find_active_shard(command.transactional_id)
+        known, wanted = find_transaction_to_end(shard.state, command)
         if not wanted:
-            return Ownership(known.producer_id, known.producer_epoch)
-        owner = shard.execute(
-            prepare(
+            return ProducerIdAndEpoch(known.producer_id, known.producer_epoch)
+        owner = shard.execute_decision(
+            prepare_end(
                 known,
                 committed=command.committed,
                 version=command.version,
@@ -305,58 +321,64 @@ class TransactionService:
             self.counters.commits += 1
         else:
             self.counters.aborts_by_client += 1
-        self._carry_out(command.transactional_id)
+        self._write_markers(command.transactional_id)
         return owner
 
-    def enlist(
+    def verify_partition(
         self,
         transactional_id: str,
         producer_id: int,
         producer_epoch: int,
         partition: TopicPartition,
         *,
-        implicit: bool,
+        adds_partition: bool,
     ) -> None:
         """Raise Refused unless a partition is part of the producer's Ongoing transaction.
 
         With `adds_partition` it is made part of it (transactions v2).
         """
-        if implicit:
+        if adds_partition:
             wanted = frozenset((partition,))
             self.add_partitions(
-                AddPartitions(transactional_id, producer_id, producer_epoch, wanted, version=V2)
+                AddPartitionsCommand(
+                    transactional_id, producer_id, producer_epoch, wanted, version=V2
+                )
             )
             return
-        state = self._shard(transactional_id).state
-        check_registered(state, transactional_id, producer_id, producer_epoch, partition)
+        state = self._find_active_shard(transactional_id).state
+        check_partition_registered(state, transactional_id, producer_id, producer_epoch, partition)
 
-    def _shard(self, transactional_id: str) -> TransactionShard:
+    def _find_active_shard(self, transactional_id: str) -> TransactionShard:
         """Return the active shard of a transactional id.
 
         Raises: Refused (COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR unless the shard is active;
         COORDINATOR_NOT_AVAILABLE if a newer broker has written records of the id).
         """
-        shard = self.shards[shard_of(transactional_id, len(self.shards))]
+        shard = self.shards[partition_for(transactional_id, len(self.shards))]
         shard.log.check_active()
-        shard.log.unknown.check_readable(transactional_id)
+        shard.log.unknown_records.check_readable(transactional_id)
         return shard
 
-    def _abort(self, known: Transaction) -> None:
+    def _fence_and_abort(self, transaction: TransactionMetadata) -> None:
         """Abort an Ongoing transaction, fence its owner, and write the markers."""
         version = self._features.transaction_version()
-        self._shard(known.transactional_id).execute(
+        self._find_active_shard(transaction.transactional_id).execute_decision(
             fence_and_abort(
-                known,
+                transaction,
                 version=version,
-                next_producer_id=self._next_producer_id(known, version),
+                next_producer_id=self._next_producer_id(transaction, version),
                 now_ms=self._clock.now_ms(),
             )
         )
-        self._carry_out(known.transactional_id)
+        self._write_markers(transaction.transactional_id)
 
-    def _next_producer_id(self, known: Transaction, version: int) -> int:
+    def _next_producer_id(self, transaction: TransactionMetadata, version: int) -> int:
         """Return a new producer id if this transaction's end uses up the last epoch, else -1."""
-        return self._new_producer_id() if takes_producer_id(known, version) else NO_PRODUCER_ID
+        return (
+            self._new_producer_id()
+            if needs_new_producer_id(transaction, version)
+            else NO_PRODUCER_ID
+        )
 
     def _new_producer_id(self) -> int:
         """Return a producer id that nobody has had.
@@ -367,53 +389,55 @@ class TransactionService:
         """
         if self._unread:
             raise Refused(Code.COORDINATOR_LOAD_IN_PROGRESS, "the producer ids are being loaded")
-        if not self._producer_ids.has_given_some:
+        if not self._producer_ids.has_allocated_ids:
             for shard in self.shards:
-                if shard.log.life is Life.FAILED:
+                if shard.log.coordinator_state is CoordinatorState.FAILED:
                     raise Refused(
                         Code.COORDINATOR_LOAD_IN_PROGRESS,
                         f"no producer ids: only {shard.log.name}, which has failed, knows which "
                         "have been given",
                     )
-        return self._producer_ids.next()
+        return self._producer_ids.next_producer_id()
 
-    def _carry_out(self, transactional_id: str) -> None:
+    def _write_markers(self, transactional_id: str) -> None:
         """Write the markers of a decided transaction, which is completed after the last one."""
-        self._timers.cancel((Due.ABORT, transactional_id))
-        shard = self._shard(transactional_id)
+        self._timers.cancel_timer((TransactionTimer.ABORT, transactional_id))
+        shard = self._find_active_shard(transactional_id)
         known = shard.state.transactions[transactional_id]
         ended = TransactionEnded(
             known.producer_id,
             known.producer_epoch,
-            known.status is Status.PREPARE_COMMIT,
+            known.status is TransactionStatus.PREPARE_COMMIT,
             shard.log.coordinator_epoch,
             known.client_version,
         )
-        self.markers.write(transactional_id, ended, known.partitions)
+        self.markers.write_markers(transactional_id, ended, known.partitions)
 
-    def _complete(self, transactional_id: str) -> None:
+    def _complete_transaction(self, transactional_id: str) -> None:
         """Log that all markers of a transaction are written, or try again in a while."""
-        shard = self._shard(transactional_id)
+        shard = self._find_active_shard(transactional_id)
         known = shard.state.transactions[transactional_id]
         try:
-            shard.execute(complete(known, self._clock.now_ms()))
+            shard.execute_decision(complete_end(known, self._clock.now_ms()))
         except Refused as refused:
             logger.warning("%s stays %s for now: %s", transactional_id, known.status.name, refused)
-            self._timers.set((Due.COMPLETE, transactional_id), COMPLETE_RETRY_MS)
+            self._timers.set_timer((TransactionTimer.COMPLETE, transactional_id), COMPLETE_RETRY_MS)
 
-    def _fire(self, key: tuple[Due, str]) -> None:
+    def _handle_timer(self, key: tuple[TransactionTimer, str]) -> None:
         """Abort a transaction that has timed out, or try again to complete one."""
         due, transactional_id = key
-        shard = self.shards[shard_of(transactional_id, len(self.shards))]
+        shard = self.shards[partition_for(transactional_id, len(self.shards))]
         known = shard.state.transactions.get(transactional_id)  # none, if the shard has resigned
         match due:
-            case Due.ABORT if known is not None and known.status is Status.ONGOING:
+            case TransactionTimer.ABORT if (
+                known is not None and known.status is TransactionStatus.ONGOING
+            ):
                 logger.info("%s timed out after %d ms", transactional_id, known.timeout_ms)
                 try:
-                    self._abort(known)
+                    self._fence_and_abort(known)
                     self.counters.aborts_by_timeout += 1
                 except Refused as refused:
                     logger.warning("%s can't be aborted now: %s", transactional_id, refused)
-                    self._timers.set(key, self._config.abort_retry_ms)
-            case Due.COMPLETE if known is not None and known.status in PREPARED:
-                self._complete(transactional_id)
+                    self._timers.set_timer(key, self._config.abort_retry_ms)
+            case TransactionTimer.COMPLETE if known is not None and known.status in PREPARED:
+                self._complete_transaction(transactional_id)

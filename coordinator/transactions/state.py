@@ -43,7 +43,7 @@ EPOCH_MAX = 32_767
 V0, V1, V2 = 0, 1, 2
 
 
-class Status(IntEnum):
+class TransactionStatus(IntEnum):
     """Lists the states of a transaction with Kafka's numbers, which stand in the log."""
 
     EMPTY = 0
@@ -57,39 +57,56 @@ class Status(IntEnum):
 
 
 # The names by which clients know the states.
-STATUS_NAMES: dict[Status, str] = {
-    status: status.name.title().replace("_", "") for status in Status
+STATUS_NAMES: dict[TransactionStatus, str] = {
+    status: status.name.title().replace("_", "") for status in TransactionStatus
 }
 
 # Each state, and the states that it may follow.
-PREVIOUS: dict[Status, frozenset[Status]] = {
-    Status.EMPTY: frozenset({Status.EMPTY, Status.COMPLETE_COMMIT, Status.COMPLETE_ABORT}),
-    Status.ONGOING: frozenset(
-        {Status.ONGOING, Status.EMPTY, Status.COMPLETE_COMMIT, Status.COMPLETE_ABORT}
-    ),
-    Status.PREPARE_COMMIT: frozenset({Status.ONGOING}),
-    # The last three: transactions v2 only, an abort of nothing.
-    Status.PREPARE_ABORT: frozenset(
+PREVIOUS: dict[TransactionStatus, frozenset[TransactionStatus]] = {
+    TransactionStatus.EMPTY: frozenset(
         {
-            Status.ONGOING,
-            Status.PREPARE_EPOCH_FENCE,
-            Status.EMPTY,
-            Status.COMPLETE_COMMIT,
-            Status.COMPLETE_ABORT,
+            TransactionStatus.EMPTY,
+            TransactionStatus.COMPLETE_COMMIT,
+            TransactionStatus.COMPLETE_ABORT,
         }
     ),
-    Status.COMPLETE_COMMIT: frozenset({Status.PREPARE_COMMIT}),
-    Status.COMPLETE_ABORT: frozenset({Status.PREPARE_ABORT}),
-    Status.DEAD: frozenset({Status.EMPTY, Status.COMPLETE_COMMIT, Status.COMPLETE_ABORT}),
-    Status.PREPARE_EPOCH_FENCE: frozenset({Status.ONGOING}),
+    TransactionStatus.ONGOING: frozenset(
+        {
+            TransactionStatus.ONGOING,
+            TransactionStatus.EMPTY,
+            TransactionStatus.COMPLETE_COMMIT,
+            TransactionStatus.COMPLETE_ABORT,
+        }
+    ),
+    TransactionStatus.PREPARE_COMMIT: frozenset({TransactionStatus.ONGOING}),
+    # The last three: transactions v2 only, an abort of nothing.
+    TransactionStatus.PREPARE_ABORT: frozenset(
+        {
+            TransactionStatus.ONGOING,
+            TransactionStatus.PREPARE_EPOCH_FENCE,
+            TransactionStatus.EMPTY,
+            TransactionStatus.COMPLETE_COMMIT,
+            TransactionStatus.COMPLETE_ABORT,
+        }
+    ),
+    TransactionStatus.COMPLETE_COMMIT: frozenset({TransactionStatus.PREPARE_COMMIT}),
+    TransactionStatus.COMPLETE_ABORT: frozenset({TransactionStatus.PREPARE_ABORT}),
+    TransactionStatus.DEAD: frozenset(
+        {
+            TransactionStatus.EMPTY,
+            TransactionStatus.COMPLETE_COMMIT,
+            TransactionStatus.COMPLETE_ABORT,
+        }
+    ),
+    TransactionStatus.PREPARE_EPOCH_FENCE: frozenset({TransactionStatus.ONGOING}),
 }
 
-AT_REST = PREVIOUS[Status.DEAD]  # no transaction is open, none is being completed
-PREPARED = frozenset({Status.PREPARE_COMMIT, Status.PREPARE_ABORT})
+AT_REST = PREVIOUS[TransactionStatus.DEAD]  # no transaction is open, none is being completed
+PREPARED = frozenset({TransactionStatus.PREPARE_COMMIT, TransactionStatus.PREPARE_ABORT})
 
 
 @dataclass(frozen=True, slots=True)
-class Ownership:
+class ProducerIdAndEpoch:
     """Represents the producer id and epoch under which a producer writes."""
 
     producer_id: int
@@ -97,7 +114,7 @@ class Ownership:
 
 
 @dataclass(frozen=True, slots=True)
-class Transaction:
+class TransactionMetadata:
     """Represents the transaction of one transactional id. Kafka: `TransactionMetadata`.
 
     Times are in ms since the epoch; -1: not started.
@@ -107,7 +124,7 @@ class Transaction:
     producer_id: int
     producer_epoch: int
     timeout_ms: int
-    status: Status
+    status: TransactionStatus
     update_ms: int
     start_ms: int = -1
     partitions: frozenset[TopicPartition] = frozenset()
@@ -116,7 +133,7 @@ class Transaction:
     client_version: int = V0
     last_producer_epoch: int = field(default=NO_EPOCH, compare=False)  # not in the log
 
-    def followed_by(self, **changes: Any) -> Transaction:
+    def make_successor(self, **changes: Any) -> TransactionMetadata:
         """Return the next version of this id's transaction with these fields changed.
 
         Each version names the producer id of the one before it.
@@ -124,16 +141,16 @@ class Transaction:
         return replace(self, previous_producer_id=self.producer_id, **changes)
 
     @property
-    def owner_afterwards(self) -> Ownership:
+    def owner_afterwards(self) -> ProducerIdAndEpoch:
         """Return the owner of the id once this decided transaction is completed."""
         if self.next_producer_id != NO_PRODUCER_ID:
-            return Ownership(self.next_producer_id, 0)
-        return Ownership(self.producer_id, self.producer_epoch)
+            return ProducerIdAndEpoch(self.next_producer_id, 0)
+        return ProducerIdAndEpoch(self.producer_id, self.producer_epoch)
 
     @property
     def epoch_is_exhausted(self) -> bool:
         """Whether no owner gets a higher epoch, as 32767 is left for fencing the last one."""
-        return is_exhausted(self.producer_epoch)
+        return is_epoch_exhausted(self.producer_epoch)
 
     @property
     def deadline_ms(self) -> int:
@@ -141,7 +158,7 @@ class Transaction:
         return self.start_ms + self.timeout_ms
 
 
-def is_exhausted(epoch: int) -> bool:
+def is_epoch_exhausted(epoch: int) -> bool:
     """Whether no owner can get an epoch above this one."""
     return epoch >= EPOCH_MAX - 1
 
@@ -150,7 +167,7 @@ def is_exhausted(epoch: int) -> bool:
 class TransactionSaved:
     """Records the present state of a transactional id."""
 
-    transaction: Transaction
+    transaction: TransactionMetadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +177,11 @@ class TransactionForgotten:
     transactional_id: str
 
 
-Record: TypeAlias = TransactionSaved | TransactionForgotten
+TransactionRecord: TypeAlias = TransactionSaved | TransactionForgotten
 
 
 @dataclass(slots=True)
-class TransactionState:
+class TransactionShardState:
     """Holds the transactions of one shard by transactional id; only `apply_record` writes it."""
 
-    transactions: dict[str, Transaction] = field(default_factory=dict)
+    transactions: dict[str, TransactionMetadata] = field(default_factory=dict)

@@ -24,14 +24,21 @@ from kio.index import (
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader
 
-from coordinator.wire.lengths import ELEMENTS_MAX, inner_type, walk_of
-from coordinator.wire.outgoing import Pieces, Slice, joined
-from coordinator.wire.tags import Cut, UnknownTag, Walk, cutting, past_tags, without
-from coordinator.wire.writing import NO_TIME, writer_of
+from coordinator.wire.array_limits import ELEMENTS_MAX, create_walk, inner_type
+from coordinator.wire.entity_writing import NO_TIME, create_writer
+from coordinator.wire.send_buffer import AnswerPieces, TransferableRecords, join_small_pieces
+from coordinator.wire.tagged_fields import (
+    FrameReplacement,
+    UnknownTag,
+    Walk,
+    apply_replacements,
+    create_collecting_tag_walks,
+    skip_tags,
+)
 
 # Decoded requests that are cached for a version of an API, about a kilobyte each.
-REMEMBERED_MAX = 4_096
-REMEMBERED_BYTES_MAX = 512
+CACHED_REQUESTS_MAX = 4_096
+CACHED_REQUEST_BYTES_MAX = 512
 
 _ABSENT = object()
 _HEADER = Struct(">hhih")  # API key, version, correlation id, length of the client id
@@ -40,7 +47,7 @@ _FRAME_HEAD = Struct(">ii")  # length, correlation id
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 
-Make = Callable[[Any], Any]
+Convert = Callable[[Any], Any]
 
 
 class MalformedRequest(Exception):
@@ -54,33 +61,33 @@ class RequestHeader(NamedTuple):
     version: int
     correlation_id: int
     client_id: str
-    body_at: int
+    body_start: int
 
 
 @dataclass(frozen=True, slots=True)
-class Schema:
+class ApiSchema:
     """Holds kio's entity types and readers for one version of one API."""
 
-    flexible: bool
-    request: type
-    walk: Walk
-    read: Callable[[bytes, int], tuple[Any, int]]
-    response: type
+    is_flexible: bool
+    request_type: type
+    check_arrays: Walk
+    read_entity: Callable[[bytes, int], tuple[Any, int]]
+    response_type: type
 
 
 @cache
-def schema_of(api_key: int, version: int) -> Schema | None:
+def load_schema(api_key: int, version: int) -> ApiSchema | None:
     """Return the schema of a version of an API, or None if kio has no such version."""
     try:
         request = load_request_schema(api_key, version)
         response = load_response_schema(api_key, version)
     except (UnknownAPIKey, UnknownEntity):
         return None
-    walk, read = walk_of(request), entity_reader(request)
-    return Schema(request.__flexible__, request, walk, read, response)
+    walk, read = create_walk(request), entity_reader(request)
+    return ApiSchema(request.__flexible__, request, walk, read, response)
 
 
-def read_header(frame: bytes) -> RequestHeader:
+def read_request_header(frame: bytes) -> RequestHeader:
     """Read the header fields that all versions share.
 
     Raises: MalformedRequest for a frame that is too short, or a client id that is no text.
@@ -98,110 +105,115 @@ def read_header(frame: bytes) -> RequestHeader:
     return RequestHeader(api_key, version, correlation_id, client_id, end)
 
 
-def remembering(schema: Schema) -> Callable[[bytes, int], Any]:
+def create_caching_reader(schema: ApiSchema) -> Callable[[bytes, int], Any]:
     """Return a function like `read_request` that decodes equal small requests only once.
 
     For requests that a client sends again and again, such as a heartbeat. Entities are immutable,
     so one can serve any number of requests.
     """
 
-    @lru_cache(REMEMBERED_MAX)
+    @lru_cache(CACHED_REQUESTS_MAX)
     def read_once(body: bytes) -> Any:
-        return read_body(schema, body, 0)
+        return read_request(schema, body, 0)
 
     def read_cached(frame: bytes, position: int) -> Any:
-        if len(frame) > REMEMBERED_BYTES_MAX:
-            return read_body(schema, frame, position)
+        if len(frame) > CACHED_REQUEST_BYTES_MAX:
+            return read_request(schema, frame, position)
         return read_once(frame[position:])
 
     return read_cached
 
 
-def read_body(schema: Schema, frame: bytes, at: int) -> Any:
+def read_request(schema: ApiSchema, frame: bytes, position: int) -> Any:
     """Decode the request whose header ends at `position`.
 
     Raises: MalformedRequest for bytes that are anything else.
     """
     try:
-        if schema.flexible:
-            at = past_tags(frame, at)
+        if schema.is_flexible:
+            position = skip_tags(frame, position)
         try:
-            schema.walk(frame, at, [ELEMENTS_MAX])
+            schema.check_arrays(frame, position, [ELEMENTS_MAX])
         except UnknownTag:
-            frame, at = _without_unknown_tags(schema.request, frame, at), 0
-        return schema.read(frame, at)[0]
+            frame, position = _remove_unknown_tags(schema.request_type, frame, position), 0
+        return schema.read_entity(frame, position)[0]
     except Exception as error:  # kio raises many types, depending on where the bytes are wrong
         raise MalformedRequest(f"the body can't be read: {error!r}") from error
 
 
-def _without_unknown_tags(request_type: type, frame: bytes, at: int) -> bytes:
+def _remove_unknown_tags(request_type: type, frame: bytes, position: int) -> bytes:
     """Return the body without tagged fields that kio doesn't know."""
-    cuts: list[Cut] = []
-    walk_of(request_type, cutting(cuts))(frame, at, [ELEMENTS_MAX])
-    return without(cuts, frame, at)
+    cuts: list[FrameReplacement] = []
+    create_walk(request_type, create_collecting_tag_walks(cuts))(frame, position, [ELEMENTS_MAX])
+    return apply_replacements(cuts, frame, position)
 
 
-class _Pieces(list[bytes | Slice]):
+class _PieceList(list[bytes | TransferableRecords]):
     """Collects the pieces that kio writes, which are joined once at the end."""
 
     write = list.append
 
 
-class Written(NamedTuple):
+class EncodedResponse(NamedTuple):
     """Holds an encoded response without its correlation id, to be sent any number of times."""
 
     body: bytes
 
 
-def write(response: Any) -> Written:
+def encode_for_reuse(response: Any) -> EncodedResponse:
     """Encode a response that is sent many times; it may hold no slice of a file."""
-    frame = encode(0, response)
+    frame = encode_response(0, response)
     assert isinstance(frame, bytes)
-    return Written(frame[_FRAME_HEAD.size :])
+    return EncodedResponse(frame[_FRAME_HEAD.size :])
 
 
-def encode(correlation_id: int, response: Any) -> bytes | Pieces:
+def encode_response(correlation_id: int, response: Any) -> bytes | AnswerPieces:
     """Encode a response as a frame, with its length and header.
 
     In the place of bytes a response may have a slice of a file (`TransferableRecords`), of which
     kio needs only the length. The frame is returned in pieces then.
     """
-    if response.__class__ is Written:
+    if response.__class__ is EncodedResponse:
         body: bytes = response.body
         return _FRAME_HEAD.pack(len(body) + _CORRELATION_ID.size, correlation_id) + body
-    pieces: Any = _Pieces()
+    pieces: Any = _PieceList()
     pieces.append(b"")
     pieces.append(_CORRELATION_ID.pack(correlation_id))
     if response.__header_schema__.__flexible__:
         pieces.append(b"\0")  # no tagged fields in the header
-    writer_of(response.__class__)(pieces, response)
+    create_writer(response.__class__)(pieces, response)
     size = sum(map(len, pieces))
     pieces[0] = size.to_bytes(4, "big")
     try:
         return b"".join(pieces)
     except TypeError:
-        return joined(pieces)
+        return join_small_pieces(pieces)
 
 
-def build(entity_type: type, given: Mapping[str, Any]) -> Any:
+def build_entity(entity_type: type, values: Mapping[str, Any]) -> Any:
     """Build an entity of this type from plain values, given by field name.
 
     Fields that the type lacks are dropped; fields that aren't given take the schema's default.
 
     Raises: TypeError, which names a field that has neither.
     """
-    return _builder(entity_type)(given)
+    return _create_builder(entity_type)(values)
 
 
 @cache
-def _builder(entity_type: Any) -> Make:
+def _create_builder(entity_type: Any) -> Convert:
     """Create a function that builds entities of this type from plain values.
 
     It sets each field's slot directly: through the `__init__` of these frozen dataclasses entities
     take three times as long to build.
     """
     plan = [
-        (f.name, getattr(entity_type, f.name).__set__, _maker(f), _default(f))
+        (
+            f.name,
+            getattr(entity_type, f.name).__set__,
+            _create_value_converter(f),
+            _field_default(f),
+        )
         for f in fields(entity_type)
     ]
     new = object.__new__
@@ -224,7 +236,7 @@ def _builder(entity_type: Any) -> Make:
     return build_instance
 
 
-def _default(field: Field[Any]) -> object:
+def _field_default(field: Field[Any]) -> object:
     if field.default is not MISSING:
         return field.default
     if field.name == "throttle_time":
@@ -234,46 +246,50 @@ def _default(field: Field[Any]) -> object:
     return _ABSENT
 
 
-def _maker(field: Field[Any]) -> Make | None:
+def _create_value_converter(field: Field[Any]) -> Convert | None:
     inner, is_array = inner_type(field.type)
     if is_dataclass(inner):
-        one = _entity_maker(inner)
-        return _array_maker(one) if is_array else _unless_none(one)
+        one = _create_entity_converter(inner)
+        return _create_array_converter(one) if is_array else _create_optional_converter(one)
     if is_array:
-        return _array_maker(None)
-    one_value = _VALUE_MAKERS.get(field.metadata["kafka_type"])
+        return _create_array_converter(None)
+    one_value = _VALUE_CONVERTERS.get(field.metadata["kafka_type"])
     return None if one_value is None else one_value
 
 
-def _entity_maker(entity_type: Any) -> Make:
-    build_one = _builder(entity_type)
+def _create_entity_converter(entity_type: Any) -> Convert:
+    build_one = _create_builder(entity_type)
     return lambda value: build_one(value) if isinstance(value, dict) else value
 
 
-def _array_maker(one: Make | None) -> Make:
+def _create_array_converter(convert_one: Convert | None) -> Convert:
     def convert_array(values: Iterable[Any] | None) -> Any:
         if values is None:
             return None
-        return tuple(values) if one is None else tuple([one(value) for value in values])
+        return (
+            tuple(values)
+            if convert_one is None
+            else tuple([convert_one(value) for value in values])
+        )
 
     return convert_array
 
 
-def _unless_none(one: Make) -> Make:
-    return lambda value: None if value is None else one(value)
+def _create_optional_converter(convert_one: Convert) -> Convert:
+    return lambda value: None if value is None else convert_one(value)
 
 
-def _make_duration(value: Any) -> timedelta:
-    return value if isinstance(value, timedelta) else _duration(value)
+def _convert_duration(value: Any) -> timedelta:
+    return value if isinstance(value, timedelta) else _cached_duration(value)
 
 
 @lru_cache(256)
-def _duration(ms: int) -> timedelta:
+def _cached_duration(ms: int) -> timedelta:
     """Convert milliseconds to a timedelta through a cache, as few intervals occur in responses."""
     return timedelta(milliseconds=ms)
 
 
-def _make_time(value: Any) -> datetime | None:
+def _convert_time(value: Any) -> datetime | None:
     """Convert milliseconds since the epoch to a datetime; -1 and None give None."""
     if value is None or isinstance(value, datetime):
         return value
@@ -281,11 +297,11 @@ def _make_time(value: Any) -> datetime | None:
 
 
 _ERROR_CODES = {int(code): code for code in ErrorCode}
-_VALUE_MAKERS: dict[str, Make] = {
+_VALUE_CONVERTERS: dict[str, Convert] = {
     "error_code": _ERROR_CODES.__getitem__,
-    "timedelta_i32": _make_duration,
-    "timedelta_i64": _make_duration,
-    "datetime_i64": _make_time,
+    "timedelta_i32": _convert_duration,
+    "timedelta_i64": _convert_duration,
+    "datetime_i64": _convert_time,
 }
 
 

@@ -20,18 +20,18 @@ from typing import cast
 
 from coordinator.clock import Clock
 from coordinator.wire.codec import MalformedRequest
-from coordinator.wire.connections import Connections
+from coordinator.wire.connections import ConnectionRegistry
 from coordinator.wire.frames import FrameReader, MalformedFrame
-from coordinator.wire.intake import Intake
-from coordinator.wire.outgoing import CHUNK_BYTES, Answer, Outgoing
+from coordinator.wire.request_memory import RequestMemory
+from coordinator.wire.send_buffer import CHUNK_BYTES, Answer, SendBuffer
 
 log = logging.getLogger(__name__)
 
 # Limit on requests that wait behind another one. Kafka reads none before that one is answered.
 QUEUE_BYTES_MAX = 1_048_576
 # Small answers are collected until there are this many, or until one is large.
-_READY_MAX = 16
-_LARGE_BYTES = 16_384
+_READY_ANSWERS_MAX = 16
+_LARGE_ANSWER_BYTES = 16_384
 # Gets a frame and the client's host; returns the answer, or an awaitable if it comes later.
 Dispatch = Callable[[bytes, str], Answer | Awaitable[Answer]]
 
@@ -40,7 +40,7 @@ class Disconnect(Exception):
     """Asks to close the connection, where no response can say that something is wrong."""
 
 
-class Connection(asyncio.Protocol):
+class ClientConnection(asyncio.Protocol):
     """Runs one client's requests through `dispatch`, one after the other."""
 
     def __init__(
@@ -48,8 +48,8 @@ class Connection(asyncio.Protocol):
         dispatch: Dispatch,
         frame_bytes_max: int,
         queue_max: int,
-        connections: Connections,
-        intake: Intake,
+        connections: ConnectionRegistry,
+        request_memory: RequestMemory,
         clock: Clock,
     ) -> None:
         self._dispatch = dispatch
@@ -58,22 +58,22 @@ class Connection(asyncio.Protocol):
         self._queue_max = queue_max
         self._queue_bytes = 0
         self._connections = connections
-        self._intake = intake
+        self._request_memory = request_memory
         self._clock = clock
         self._transport: asyncio.Transport
         self.host = ""
         self._port = 0
-        self.active_ms = clock.monotonic_ms()
-        self._answering: asyncio.Future[Answer] | None = None
-        self._ready: list[bytes] = []
-        self._outgoing = Outgoing()
-        self._client_reads = True
-        self._reading = True
+        self.last_active_ms = clock.monotonic_ms()
+        self._pending_answer: asyncio.Future[Answer] | None = None
+        self._ready_answers: list[bytes] = []
+        self._outgoing = SendBuffer()
+        self._can_write = True
+        self._is_reading = True
 
     @property
     def is_waiting(self) -> bool:
         """Whether a request of this client is still to be answered."""
-        return self._answering is not None
+        return self._pending_answer is not None
 
     # Called by asyncio
 
@@ -81,37 +81,37 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
         self._transport.set_write_buffer_limits(high=CHUNK_BYTES)
         self.host, self._port = (transport.get_extra_info("peername") or ("", 0))[:2]
-        if not self._connections.add(self):
-            self._close(Disconnect("too many connections"))
+        if not self._connections.try_add(self):
+            self._close_with_error(Disconnect("too many connections"))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._connections.remove(self)
+        self._connections.remove_connection(self)
         self._drop_queue()
-        self._intake.leave(self)
-        if self._answering is not None:
-            self._answering.cancel()
+        self._request_memory.release_reader(self)
+        if self._pending_answer is not None:
+            self._pending_answer.cancel()
 
     def data_received(self, data: bytes) -> None:
-        self.active_ms = self._clock.monotonic_ms()
+        self.last_active_ms = self._clock.monotonic_ms()
         try:
-            for frame in self._frames.feed(data):
+            for frame in self._frames.read_frames(data):
                 self._queue.append(frame)
                 self._queue_bytes += len(frame)
         except MalformedFrame as error:
-            self._close(error)
+            self._close_with_error(error)
             return
-        self._work()
+        self._process_queue()
 
     def pause_writing(self) -> None:
-        self._client_reads = False
+        self._can_write = False
 
     def resume_writing(self) -> None:
-        self.active_ms = self._clock.monotonic_ms()
-        self._client_reads = True
-        self._send()
-        self._work()
+        self.last_active_ms = self._clock.monotonic_ms()
+        self._can_write = True
+        self._send_outgoing()
+        self._process_queue()
 
-    def resume(self) -> None:
+    def resume_reading(self) -> None:
         """Read from the client again, unless its own limits forbid it."""
         self._throttle_reading()
 
@@ -127,89 +127,91 @@ class Connection(asyncio.Protocol):
 
     # Requests, one after the other
 
-    def _work(self) -> None:
+    def _process_queue(self) -> None:
         while (
             self._queue
-            and self._answering is None
-            and self._client_reads
+            and self._pending_answer is None
+            and self._can_write
             and not self._outgoing
             and not self._transport.is_closing()
         ):
             frame = self._queue.popleft()
             self._queue_bytes -= len(frame)
-            self._answer(frame)
-        self._flush()
+            self._handle_frame(frame)
+        self._flush_ready_answers()
         self._throttle_reading()
 
     def _throttle_reading(self) -> None:
-        has_room = self._intake.hold(self, self._frames.held_bytes + self._queue_bytes)
+        has_room = self._request_memory.update_held_bytes(
+            self, self._frames.held_bytes + self._queue_bytes
+        )
         wanted = (
             has_room and len(self._queue) < self._queue_max and self._queue_bytes < QUEUE_BYTES_MAX
         )
-        if wanted != self._reading and not self._transport.is_closing():
-            self._reading = wanted
+        if wanted != self._is_reading and not self._transport.is_closing():
+            self._is_reading = wanted
             if wanted:
                 self._transport.resume_reading()
             else:
                 self._transport.pause_reading()
 
-    def _answer(self, frame: bytes) -> None:
+    def _handle_frame(self, frame: bytes) -> None:
         try:
             answer = self._dispatch(frame, self.host)
         except (MalformedRequest, Disconnect) as error:
-            self._close(error)
+            self._close_with_error(error)
             return
         if answer is None or isinstance(answer, bytes | list):
-            self._write(answer)
+            self._write_answer(answer)
         else:
-            self._answering = asyncio.ensure_future(answer)
-            self._answering.add_done_callback(self._answered)
+            self._pending_answer = asyncio.ensure_future(answer)
+            self._pending_answer.add_done_callback(self._write_late_answer)
 
-    def _answered(self, future: asyncio.Future[Answer]) -> None:
-        self._answering = None
+    def _write_late_answer(self, future: asyncio.Future[Answer]) -> None:
+        self._pending_answer = None
         if future.cancelled() or self._transport.is_closing():
             return
         error = future.exception()
         if error is not None:
-            self._close(error)
+            self._close_with_error(error)
             return
-        self._write(future.result())
-        self._work()
+        self._write_answer(future.result())
+        self._process_queue()
 
-    def _write(self, answer: Answer) -> None:
+    def _write_answer(self, answer: Answer) -> None:
         """Send an answer, or keep a small one for `_flush_ready_answers`.
 
         A system call for each of many small answers would cost as much as creating them.
         """
         if isinstance(answer, bytes):
-            self._ready.append(answer)
-            if len(self._ready) >= _READY_MAX or len(answer) >= _LARGE_BYTES:
-                self._flush()
+            self._ready_answers.append(answer)
+            if len(self._ready_answers) >= _READY_ANSWERS_MAX or len(answer) >= _LARGE_ANSWER_BYTES:
+                self._flush_ready_answers()
         elif answer is not None:
-            self._flush()
-            self._outgoing.add(answer)
-            self._send()
+            self._flush_ready_answers()
+            self._outgoing.add_pieces(answer)
+            self._send_outgoing()
 
-    def _flush(self) -> None:
-        if self._ready:
-            self._transport.write(b"".join(self._ready))
-            self._ready.clear()
+    def _flush_ready_answers(self) -> None:
+        if self._ready_answers:
+            self._transport.write(b"".join(self._ready_answers))
+            self._ready_answers.clear()
 
-    def _send(self) -> None:
+    def _send_outgoing(self) -> None:
         """Send as much of the answer as the transport has room for."""
-        while self._outgoing and self._client_reads and not self._transport.is_closing():
+        while self._outgoing and self._can_write and not self._transport.is_closing():
             try:
-                self._transport.write(self._outgoing.take())
+                self._transport.write(self._outgoing.take_chunk())
             except OSError as error:
-                self._close(error)
+                self._close_with_error(error)
 
-    def _close(self, error: BaseException) -> None:
+    def _close_with_error(self, error: BaseException) -> None:
         log.warning("closing the connection of %s:%s: %s", self.host, self._port, error)
-        self._flush()
+        self._flush_ready_answers()
         self._drop_queue()
         self._transport.close()
 
     def _drop_queue(self) -> None:
-        self._outgoing.clear()
+        self._outgoing.drop_pieces()
         self._queue.clear()
         self._queue_bytes = 0

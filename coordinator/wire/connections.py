@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from typing import Protocol
 
 
-class Open(Protocol):
+class OpenConnection(Protocol):
     """Represents an open connection: its host, when it was last active, and how to close it."""
 
     host: str
-    active_ms: int
+    last_active_ms: int
 
     @property
     def is_waiting(self) -> bool: ...
@@ -26,14 +26,14 @@ class Open(Protocol):
     def abort(self) -> None: ...
 
 
-class Connections:
+class ConnectionRegistry:
     """Holds the open connections and refuses those above the limits.
 
     Kafka's counterpart is ConnectionQuotas.
     """
 
     def __init__(self, connections_max: int, per_host_max: int) -> None:
-        self._open: set[Open] = set()
+        self._open: set[OpenConnection] = set()
         self._by_host: Counter[str] = Counter()
         self._connections_max = connections_max
         self._per_host_max = per_host_max
@@ -41,11 +41,11 @@ class Connections:
     def __len__(self) -> int:
         return len(self._open)
 
-    def __iter__(self) -> Iterator[Open]:
+    def __iter__(self) -> Iterator[OpenConnection]:
         """Iterate over a copy of the open connections, so that any may be closed meanwhile."""
         return iter(tuple(self._open))
 
-    def add(self, connection: Open) -> bool:
+    def try_add(self, connection: OpenConnection) -> bool:
         """Add a connection if the limits allow it and return whether they do."""
         if (
             len(self._open) >= self._connections_max
@@ -56,19 +56,19 @@ class Connections:
         self._by_host[connection.host] += 1
         return True
 
-    def remove(self, connection: Open) -> None:
+    def remove_connection(self, connection: OpenConnection) -> None:
         if connection in self._open:
             self._open.remove(connection)
             self._by_host[connection.host] -= 1
             if not self._by_host[connection.host]:
                 del self._by_host[connection.host]
 
-    def close_idle(self, before_ms: int) -> None:
+    def close_idle(self, inactive_since_ms: int) -> None:
         """Abort connections without activity since `inactive_since_ms` that await no answer.
 
         They are aborted, not closed: what a client hasn't read in all that time would keep its
         connection open for ever.
         """
         for connection in self:
-            if connection.active_ms < before_ms and not connection.is_waiting:
+            if connection.last_active_ms < inactive_since_ms and not connection.is_waiting:
                 connection.abort()

@@ -26,38 +26,38 @@ class FrameReader:
 
     def __init__(self, frame_bytes_max: int) -> None:
         self._frame_bytes_max = frame_bytes_max
-        self._head = b""  # the first bytes of an incomplete length
+        self._length_start = b""  # the first bytes of an incomplete length
         self._pieces: list[bytes | bytearray] = []  # of an incomplete frame
-        self._missing = 0
+        self._missing_bytes = 0
         self.held_bytes = 0  # in those pieces
 
-    def feed(self, data: bytes) -> Iterator[bytes]:
+    def read_frames(self, data: bytes) -> Iterator[bytes]:
         """Yield the frames that these bytes complete, without their lengths.
 
         Raises: MalformedFrame.
         """
         at = 0
-        if self._missing:
-            at = self._missing
-            self._keep(data[:at])
-            if self._missing:
+        if self._missing_bytes:
+            at = self._missing_bytes
+            self._append_piece(data[:at])
+            if self._missing_bytes:
                 return
-            yield self._put_together()
-        elif self._head:
-            data = self._head + data
-            self._head = b""
+            yield self._join_pieces()
+        elif self._length_start:
+            data = self._length_start + data
+            self._length_start = b""
         while len(data) - at >= _LENGTH_BYTES:
             start = at + _LENGTH_BYTES
-            at = start + self._size(data, at)
+            at = start + self._read_size(data, at)
             if at > len(data):
-                self._missing = at - start
-                self._keep(data[start:])
+                self._missing_bytes = at - start
+                self._append_piece(data[start:])
                 return
             yield data[start:at]
-        self._head = data[at:]
+        self._length_start = data[at:]
 
-    def _keep(self, piece: bytes) -> None:
-        self._missing -= len(piece)
+    def _append_piece(self, piece: bytes) -> None:
+        self._missing_bytes -= len(piece)
         self.held_bytes += len(piece)
         if len(piece) >= _SMALL_PIECE_BYTES:
             self._pieces.append(piece)
@@ -66,13 +66,13 @@ class FrameReader:
         else:
             self._pieces.append(bytearray(piece))
 
-    def _put_together(self) -> bytes:
+    def _join_pieces(self) -> bytes:
         frame = b"".join(self._pieces)
         self._pieces = []
         self.held_bytes = 0
         return frame
 
-    def _size(self, data: bytes, at: int) -> int:
+    def _read_size(self, data: bytes, at: int) -> int:
         size = int.from_bytes(data[at : at + _LENGTH_BYTES], "big", signed=True)
         if not 0 <= size <= self._frame_bytes_max:
             raise MalformedFrame(f"a frame of {size} bytes; at most {self._frame_bytes_max}")

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from coordinator.clock import Clock, Scheduler, Timer
-from coordinator.wire.connection import Connection, Dispatch
-from coordinator.wire.connections import Connections
-from coordinator.wire.intake import Intake
+from coordinator.wire.connection import ClientConnection, Dispatch
+from coordinator.wire.connections import ConnectionRegistry
+from coordinator.wire.request_memory import RequestMemory
 
-GRACE_S = 1.0
-_SWEEPS = 10  # checks for idle connections within the time that they may be idle
+CLOSE_TIMEOUT_S = 1.0
+_IDLE_CHECKS = 10  # checks for idle connections within the time that they may be idle
 
 
 class CannotListen(Exception):
@@ -22,7 +22,7 @@ class CannotListen(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ConnectionLimits:
     """Holds the limits on clients' connections and requests.
 
     Kafka's settings, some by shorter names.
@@ -36,26 +36,28 @@ class Limits:
     idle_ms_max: int  # -1: connections may be idle for ever
 
 
-class Server:
+class SocketServer:
     """Listens for clients from `start` to `stop`; `port` is the port that it got."""
 
     def __init__(
-        self, dispatch: Dispatch, limits: Limits, clock: Clock, scheduler: Scheduler
+        self, dispatch: Dispatch, limits: ConnectionLimits, clock: Clock, scheduler: Scheduler
     ) -> None:
-        self._connections = Connections(limits.connections_max, limits.connections_per_host_max)
-        self._factory = partial(
-            Connection,
+        self._connections = ConnectionRegistry(
+            limits.connections_max, limits.connections_per_host_max
+        )
+        self._create_connection = partial(
+            ClientConnection,
             dispatch,
             limits.frame_bytes_max,
             limits.queue_max,
             self._connections,
-            Intake(limits.request_bytes_max),
+            RequestMemory(limits.request_bytes_max),
             clock,
         )
         self._idle_ms_max = limits.idle_ms_max
         self._clock = clock
         self._scheduler = scheduler
-        self._sweep: Timer | None = None
+        self._idle_check_timer: Timer | None = None
         self._server: asyncio.Server | None = None
         self.port = 0
 
@@ -66,7 +68,9 @@ class Server:
         """
         loop = asyncio.get_running_loop()
         try:
-            self._server = await loop.create_server(self._factory, host, port, backlog=1024)
+            self._server = await loop.create_server(
+                self._create_connection, host, port, backlog=1024
+            )
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
             raise CannotListen(
@@ -75,16 +79,16 @@ class Server:
             ) from error
         self.port = self._server.sockets[0].getsockname()[1]
         if self._idle_ms_max >= 0:
-            self._sweep_later()
+            self._schedule_idle_check()
 
-    def _sweep_later(self) -> None:
-        self._sweep = self._scheduler.call_later(
-            max(1, self._idle_ms_max // _SWEEPS), self._close_idle
+    def _schedule_idle_check(self) -> None:
+        self._idle_check_timer = self._scheduler.call_later(
+            max(1, self._idle_ms_max // _IDLE_CHECKS), self._close_idle_connections
         )
 
-    def _close_idle(self) -> None:
+    def _close_idle_connections(self) -> None:
         self._connections.close_idle(self._clock.monotonic_ms() - self._idle_ms_max)
-        self._sweep_later()
+        self._schedule_idle_check()
 
     async def stop(self) -> None:
         """Stop listening and close every connection.
@@ -95,12 +99,12 @@ class Server:
         if self._server is None:
             return
         self._server.close()
-        if self._sweep is not None:
-            self._sweep.cancel()
+        if self._idle_check_timer is not None:
+            self._idle_check_timer.cancel()
         for connection in self._connections:
             connection.close()
         with suppress(TimeoutError):
-            async with asyncio.timeout(GRACE_S):
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
                 while len(self._connections):
                     await asyncio.sleep(0.001)
         for connection in self._connections:

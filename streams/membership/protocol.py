@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from coordinator.assignors import consumer_protocol
-from coordinator.assignors.subscriptions import Subscription
+from coordinator.assignors.subscriptions import ConsumerSubscription
 from streams.topology.declared import DeclaredTopology, decode_topology, encode_topology
 
 _FORMAT = 1
@@ -82,7 +82,7 @@ def encode_subscription(
         topology=None if declared is None else encode_topology(declared),
         former=subscribed.former,
     )
-    return consumer_protocol.encode_subscription(Subscription(tuple(topics), user_data))
+    return consumer_protocol.encode_subscription(ConsumerSubscription(tuple(topics), user_data))
 
 
 def decode_subscription(data: bytes) -> Subscribed:

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from coordinator.errors import Code
-from coordinator.shard.placement import shard_of
+from coordinator.shard.placement import partition_for
 from tests.brokers import SETTINGS
 from tests.conformance.wire import Api, Client
 from tests.processes import HANG_LIMIT_S
@@ -106,7 +106,9 @@ def await_known(client: Client, group: str, topic: str) -> None:
     partitions = int(SETTINGS["offsets.topic.num.partitions"])
     names = (f"{group}-{i}" for i in count())
     other = next(
-        name for name in names if shard_of(name, partitions) == shard_of(group, partitions)
+        name
+        for name in names
+        if partition_for(name, partitions) == partition_for(group, partitions)
     )
     someone = Consumer(client, other)
     deadline = time.monotonic() + HANG_LIMIT_S

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from coordinator.errors import Code
-from coordinator.shard.placement import shard_of
+from coordinator.shard.placement import partition_for
 from tests.brokers import SETTINGS
 from tests.conformance.calls import create_topic, topic_id
 from tests.conformance.consumers import Consumer, describe
@@ -32,7 +32,9 @@ class GroupHistory:
         self.ids: dict[UUID, str] = {}
         same = (f"{group}-{i}" for i in count())
         shards = int(SETTINGS["offsets.topic.num.partitions"])
-        probe = next(name for name in same if shard_of(name, shards) == shard_of(group, shards))
+        probe = next(
+            name for name in same if partition_for(name, shards) == partition_for(group, shards)
+        )
         self._probe = Consumer(client, probe)
 
     def begin(self) -> None:

@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from coordinator.errors import Code
-from coordinator.log.batch import batches as parsed
+from coordinator.log.batch import iterate_batches as parsed
 from tests.brokers import Broker
 from tests.conformance import batches
 from tests.conformance.batches import TIMESTAMP_MS
@@ -104,11 +104,11 @@ def read(
                 aborting.add(index.pop(0).producer_id)
             if batch.is_control:
                 if batch.record_count:
-                    committed, _ = batch.marker()
+                    committed, _ = batch.decode_marker()
                     markers.append((batch.base_offset, "commit" if committed else "abort"))
                     aborting.discard(batch.producer_id)
             elif isolation == READ_UNCOMMITTED or batch.producer_id not in aborting:
-                records += [(each.offset, each.key, each.value) for each in batch.records()]
+                records += [(each.offset, each.key, each.value) for each in batch.iterate_records()]
 
 
 def fill(client: Client, topic: str, transactional_id: str) -> None:

@@ -13,8 +13,8 @@ from crc32c import crc32c
 
 from coordinator.errors import Code
 from coordinator.log.batch import HEADER_BYTES
-from coordinator.log.batch import batches as parsed
-from coordinator.log.compression import Codec, compress
+from coordinator.log.batch import iterate_batches as parsed
+from coordinator.log.compression import CompressionType, compress_records
 from tests.brokers import Broker
 from tests.conformance import batches
 from tests.conformance.calls import fetch, produce
@@ -24,18 +24,18 @@ from tests.conformance.wire import Client
 VALUES = [bytes((i * j * j) % 251 for j in range(300)) * 3 + b"%d" % i for i in range(100)]
 
 
-def compressed_here(codec: Codec) -> bytes:
+def compressed_here(codec: CompressionType) -> bytes:
     data = bytearray(batches.encode(*VALUES))
-    data[HEADER_BYTES:] = compress(codec, bytes(data[HEADER_BYTES:]))
+    data[HEADER_BYTES:] = compress_records(codec, bytes(data[HEADER_BYTES:]))
     data[22] |= codec
     struct.pack_into(">i", data, 8, len(data) - 12)
     struct.pack_into(">I", data, 17, crc32c(bytes(data[21:])))
     return bytes(data)
 
 
-@pytest.mark.parametrize("codec", list(Codec)[1:])
+@pytest.mark.parametrize("codec", list(CompressionType)[1:])
 def test_each_codec_is_read_and_written_as_clients_do_it(
-    broker: Broker, client: Client, topic: str, group: str, codec: Codec
+    broker: Broker, client: Client, topic: str, group: str, codec: CompressionType
 ) -> None:
     address = {"bootstrap.servers": broker.bootstrap_servers}
     producer = Producer({**address, "compression.type": codec.name.lower(), "linger.ms": 500})
@@ -45,7 +45,7 @@ def test_each_codec_is_read_and_written_as_clients_do_it(
 
     found = list(parsed(fetch(client, topic, 0).records))
     assert {batch.attributes & 7 for batch in found} == {codec}
-    records = [record for batch in found for record in batch.records()]
+    records = [record for batch in found for record in batch.iterate_records()]
     assert [record.value for record in records] == VALUES
     assert [record.offset for record in records] == list(range(100))
     assert {record.key for record in records} == {b"key"}

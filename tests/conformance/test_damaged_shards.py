@@ -20,7 +20,7 @@ import pytest
 from crc32c import crc32c
 
 from coordinator.errors import Code
-from coordinator.shard.placement import shard_of
+from coordinator.shard.placement import partition_for
 from tests import brokers
 from tests.answers import codes
 from tests.brokers import Broker
@@ -43,7 +43,7 @@ DAMAGED = 0
 
 def named(stem: str, shard: int) -> str:
     """A group or transactional id that this shard has."""
-    return next(f"{stem}{i}" for i in range(1_000) if shard_of(f"{stem}{i}", SHARDS) == shard)
+    return next(f"{stem}{i}" for i in range(1_000) if partition_for(f"{stem}{i}", SHARDS) == shard)
 
 
 BAD_GROUP, GOOD_GROUP = named("group", DAMAGED), named("group", 1)

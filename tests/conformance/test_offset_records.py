@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from coordinator.errors import Code
-from coordinator.offsets.records import decode_offset
+from coordinator.offsets.records import decode_offset_record
 from coordinator.offsets.state import NEVER, OffsetCommitted, OffsetForgotten
-from coordinator.shard.placement import shard_of
+from coordinator.shard.placement import partition_for
 from tests.conformance import batches
 from tests.conformance.calls import delete_groups, delete_offsets, fetch, metadata, topic_id
 from tests.conformance.commits import commit
@@ -23,7 +23,7 @@ OFFSET_KEY, GROUP_KEY = b"\0\1", b"\0\2"
 def written(client: Client, group: str) -> list[tuple[bytes, bytes | None]]:
     """The group's records, oldest first."""
     [topic] = metadata(client, "__consumer_offsets").topics
-    partition = shard_of(group, len(topic.partitions))
+    partition = partition_for(group, len(topic.partitions))
     found: list[tuple[bytes, bytes | None]] = []
     offset = 0
     while True:
@@ -45,7 +45,7 @@ def named(key: bytes, group: str) -> bool:
 def last_offset(client: Client, group: str) -> tuple[Any, int]:
     """The last offset record of the group, and the version of its value."""
     key, value = [each for each in written(client, group) if each[0][:2] == OFFSET_KEY][-1]
-    record = decode_offset(key, value)
+    record = decode_offset_record(key, value)
     return record, -1 if value is None else int.from_bytes(value[:2], "big")
 
 
@@ -65,7 +65,7 @@ def test_a_commit_is_written_with_the_id_of_its_topic(
     assert (record.offset, record.metadata) == (5, "m")
     assert record.leader_epoch == (0 if version >= 6 else -1)
     assert record.topic_id == topic_id(client, topic)
-    assert record.expire_ms == NEVER
+    assert record.expires_at_ms == NEVER
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])
@@ -75,7 +75,7 @@ def test_a_wish_for_how_long_it_is_kept_is_written_as_the_time_when_it_expires(
     commit(client, version, group, {topic: [0]}, retention_time=HOUR_MS)
     record, written_in = last_offset(client, group)
     assert written_in == 1
-    assert record.expire_ms == record.commit_ms + HOUR_MS
+    assert record.expires_at_ms == record.committed_at_ms + HOUR_MS
     assert (record.topic_id, record.leader_epoch) == (None, -1)
 
 
@@ -88,7 +88,7 @@ def test_an_offset_of_a_transaction_is_written_without_the_id_of_its_topic(
         producer.add_offsets(group)
     producer.stage_offset(group, topic, 7, metadata="m", version=version)
     record, written_in = last_offset(client, group)
-    assert (written_in, record.topic_id, record.expire_ms) == (4, None, NEVER)
+    assert (written_in, record.topic_id, record.expires_at_ms) == (4, None, NEVER)
     assert (record.offset, record.metadata, record.leader_epoch) == (7, "m", -1)
     producer.commit()
 
@@ -114,7 +114,7 @@ def test_a_group_ends_with_tombstones_for_its_offsets_pending_ones_too_and_then_
     assert delete_groups(client, group) == {group: Code.NONE}
     tombstones = written(client, group)[before:]
     assert [value for _, value in tombstones] == [None] * 3
-    assert {decode_offset(key, None) for key, _ in tombstones[:2]} == {
+    assert {decode_offset_record(key, None) for key, _ in tombstones[:2]} == {
         OffsetForgotten(group, topic, 0),
         OffsetForgotten(group, other_topic, 0),
     }

@@ -10,7 +10,7 @@ import pytest
 from crc32c import crc32c
 
 from coordinator.errors import Code
-from coordinator.log.compression import Codec, compress
+from coordinator.log.compression import CompressionType, compress_records
 from tests.conformance import batches
 from tests.conformance.calls import create_topic, end_offset, fetch, produce
 from tests.conformance.wire import Client
@@ -99,8 +99,8 @@ def test_what_follows_a_batch_and_is_none_is_dropped(
 
 @pytest.mark.parametrize("version", [3, 6, 7])
 def test_zstd_came_with_version_7(client: Client, topic: str, version: int) -> None:
-    body = bytes(compress(Codec.ZSTD, GOOD[61:]))
-    data = patched(21, ">h", Codec.ZSTD, data=GOOD[:61] + body)
+    body = bytes(compress_records(CompressionType.ZSTD, GOOD[61:]))
+    data = patched(21, ">h", CompressionType.ZSTD, data=GOOD[:61] + body)
     data = patched(8, ">i", len(data) - 12, data=data)
     expected = Code.NONE if version >= 7 else Code.UNSUPPORTED_COMPRESSION_TYPE
     assert produce(client, topic, data, version=version).error_code == expected

@@ -10,9 +10,15 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from coordinator.errors import Code
-from coordinator.log.batch import batches
+from coordinator.log.batch import iterate_batches
 from coordinator.transactions.records import TransactionCodec
-from coordinator.transactions.state import V0, V2, Status, Transaction, TransactionSaved
+from coordinator.transactions.state import (
+    V0,
+    V2,
+    TransactionMetadata,
+    TransactionSaved,
+    TransactionStatus,
+)
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
 from tests.conformance.producers import Producer, init_producer_id
@@ -24,7 +30,7 @@ from tests.processes import UNREACHED_MS, wait_until
 def assert_same(
     ours: tuple[bytes | None, bytes | None],
     found: tuple[bytes | None, bytes | None],
-    transaction: Transaction,
+    transaction: TransactionMetadata,
 ) -> None:
     """Byte for byte; but topics have no order, and Kafka writes them in that of their hashes."""
     if len({topic for topic, _ in transaction.partitions}) < 2:
@@ -35,18 +41,20 @@ def assert_same(
     assert sorted(our_value or b"") == sorted(value or b"")
 
 
-def saved(broker: Broker, transactional_id: str) -> list[Transaction]:
+def saved(broker: Broker, transactional_id: str) -> list[TransactionMetadata]:
     """The records of one id, in order; each has been written again by our codec."""
     codec = TransactionCodec(lambda: V2)
     found = []
     for file in sorted(broker.data_dir.glob("__transaction_state-*/*.log")):
-        for batch in batches(file.read_bytes()):
+        for batch in iterate_batches(file.read_bytes()):
             if batch.is_control:
                 continue
-            for raw in batch.records():
-                record = codec.decode(raw.key, raw.value)
+            for raw in batch.iterate_records():
+                record = codec.decode_record(raw.key, raw.value)
                 if isinstance(record, TransactionSaved):
-                    assert_same(codec.encode(record), (raw.key, raw.value), record.transaction)
+                    assert_same(
+                        codec.encode_record(record), (raw.key, raw.value), record.transaction
+                    )
                     if record.transaction.transactional_id == transactional_id:
                         found.append(record.transaction)
     return found
@@ -77,14 +85,14 @@ def test_what_is_in_the_log_is_what_kafka_writes_in_both_versions(
         (each.status, each.producer_epoch, each.client_version, len(each.partitions))
         for each in records
     ] == [
-        (Status.EMPTY, 0, V0, 0),
-        (Status.ONGOING, 0, V0, 1),
-        (Status.PREPARE_COMMIT, 0, V0, 1),
-        (Status.COMPLETE_COMMIT, 0, V0, 0),
-        (Status.ONGOING, 0, V2, 1),
-        (Status.PREPARE_ABORT, 1, V2, 1),
-        (Status.COMPLETE_ABORT, 1, V2, 0),
-        (Status.EMPTY, 2, V2, 0),
+        (TransactionStatus.EMPTY, 0, V0, 0),
+        (TransactionStatus.ONGOING, 0, V0, 1),
+        (TransactionStatus.PREPARE_COMMIT, 0, V0, 1),
+        (TransactionStatus.COMPLETE_COMMIT, 0, V0, 0),
+        (TransactionStatus.ONGOING, 0, V2, 1),
+        (TransactionStatus.PREPARE_ABORT, 1, V2, 1),
+        (TransactionStatus.COMPLETE_ABORT, 1, V2, 0),
+        (TransactionStatus.EMPTY, 2, V2, 0),
     ]
     at_rest = {
         (each.producer_id, each.previous_producer_id, each.next_producer_id, each.timeout_ms)
@@ -92,7 +100,7 @@ def test_what_is_in_the_log_is_what_kafka_writes_in_both_versions(
     }
     assert at_rest == {(mine, mine, -1, UNREACHED_MS)}
     for each in records:
-        assert (each.start_ms < 0) == (each.status is Status.EMPTY)
+        assert (each.start_ms < 0) == (each.status is TransactionStatus.EMPTY)
         assert replace(each, start_ms=0).update_ms >= records[0].update_ms
 
 

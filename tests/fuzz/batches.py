@@ -8,7 +8,7 @@ from random import Random
 from crc32c import crc32c
 
 from coordinator.log.batch import HEADER_BYTES, PREFIX_BYTES, encode_batch
-from coordinator.log.compression import Codec, compress
+from coordinator.log.compression import CompressionType, compress_records
 from tests.fuzz.mutations import mutated
 from tests.unit.coordinator.log.logs import NOW_MS
 
@@ -25,20 +25,20 @@ def sealed(batch: bytes) -> bytes:
     return batch[:8] + length + batch[12:_CRC_AT] + checksum + batch[_ATTRIBUTES_AT:]
 
 
-def with_records(codec: Codec, data: bytes, count: int = 1) -> bytes:
+def with_records(codec: CompressionType, data: bytes, count: int = 1) -> bytes:
     """A batch that says it has `count` records, with these bytes for them, compressed."""
     head = bytearray(encode_batch([(b"k", b"v")], timestamp_ms=NOW_MS)[:HEADER_BYTES])
     head[_ATTRIBUTES_AT + 1] = codec
     head[23:27] = (count - 1).to_bytes(4, "big")
     head[57:61] = count.to_bytes(4, "big")
-    return sealed(bytes(head) + bytes(compress(codec, data)))
+    return sealed(bytes(head) + bytes(compress_records(codec, data)))
 
 
 def _seeds() -> Iterator[bytes]:
     records = [(b"key", b"value"), (b"", b"x" * 100), (b"k", None)]
     plain = encode_batch(records, timestamp_ms=NOW_MS)
     yield plain
-    for codec in Codec:
+    for codec in CompressionType:
         yield with_records(codec, plain[HEADER_BYTES:], len(records))
     for transactional in (False, True):
         yield encode_batch(

@@ -13,12 +13,12 @@ from random import Random
 
 from crc32c import crc32c
 
-from coordinator.groups.consumer.records import DECODERS, decode_consumer
+from coordinator.groups.consumer.records import DECODERS, decode_consumer_record
 from coordinator.groups.state import GroupCodec
-from coordinator.log.batch import batches, encode_batch, parse_header
-from coordinator.log.producers import Producers
-from coordinator.log.snapshot import decode_snapshot, encode_snapshot
-from coordinator.shard.records import Reader, UnknownVersion
+from coordinator.log.batch import encode_batch, iterate_batches, parse_header
+from coordinator.log.producer_snapshot import decode_producer_snapshot, encode_producer_snapshot
+from coordinator.log.producer_state import ProducerStateManager
+from coordinator.shard.record_fields import FieldReader, UnknownRecordVersion
 from coordinator.transactions.producer_ids import ProducerIdsAllocated, ProducerIdsCodec
 from coordinator.transactions.records import TransactionCodec
 from tests.fuzz.batches import hostile_batch
@@ -31,22 +31,22 @@ from tests.unit.coordinator.transactions import test_records as transactions
 
 
 def _decode_consumer(key: bytes | None, value: bytes | None) -> object:
-    reader = Reader(key)
-    kind = reader.int16()
-    return decode_consumer(kind, reader, value) if kind in DECODERS else None
+    reader = FieldReader(key)
+    kind = reader.read_int16()
+    return decode_consumer_record(kind, reader, value) if kind in DECODERS else None
 
 
 _IDS = ProducerIdsCodec()
 _GROUPS, _TRANSACTIONS = GroupCodec(), TransactionCodec(lambda: 2)
 _SEEDS: tuple[tuple[Callable[[bytes | None, bytes | None], object], bytes, bytes | None], ...] = (
-    (_GROUPS.decode, groups.KEY, groups.V3),
-    (_GROUPS.decode, groups.KEY, groups.V4),
-    (_GROUPS.decode, offsets.KEY, offsets.PLAIN),
-    (_GROUPS.decode, offsets.KEY, offsets.WITH_ID),
-    (_TRANSACTIONS.decode, transactions.KEY, transactions.ONGOING),
-    (_TRANSACTIONS.decode, transactions.KEY, transactions.ONGOING_V1),
+    (_GROUPS.decode_record, groups.KEY, groups.V3),
+    (_GROUPS.decode_record, groups.KEY, groups.V4),
+    (_GROUPS.decode_record, offsets.KEY, offsets.PLAIN),
+    (_GROUPS.decode_record, offsets.KEY, offsets.WITH_ID),
+    (_TRANSACTIONS.decode_record, transactions.KEY, transactions.ONGOING),
+    (_TRANSACTIONS.decode_record, transactions.KEY, transactions.ONGOING_V1),
     *((_decode_consumer, bytes.fromhex(g.key), bytes.fromhex(g.value)) for g in GOLDEN if g.value),
-    (_IDS.decode, b"", _IDS.encode(ProducerIdsAllocated(1_000))[1]),
+    (_IDS.decode_record, b"", _IDS.encode_record(ProducerIdsAllocated(1_000))[1]),
 )
 _OTHERS = [key for _, key, _ in _SEEDS] + [value for _, _, value in _SEEDS if value]
 
@@ -58,21 +58,21 @@ def decode_one(random: Random) -> None:
         key = mutated(key, _OTHERS, random)
     else:
         value = mutated(value or b"", _OTHERS, random)
-    with suppress(ValueError, IndexError, UnknownVersion):
+    with suppress(ValueError, IndexError, UnknownRecordVersion):
         decode(key, value)
 
 
 def open_one(random: Random) -> None:
     """The records of a mutated batch, as recovery and a look-up by time open them."""
     with suppress(ValueError, IndexError):
-        for batch in batches(hostile_batch(random)):
-            for _ in batch.records():
+        for batch in iterate_batches(hostile_batch(random)):
+            for _ in batch.iterate_records():
                 pass
 
 
 def _snapshot() -> bytes:
     """Of two producers, one of them in a transaction."""
-    producers = Producers()
+    producers = ProducerStateManager()
     for producer_id in (1, 2):
         batch = encode_batch(
             [(b"k", b"v")] * 3,
@@ -82,8 +82,8 @@ def _snapshot() -> bytes:
             base_sequence=0,
             transactional=producer_id == 2,
         )
-        producers.applied(parse_header(batch), 0)
-    return encode_snapshot(list(producers.items()))
+        producers.apply_batch(parse_header(batch), 0)
+    return encode_producer_snapshot(list(producers.iterate_producers()))
 
 
 def snapshot_one(random: Random) -> None:
@@ -91,7 +91,7 @@ def snapshot_one(random: Random) -> None:
     data = mutated(_SNAPSHOT[6:], _OTHERS, random)
     checksum = crc32c(data) if random.random() < 0.9 else 0
     with suppress(ValueError):
-        decode_snapshot(b"\0\x01" + checksum.to_bytes(4, "big") + data)
+        decode_producer_snapshot(b"\0\x01" + checksum.to_bytes(4, "big") + data)
 
 
 _SNAPSHOT = _snapshot()

@@ -16,8 +16,8 @@ from kio.index import load_request_schema
 
 from coordinator.api.router import APIS
 from coordinator.log.batch import encode_batch
-from coordinator.wire.codec import build
-from coordinator.wire.lengths import inner_type
+from coordinator.wire.array_limits import inner_type
+from coordinator.wire.codec import build_entity
 from tests.unit.coordinator.api.client import request_bytes
 from tests.unit.coordinator.log.logs import NOW_MS
 
@@ -90,7 +90,7 @@ def about_a_batch(topic: str, batch: bytes) -> tuple[bytes, ...]:
 
 def _frame(api_key: int, version: int, **given: Any) -> bytes:
     request_type: Any = load_request_schema(api_key, version)
-    return request_bytes(build(request_type, given))
+    return request_bytes(build_entity(request_type, given))
 
 
 @cache
@@ -111,7 +111,7 @@ def corpus(topic_id: UUID) -> tuple[bytes, ...]:
 
 
 def _valid(entity_type: Any, topic_id: UUID) -> Any:
-    return build(entity_type, {f.name: _value(f, topic_id) for f in fields(entity_type)})
+    return build_entity(entity_type, {f.name: _value(f, topic_id) for f in fields(entity_type)})
 
 
 def _value(field: Any, topic_id: UUID) -> Any:

@@ -78,7 +78,7 @@ def frames() -> Iterator[Step]:
         try:
             while data:
                 piece = random.randint(1, 1_000)
-                read += reader.feed(data[:piece])
+                read += reader.read_frames(data[:piece])
                 data = data[piece:]
                 if reader.held_bytes > _FRAME_BYTES_MAX:
                     raise Found(f"{reader.held_bytes} bytes held for frames of {sizes}")

@@ -47,7 +47,7 @@ def test_what_hypothesis_finds_is_as_short_as_can_be(target: str) -> None:
 
 @pytest.mark.parametrize("lost", ["a byte of a piece", "a frame"])
 def test_frames_that_come_out_wrong_are_found(lost: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = FrameReader.feed
+    original = FrameReader.read_frames
 
     def feed(self: FrameReader, data: bytes) -> Iterator[bytes]:
         frames = list(original(self, data))
@@ -56,6 +56,6 @@ def test_frames_that_come_out_wrong_are_found(lost: str, monkeypatch: pytest.Mon
         else:
             yield from (frame[:-1] + b"?" for frame in frames)
 
-    monkeypatch.setattr(FrameReader, "feed", feed)
+    monkeypatch.setattr(FrameReader, "read_frames", feed)
     with TARGETS["frames"]() as step, pytest.raises(Found, match="came out as"):
         all(step(Random(seed)) is None for seed in range(100))

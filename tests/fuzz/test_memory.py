@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.log.compression import Codec
-from coordinator.wire.lengths import ELEMENTS_MAX
+from coordinator.log.compression import CompressionType
+from coordinator.wire.array_limits import ELEMENTS_MAX
 from tests.fuzz.batches import with_records
 from tests.fuzz.requests import COMPACTED, about_a_batch
 from tests.fuzz.victim import Victim
@@ -62,11 +62,13 @@ def test_the_largest_request_that_is_read_takes_a_bounded_time_and_room(victim: 
     assert time.process_time() - begin < SECONDS_MAX
 
 
-@pytest.mark.parametrize("codec", [each for each in Codec if each is not Codec.NONE])
-def test_a_bomb_is_not_unpacked_beyond_the_limit(victim: Victim, codec: Codec) -> None:
+@pytest.mark.parametrize(
+    "codec", [each for each in CompressionType if each is not CompressionType.NONE]
+)
+def test_a_bomb_is_not_unpacked_beyond_the_limit(victim: Victim, codec: CompressionType) -> None:
     victim.seconds_max = 60 * SECONDS_MAX
     # Snappy's blocks say how long they get, so a bomb of it is as large as what comes out.
-    size = {Codec.SNAPPY: 15 * MB}.get(codec, 200 * MB)
+    size = {CompressionType.SNAPPY: 15 * MB}.get(codec, 200 * MB)
     bomb = with_records(codec, bytes(size))
     assert len(bomb) < MB
     taken = [taken_mb(victim, frame) for frame in about_a_batch(COMPACTED, bomb)]

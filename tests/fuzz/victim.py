@@ -19,9 +19,9 @@ from kio.serial import entity_reader
 from kio.serial.errors import OutOfBoundValue
 
 from coordinator.errors import Code
-from coordinator.wire.codec import MalformedRequest, read_header, schema_of
+from coordinator.wire.codec import MalformedRequest, load_schema, read_request_header
 from coordinator.wire.connection import Disconnect
-from coordinator.wire.outgoing import Answer
+from coordinator.wire.send_buffer import Answer
 from tests.fuzz.requests import COMPACTED, NAME, corpus
 from tests.unit.coordinator.api.client import Client, whole
 
@@ -115,9 +115,9 @@ class Victim:
     def _check_answer(self, frame: bytes, answer: Answer) -> None:
         if answer is None:
             return
-        header = read_header(frame)
+        header = read_request_header(frame)
         data = whole(answer)
-        version = header.version if schema_of(header.api_key, header.version) else 0
+        version = header.version if load_schema(header.api_key, header.version) else 0
         if header.api_key == API_VERSIONS and _code(data) == Code.UNSUPPORTED_VERSION:
             version = 0
         response_type = load_response_schema(header.api_key, version)

@@ -17,13 +17,13 @@ from coordinator.groups import offsets as group_offsets
 from coordinator.groups.shard import GroupShard
 from coordinator.local_markers import LocalMarkers
 from coordinator.log import recovery
-from coordinator.log.aborted import AbortedTransactions
-from coordinator.log.cleaner.transactions import CleanedTransactions
+from coordinator.log.cleaner.cleaned_transactions import CleanedTransactionMetadata
 from coordinator.log.disk import File
-from coordinator.log.partition import Partition
-from coordinator.log.producers import Producers
-from coordinator.log.segment import Segment
-from coordinator.shard.decision import Origin, TransactionEnded
+from coordinator.log.partition import PartitionLog
+from coordinator.log.producer_state import ProducerStateManager
+from coordinator.log.segment import LogSegment
+from coordinator.log.transaction_index import TransactionIndex
+from coordinator.shard.decision import LogRecordOrigin, TransactionEnded
 from coordinator.transactions import producer_ids, service
 from coordinator.transactions.service import TransactionService
 from coordinator.transactions.state import TransactionSaved
@@ -67,8 +67,8 @@ def marker_answered_before_offsets_are_materialised(world: World) -> AbstractCon
             offset = log._log.append_marker(
                 ended.producer_id, ended.producer_epoch, ended.committed, ended.coordinator_epoch
             )
-            origin = Origin(offset, ended.producer_id)
-            world.loop.after_ms(300, shard.state.apply, ended, origin)
+            origin = LogRecordOrigin(offset, ended.producer_id)
+            world.loop.after_ms(300, shard.state.apply_record, ended, origin)
 
         return end_transaction
 
@@ -79,7 +79,7 @@ def batches_of_producers_forgotten_on_restart(world: World) -> AbstractContextMa
     """After a crash a retry of what is in the log is not recognised."""
 
     def make(original: Any) -> Any:
-        def load(self: Partition) -> None:
+        def load(self: PartitionLog) -> None:
             original(self)
             producers = self.producers._known
             for producer_id, known in producers.items():
@@ -87,14 +87,14 @@ def batches_of_producers_forgotten_on_restart(world: World) -> AbstractContextMa
 
         return load
 
-    return replaced(Partition, "load", make)
+    return replaced(PartitionLog, "open_log", make)
 
 
 def producers_forgotten_on_restart(world: World) -> AbstractContextManager[None]:
     """The same, and nothing else is known of them either: any sequence is taken."""
 
     def make(original: Any) -> Any:
-        def load(self: Partition) -> None:
+        def load(self: PartitionLog) -> None:
             original(self)
             open_transactions = self.producers._open
             for producer_id in [p for p in self.producers._known if p not in open_transactions]:
@@ -102,20 +102,20 @@ def producers_forgotten_on_restart(world: World) -> AbstractContextManager[None]
 
         return load
 
-    return replaced(Partition, "load", make)
+    return replaced(PartitionLog, "open_log", make)
 
 
 def stable_offset_ignores_an_open_transaction(world: World) -> AbstractContextManager[None]:
     """With two open, the reader is let up to the second."""
 
     def make(original: Any) -> Any:
-        def first_unstable_offset(self: Producers) -> int | None:
+        def first_unstable_offset(self: ProducerStateManager) -> int | None:
             offsets = sorted(self._open.values())
             return offsets[1] if len(offsets) > 1 else (offsets[0] if offsets else None)
 
         return first_unstable_offset
 
-    return replaced(Producers, "first_unstable_offset", make)
+    return replaced(ProducerStateManager, "first_unstable_offset", make)
 
 
 def new_owner_keeps_the_epoch(world: World) -> AbstractContextManager[None]:
@@ -141,7 +141,7 @@ def torn_tail_takes_a_whole_batch_with_it(world: World) -> AbstractContextManage
     """Recovery drops the last whole batch of what it reads of a log."""
 
     def make(original: Any) -> Any:
-        def scan(segment: Segment, *rest: Any, **named: Any) -> Iterator[Any]:
+        def scan(segment: LogSegment, *rest: Any, **named: Any) -> Iterator[Any]:
             found = list(original(segment, *rest, **named))
             if named["is_last"] and len(found) > 1:
                 segment.size -= found.pop().size
@@ -150,21 +150,21 @@ def torn_tail_takes_a_whole_batch_with_it(world: World) -> AbstractContextManage
 
         return scan
 
-    return replaced(recovery, "scan", make)
+    return replaced(recovery, "scan_segment", make)
 
 
 def aborted_transactions_forgotten_on_restart(world: World) -> AbstractContextManager[None]:
     """The index that tells readers what to drop is empty after a crash."""
 
     def make(original: Any) -> Any:
-        def load(self: Partition) -> None:
+        def load(self: PartitionLog) -> None:
             original(self)
             for segment in self._segments.all:
-                segment.aborted = AbortedTransactions()
+                segment.transaction_index = TransactionIndex()
 
         return load
 
-    return replaced(Partition, "load", make)
+    return replaced(PartitionLog, "open_log", make)
 
 
 class _Delayed:
@@ -211,7 +211,7 @@ def acknowledged_before_it_is_written(world: World) -> AbstractContextManager[No
 
         return open_file
 
-    return replaced(Attached, "open", make)
+    return replaced(Attached, "open_file", make)
 
 
 def time_out_keeps_the_epoch(world: World) -> AbstractContextManager[None]:
@@ -240,7 +240,7 @@ def producer_ids_used_before_they_are_logged(world: World) -> AbstractContextMan
 
         return next_id
 
-    return replaced(producer_ids.ProducerIds, "next", make)
+    return replaced(producer_ids.ProducerIdManager, "next_producer_id", make)
 
 
 def what_was_decided_is_not_carried_out_after_a_crash(
@@ -250,7 +250,7 @@ def what_was_decided_is_not_carried_out_after_a_crash(
 
     def make(original: Any) -> Any:
         def load_slice(self: Any, shard: Any) -> Any:
-            with replaced(TransactionService, "_carry_out", lambda _: lambda self, key: None):
+            with replaced(TransactionService, "_write_markers", lambda _: lambda self, key: None):
                 return original(self, shard)
 
         return load_slice
@@ -268,7 +268,7 @@ def one_partition_gets_no_marker(world: World) -> AbstractContextManager[None]:
 
         return code_of
 
-    return replaced(LocalMarkers, "code_of", make)
+    return replaced(LocalMarkers, "try_write_marker", make)
 
 
 def read_committed_reads_to_the_end(world: World) -> AbstractContextManager[None]:
@@ -283,7 +283,7 @@ def read_committed_reads_to_the_end(world: World) -> AbstractContextManager[None
 
         return fetch
 
-    return replaced(Partition, "fetch", make)
+    return replaced(PartitionLog, "fetch_batches", make)
 
 
 def readers_are_shown_nothing(world: World) -> AbstractContextManager[None]:
@@ -295,12 +295,12 @@ def readers_are_shown_nothing(world: World) -> AbstractContextManager[None]:
 
         return fetch
 
-    return replaced(Partition, "fetch", make)
+    return replaced(PartitionLog, "fetch_batches", make)
 
 
 def compaction_believes_what_was_aborted(world: World) -> AbstractContextManager[None]:
     """A record of an aborted transaction takes the place of the one that was committed."""
-    return replaced(CleanedTransactions, "is_aborted", lambda _: lambda self, batch: False)
+    return replaced(CleanedTransactionMetadata, "is_aborted", lambda _: lambda self, batch: False)
 
 
 # Each with the checkers that have to see it, one without the other.

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from coordinator.log.disk import File, Lock
+from coordinator.log.disk import DiskLock, File
 
 
 class Crashed(BaseException):
@@ -138,7 +138,7 @@ class Attached:
         if self.is_gone:
             raise Crashed
 
-    def open(self, path: Path) -> File:
+    def open_file(self, path: Path) -> File:
         self.check()
         inode = self.platter.files.get(path)
         if inode is None:
@@ -146,26 +146,26 @@ class Attached:
             inode = self.platter.put(path, Inode())
         return _AttachedFile(self, inode, path.suffix == ".log")
 
-    def size(self, path: Path) -> int | None:
+    def file_size(self, path: Path) -> int | None:
         self.check()
         inode = self.platter.files.get(path)
         return None if inode is None else len(inode.content)
 
-    def read(self, path: Path) -> bytes | None:
+    def read_file(self, path: Path) -> bytes | None:
         self.check()
         inode = self.platter.files.get(path)
         return None if inode is None else bytes(inode.content)
 
-    def replace(self, path: Path, content: bytes) -> None:
+    def replace_file(self, path: Path, content: bytes) -> None:
         self._change()
         self._check_directory(path.parent)
         inode = self.platter.put(path, Inode(bytearray(content), bytes(content)))
         self.platter.flushed_names.setdefault(path.parent, {})[path] = inode
 
-    def room(self, directory: Path) -> tuple[int, int]:
+    def measure_space(self, directory: Path) -> tuple[int, int]:
         return 1 << 40, 1 << 39
 
-    def names(self, directory: Path) -> list[str]:
+    def list_names(self, directory: Path) -> list[str]:
         self.check()
         within = (d for d in self.platter.directories if d.parent == directory)
         return sorted(path.name for path in (*self.platter.within.get(directory, ()), *within))
@@ -179,7 +179,7 @@ class Attached:
         self._change()
         self.platter.flushed_names[path] = dict(self.platter.within.get(path, {}))
 
-    def rename(self, old: Path, new: Path) -> None:
+    def rename_path(self, old: Path, new: Path) -> None:
         self._change()
         platter = self.platter
         file = platter.drop(old)
@@ -198,7 +198,7 @@ class Attached:
             for path, inode in platter.flushed_names.pop(old, {}).items()
         }
 
-    def remove(self, path: Path) -> None:
+    def remove_file(self, path: Path) -> None:
         self._change()
         self.platter.drop(path)
 
@@ -211,7 +211,7 @@ class Attached:
             del platter.directories[each]
             platter.flushed_names.pop(each, None)
 
-    def lock(self, path: Path) -> Lock:
+    def lock_file(self, path: Path) -> DiskLock:
         self.check()
         if path in self._locked:
             raise BlockingIOError(errno.EWOULDBLOCK, "locked")
@@ -244,15 +244,15 @@ class _AttachedFile:
         self._inode = inode
         self._is_log = is_log
 
-    def write(self, data: bytes | bytearray, at: int) -> None:
+    def write(self, data: bytes | bytearray, position: int) -> None:
         disk = self._disk
         if disk.change():
-            self._put(disk.torn(data), at)
+            self._put(disk.torn(data), position)
             raise disk.crash()
         if self._is_log and disk.fails():
-            self._put(disk.torn(data), at)
+            self._put(disk.torn(data), position)
             raise OSError(errno.ENOSPC, "no room")
-        self._put(data, at)
+        self._put(data, position)
 
     def _put(self, data: bytes | bytearray, at: int) -> None:
         content = self._inode.content
@@ -261,9 +261,9 @@ class _AttachedFile:
         content[at : at + len(data)] = data
         self._inode.written(at, at + len(data))
 
-    def read(self, count: int, at: int) -> bytes:
+    def read(self, count: int, position: int) -> bytes:
         self._disk.check()
-        return bytes(self._inode.content[at : at + count])
+        return bytes(self._inode.content[position : position + count])
 
     def size(self) -> int:
         self._disk.check()

@@ -9,7 +9,7 @@ from typing import Any, cast
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
-from coordinator.wire.codec import build, to_ms
+from coordinator.wire.codec import build_entity, to_ms
 
 
 def encode(api_key: int, version: int, client_id: str, correlation_id: int, given: Any) -> bytes:
@@ -21,7 +21,7 @@ def encode(api_key: int, version: int, client_id: str, correlation_id: int, give
     out.write(correlation_id.to_bytes(4, "big") + len(name).to_bytes(2, "big") + name)
     if is_flexible:
         out.write(b"\0")
-    write(out, build(kind, given) if isinstance(given, dict) else given)
+    write(out, build_entity(kind, given) if isinstance(given, dict) else given)
     return out.getvalue()
 
 

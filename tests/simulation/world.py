@@ -21,7 +21,7 @@ from zlib import crc32
 from coordinator.api.router import Router
 from coordinator.broker import Broker
 from coordinator.config import BrokerConfig
-from coordinator.log.partition import Partition
+from coordinator.log.partition import PartitionLog
 from coordinator.wire.connection import Disconnect
 from tests.simulation.disk import Attached, Crashed, Platter
 from tests.simulation.ledger import Ledger
@@ -91,14 +91,16 @@ class _Background:
         self._scheduler = scheduler
         self._random = random
 
-    def run(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
+    def run_in_background(
+        self, work: Callable[[], None], on_done: Callable[[Exception | None], None]
+    ) -> None:
         def make() -> None:
             failure: Exception | None = None
             try:
                 work()
             except Exception as error:
                 failure = error
-            done(failure)
+            on_done(failure)
 
         self._scheduler.call_later(self._random.uniform(1, 20), make)
 
@@ -161,7 +163,7 @@ class World:
         )
         self.log("start", self.life)
         try:
-            broker.load()
+            broker.load_from_disk()
             self._make_topics(broker)
         except Crashed:
             self._gone()
@@ -234,18 +236,18 @@ class World:
             make_id=lambda: UUID(int=1),
             background=_Background(scheduler, Random(0)),
         )
-        broker.load()
+        broker.load_from_disk()
         return broker
 
     def _make_topics(self, broker: Broker) -> None:
         broker.ensure_topics(self.topics)
         for name, count in self.compacted.items():
             if broker.topics.get(name) is None:
-                broker.topics.create(name, count, COMPACTED_SOON)
+                broker.topics.create_topic(name, count, COMPACTED_SOON)
         for name in ("__consumer_offsets", "__transaction_state"):
-            topic = broker.topics.own(name)
+            topic = broker.topics.find_including_hidden(name)
             if self.setting.compacts and topic and topic.configs != COMPACTED_SOON:
-                broker.topics.alter(name, COMPACTED_SOON)
+                broker.topics.replace_configs(name, COMPACTED_SOON)
 
     def _config(self) -> BrokerConfig:
         setting = self.setting
@@ -274,7 +276,7 @@ class World:
             checker.asked(request)
         answer: Any = None
         with self.acting():
-            answer = self._router.dispatch(request.frame, "127.0.0.1")
+            answer = self._router.dispatch_frame(request.frame, "127.0.0.1")
             if answer is not None and not hasattr(answer, "__await__"):
                 answer = read(_whole(answer))
         if hasattr(answer, "__await__"):
@@ -327,7 +329,7 @@ class World:
 
     # What is in the logs
 
-    def partitions(self) -> Iterator[tuple[tuple[str, int], Partition]]:
+    def partitions(self) -> Iterator[tuple[tuple[str, int], PartitionLog]]:
         for name in (*self.topics, *self.compacted):
             topic = self.broker.topics.get(name)
             for index, partition in enumerate(topic.partitions if topic else ()):

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from uuid import UUID
 
-from coordinator.log.batch import Batch, batches, encode_batch
-from coordinator.log.storage import from_base64, to_base64
+from coordinator.log.batch import RecordBatch, encode_batch, iterate_batches
+from coordinator.log.data_directory import uuid_from_base64, uuid_to_base64
 
 GROUPS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 PARTITIONS = 2  # of each internal topic
@@ -41,7 +41,7 @@ def topic_ids(data: Path, names: Iterable[str]) -> dict[str, UUID]:
     found = {}
     for name in names:
         text = (data / f"{name}-0" / _KEPT).read_text()
-        found[name] = from_base64(text.split("topic_id: ")[1].split()[0])
+        found[name] = uuid_from_base64(text.split("topic_id: ")[1].split()[0])
     return found
 
 
@@ -50,15 +50,22 @@ def list_topics(data: Path, topics: dict[str, tuple[UUID, int]]) -> None:
     path = data / "topics.json"
     content = json.loads(path.read_text())
     for name, (topic_id, partitions) in topics.items():
-        entry = {"name": name, "id": to_base64(topic_id), "partitions": partitions, "configs": {}}
+        entry = {
+            "name": name,
+            "id": uuid_to_base64(topic_id),
+            "partitions": partitions,
+            "configs": {},
+        }
         content["topics"].append(entry)
     path.write_text(json.dumps(content))
 
 
-def log_of(directory: Path) -> list[Batch]:
+def log_of(directory: Path) -> list[RecordBatch]:
     """All batches of a partition, from its files."""
     return [
-        batch for path in sorted(directory.glob("*.log")) for batch in batches(path.read_bytes())
+        batch
+        for path in sorted(directory.glob("*.log"))
+        for batch in iterate_batches(path.read_bytes())
     ]
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from coordinator.errors import Code
-from coordinator.shard.placement import shard_of
+from coordinator.shard.placement import partition_for
 from coordinator.transactions.records import TransactionCodec
-from coordinator.transactions.state import Status, TransactionSaved
+from coordinator.transactions.state import TransactionSaved, TransactionStatus
 from tests.brokers import Broker
 from tests.conformance.calls import commit_offset, create_topic, eventually, settled_offset
 from tests.conformance.members import Member, alone, together
@@ -38,8 +38,8 @@ TRANSACTION_IDS = ("t-empty", "t-committed", "t-aborted", "t-ongoing", "t-to-com
 # Transactions that are decided, and carried out by whoever loads them; the group that the offset of
 # each is for; and what they, and it, then are.
 PREPARED = {
-    "t-to-commit": ("to-commit", Status.PREPARE_COMMIT),
-    "t-to-abort": ("to-abort", Status.PREPARE_ABORT),
+    "t-to-commit": ("to-commit", TransactionStatus.PREPARE_COMMIT),
+    "t-to-abort": ("to-abort", TransactionStatus.PREPARE_ABORT),
 }
 CARRIED_OUT = {"t-to-commit": ("CompleteCommit", 51), "t-to-abort": ("CompleteAbort", 50)}
 PLAIN = (*CLASSIC, *TRANSACTIONAL, *BULKY)
@@ -60,7 +60,7 @@ def populate(broker: Broker, *, kinds: tuple[str, ...] = ()) -> None:
     `kinds`: of the groups that aren't classic, which the broker has.
     """
     for number, name in enumerate(BULKY):
-        assert shard_of(name, PARTITIONS) == number
+        assert partition_for(name, PARTITIONS) == number
     with connect(broker) as client, connect(broker) as other:
         for kind in (0, 1):
             client.send(Api.FIND_COORDINATOR, 2, key="anything", key_type=kind)
@@ -206,16 +206,16 @@ def prepare(data: Path) -> None:
     """In a stopped broker's files: PREPARED are decided, and no marker is there yet."""
     codec = TransactionCodec(lambda: 2)
     for transactional_id, (_, status) in PREPARED.items():
-        directory = data / f"{TRANSACTIONS}-{shard_of(transactional_id, PARTITIONS)}"
+        directory = data / f"{TRANSACTIONS}-{partition_for(transactional_id, PARTITIONS)}"
         *_, last = (
             saved.transaction
             for batch in log_of(directory)
-            for record in batch.records()
-            if isinstance(saved := codec.decode(record.key, record.value), TransactionSaved)
+            for record in batch.iterate_records()
+            if isinstance(saved := codec.decode_record(record.key, record.value), TransactionSaved)
             and saved.transaction.transactional_id == transactional_id
         )
-        assert last.status is Status.ONGOING
-        key, value = codec.encode(TransactionSaved(replace(last, status=status)))
+        assert last.status is TransactionStatus.ONGOING
+        key, value = codec.encode_record(TransactionSaved(replace(last, status=status)))
         assert value is not None
         append_record(directory, key, value)
 

@@ -20,14 +20,14 @@ from uuid import UUID
 
 from coordinator.assignors.server.subscription import TopicPartitions
 
-_ROUNDS_MAX = 16
-_NOBODY = -1
+_MAX_ROUNDS = 16
+_NO_OWNER = -1
 
 
-def balance(
+def balance_partitions(
     topics: Mapping[str, frozenset[UUID]],
     assigned: Mapping[str, TopicPartitions],
-    partitions: Mapping[UUID, int],
+    partition_counts: Mapping[UUID, int],
 ) -> dict[str, TopicPartitions]:
     """Return the balanced target assignment of each member.
 
@@ -40,40 +40,40 @@ def balance(
             subscribers.setdefault(topic, []).append(index)
     order = sorted(
         subscribers,
-        key=lambda t: (-partitions[t] / len(subscribers[t]), len(subscribers[t]), t.int),
+        key=lambda t: (-partition_counts[t] / len(subscribers[t]), len(subscribers[t]), t.int),
     )
-    owners = {topic: [_NOBODY] * partitions[topic] for topic in order}
+    owners = {topic: [_NO_OWNER] * partition_counts[topic] for topic in order}
     loads = [0] * len(members)
     changed_members = {
         index
         for index, member in enumerate(members)
-        if not _keep(assigned[member], topics[member], owners, index, loads)
+        if not _keep_assigned(assigned[member], topics[member], owners, index, loads)
     }
     for topic in order:
-        changed_members |= _hand_out(owners[topic], subscribers[topic], loads)
+        changed_members |= _assign_free(owners[topic], subscribers[topic], loads)
     has_moved = True
-    for _ in range(_ROUNDS_MAX):
+    for _ in range(_MAX_ROUNDS):
         if not has_moved:
             break
         has_moved = False
         for topic in order:
-            moved_members = _even_out(owners[topic], subscribers[topic], loads)
+            moved_members = _balance_topic(owners[topic], subscribers[topic], loads)
             changed_members |= moved_members
             has_moved |= bool(moved_members)
 
-    targets = _targets(owners, changed_members)
+    targets = _collect_targets(owners, changed_members)
     return {
         member: targets[index] if index in changed_members else assigned[member]
         for index, member in enumerate(members)
     }
 
 
-def _keep(
+def _keep_assigned(
     assigned: TopicPartitions,
     topics: frozenset[UUID],
     owners: dict[UUID, list[int]],
     member: int,
-    sizes: list[int],
+    loads: list[int],
 ) -> bool:
     """Give a member the assigned partitions that it may keep; return whether these are all."""
     keeps_all = True
@@ -83,32 +83,34 @@ def _keep(
             continue
         partition_owners = owners[topic]
         for partition in assigned_partitions:
-            if partition < len(partition_owners) and partition_owners[partition] == _NOBODY:
+            if partition < len(partition_owners) and partition_owners[partition] == _NO_OWNER:
                 partition_owners[partition] = member
-                sizes[member] += 1
+                loads[member] += 1
             else:
                 keeps_all = False
     return keeps_all
 
 
-def _hand_out(owner: list[int], subscribers: list[int], sizes: list[int]) -> set[int]:
+def _assign_free(partition_owners: list[int], subscribers: list[int], loads: list[int]) -> set[int]:
     """Give each free partition of a topic to its least loaded subscriber; return who got any."""
     receivers: set[int] = set()
-    if _NOBODY not in owner:
+    if _NO_OWNER not in partition_owners:
         return receivers
-    least_loaded = [(sizes[member], member) for member in subscribers]
+    least_loaded = [(loads[member], member) for member in subscribers]
     heapq.heapify(least_loaded)
-    for partition, holder in enumerate(owner):
-        if holder == _NOBODY:
+    for partition, holder in enumerate(partition_owners):
+        if holder == _NO_OWNER:
             size, member = least_loaded[0]
-            owner[partition] = member
-            sizes[member] = size + 1
+            partition_owners[partition] = member
+            loads[member] = size + 1
             heapq.heapreplace(least_loaded, (size + 1, member))
             receivers.add(member)
     return receivers
 
 
-def _even_out(owner: list[int], subscribers: list[int], sizes: list[int]) -> set[int]:
+def _balance_topic(
+    partition_owners: list[int], subscribers: list[int], sizes: list[int]
+) -> set[int]:
     """Move partitions of a topic to its less loaded subscribers; return who lost or got any.
 
     A load in one heap may be out of date by what happened through the other. That does no harm: who
@@ -119,7 +121,7 @@ def _even_out(owner: list[int], subscribers: list[int], sizes: list[int]) -> set
     if max(subscriber_loads) - min(subscriber_loads) <= 1:
         return set()
     owned_partitions: dict[int, list[int]] = {}
-    for partition, owner_index in enumerate(owner):
+    for partition, owner_index in enumerate(partition_owners):
         owned_partitions.setdefault(owner_index, []).append(partition)
     most_loaded = [(-sizes[member], -member) for member in owned_partitions]
     least_loaded = list(zip(subscriber_loads, subscribers, strict=True))
@@ -130,7 +132,7 @@ def _even_out(owner: list[int], subscribers: list[int], sizes: list[int]) -> set
         giver, taker = -most_loaded[0][1], least_loaded[0][1]
         if sizes[giver] - sizes[taker] <= 1:
             break
-        owner[owned_partitions[giver].pop()] = taker
+        partition_owners[owned_partitions[giver].pop()] = taker
         sizes[giver] -= 1
         sizes[taker] += 1
         changed_members |= {giver, taker}
@@ -142,12 +144,16 @@ def _even_out(owner: list[int], subscribers: list[int], sizes: list[int]) -> set
     return changed_members
 
 
-def _targets(owners: Mapping[UUID, list[int]], changed: set[int]) -> dict[int, TopicPartitions]:
+def _collect_targets(
+    owners: Mapping[UUID, list[int]], changed_members: set[int]
+) -> dict[int, TopicPartitions]:
     """Return the target assignments of the members that have changed."""
-    partitions_by_member: dict[int, dict[UUID, set[int]]] = {member: {} for member in changed}
+    partitions_by_member: dict[int, dict[UUID, set[int]]] = {
+        member: {} for member in changed_members
+    }
     for topic, partition_owners in owners.items():
         for partition, member_index in enumerate(partition_owners):
-            if member_index in changed:
+            if member_index in changed_members:
                 partitions_by_member[member_index].setdefault(topic, set()).add(partition)
     return {
         member: {topic: frozenset(partitions) for topic, partitions in topics.items()}

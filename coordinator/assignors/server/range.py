@@ -18,15 +18,15 @@ NAME = "range"
 
 
 def assign(
-    members: Mapping[str, MemberSubscription], partitions: Mapping[UUID, int]
+    members: Mapping[str, MemberSubscription], partition_counts: Mapping[UUID, int]
 ) -> dict[str, TopicPartitions]:
     """Return the target assignment of each member: consecutive partitions of each topic.
 
     See the package for the contract.
     """
-    ordered = sorted(members.items(), key=_static_members_first)
+    ordered = sorted(members.items(), key=_static_first_key)
     targets: dict[str, dict[UUID, frozenset[int]]] = {member_id: {} for member_id in members}
-    for topic, count in partitions.items():
+    for topic, count in partition_counts.items():
         subscribers = [member_id for member_id, member in ordered if topic in member.topics]
         if not subscribers:
             continue
@@ -42,7 +42,7 @@ def assign(
     }
 
 
-def _static_members_first(item: tuple[str, MemberSubscription]) -> tuple[bool, str]:
+def _static_first_key(item: tuple[str, MemberSubscription]) -> tuple[bool, str]:
     member_id, member = item
     instance_id = member.instance_id
     return (True, member_id) if instance_id is None else (False, instance_id)

@@ -11,37 +11,38 @@ from collections.abc import Mapping
 from itertools import islice
 from uuid import UUID
 
-from coordinator.assignors.server.balancing import balance
+from coordinator.assignors.server.balancing import balance_partitions
 from coordinator.assignors.server.subscription import MemberSubscription, TopicPartitions
 
 NAME = "uniform"
 
 
 def assign(
-    members: Mapping[str, MemberSubscription], partitions: Mapping[UUID, int]
+    members: Mapping[str, MemberSubscription], partition_counts: Mapping[UUID, int]
 ) -> dict[str, TopicPartitions]:
     """Return the target assignment of each member, with equally many partitions within one.
 
     Where subscriptions differ, sizes may differ more. See the package for the contract.
     """
     existing = {
-        topics: topics.intersection(partitions)
+        topics: topics.intersection(partition_counts)
         for topics in {member.topics for member in members.values()}
     }
     distinct_subscriptions = set(existing.values())
     if len(distinct_subscriptions) > 1:
-        return balance(
+        return balance_partitions(
             {member_id: existing[member.topics] for member_id, member in members.items()},
             {member_id: member.assigned for member_id, member in members.items()},
-            partitions,
+            partition_counts,
         )
-    return _share(
-        members, {topic: partitions[topic] for topics in distinct_subscriptions for topic in topics}
+    return _assign_by_quota(
+        members,
+        {topic: partition_counts[topic] for topics in distinct_subscriptions for topic in topics},
     )
 
 
-def _share(
-    members: Mapping[str, MemberSubscription], partitions: Mapping[UUID, int]
+def _assign_by_quota(
+    members: Mapping[str, MemberSubscription], partition_counts: Mapping[UUID, int]
 ) -> dict[str, TopicPartitions]:
     """Return the targets of members that are all subscribed to the same topics.
 
@@ -49,13 +50,16 @@ def _share(
     """
     if not members:
         return {}
-    base, larger_quota_count = divmod(sum(partitions.values()), len(members))
-    free = {topic: set(range(partitions[topic])) for topic in sorted(partitions, key=_bits)}
+    base, larger_quota_count = divmod(sum(partition_counts.values()), len(members))
+    free = {
+        topic: set(range(partition_counts[topic]))
+        for topic in sorted(partition_counts, key=_topic_sort_key)
+    }
     targets: dict[str, TopicPartitions] = {}
     wanting_members: list[tuple[str, int]] = []
     for waiting, member_id in zip(range(len(members), 0, -1), sorted(members), strict=True):
         assigned = members[member_id].assigned
-        kept = _keep(assigned, base + (larger_quota_count > 0), free)
+        kept = _keep_within_quota(assigned, base + (larger_quota_count > 0), free)
         count = sum(map(len, kept.values()))
         # A larger quota is for those who fill it, and in the end for whoever is left.
         quota = base + (count > base or waiting <= larger_quota_count)
@@ -72,7 +76,9 @@ def _share(
     return targets
 
 
-def _keep(assigned: TopicPartitions, quota: int, free: dict[UUID, set[int]]) -> TopicPartitions:
+def _keep_within_quota(
+    assigned: TopicPartitions, quota: int, free: dict[UUID, set[int]]
+) -> TopicPartitions:
     """Return what a member keeps of its assignment, up to its quota, and remove it from `free`.
 
     Partitions that don't exist, or that a member before this one has kept, are not kept.
@@ -84,7 +90,7 @@ def _keep(assigned: TopicPartitions, quota: int, free: dict[UUID, set[int]]) -> 
         kept = assigned
     else:
         reduced: dict[UUID, frozenset[int]] = {}
-        for topic in sorted(assigned.keys() & free.keys(), key=_bits):
+        for topic in sorted(assigned.keys() & free.keys(), key=_topic_sort_key):
             topic_partitions = frozenset(sorted(assigned[topic] & free[topic])[:quota])
             quota -= len(topic_partitions)
             if topic_partitions:
@@ -95,5 +101,5 @@ def _keep(assigned: TopicPartitions, quota: int, free: dict[UUID, set[int]]) -> 
     return kept
 
 
-def _bits(topic: UUID) -> int:
+def _topic_sort_key(topic: UUID) -> int:
     return topic.int

@@ -9,7 +9,7 @@ from coordinator.assignors.subscriptions import Members, TopicPartition, Topics
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class OwnershipClaim:
     """Holds the partitions that a member says it owned, and in which generation."""
 
     partitions: Sequence[TopicPartition]
@@ -17,7 +17,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Owned:
+class ResolvedOwnership:
     """Holds each member's partitions, none with two owners.
 
     `disputed`: partitions that two members claimed in the same generation.
@@ -27,7 +27,9 @@ class Owned:
     disputed: set[TopicPartition]
 
 
-def settle(claims: Mapping[str, Claim], members: Members, topics: Topics) -> Owned:
+def resolve_claims(
+    claims: Mapping[str, OwnershipClaim], members: Members, topics: Topics
+) -> ResolvedOwnership:
     """Return the owners of claimed partitions; of two claims the one of the newer generation holds.
 
     Neither does if they are equal. Kafka compares the generation of the later claim, which `sticky`
@@ -58,10 +60,10 @@ def settle(claims: Mapping[str, Claim], members: Members, topics: Topics) -> Own
                 if partition in by_member[earlier_member]:
                     by_member[earlier_member].remove(partition)
             owners[partition] = member
-    return Owned(by_member, disputed)
+    return ResolvedOwnership(by_member, disputed)
 
 
-def earlier_owners(claims: Mapping[str, Claim]) -> dict[TopicPartition, str]:
+def find_earlier_owners(claims: Mapping[str, OwnershipClaim]) -> dict[TopicPartition, str]:
     """Return the owners of partitions before the newest generation, by the newest such claim.
 
     Of several such claims of one generation the first holds.

@@ -15,19 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from coordinator.assignors.stickiness.claims import Owned
-from coordinator.assignors.stickiness.racks import Racks
+from coordinator.assignors.stickiness.claims import ResolvedOwnership
+from coordinator.assignors.stickiness.racks import RackInfo
 from coordinator.assignors.subscriptions import Assignment, TopicPartition, Topics
 
 
-def assign(
-    topics: Topics, racks: Racks, owned: Owned
+def assign_constrained(
+    topics: Topics, racks: RackInfo, ownership: ResolvedOwnership
 ) -> tuple[Assignment, dict[TopicPartition, str]]:
     """Return the partitions of each member, and those that another may have to revoke first."""
-    dealer = _Dealing(topics, racks, owned)
-    for member, partitions in owned.by_member.items():
-        dealer.keep(member, partitions)
-    dealer.below.sort()
+    dealer = _QuotaDealer(topics, racks, ownership)
+    for member, partitions in ownership.by_member.items():
+        dealer.keep_owned(member, partitions)
+    dealer.below_base.sort()
     dealer.at_base.sort()
     kept = {
         partition
@@ -41,26 +41,28 @@ def assign(
         if (topic, number) not in kept
     ]
     if racks:
-        unassigned = dealer.deal_near(racks.hardest_first(unassigned))
-    dealer.deal(unassigned)
+        unassigned = dealer.deal_near(racks.sort_fewest_near_first(unassigned))
+    dealer.deal_remaining(unassigned)
     return dealer.assignment, dealer.moving
 
 
-class _Dealing:
+class _QuotaDealer:
     """Deals partitions to members up to their quotas."""
 
-    def __init__(self, topics: Topics, racks: Racks, owned: Owned) -> None:
+    def __init__(self, topics: Topics, racks: RackInfo, ownership: ResolvedOwnership) -> None:
         self._racks = racks
-        self._disputed = owned.disputed
+        self._disputed = ownership.disputed
         self._released: dict[TopicPartition, str] = {}
-        self._base, self._larger = divmod(sum(map(len, topics.values())), len(owned.by_member))
-        self._ceiling = self._base + (self._larger > 0)
-        self.assignment: Assignment = {member: [] for member in owned.by_member}
+        self._base_quota, self._larger_quota_count = divmod(
+            sum(map(len, topics.values())), len(ownership.by_member)
+        )
+        self._ceiling_quota = self._base_quota + (self._larger_quota_count > 0)
+        self.assignment: Assignment = {member: [] for member in ownership.by_member}
         self.moving: dict[TopicPartition, str] = {}
-        self.below: list[str] = []  # members that have less than the base
+        self.below_base: list[str] = []  # members that have less than the base
         self.at_base: list[str] = []  # members that may get one more than the base
 
-    def keep(self, member: str, partitions: Sequence[TopicPartition]) -> None:
+    def keep_owned(self, member: str, partitions: Sequence[TopicPartition]) -> None:
         """Let a member keep what it owned, as far as its quota goes."""
         near = []
         for partition in sorted(partitions, key=lambda each: (each[1], each[0])):
@@ -68,60 +70,60 @@ class _Dealing:
                 self._released[partition] = member
             elif partition not in self._disputed:
                 near.append(partition)
-        quota = self._base
-        if len(near) < self._base:
-            self.below.append(member)
-        elif len(near) >= self._ceiling and self._larger:
-            quota = self._ceiling
+        quota = self._base_quota
+        if len(near) < self._base_quota:
+            self.below_base.append(member)
+        elif len(near) >= self._ceiling_quota and self._larger_quota_count:
+            quota = self._ceiling_quota
             self._count_larger()
-        elif self._larger:
+        elif self._larger_quota_count:
             self.at_base.append(member)
         self.assignment[member] = near[:quota]
         for partition in near[quota:]:
             self._released[partition] = member
 
-    def deal_near(self, free: Sequence[TopicPartition]) -> list[TopicPartition]:
+    def deal_near(self, unassigned: Sequence[TopicPartition]) -> list[TopicPartition]:
         """Deal partitions to members near them that are below their quota; return the rest."""
         rest = []
         turn = 0
-        for partition in free:
-            index = self._racks.next_near(partition, self.below, turn)
+        for partition in unassigned:
+            index = self._racks.find_next_near(partition, self.below_base, turn)
             if index is not None:
-                member = self.below[index]
-                if self._give(partition, member) >= self._base:
-                    del self.below[index]
-                    if self._larger:
+                member = self.below_base[index]
+                if self._give_partition(partition, member) >= self._base_quota:
+                    del self.below_base[index]
+                    if self._larger_quota_count:
                         self.at_base.append(member)
                 else:
                     index += 1
-                turn = index % len(self.below) if self.below else 0
+                turn = index % len(self.below_base) if self.below_base else 0
                 continue
-            index = self._racks.next_near(partition, self.at_base, 0)
+            index = self._racks.find_next_near(partition, self.at_base, 0)
             if index is None:
                 rest.append(partition)
                 continue
-            self._give(partition, self.at_base.pop(index))
+            self._give_partition(partition, self.at_base.pop(index))
             self._count_larger()
         return rest
 
-    def deal(self, free: Sequence[TopicPartition]) -> None:
+    def deal_remaining(self, unassigned: Sequence[TopicPartition]) -> None:
         """Deal the rest: to members below the base in turn, then to those at the base."""
         turn = 0
-        for partition in free:
-            if not self.below:
-                self._give(partition, self.at_base.pop(0))
+        for partition in unassigned:
+            if not self.below_base:
+                self._give_partition(partition, self.at_base.pop(0))
                 continue
-            turn %= len(self.below)
-            member = self.below[turn]
-            if self._give(partition, member) == self._base:
-                del self.below[turn]
+            turn %= len(self.below_base)
+            member = self.below_base[turn]
+            if self._give_partition(partition, member) == self._base_quota:
+                del self.below_base[turn]
                 self.at_base.append(member)
                 # The next member has moved to this index; after the last one, as in Kafka,
                 # it begins anew.
             else:
                 turn += 1
 
-    def _give(self, partition: TopicPartition, member: str) -> int:
+    def _give_partition(self, partition: TopicPartition, member: str) -> int:
         """Give a partition to a member; return how many the member has then."""
         member_partitions = self.assignment[member]
         member_partitions.append(partition)
@@ -130,6 +132,6 @@ class _Dealing:
         return len(member_partitions)
 
     def _count_larger(self) -> None:
-        self._larger -= 1
-        if not self._larger:
+        self._larger_quota_count -= 1
+        if not self._larger_quota_count:
             self.at_base.clear()

@@ -6,39 +6,43 @@ A before, that one moves back instead: no two members swap partitions of a topic
 
 from __future__ import annotations
 
-from coordinator.assignors.java_order import PartitionSet
+from coordinator.assignors.java_order import JavaPartitionSet
 from coordinator.assignors.subscriptions import TopicPartition
 
-_Pair = tuple[str, str]  # from, to
+_MemberPair = tuple[str, str]  # from, to
 
 
-class Movements:
+class PartitionMovements:
     """Tracks the moves of partitions between members, as PartitionMovements in Kafka."""
 
     def __init__(self) -> None:
-        self._pairs: dict[TopicPartition, _Pair] = {}
-        self._moved: dict[tuple[str, _Pair], PartitionSet] = {}
+        self._members_by_partition: dict[TopicPartition, _MemberPair] = {}
+        self._partitions_by_members: dict[tuple[str, _MemberPair], JavaPartitionSet] = {}
 
-    def moved(self, partition: TopicPartition, source: str, target: str) -> None:
+    def record_move(self, partition: TopicPartition, source: str, target: str) -> None:
         """Record a move; one that returns a partition to where it was at first is forgotten."""
-        if partition in self._pairs:
-            source = self._forget(partition)[0]
+        if partition in self._members_by_partition:
+            source = self._remove_move(partition)[0]
         if source == target:
             return
-        pair = self._pairs[partition] = source, target
-        self._moved.setdefault((partition[0], pair), PartitionSet()).add(partition)
+        pair = self._members_by_partition[partition] = source, target
+        self._partitions_by_members.setdefault(
+            (partition[0], pair), JavaPartitionSet()
+        ).add_partition(partition)
 
-    def better_choice(self, partition: TopicPartition, source: str, target: str) -> TopicPartition:
+    def choose_partition(
+        self, partition: TopicPartition, source: str, target: str
+    ) -> TopicPartition:
         """Return the partition to move: this one, or one of its topic that moved the other way."""
-        if partition in self._pairs:
-            source = self._pairs[partition][0]
-        reverse = self._moved.get((partition[0], (target, source)))
-        return reverse.first() if reverse else partition
+        if partition in self._members_by_partition:
+            source = self._members_by_partition[partition][0]
+        reverse = self._partitions_by_members.get((partition[0], (target, source)))
+        return reverse.first_partition() if reverse else partition
 
-    def _forget(self, partition: TopicPartition) -> _Pair:
-        pair = self._pairs.pop(partition)
-        partitions = self._moved[partition[0], pair]
-        partitions.remove(partition)
+    def _remove_move(self, partition: TopicPartition) -> _MemberPair:
+        pair = self._members_by_partition.pop(partition)
+        partitions = self._partitions_by_members[partition[0], pair]
+        partitions.remove_partition(partition)
         if not partitions:
-            del self._moved[partition[0], pair]
+            del self._partitions_by_members[partition[0], pair]
         return pair

@@ -6,10 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
-from coordinator.assignors.subscriptions import Members, TopicPartition, Topics, racks_matter
+from coordinator.assignors.subscriptions import (
+    Members,
+    TopicPartition,
+    Topics,
+    racks_affect_assignment,
+)
 
 
-class Racks:
+class RackInfo:
     """Holds the racks of consumers and replicas; falsy if racks don't matter.
 
     Then everybody may have everything. Kafka's counterpart is RackInfo of its
@@ -23,42 +28,43 @@ class Racks:
             for topic, each in topics.items()
             for number, racks in enumerate(each)
         }
-        matter = racks_matter(set(consumers.values()), list(partitions.values()))
-        self._of_consumer = consumers if matter else {}
-        self._of_partition = partitions if matter else {}
-        self._consumers = Counter(self._of_consumer.values())
+        matter = racks_affect_assignment(set(consumers.values()), list(partitions.values()))
+        self._consumer_racks = consumers if matter else {}
+        self._partition_racks = partitions if matter else {}
+        self._consumer_counts = Counter(self._consumer_racks.values())
 
     def __bool__(self) -> bool:
-        return bool(self._of_consumer)
+        return bool(self._consumer_racks)
 
-    def of(self, partition: TopicPartition) -> AbstractSet[str]:
+    def racks_of(self, partition: TopicPartition) -> AbstractSet[str]:
         """Return the racks with a replica of a partition."""
-        return self._of_partition.get(partition, frozenset())
+        return self._partition_racks.get(partition, frozenset())
 
     def is_near(self, consumer: str, partition: TopicPartition) -> bool:
         """Whether the consumer says where it is, and a replica of the partition is there too."""
-        return self._of_consumer.get(consumer) in self.of(partition)
+        return self._consumer_racks.get(consumer) in self.racks_of(partition)
 
     def is_far(self, consumer: str, partition: TopicPartition) -> bool:
         """Whether the consumer says where it is, and no replica of the partition is there."""
-        rack = self._of_consumer.get(consumer)
-        return rack is not None and rack not in self.of(partition)
+        rack = self._consumer_racks.get(consumer)
+        return rack is not None and rack not in self.racks_of(partition)
 
-    def hardest_first(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
+    def sort_fewest_near_first(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
         """Return partitions sorted so that those with the fewest consumers near them come first."""
         return sorted(
-            partitions, key=lambda partition: sum(self._consumers[r] for r in self.of(partition))
+            partitions,
+            key=lambda partition: sum(self._consumer_counts[r] for r in self.racks_of(partition)),
         )
 
-    def next_near(
-        self, partition: TopicPartition, consumers: Sequence[str], first: int
+    def find_next_near(
+        self, partition: TopicPartition, consumers: Sequence[str], first_index: int
     ) -> int | None:
         """Return the index of a consumer near the partition, or None.
 
         The search goes from `first_index` to the end, then from the beginning.
         """
         for offset in range(len(consumers)):
-            index = (first + offset) % len(consumers)
+            index = (first_index + offset) % len(consumers)
             if self.is_near(consumers[index], partition):
                 return index
         return None

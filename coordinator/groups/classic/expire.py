@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from coordinator.groups.classic.draft import Cause, Draft, Due, GroupConfig
-from coordinator.groups.classic.state import Group, Phase
+from coordinator.groups.classic.group_transition import (
+    ClassicGroupConfig,
+    ClassicRebalanceCause,
+    ClassicTimer,
+    GroupTransition,
+)
+from coordinator.groups.classic.state import ClassicGroup, ClassicGroupPhase
 
 
-def expire_session(group: Group, member_id: str, config: GroupConfig, now_ms: int) -> Draft | None:
+def expire_session(
+    group: ClassicGroup, member_id: str, config: ClassicGroupConfig, now_ms: int
+) -> GroupTransition | None:
     """Remove a member whose session has expired; return None if nothing is to be done.
 
     One that waits for an answer of the coordinator stays, except a newcomer, whose first join is
@@ -21,26 +28,31 @@ def expire_session(group: Group, member_id: str, config: GroupConfig, now_ms: in
         and (member_id in group.joining or member_id in group.syncing)
     ):
         return None
-    transition = Draft(group, config, now_ms)
-    transition.remove(member_id)
-    if member is not None and transition.group.phase is not Phase.PREPARING_REBALANCE:
-        transition.prepare_rebalance(Cause.SESSION_EXPIRED)
-    elif transition.group.phase is Phase.PREPARING_REBALANCE and transition.group.all_joined:
+    transition = GroupTransition(group, config, now_ms)
+    transition.remove_member(member_id)
+    if member is not None and transition.group.phase is not ClassicGroupPhase.PREPARING_REBALANCE:
+        transition.prepare_rebalance(ClassicRebalanceCause.SESSION_EXPIRED)
+    elif (
+        transition.group.phase is ClassicGroupPhase.PREPARING_REBALANCE
+        and transition.group.has_all_joined
+    ):
         transition.complete_join()
     return transition
 
 
-def expire_join(group: Group, config: GroupConfig, now_ms: int) -> Draft | None:
+def expire_join(
+    group: ClassicGroup, config: ClassicGroupConfig, now_ms: int
+) -> GroupTransition | None:
     """End the join phase, or extend an initial one while new members come in.
 
     Returns None if no join phase is under way.
     """
-    if group.phase is not Phase.PREPARING_REBALANCE:
+    if group.phase is not ClassicGroupPhase.PREPARING_REBALANCE:
         return None
-    transition = Draft(group, config, now_ms)
+    transition = GroupTransition(group, config, now_ms)
     next_group = transition.group
     if (
-        next_group.came_from is Phase.EMPTY
+        next_group.previous_phase is ClassicGroupPhase.EMPTY
         and next_group.new_member_added
         and next_group.initial_remaining_ms
     ):
@@ -50,21 +62,26 @@ def expire_join(group: Group, config: GroupConfig, now_ms: int) -> Draft | None:
             config.initial_rebalance_delay_ms, next_group.initial_remaining_ms
         )
         next_group.initial_remaining_ms = max(next_group.initial_remaining_ms - waited_ms, 0)
-        transition.set_timer(Due.JOIN, next_group.initial_delay_ms)
+        transition.set_timer(ClassicTimer.JOIN, next_group.initial_delay_ms)
     else:
         transition.complete_join()
     return transition
 
 
-def expire_sync(group: Group, config: GroupConfig, now_ms: int) -> Draft | None:
+def expire_sync(
+    group: ClassicGroup, config: ClassicGroupConfig, now_ms: int
+) -> GroupTransition | None:
     """Remove the members that have joined but never sent a SyncGroup, and rebalance.
 
     Returns None if there are none.
     """
-    if group.phase not in (Phase.COMPLETING_REBALANCE, Phase.STABLE) or not group.pending_sync:
+    if (
+        group.phase not in (ClassicGroupPhase.COMPLETING_REBALANCE, ClassicGroupPhase.STABLE)
+        or not group.pending_sync
+    ):
         return None
-    transition = Draft(group, config, now_ms)
+    transition = GroupTransition(group, config, now_ms)
     for member_id in sorted(group.pending_sync):
-        transition.remove(member_id)
-    transition.prepare_rebalance(Cause.SYNC_EXPIRED)
+        transition.remove_member(member_id)
+    transition.prepare_rebalance(ClassicRebalanceCause.SYNC_EXPIRED)
     return transition

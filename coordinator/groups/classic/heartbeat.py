@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.draft import validate_member
-from coordinator.groups.classic.state import Group, Member, Phase
+from coordinator.groups.classic.group_transition import require_member
+from coordinator.groups.classic.state import ClassicGroup, ClassicGroupMember, ClassicGroupPhase
 
 
 class Heartbeat(NamedTuple):
@@ -18,7 +18,9 @@ class Heartbeat(NamedTuple):
     generation: int
 
 
-def heartbeat(group: Group | None, command: Heartbeat) -> tuple[Member, Code]:
+def validate_heartbeat(
+    group: ClassicGroup | None, command: Heartbeat
+) -> tuple[ClassicGroupMember, Code]:
     """Return the member that a heartbeat comes from, and the code to answer it with.
 
     The code is REBALANCE_IN_PROGRESS if the member is to join again, else NONE.
@@ -26,12 +28,12 @@ def heartbeat(group: Group | None, command: Heartbeat) -> tuple[Member, Code]:
     Raises Refused: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION; then the session does
     not go on.
     """
-    if group is None or group.phase is Phase.EMPTY:
+    if group is None or group.phase is ClassicGroupPhase.EMPTY:
         raise Refused(Code.UNKNOWN_MEMBER_ID, f"{command.group_id} has no members")
-    member = validate_member(group, command.member_id, command.instance_id)
+    member = require_member(group, command.member_id, command.instance_id)
     if command.generation != group.generation:
         raise Refused(
             Code.ILLEGAL_GENERATION, f"generation {command.generation}, not {group.generation}"
         )
-    is_joining = group.phase is Phase.PREPARING_REBALANCE
+    is_joining = group.phase is ClassicGroupPhase.PREPARING_REBALANCE
     return member, Code.REBALANCE_IN_PROGRESS if is_joining else Code.NONE

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.draft import (
-    Cause,
-    Draft,
-    GroupConfig,
+from coordinator.groups.classic.group_transition import (
+    ClassicGroupConfig,
+    ClassicRebalanceCause,
+    GroupTransition,
     JoinAnswer,
     SyncAnswer,
     check_group_id,
-    validate_member,
+    require_member,
 )
-from coordinator.groups.classic.state import Group, Member, Phase
+from coordinator.groups.classic.state import ClassicGroup, ClassicGroupMember, ClassicGroupPhase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +42,9 @@ class JoinGroup:
     can_skip_assignment: bool
 
 
-def join(
-    group: Group | None, command: JoinGroup, config: GroupConfig, now_ms: int
-) -> tuple[Draft, JoinAnswer | None]:
+def join_group(
+    group: ClassicGroup | None, command: JoinGroup, config: ClassicGroupConfig, now_ms: int
+) -> tuple[GroupTransition, JoinAnswer | None]:
     """Decide a JoinGroup: return the group's transition and the answer.
 
     An answer of None comes later, to the member that the transition waits as. A newcomer makes a
@@ -56,15 +56,15 @@ def join(
     if group is None:
         if command.member_id:
             raise Refused(Code.UNKNOWN_MEMBER_ID, f"there is no group {command.group_id}")
-        group = Group(command.group_id, phase_ms=now_ms)
-    transition = Draft(group, config, now_ms)
-    answer = _join(transition, command)
+        group = ClassicGroup(command.group_id, phase_started_at_ms=now_ms)
+    transition = GroupTransition(group, config, now_ms)
+    answer = _process_join(transition, command)
     if is_new_group:
-        transition.save_new()
+        transition.save_new_group()
     return transition, answer
 
 
-def check_join(command: JoinGroup, config: GroupConfig) -> None:
+def validate_join_request(command: JoinGroup, config: ClassicGroupConfig) -> None:
     """Raise Refused if a JoinGroup's group id or session timeout is not allowed.
 
     Raises Refused: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT.
@@ -80,60 +80,63 @@ def check_join(command: JoinGroup, config: GroupConfig) -> None:
         )
 
 
-def _join(draft: Draft, command: JoinGroup) -> JoinAnswer | None:
+def _process_join(transition: GroupTransition, command: JoinGroup) -> JoinAnswer | None:
     """Decide a JoinGroup on the transition's copy of the group; None: the answer comes later."""
-    group = draft.group
-    if not _has_room(group, command.member_id, draft.config.max_size):
-        draft.remove(command.member_id)  # it exceeds the maximum
+    group = transition.group
+    if not _has_room_for(group, command.member_id, transition.config.max_size):
+        transition.remove_member(command.member_id)  # it exceeds the maximum
         return JoinAnswer(code=Code.GROUP_MAX_SIZE_REACHED)
-    if not group.supports(command.protocol_type, {name for name, _ in command.protocols}):
+    if not group.supports_protocols(command.protocol_type, {name for name, _ in command.protocols}):
         return JoinAnswer(code=Code.INCONSISTENT_GROUP_PROTOCOL, member_id=command.member_id)
     if not command.member_id:
-        return _join_newcomer(draft, command)
+        return _join_newcomer(transition, command)
     if command.member_id in group.pending_join:
         if command.instance_id is not None:  # Kafka fails on this request, too.
             raise Refused(Code.UNKNOWN_SERVER_ERROR, f"{command.member_id} is no static member")
-        _add(draft, command, command.member_id)
+        _add_member(transition, command, command.member_id)
         return None
-    return _join_again(
-        draft, command, validate_member(group, command.member_id, command.instance_id)
+    return _rejoin_member(
+        transition, command, require_member(group, command.member_id, command.instance_id)
     )
 
 
-def _has_room(group: Group, member_id: str, max_size: int) -> bool:
+def _has_room_for(group: ClassicGroup, member_id: str, max_size: int) -> bool:
     """Whether the group's maximum size lets this member join in the present phase."""
     match group.phase:
-        case Phase.PREPARING_REBALANCE:
+        case ClassicGroupPhase.PREPARING_REBALANCE:
             return member_id in group.joining or len(group.joining) < max_size
-        case Phase.COMPLETING_REBALANCE | Phase.STABLE:
+        case ClassicGroupPhase.COMPLETING_REBALANCE | ClassicGroupPhase.STABLE:
             return member_id in group.members or len(group.members) < max_size
         case _:
             return True
 
 
-def _join_newcomer(draft: Draft, command: JoinGroup) -> JoinAnswer | None:
+def _join_newcomer(transition: GroupTransition, command: JoinGroup) -> JoinAnswer | None:
     """Decide the JoinGroup of a member without an id, static ones that come back included."""
     if command.instance_id is not None:
-        current_id = draft.group.static_member_id(command.instance_id)
+        current_id = transition.group.find_static_member_id(command.instance_id)
         if current_id is not None:
-            _replace_static(draft, command, current_id)
+            _replace_static_member(transition, command, current_id)
             return None
     elif command.requires_member_id:
-        draft.group.pending_join.add(command.new_member_id)
-        draft.set_session(command.new_member_id, command.session_timeout_ms)
+        transition.group.pending_join.add(command.new_member_id)
+        transition.set_session_timer(command.new_member_id, command.session_timeout_ms)
         return JoinAnswer(code=Code.MEMBER_ID_REQUIRED, member_id=command.new_member_id)
-    _add(draft, command, command.new_member_id)
+    _add_member(transition, command, command.new_member_id)
     return None
 
 
-def _add(draft: Draft, command: JoinGroup, member_id: str) -> None:
+def _add_member(transition: GroupTransition, command: JoinGroup, member_id: str) -> None:
     """Add a new member to the group, and rebalance."""
-    group = draft.group
+    group = transition.group
     if not group.members:
         group.protocol_type = command.protocol_type
-    if group.phase is Phase.PREPARING_REBALANCE and group.came_from is Phase.EMPTY:
+    if (
+        group.phase is ClassicGroupPhase.PREPARING_REBALANCE
+        and group.previous_phase is ClassicGroupPhase.EMPTY
+    ):
         group.new_member_added = True
-    group.members[member_id] = Member(
+    group.members[member_id] = ClassicGroupMember(
         member_id=member_id,
         instance_id=command.instance_id,
         client_id=command.client_id,
@@ -146,44 +149,54 @@ def _add(draft: Draft, command: JoinGroup, member_id: str) -> None:
     if group.leader is None:
         group.leader = member_id
     group.pending_join.discard(member_id)
-    draft.wait_for_join(member_id)
-    draft.set_session(member_id, draft.config.new_member_join_timeout_ms)
-    draft.rebalance_or_complete_join(Cause.MEMBER_JOINED)
+    transition.wait_for_join(member_id)
+    transition.set_session_timer(member_id, transition.config.new_member_join_timeout_ms)
+    transition.rebalance_or_complete_join(ClassicRebalanceCause.MEMBER_JOINED)
 
 
-def _update(draft: Draft, command: JoinGroup, member: Member) -> None:
+def _update_member(
+    transition: GroupTransition, command: JoinGroup, member: ClassicGroupMember
+) -> None:
     """Store what a known member's JoinGroup says, and let it wait for the answer."""
-    draft.group.members[member.member_id] = replace(
+    transition.group.members[member.member_id] = replace(
         member,
         protocols=command.protocols,
         rebalance_timeout_ms=command.rebalance_timeout_ms,
         session_timeout_ms=command.session_timeout_ms,
     )
-    draft.wait_for_join(member.member_id)
+    transition.wait_for_join(member.member_id)
 
 
-def _join_again(draft: Draft, command: JoinGroup, member: Member) -> JoinAnswer | None:
+def _rejoin_member(
+    transition: GroupTransition, command: JoinGroup, member: ClassicGroupMember
+) -> JoinAnswer | None:
     """Decide the JoinGroup of a known member: answer it at once, or rebalance.
 
     In Stable a leader always starts a rebalance: something that it assigns by, such as a topic's
     partitions, may have changed. A follower does if it has changed.
     """
-    group = draft.group
+    group = transition.group
     has_changed = member.protocols != command.protocols
     match group.phase:
-        case Phase.COMPLETING_REBALANCE if not has_changed:
-            return draft.current_generation(member.member_id)  # a repeated request
-        case Phase.STABLE if not has_changed and member.member_id != group.leader:
-            return draft.current_generation(member.member_id)
-        case Phase.PREPARING_REBALANCE | Phase.COMPLETING_REBALANCE | Phase.STABLE:
-            _update(draft, command, member)
-            draft.rebalance_or_complete_join(Cause.MEMBER_CHANGED)
+        case ClassicGroupPhase.COMPLETING_REBALANCE if not has_changed:
+            return transition.build_join_answer(member.member_id)  # a repeated request
+        case ClassicGroupPhase.STABLE if not has_changed and member.member_id != group.leader:
+            return transition.build_join_answer(member.member_id)
+        case (
+            ClassicGroupPhase.PREPARING_REBALANCE
+            | ClassicGroupPhase.COMPLETING_REBALANCE
+            | ClassicGroupPhase.STABLE
+        ):
+            _update_member(transition, command, member)
+            transition.rebalance_or_complete_join(ClassicRebalanceCause.MEMBER_CHANGED)
             return None
         case _:
             raise Refused(Code.UNKNOWN_MEMBER_ID, f"{group.group_id} is {group.phase.value}")
 
 
-def _replace_static(draft: Draft, command: JoinGroup, old_id: str) -> None:
+def _replace_static_member(
+    transition: GroupTransition, command: JoinGroup, old_member_id: str
+) -> None:
     """Replace a static member that comes back with an empty member id by one with a new id.
 
     In Stable, if the protocol stays the same, nothing is rebalanced: the new id is persisted with
@@ -191,32 +204,32 @@ def _replace_static(draft: Draft, command: JoinGroup, old_id: str) -> None:
     assign anew: from v9 on it is told to skip the assignment, before that it is told that the
     leader is its own old id, so that it takes itself for a follower.
     """
-    group = draft.group
+    group = transition.group
     new_id = command.new_member_id
     leader_before = group.leader or ""
     fenced = Code.FENCED_INSTANCE_ID
-    draft.answer_join(old_id, JoinAnswer(code=fenced, member_id=old_id))
-    draft.answer_sync(old_id, SyncAnswer(code=fenced))
-    draft.cancel_session(old_id)
-    member = replace(group.members.pop(old_id), member_id=new_id)
-    if group.leader == old_id:
+    transition.answer_join(old_member_id, JoinAnswer(code=fenced, member_id=old_member_id))
+    transition.answer_sync(old_member_id, SyncAnswer(code=fenced))
+    transition.cancel_session_timer(old_member_id)
+    member = replace(group.members.pop(old_member_id), member_id=new_id)
+    if group.leader == old_member_id:
         group.leader = new_id
-    if old_id in group.pending_sync:
-        group.pending_sync.remove(old_id)
+    if old_member_id in group.pending_sync:
+        group.pending_sync.remove(old_member_id)
         group.pending_sync.add(new_id)
-    _update(draft, command, member)
-    draft.set_session(new_id)
-    if group.phase is Phase.COMPLETING_REBALANCE:
-        draft.prepare_rebalance(Cause.MEMBER_REPLACED)
-    elif group.phase is not Phase.STABLE:
-        draft.maybe_complete_join()
+    _update_member(transition, command, member)
+    transition.set_session_timer(new_id)
+    if group.phase is ClassicGroupPhase.COMPLETING_REBALANCE:
+        transition.prepare_rebalance(ClassicRebalanceCause.MEMBER_REPLACED)
+    elif group.phase is not ClassicGroupPhase.STABLE:
+        transition.maybe_complete_join()
     elif group.select_protocol() != group.protocol:
-        draft.prepare_rebalance(Cause.MEMBER_REPLACED)
+        transition.prepare_rebalance(ClassicRebalanceCause.MEMBER_REPLACED)
     else:
-        draft.save()
-        answer = draft.current_generation(new_id)
+        transition.save_group()
+        answer = transition.build_join_answer(new_id)
         if command.can_skip_assignment:
             answer = replace(answer, skip_assignment=new_id == group.leader)
         else:
             answer = replace(answer, leader=leader_before, members=())
-        draft.answer_join(new_id, answer)
+        transition.answer_join(new_id, answer)

@@ -6,12 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.draft import Cause, Draft, GroupConfig, validate_member
-from coordinator.groups.classic.state import Group, Phase
+from coordinator.groups.classic.group_transition import (
+    ClassicGroupConfig,
+    ClassicRebalanceCause,
+    GroupTransition,
+    require_member,
+)
+from coordinator.groups.classic.state import ClassicGroup, ClassicGroupPhase
 
 
 @dataclass(frozen=True, slots=True)
-class Leaving:
+class LeavingMember:
     """Names one member in a LeaveGroup request."""
 
     member_id: str
@@ -23,38 +28,38 @@ class LeaveGroup:
     """Represents a LeaveGroup request."""
 
     group_id: str
-    members: Sequence[Leaving]
+    members: Sequence[LeavingMember]
 
 
-def leave(
-    group: Group | None, command: LeaveGroup, config: GroupConfig, now_ms: int
-) -> tuple[Draft | None, list[Code]]:
+def leave_group(
+    group: ClassicGroup | None, command: LeaveGroup, config: ClassicGroupConfig, now_ms: int
+) -> tuple[GroupTransition | None, list[Code]]:
     """Decide a LeaveGroup: return the group's transition and one code for each member, in order.
 
     There is no transition if the group has nobody who could leave.
     """
-    if group is None or (group.phase is Phase.EMPTY and not group.pending_join):
+    if group is None or (group.phase is ClassicGroupPhase.EMPTY and not group.pending_join):
         return None, [Code.UNKNOWN_MEMBER_ID] * len(command.members)
-    transition = Draft(group, config, now_ms)
-    codes = [_remove(transition, leaving) for leaving in command.members]
-    if Code.NONE in codes and transition.group.phase is not Phase.EMPTY:
-        transition.rebalance_or_complete_join(Cause.MEMBER_LEFT)
+    transition = GroupTransition(group, config, now_ms)
+    codes = [_remove_leaving_member(transition, leaving) for leaving in command.members]
+    if Code.NONE in codes and transition.group.phase is not ClassicGroupPhase.EMPTY:
+        transition.rebalance_or_complete_join(ClassicRebalanceCause.MEMBER_LEFT)
     return transition, codes
 
 
-def _remove(draft: Draft, leaving: Leaving) -> Code:
+def _remove_leaving_member(transition: GroupTransition, leaving: LeavingMember) -> Code:
     """Remove one member that leaves, if it is known; return the code for it."""
-    group = draft.group
+    group = transition.group
     member_id: str | None = leaving.member_id
     if not member_id:
         instance_id = leaving.instance_id
-        member_id = None if instance_id is None else group.static_member_id(instance_id)
+        member_id = None if instance_id is None else group.find_static_member_id(instance_id)
         if member_id is None:
             return Code.UNKNOWN_MEMBER_ID
     elif member_id not in group.pending_join:
         try:
-            validate_member(group, member_id, leaving.instance_id)
+            require_member(group, member_id, leaving.instance_id)
         except Refused as refused:
             return refused.code
-    draft.remove(member_id)
+    transition.remove_member(member_id)
     return Code.NONE

@@ -15,25 +15,25 @@ from typing import TypeVar
 
 from coordinator.clock import Clock, Scheduler
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.draft import (
-    Cause,
-    Draft,
-    Due,
-    GroupConfig,
+from coordinator.groups.classic.expire import expire_join, expire_session, expire_sync
+from coordinator.groups.classic.group_transition import (
+    ClassicGroupConfig,
+    ClassicRebalanceCause,
+    ClassicTimer,
+    ClassicTimerKey,
+    GroupTransition,
     JoinAnswer,
     SyncAnswer,
-    TimerKey,
 )
-from coordinator.groups.classic.expire import expire_join, expire_session, expire_sync
-from coordinator.groups.classic.heartbeat import Heartbeat, heartbeat
-from coordinator.groups.classic.join import JoinGroup, join
-from coordinator.groups.classic.leave import LeaveGroup, leave
-from coordinator.groups.classic.state import Group, Phase
-from coordinator.groups.classic.sync import SyncGroup, lose_assignment, sync
+from coordinator.groups.classic.heartbeat import Heartbeat, validate_heartbeat
+from coordinator.groups.classic.join import JoinGroup, join_group
+from coordinator.groups.classic.leave import LeaveGroup, leave_group
+from coordinator.groups.classic.state import ClassicGroup, ClassicGroupPhase
+from coordinator.groups.classic.sync import SyncGroup, rebalance_without_assignment, sync_group
 from coordinator.groups.shard import GroupShard, GroupShards
 from coordinator.groups.state import Record
 from coordinator.shard.decision import Decision
-from coordinator.shard.timers import Timers
+from coordinator.shard.timers import KeyedTimers
 
 logger = logging.getLogger(__name__)
 
@@ -50,18 +50,20 @@ class ClassicMembership:
     """
 
     def __init__(
-        self, shards: GroupShards, config: GroupConfig, clock: Clock, scheduler: Scheduler
+        self, shards: GroupShards, config: ClassicGroupConfig, clock: Clock, scheduler: Scheduler
     ) -> None:
         self._shards = shards
         self._config = config
         self._clock = clock
-        self._timers: Timers[TimerKey] = Timers(clock, scheduler, self._fire)
-        self._joining: dict[tuple[str, str], Callable[[JoinAnswer], None]] = {}
-        self._syncing: dict[tuple[str, str], Callable[[SyncAnswer], None]] = {}
+        self._timers: KeyedTimers[ClassicTimerKey] = KeyedTimers(
+            clock, scheduler, self._handle_timer
+        )
+        self._join_callbacks: dict[tuple[str, str], Callable[[JoinAnswer], None]] = {}
+        self._sync_callbacks: dict[tuple[str, str], Callable[[SyncAnswer], None]] = {}
 
     # Loading and resignation of a shard
 
-    def loaded(self, shard: GroupShard) -> None:
+    def start_session_timers(self, shard: GroupShard) -> None:
         """Restart every member's session timeout after the shard has loaded.
 
         A group that is larger than `group.max.size` by now rebalances: its members can commit
@@ -69,18 +71,18 @@ class ClassicMembership:
         """
         for group in tuple(shard.groups.values()):
             for member in group.members.values():
-                key = (Due.SESSION, group.group_id, member.member_id)
-                self._timers.set(key, member.session_timeout_ms)
+                key = (ClassicTimer.SESSION, group.group_id, member.member_id)
+                self._timers.set_timer(key, member.session_timeout_ms)
             if len(group.members) > self._config.max_size:
-                self._rebalance(group, Cause.GROUP_TOO_LARGE)
+                self._start_rebalance(group, ClassicRebalanceCause.GROUP_TOO_LARGE)
 
-    def resign(self, shard: GroupShard) -> None:
+    def release_groups(self, shard: GroupShard) -> None:
         """Cancel all timers of a shard's groups; answer pending requests with NOT_COORDINATOR.
 
         It is called before the shard clears its state.
         """
         for group in shard.groups.values():
-            self._let_go(group, Code.NOT_COORDINATOR)
+            self._release_group(group, Code.NOT_COORDINATOR)
 
     def close(self) -> None:
         """Cancel all timers."""
@@ -88,173 +90,183 @@ class ClassicMembership:
 
     # Conversions from and to consumer groups
 
-    def drop(self, shard: GroupShard, group: Group) -> None:
+    def drop_group(self, shard: GroupShard, group: ClassicGroup) -> None:
         """Drop a group that has become a consumer group, and answer its pending requests.
 
         These are answered with REBALANCE_IN_PROGRESS, so that the members join the consumer group.
         """
         del shard.groups[group.group_id]
-        self._let_go(group, Code.REBALANCE_IN_PROGRESS)
+        self._release_group(group, Code.REBALANCE_IN_PROGRESS)
 
-    def adopt(self, shard: GroupShard, group: Group, cause: Cause | None) -> None:
+    def adopt_group(
+        self, shard: GroupShard, group: ClassicGroup, cause: ClassicRebalanceCause | None
+    ) -> None:
         """Add a group that was a consumer group, and rebalance it if there is a cause."""
         shard.groups[group.group_id] = group
         for member in group.members.values():
-            key = (Due.SESSION, group.group_id, member.member_id)
-            self._timers.set(key, member.session_timeout_ms)
+            key = (ClassicTimer.SESSION, group.group_id, member.member_id)
+            self._timers.set_timer(key, member.session_timeout_ms)
         if cause is not None:
-            self._rebalance(group, cause)
+            self._start_rebalance(group, cause)
 
-    def _rebalance(self, group: Group, cause: Cause) -> None:
-        transition = Draft(group, self._config, self._clock.now_ms())
+    def _start_rebalance(self, group: ClassicGroup, cause: ClassicRebalanceCause) -> None:
+        transition = GroupTransition(group, self._config, self._clock.now_ms())
         transition.prepare_rebalance(cause)
-        self._install(transition)
+        self._commit_transition(transition)
 
-    def _let_go(self, group: Group, code: Code) -> None:
+    def _release_group(self, group: ClassicGroup, code: Code) -> None:
         """Cancel a group's timers and answer its pending requests with the code."""
         group_id = group.group_id
         for member_id in (*group.members, *group.pending_join, ""):
-            for due in Due:
-                self._timers.cancel((due, group_id, member_id))
+            for due in ClassicTimer:
+                self._timers.cancel_timer((due, group_id, member_id))
         for member_id in group.joining:
             answer = JoinAnswer(code=code, member_id=member_id)
-            _answer(self._joining, group_id, [(member_id, answer)])
+            _call_waiting(self._join_callbacks, group_id, [(member_id, answer)])
         for member_id in group.syncing:
-            _answer(self._syncing, group_id, [(member_id, SyncAnswer(code=code))])
+            _call_waiting(self._sync_callbacks, group_id, [(member_id, SyncAnswer(code=code))])
 
     # Requests
 
-    def join(
+    def handle_join(
         self,
         command: JoinGroup,
-        answer: Callable[[JoinAnswer], None],
-        ends: Sequence[Record] = (),
+        on_answer: Callable[[JoinAnswer], None],
+        tombstones: Sequence[Record] = (),
     ) -> None:
         """Serve a JoinGroup; `on_answer` is called once, now or when the generation is complete.
 
         `tombstones`: those of an empty group of another kind, which this one takes the place of.
         """
-        transition, immediate_answer = join(
-            self._group(command.group_id), command, self._config, self._clock.now_ms()
+        transition, immediate_answer = join_group(
+            self._find_group(command.group_id), command, self._config, self._clock.now_ms()
         )
-        self._install(transition, join_callback=answer, ends=ends)
+        self._commit_transition(transition, join_callback=on_answer, tombstones=tombstones)
         if immediate_answer is not None:
-            answer(immediate_answer)
+            on_answer(immediate_answer)
 
-    def sync(self, command: SyncGroup, answer: Callable[[SyncAnswer], None]) -> None:
+    def handle_sync(self, command: SyncGroup, on_answer: Callable[[SyncAnswer], None]) -> None:
         """Serve a SyncGroup; `on_answer` is called once, now or when the assignment is there."""
-        group, now_ms = self._group(command.group_id), self._clock.now_ms()
-        transition, immediate_answer = sync(group, command, self._config, now_ms)
+        group, now_ms = self._find_group(command.group_id), self._clock.now_ms()
+        transition, immediate_answer = sync_group(group, command, self._config, now_ms)
         try:
-            self._install(transition, sync_callback=answer)
+            self._commit_transition(transition, sync_callback=on_answer)
         except Refused as refused:
             if group is not None:
-                lost_transition = lose_assignment(
+                lost_transition = rebalance_without_assignment(
                     group, command.member_id, refused.code, self._config, now_ms
                 )
-                self._install(lost_transition)
+                self._commit_transition(lost_transition)
             raise
         if immediate_answer is not None:
-            answer(immediate_answer)
+            on_answer(immediate_answer)
 
-    def heartbeat(self, shard: GroupShard, command: Heartbeat) -> Code:
+    def handle_heartbeat(self, shard: GroupShard, command: Heartbeat) -> Code:
         """Restart the member's session timer and return the code to answer its heartbeat with.
 
         It is REBALANCE_IN_PROGRESS if the member is to join again, else NONE.
         """
         shard.classic_counters.heartbeats += 1
-        member, code = heartbeat(shard.groups.get(command.group_id), command)
-        key = (Due.SESSION, command.group_id, member.member_id)
-        self._timers.set(key, member.session_timeout_ms)
+        member, code = validate_heartbeat(shard.groups.get(command.group_id), command)
+        key = (ClassicTimer.SESSION, command.group_id, member.member_id)
+        self._timers.set_timer(key, member.session_timeout_ms)
         return code
 
-    def leave(self, command: LeaveGroup) -> list[Code]:
+    def handle_leave(self, command: LeaveGroup) -> list[Code]:
         """Serve a LeaveGroup; return one code for each member, in their order."""
-        transition, codes = leave(
-            self._group(command.group_id), command, self._config, self._clock.now_ms()
+        transition, codes = leave_group(
+            self._find_group(command.group_id), command, self._config, self._clock.now_ms()
         )
         if transition is not None:
-            self._install(transition)
+            self._commit_transition(transition)
         return codes
 
-    def prolong_session(self, group: Group, member_id: str) -> None:
+    def restart_session(self, group: ClassicGroup, member_id: str) -> None:
         """Restart the session timer of a member that has committed an offset."""
         member = group.members.get(member_id)
-        if member is not None and group.phase in (Phase.STABLE, Phase.PREPARING_REBALANCE):
-            key = (Due.SESSION, group.group_id, member_id)
-            self._timers.set(key, member.session_timeout_ms)
+        if member is not None and group.phase in (
+            ClassicGroupPhase.STABLE,
+            ClassicGroupPhase.PREPARING_REBALANCE,
+        ):
+            key = (ClassicTimer.SESSION, group.group_id, member_id)
+            self._timers.set_timer(key, member.session_timeout_ms)
 
     # Carrying out transitions
 
-    def _group(self, group_id: str) -> Group | None:
-        return self._shards.of(group_id).groups.get(group_id)
+    def _find_group(self, group_id: str) -> ClassicGroup | None:
+        return self._shards.require_shard(group_id).groups.get(group_id)
 
-    def _install(
+    def _commit_transition(
         self,
-        draft: Draft,
+        transition: GroupTransition,
         join_callback: Callable[[JoinAnswer], None] | None = None,
         sync_callback: Callable[[SyncAnswer], None] | None = None,
-        ends: Sequence[Record] = (),
+        tombstones: Sequence[Record] = (),
     ) -> None:
         """Append a transition's records, replace the group, set its timers and give its answers."""
-        group = draft.group
-        shard = self._shards.of(group.group_id)
-        shard.log.execute(Decision([*ends, *draft.records], None))
+        group = transition.group
+        shard = self._shards.require_shard(group.group_id)
+        shard.log.execute_decision(Decision([*tombstones, *transition.records], None))
         shard.groups[group.group_id] = group
-        if draft.began is not None:
-            shard.classic_counters.count_begun(draft.began.value)
-            cause = draft.began.value
+        if transition.rebalance_cause is not None:
+            shard.classic_counters.count_rebalance_start(transition.rebalance_cause.value)
+            cause = transition.rebalance_cause.value
             logger.info("%s: generation %d ends: %s", group.group_id, group.generation, cause)
-        if draft.took_ms is not None:
-            shard.classic_counters.count_completed(draft.took_ms)
-            log_arguments = group.group_id, group.generation, len(group.members), draft.took_ms
+        if transition.rebalance_elapsed_ms is not None:
+            shard.classic_counters.count_rebalance_end(transition.rebalance_elapsed_ms)
+            log_arguments = (
+                group.group_id,
+                group.generation,
+                len(group.members),
+                transition.rebalance_elapsed_ms,
+            )
             logger.info("%s: generation %d has %d members, after %d ms", *log_arguments)
-        for key, delay_ms in draft.timers.items():
+        for key, delay_ms in transition.timers.items():
             if delay_ms is None:
-                self._timers.cancel(key)
+                self._timers.cancel_timer(key)
             else:
-                self._timers.set(key, delay_ms)
+                self._timers.set_timer(key, delay_ms)
         # A static member's old id is answered from here too: its own callback, not the newcomer's.
-        if draft.waits_as is not None:
-            waiter = (group.group_id, draft.waits_as)
+        if transition.waiting_member_id is not None:
+            waiter = (group.group_id, transition.waiting_member_id)
             if join_callback is not None:
-                self._joining[waiter] = join_callback
+                self._join_callbacks[waiter] = join_callback
             if sync_callback is not None:
-                self._syncing[waiter] = sync_callback
-        _answer(self._joining, group.group_id, draft.join_answers)
-        _answer(self._syncing, group.group_id, draft.sync_answers)
+                self._sync_callbacks[waiter] = sync_callback
+        _call_waiting(self._join_callbacks, group.group_id, transition.join_answers)
+        _call_waiting(self._sync_callbacks, group.group_id, transition.sync_answers)
 
-    def _fire(self, key: TimerKey) -> None:
+    def _handle_timer(self, key: ClassicTimerKey) -> None:
         """Commit the transition that an expired timer brings; retry later if the log refuses it."""
         timer, group_id, member_id = key
-        shard = self._shards.owner(group_id)
+        shard = self._shards.find_shard(group_id)
         group = shard.groups.get(group_id)  # There is none if the shard has resigned.
         if group is None:
             return
         expire = {
-            Due.SESSION: partial(expire_session, group, member_id),
-            Due.JOIN: partial(expire_join, group),
-            Due.SYNC: partial(expire_sync, group),
+            ClassicTimer.SESSION: partial(expire_session, group, member_id),
+            ClassicTimer.JOIN: partial(expire_join, group),
+            ClassicTimer.SYNC: partial(expire_sync, group),
         }[timer]
         transition = expire(self._config, self._clock.now_ms())
         if transition is None:
             return
         logger.info("%s: %s of %s has run out", group_id, timer.name, member_id or "the group")
         try:
-            self._install(transition)
-            if timer is Due.SESSION:
+            self._commit_transition(transition)
+            if timer is ClassicTimer.SESSION:
                 shard.classic_counters.sessions_expired += 1
         except Refused as refused:
             logger.warning("%s stays as it is for now: %s", group_id, refused)
-            self._timers.set(key, RETRY_MS)
+            self._timers.set_timer(key, RETRY_MS)
 
 
-def _answer(
-    waiting: dict[tuple[str, str], Callable[[W], None]],
+def _call_waiting(
+    callbacks: dict[tuple[str, str], Callable[[W], None]],
     group_id: str,
     answers: Iterable[tuple[str, W]],
 ) -> None:
     for member_id, answer in answers:
-        callback = waiting.pop((group_id, member_id), None)
+        callback = callbacks.pop((group_id, member_id), None)
         if callback is not None:
             callback(answer)

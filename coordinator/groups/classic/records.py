@@ -7,68 +7,68 @@ Versions 0 to 4 are read.
 from __future__ import annotations
 
 from coordinator.groups.classic.state import GroupForgotten, GroupSaved, Record, SavedMember
-from coordinator.shard.records import Reader, Writer, value_reader
+from coordinator.shard.record_fields import FieldReader, FieldWriter, open_value_reader
 
 GROUP_KEY = 2
 VALUE_VERSION = 3
 
 
-def encode_group(record: Record) -> tuple[bytes, bytes | None]:
+def encode_group_record(record: Record) -> tuple[bytes, bytes | None]:
     """Return the key and value of a group's record; the value is None for a tombstone."""
-    key = Writer(GROUP_KEY)
-    key.string(record.group_id)
+    key = FieldWriter(GROUP_KEY)
+    key.write_nullable_string(record.group_id)
     if isinstance(record, GroupForgotten):
-        return key.done(), None
-    value = Writer(VALUE_VERSION)
-    value.string(record.protocol_type or "")
-    value.int32(record.generation)
-    value.string(record.protocol)
-    value.string(record.leader)
-    value.int64(record.phase_ms)
-    value.array(len(record.members))
+        return key.to_bytes(), None
+    value = FieldWriter(VALUE_VERSION)
+    value.write_nullable_string(record.protocol_type or "")
+    value.write_int32(record.generation)
+    value.write_nullable_string(record.protocol)
+    value.write_nullable_string(record.leader)
+    value.write_int64(record.phase_started_at_ms)
+    value.write_array_length(len(record.members))
     for member in record.members:
-        value.string(member.member_id)
-        value.string(member.instance_id)
-        value.string(member.client_id)
-        value.string(member.client_host)
-        value.int32(member.rebalance_timeout_ms)
-        value.int32(member.session_timeout_ms)
-        value.blob(member.subscription)
-        value.blob(member.assignment)
-    return key.done(), value.done()
+        value.write_nullable_string(member.member_id)
+        value.write_nullable_string(member.instance_id)
+        value.write_nullable_string(member.client_id)
+        value.write_nullable_string(member.client_host)
+        value.write_int32(member.rebalance_timeout_ms)
+        value.write_int32(member.session_timeout_ms)
+        value.write_nullable_bytes(member.subscription)
+        value.write_nullable_bytes(member.assignment)
+    return key.to_bytes(), value.to_bytes()
 
 
-def decode_group(key: Reader, value: bytes | None) -> Record:
+def decode_group_record(key_reader: FieldReader, value: bytes | None) -> Record:
     """Decode a group's record; `key_reader` has read the key's type already."""
-    group_id = key.string()
+    group_id = key_reader.read_string()
     if value is None:
         return GroupForgotten(group_id)
-    reader, version = value_reader(value, newest=4, first_flexible=4)
-    protocol_type = reader.string()
-    generation = reader.int32()
-    protocol = reader.nullable_string()
-    leader = reader.nullable_string()
-    phase_ms = reader.int64() if version >= 2 else -1
-    members = tuple(_member(reader, version) for _ in range(reader.array()))
+    reader, version = open_value_reader(value, newest_version=4, first_flexible_version=4)
+    protocol_type = reader.read_string()
+    generation = reader.read_int32()
+    protocol = reader.read_nullable_string()
+    leader = reader.read_nullable_string()
+    phase_ms = reader.read_int64() if version >= 2 else -1
+    members = tuple(_decode_member(reader, version) for _ in range(reader.read_array_length()))
     return GroupSaved(
         group_id=group_id,
         protocol_type=protocol_type or None,
         generation=generation,
         protocol=protocol,
         leader=leader,
-        phase_ms=phase_ms,
+        phase_started_at_ms=phase_ms,
         members=members,
     )
 
 
-def _member(reader: Reader, version: int) -> SavedMember:
-    member_id = reader.string()
-    instance_id = reader.nullable_string() if version >= 3 else None
-    client_id, client_host = reader.string(), reader.string()
-    rebalance_timeout_ms = reader.int32() if version >= 1 else -1
-    session_timeout_ms = reader.int32()
-    subscription, assignment = reader.blob(), reader.blob()
-    reader.tags()
+def _decode_member(reader: FieldReader, version: int) -> SavedMember:
+    member_id = reader.read_string()
+    instance_id = reader.read_nullable_string() if version >= 3 else None
+    client_id, client_host = reader.read_string(), reader.read_string()
+    rebalance_timeout_ms = reader.read_int32() if version >= 1 else -1
+    session_timeout_ms = reader.read_int32()
+    subscription, assignment = reader.read_bytes(), reader.read_bytes()
+    reader.read_tagged_fields()
     return SavedMember(
         member_id=member_id,
         instance_id=instance_id,

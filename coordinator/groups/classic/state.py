@@ -30,7 +30,7 @@ from enum import Enum
 from typing import TypeAlias
 
 
-class Phase(Enum):
+class ClassicGroupPhase(Enum):
     """Lists the phases of a classic group by Kafka's names, as DescribeGroups shows them.
 
     Kafka's counterpart is ClassicGroupState.
@@ -44,12 +44,14 @@ class Phase(Enum):
 
 
 # Each phase, and the phases that it may follow.
-PREVIOUS: dict[Phase, frozenset[Phase]] = {
-    Phase.EMPTY: frozenset({Phase.PREPARING_REBALANCE}),
-    Phase.PREPARING_REBALANCE: frozenset({Phase.STABLE, Phase.COMPLETING_REBALANCE, Phase.EMPTY}),
-    Phase.COMPLETING_REBALANCE: frozenset({Phase.PREPARING_REBALANCE}),
-    Phase.STABLE: frozenset({Phase.COMPLETING_REBALANCE}),
-    Phase.DEAD: frozenset(Phase),
+VALID_PREVIOUS_PHASES: dict[ClassicGroupPhase, frozenset[ClassicGroupPhase]] = {
+    ClassicGroupPhase.EMPTY: frozenset({ClassicGroupPhase.PREPARING_REBALANCE}),
+    ClassicGroupPhase.PREPARING_REBALANCE: frozenset(
+        {ClassicGroupPhase.STABLE, ClassicGroupPhase.COMPLETING_REBALANCE, ClassicGroupPhase.EMPTY}
+    ),
+    ClassicGroupPhase.COMPLETING_REBALANCE: frozenset({ClassicGroupPhase.PREPARING_REBALANCE}),
+    ClassicGroupPhase.STABLE: frozenset({ClassicGroupPhase.COMPLETING_REBALANCE}),
+    ClassicGroupPhase.DEAD: frozenset(ClassicGroupPhase),
 }
 
 NO_GENERATION = -1
@@ -78,7 +80,7 @@ class GroupSaved:
     generation: int
     protocol: str | None
     leader: str | None
-    phase_ms: int
+    phase_started_at_ms: int
     members: tuple[SavedMember, ...]
 
 
@@ -93,7 +95,7 @@ Record: TypeAlias = GroupSaved | GroupForgotten
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ClassicGroupMember:
     """Represents a member in memory: `protocols` are (name, metadata), the preferred one first.
 
     `is_new`: its first JoinGroup has not been answered yet. `protocol_names`: the names of its
@@ -109,47 +111,47 @@ class Member:
     protocols: tuple[tuple[str, bytes], ...]
     assignment: bytes = b""
     is_new: bool = False
-    offers: frozenset[str] = field(init=False, repr=False, compare=False)
+    protocol_names: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "offers", frozenset(name for name, _ in self.protocols))
+        object.__setattr__(self, "protocol_names", frozenset(name for name, _ in self.protocols))
 
-    def metadata(self, protocol: str | None) -> bytes:
+    def metadata_of(self, protocol: str | None) -> bytes:
         """Return the member's metadata for a protocol, or no bytes if it doesn't offer it."""
         return next((found for name, found in self.protocols if name == protocol), b"")
 
 
 @dataclass(slots=True)
-class Group:
+class ClassicGroup:
     """Represents a classic group in memory, with the rebalance under way.
 
     It is the volatile half of a group: see the module's docstring.
     """
 
     group_id: str
-    phase: Phase = Phase.EMPTY
-    came_from: Phase = Phase.EMPTY
-    phase_ms: int = -1
+    phase: ClassicGroupPhase = ClassicGroupPhase.EMPTY
+    previous_phase: ClassicGroupPhase = ClassicGroupPhase.EMPTY
+    phase_started_at_ms: int = -1
     generation: int = 0
     protocol_type: str | None = None
     protocol: str | None = None
     leader: str | None = None
-    members: dict[str, Member] = field(default_factory=dict)
+    members: dict[str, ClassicGroupMember] = field(default_factory=dict)
     joining: set[str] = field(default_factory=set)  # members whose JoinGroup awaits its answer
     syncing: set[str] = field(default_factory=set)  # members whose SyncGroup awaits its answer
     pending_join: set[str] = field(default_factory=set)  # members that got an id only
     pending_sync: set[str] = field(default_factory=set)  # members that have joined and are to sync
     new_member_added: bool = False
-    round_ms: int = 0  # when the rebalance under way began
+    rebalance_started_at_ms: int = 0  # when the rebalance under way began
     initial_delay_ms: int = 0  # of the initial rebalance: the delay under way
     initial_remaining_ms: int = 0  # how much longer the initial rebalance may be delayed
 
     @classmethod
-    def of(cls, saved: GroupSaved) -> Group:
+    def from_record(cls, saved: GroupSaved) -> ClassicGroup:
         """Create the group from its record, as after a restart."""
-        phase = Phase.STABLE if saved.members else Phase.EMPTY
+        phase = ClassicGroupPhase.STABLE if saved.members else ClassicGroupPhase.EMPTY
         members = (
-            Member(
+            ClassicGroupMember(
                 member_id=member.member_id,
                 instance_id=member.instance_id,
                 client_id=member.client_id,
@@ -164,8 +166,8 @@ class Group:
         return cls(
             group_id=saved.group_id,
             phase=phase,
-            came_from=phase,
-            phase_ms=saved.phase_ms,
+            previous_phase=phase,
+            phase_started_at_ms=saved.phase_started_at_ms,
             generation=saved.generation,
             protocol_type=saved.protocol_type,
             protocol=saved.protocol,
@@ -173,7 +175,7 @@ class Group:
             members={member.member_id: member for member in members},
         )
 
-    def copy(self) -> Group:
+    def copy_group(self) -> ClassicGroup:
         return replace(
             self,
             members=dict(self.members),
@@ -183,7 +185,7 @@ class Group:
             pending_sync=set(self.pending_sync),
         )
 
-    def saved(self) -> GroupSaved:
+    def to_record(self) -> GroupSaved:
         """Return the record that persists this group as it is now."""
         return GroupSaved(
             group_id=self.group_id,
@@ -191,7 +193,7 @@ class Group:
             generation=self.generation,
             protocol=self.protocol,
             leader=self.leader,
-            phase_ms=self.phase_ms,
+            phase_started_at_ms=self.phase_started_at_ms,
             members=tuple(
                 SavedMember(
                     member_id=member.member_id,
@@ -200,7 +202,7 @@ class Group:
                     client_host=member.client_host,
                     rebalance_timeout_ms=member.rebalance_timeout_ms,
                     session_timeout_ms=member.session_timeout_ms,
-                    subscription=member.metadata(self.protocol),
+                    subscription=member.metadata_of(self.protocol),
                     assignment=member.assignment,
                 )
                 for member in self.members.values()
@@ -213,27 +215,27 @@ class Group:
         return max((m.rebalance_timeout_ms for m in self.members.values()), default=0)
 
     @property
-    def all_joined(self) -> bool:
+    def has_all_joined(self) -> bool:
         """Whether all members have joined and nobody with a new id is still to join."""
         return len(self.joining) == len(self.members) and not self.pending_join
 
-    def static_member_id(self, instance_id: str) -> str | None:
+    def find_static_member_id(self, instance_id: str) -> str | None:
         """Return the member id that an instance id has, or None."""
         return next(
             (m.member_id for m in self.members.values() if m.instance_id == instance_id), None
         )
 
-    def supports(self, protocol_type: str, names: set[str]) -> bool:
+    def supports_protocols(self, protocol_type: str, protocol_names: set[str]) -> bool:
         """Whether a member with these protocols can join, or stay in, the group."""
-        if self.phase is Phase.EMPTY:
-            return bool(protocol_type and names)
+        if self.phase is ClassicGroupPhase.EMPTY:
+            return bool(protocol_type and protocol_names)
         # A rebalance that all members have left goes on for those that have only got an id.
-        wanted = names & self.common_protocols() if self.members else names
+        wanted = protocol_names & self.find_common_protocols() if self.members else protocol_names
         return protocol_type == self.protocol_type and bool(wanted)
 
-    def common_protocols(self) -> frozenset[str]:
+    def find_common_protocols(self) -> frozenset[str]:
         """Return the protocols that all members offer; most members offer the same ones."""
-        offered = {member.offers for member in self.members.values()}
+        offered = {member.protocol_names for member in self.members.values()}
         return frozenset.intersection(*offered) if offered else frozenset()
 
     def select_protocol(self) -> str:
@@ -241,7 +243,7 @@ class Group:
 
         Each votes for its first of the common ones; a tie goes to the earliest member's.
         """
-        common = self.common_protocols()
+        common = self.find_common_protocols()
         votes: dict[str, int] = {}
         for member in self.members.values():
             choice = next(name for name, _ in member.protocols if name in common)

@@ -6,8 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.draft import Cause, Draft, GroupConfig, SyncAnswer, validate_member
-from coordinator.groups.classic.state import Group, Phase
+from coordinator.groups.classic.group_transition import (
+    ClassicGroupConfig,
+    ClassicRebalanceCause,
+    GroupTransition,
+    SyncAnswer,
+    require_member,
+)
+from coordinator.groups.classic.state import ClassicGroup, ClassicGroupPhase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,9 +32,9 @@ class SyncGroup:
     assignments: Mapping[str, bytes]
 
 
-def sync(
-    group: Group | None, command: SyncGroup, config: GroupConfig, now_ms: int
-) -> tuple[Draft, SyncAnswer | None]:
+def sync_group(
+    group: ClassicGroup | None, command: SyncGroup, config: ClassicGroupConfig, now_ms: int
+) -> tuple[GroupTransition, SyncAnswer | None]:
     """Decide a SyncGroup: return the group's transition and the answer.
 
     An answer of None comes when the leader's assignments are in the log.
@@ -36,9 +42,9 @@ def sync(
     Raises Refused: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
     INCONSISTENT_GROUP_PROTOCOL, and REBALANCE_IN_PROGRESS while members are still joining.
     """
-    if group is None or group.phase is Phase.EMPTY:
+    if group is None or group.phase is ClassicGroupPhase.EMPTY:
         raise Refused(Code.UNKNOWN_MEMBER_ID, f"{command.group_id} has no members")
-    validate_member(group, command.member_id, command.instance_id)
+    require_member(group, command.member_id, command.instance_id)
     if command.generation != group.generation:
         raise Refused(
             Code.ILLEGAL_GENERATION, f"generation {command.generation}, not {group.generation}"
@@ -49,51 +55,51 @@ def sync(
     ):
         if requested is not None and actual is not None and requested != actual:
             raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"{requested!r}, not {actual!r}")
-    if group.phase is Phase.PREPARING_REBALANCE:
+    if group.phase is ClassicGroupPhase.PREPARING_REBALANCE:
         raise Refused(Code.REBALANCE_IN_PROGRESS, f"{command.group_id} is rebalancing")
-    transition = Draft(group, config, now_ms)
-    transition.forget_pending_sync(command.member_id)
-    if group.phase is Phase.STABLE:
-        return transition, assignment_of(transition.group, command.member_id)
+    transition = GroupTransition(group, config, now_ms)
+    transition.remove_pending_sync(command.member_id)
+    if group.phase is ClassicGroupPhase.STABLE:
+        return transition, build_sync_answer(transition.group, command.member_id)
     transition.wait_for_sync(command.member_id)
     if command.member_id == group.leader:
-        _assign(transition, command.assignments)
+        _store_assignments(transition, command.assignments)
     return transition, None
 
 
-def _assign(draft: Draft, assignments: Mapping[str, bytes]) -> None:
+def _store_assignments(transition: GroupTransition, assignments: Mapping[str, bytes]) -> None:
     """Store the leader's assignments and answer all members that wait for theirs.
 
     A member that the leader left out gets an empty assignment.
     """
-    group = draft.group
+    group = transition.group
     for member in tuple(group.members.values()):
         assigned = assignments.get(member.member_id, b"")
         group.members[member.member_id] = replace(member, assignment=assigned)
-    draft.go(Phase.STABLE)
-    draft.took_ms = draft.now_ms - group.round_ms
-    draft.save()
+    transition.transition_to(ClassicGroupPhase.STABLE)
+    transition.rebalance_elapsed_ms = transition.now_ms - group.rebalance_started_at_ms
+    transition.save_group()
     for member_id in group.members:
         if member_id in group.syncing:
-            draft.answer_sync(member_id, assignment_of(group, member_id))
-            draft.set_session(member_id)
+            transition.answer_sync(member_id, build_sync_answer(group, member_id))
+            transition.set_session_timer(member_id)
 
 
-def lose_assignment(
-    group: Group, leader_id: str, code: Code, config: GroupConfig, now_ms: int
-) -> Draft:
+def rebalance_without_assignment(
+    group: ClassicGroup, leader_id: str, code: Code, config: ClassicGroupConfig, now_ms: int
+) -> GroupTransition:
     """Answer pending SyncGroups with a code and rebalance, as the assignments can't be persisted.
 
     The leader is told the same code.
     """
-    transition = Draft(group, config, now_ms)
-    transition.set_session(leader_id)
-    transition.refuse_syncs(code)
-    transition.prepare_rebalance(Cause.ASSIGNMENT_LOST)
+    transition = GroupTransition(group, config, now_ms)
+    transition.set_session_timer(leader_id)
+    transition.refuse_pending_syncs(code)
+    transition.prepare_rebalance(ClassicRebalanceCause.ASSIGNMENT_LOST)
     return transition
 
 
-def assignment_of(group: Group, member_id: str) -> SyncAnswer:
+def build_sync_answer(group: ClassicGroup, member_id: str) -> SyncAnswer:
     """Return the answer to the SyncGroup of a member that has its assignment."""
     return SyncAnswer(
         protocol_type=group.protocol_type,

@@ -6,13 +6,17 @@ It has to be at the group's generation, or the group has no members.
 from __future__ import annotations
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.draft import validate_member
-from coordinator.groups.classic.state import Group, Phase
-from coordinator.offsets.commit import Committer
+from coordinator.groups.classic.group_transition import require_member
+from coordinator.groups.classic.state import ClassicGroup, ClassicGroupPhase
+from coordinator.offsets.commit import CommittingMember
 
 
 def validate_offset_commit(
-    group: Group | None, committer: Committer, *, transactional: bool, unknown_group: Code
+    group: ClassicGroup | None,
+    committing_member: CommittingMember,
+    *,
+    transactional: bool,
+    unknown_group_code: Code,
 ) -> None:
     """Raise Refused unless the member may commit offsets for the group.
 
@@ -22,19 +26,19 @@ def validate_offset_commit(
     and outside a transaction REBALANCE_IN_PROGRESS.
     """
     if group is None:
-        if committer.generation >= 0:
-            raise Refused(unknown_group, "there is no such group")
+        if committing_member.generation >= 0:
+            raise Refused(unknown_group_code, "there is no such group")
         return
-    if committer.generation < 0 and group.phase is Phase.EMPTY:
+    if committing_member.generation < 0 and group.phase is ClassicGroupPhase.EMPTY:
         return
-    if committer.claims_membership:
-        validate_member(group, committer.member_id, committer.instance_id)
-        if committer.generation != group.generation:
+    if committing_member.claims_membership:
+        require_member(group, committing_member.member_id, committing_member.instance_id)
+        if committing_member.generation != group.generation:
             raise Refused(
                 Code.ILLEGAL_GENERATION,
-                f"generation {committer.generation}, not {group.generation}",
+                f"generation {committing_member.generation}, not {group.generation}",
             )
     elif not transactional:
         raise Refused(Code.UNKNOWN_MEMBER_ID, f"{group.group_id} is in use by members")
-    if not transactional and group.phase is Phase.COMPLETING_REBALANCE:
+    if not transactional and group.phase is ClassicGroupPhase.COMPLETING_REBALANCE:
         raise Refused(Code.REBALANCE_IN_PROGRESS, f"{group.group_id} is rebalancing")

@@ -13,47 +13,51 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from coordinator.groups.consumer.cause import Cause
-from coordinator.groups.consumer.config import ConsumerGroupConfig, GroupSettings
-from coordinator.groups.consumer.facts import (
+from coordinator.groups.consumer.config import ConsumerGroupConfig, ConsumerGroupSettings
+from coordinator.groups.consumer.epoch_cause import GroupEpochCause
+from coordinator.groups.consumer.reconcile import OwnedPartitions, reconcile_member
+from coordinator.groups.consumer.record_types import (
     ConsumerGroupSaved,
     Record,
     RegexForgotten,
     SubscriptionMetadataForgotten,
     TopicPartitions,
 )
-from coordinator.groups.consumer.reconcile import Owned, reconcile
-from coordinator.groups.consumer.regex import check_regex, wants_refresh
-from coordinator.groups.consumer.state import ConsumerGroup, Member
-from coordinator.groups.consumer.target import assign_target, may_assign, preferred_assignor
-from coordinator.groups.consumer.topics import TopicList, ids_of, metadata_hash
+from coordinator.groups.consumer.regex import is_regex_refresh_due, validate_regex
+from coordinator.groups.consumer.state import ConsumerGroup, ConsumerGroupMember
+from coordinator.groups.consumer.target import (
+    compute_target_assignment,
+    is_assignment_due,
+    select_assignor,
+)
+from coordinator.groups.consumer.topics import TopicList, compute_metadata_hash, find_topic_ids
 
 
 @dataclass(slots=True)
-class Seen:
+class TransientGroupState:
     """Tracks what is known of a group beside its records, and lost with a restart.
 
     That is the version of the topics that its metadata hash, and its regular expressions, have been
     compared with, and since when it hasn't been Stable.
     """
 
-    hashed_version: int = -1
-    resolved_version: int = -1
+    hashed_topics_version: int = -1
+    resolved_topics_version: int = -1
     is_resolving: bool = False
-    unstable_ms: int | None = None
+    unstable_since_ms: int | None = None
 
 
-class Surroundings(NamedTuple):
+class GroupContext(NamedTuple):
     """Holds what a decision reads beside the group: topics, settings, transient state, time."""
 
     topics: TopicList
     config: ConsumerGroupConfig
-    settings: GroupSettings
-    seen: Seen
+    settings: ConsumerGroupSettings
+    transient_state: TransientGroupState
     now_ms: int
 
 
-class Step(NamedTuple):
+class AdvanceResult(NamedTuple):
     """Tells what became of the member, and what is to follow once the records are written.
 
     `has_moved`: it has taken a step towards its target. `epoch_cause`: the cause of the group's
@@ -61,22 +65,22 @@ class Step(NamedTuple):
     background.
     """
 
-    member: Member
+    member: ConsumerGroupMember
     has_moved: bool
-    began: Cause | None
-    looked_at_topics: bool
-    resolve: frozenset[str]
+    epoch_cause: GroupEpochCause | None
+    has_checked_topics: bool
+    regexes_to_resolve: frozenset[str]
 
 
-def advance(
+def advance_member(
     group: ConsumerGroup,
-    member: Member,
-    updated: Member,
-    replaced: str | None,
-    owned: Owned,
-    around: Surroundings,
+    member: ConsumerGroupMember,
+    updated: ConsumerGroupMember,
+    replaced_member_id: str | None,
+    owned: OwnedPartitions,
+    context: GroupContext,
     records: list[Record],
-) -> Step:
+) -> AdvanceResult:
     """Advance a created or updated member, and its group, by one step; add the records for it.
 
     `member` says what `updated` is by now; `replaced_member_id`: whose place it takes, if it has
@@ -85,44 +89,52 @@ def advance(
     Raises Refused: FENCED_MEMBER_EPOCH, INVALID_REGULAR_EXPRESSION.
     """
     if updated is not member:
-        records.append(updated.saved(group.group_id))
+        records.append(updated.to_member_record(group.group_id))
     topics_changed = updated.topics != member.topics
     regex_changed = updated.regex != member.regex
     must_bump_epoch = topics_changed
     if regex_changed:
-        must_bump_epoch |= _change_regex(group, member.regex, updated.regex, records)
+        must_bump_epoch |= _replace_regex(group, member.regex, updated.regex, records)
     epoch = group.epoch
     is_new = updated.member_id not in group.members
-    cause = Cause.MEMBER_JOINED if is_new else Cause.SUBSCRIPTION_CHANGED
-    checks_topics = must_bump_epoch or around.seen.hashed_version != around.topics.version
+    cause = GroupEpochCause.MEMBER_JOINED if is_new else GroupEpochCause.SUBSCRIPTION_CHANGED
+    checks_topics = (
+        must_bump_epoch or context.transient_state.hashed_topics_version != context.topics.version
+    )
     if checks_topics:
-        epoch = next_epoch(group, member, updated, around.topics, records, bump=must_bump_epoch)
-    target_epoch, target = _target(group, epoch, member, updated, replaced, around, records)
+        epoch = compute_group_epoch(
+            group, member, updated, context.topics, records, must_bump=must_bump_epoch
+        )
+    target_epoch, target = _update_target(
+        group, epoch, member, updated, replaced_member_id, context, records
+    )
     moved = updated
     has_moved = False
     subscription_changed = topics_changed or regex_changed
-    if subscription_changed or not updated.is_at(target_epoch):
-        moved = reconcile(
+    if subscription_changed or not updated.has_reached(target_epoch):
+        moved = reconcile_member(
             updated,
             target_epoch,
-            group.target_of(updated.member_id, updated.instance_id) if target is None else target,
-            ids_of(group.topics_of(updated), around.topics),
+            group.target_assignment_of(updated.member_id, updated.instance_id)
+            if target is None
+            else target,
+            find_topic_ids(group.subscribed_topics_of(updated), context.topics),
             owned,
-            group.owner,
+            group.find_owner,
             subscription_changed=subscription_changed,
         )
         has_moved = moved != updated
         if has_moved:
-            records.append(moved.assignment_saved(group.group_id))
-    regexes_to_resolve = _to_resolve(group, member, updated, around)
+            records.append(moved.to_assignment_record(group.group_id))
+    regexes_to_resolve = _select_regexes_to_resolve(group, member, updated, context)
     epoch_cause = None
     if epoch != group.epoch:
-        epoch_cause = cause if must_bump_epoch else Cause.TOPICS_CHANGED
-    return Step(moved, has_moved, epoch_cause, checks_topics, regexes_to_resolve)
+        epoch_cause = cause if must_bump_epoch else GroupEpochCause.TOPICS_CHANGED
+    return AdvanceResult(moved, has_moved, epoch_cause, checks_topics, regexes_to_resolve)
 
 
-def _change_regex(
-    group: ConsumerGroup, old: str | None, new: str | None, records: list[Record]
+def _replace_regex(
+    group: ConsumerGroup, old_regex: str | None, new_regex: str | None, records: list[Record]
 ) -> bool:
     """Record a member's change of expression; return whether the group needs an epoch now.
 
@@ -130,44 +142,51 @@ def _change_regex(
 
     Raises Refused: INVALID_REGULAR_EXPRESSION.
     """
-    if old and group.regex_subscribers.get(old) == 1:
-        records.append(RegexForgotten(group.group_id, old))
-    if not new:
-        return bool(old)
-    if new not in group.regex_subscribers:
-        check_regex(new)
+    if old_regex and group.regex_subscriber_counts.get(old_regex) == 1:
+        records.append(RegexForgotten(group.group_id, old_regex))
+    if not new_regex:
+        return bool(old_regex)
+    if new_regex not in group.regex_subscriber_counts:
+        validate_regex(new_regex)
         return False
-    return new in group.resolved
+    return new_regex in group.resolved_regexes
 
 
-def _to_resolve(
-    group: ConsumerGroup, member: Member, updated: Member, around: Surroundings
+def _select_regexes_to_resolve(
+    group: ConsumerGroup,
+    member: ConsumerGroupMember,
+    updated: ConsumerGroupMember,
+    context: GroupContext,
 ) -> frozenset[str]:
     """Return the expressions to resolve in the background, none if it isn't time for it."""
-    if (not group.regex_subscribers and not updated.regex) or around.seen.is_resolving:
+    if (
+        not group.regex_subscriber_counts and not updated.regex
+    ) or context.transient_state.is_resolving:
         return frozenset()
-    regexes = subscribed_regexes(group, member, updated)
-    if not regexes or not wants_refresh(
+    regexes = count_regex_subscribers(group, member, updated)
+    if not regexes or not is_regex_refresh_due(
         group,
         regexes,
-        around.topics,
-        around.seen.resolved_version,
-        around.config.regex_refresh_interval_ms,
-        around.now_ms,
+        context.topics,
+        context.transient_state.resolved_topics_version,
+        context.config.regex_refresh_interval_ms,
+        context.now_ms,
     ):
         return frozenset()
     return frozenset(regexes)
 
 
-def subscribed_regexes(
-    group: ConsumerGroup, old: Member | None, new: Member | None
+def count_regex_subscribers(
+    group: ConsumerGroup,
+    old_member: ConsumerGroupMember | None,
+    new_member: ConsumerGroupMember | None,
 ) -> Mapping[str, int]:
     """Return how many members subscribe to each expression once `old_member` is `new_member`."""
-    old_regex = old.regex if old is not None else None
-    new_regex = new.regex if new is not None else None
+    old_regex = old_member.regex if old_member is not None else None
+    new_regex = new_member.regex if new_member is not None else None
     if old_regex == new_regex:
-        return group.regex_subscribers
-    counts = dict(group.regex_subscribers)
+        return group.regex_subscriber_counts
+    counts = dict(group.regex_subscriber_counts)
     if old_regex and old_regex in counts:
         counts[old_regex] -= 1
         if not counts[old_regex]:
@@ -177,30 +196,30 @@ def subscribed_regexes(
     return counts
 
 
-def next_epoch(
+def compute_group_epoch(
     group: ConsumerGroup,
-    member: Member,
-    updated: Member,
+    member: ConsumerGroupMember,
+    updated: ConsumerGroupMember,
     topics: TopicList,
     records: list[Record],
     *,
-    bump: bool,
+    must_bump: bool,
 ) -> int:
     """Return the group's epoch, one up if `must_bump` or if its topics have changed.
 
     Adds the record of a new epoch.
     """
-    names = set(group.subscribers)
+    names = set(group.subscriber_counts)
     if updated.topics != member.topics:
-        names -= {topic for topic in member.topics if group.subscribers.get(topic) == 1}
+        names -= {topic for topic in member.topics if group.subscriber_counts.get(topic) == 1}
         names |= updated.topics
     dropped_regex = member.regex if updated.regex != member.regex else None
-    for regex, resolution in group.resolved.items():
-        if regex != dropped_regex or group.regex_subscribers.get(regex) != 1:
+    for regex, resolution in group.resolved_regexes.items():
+        if regex != dropped_regex or group.regex_subscriber_counts.get(regex) != 1:
             names |= resolution.topics
-    new_hash = metadata_hash(names, topics)
+    new_hash = compute_metadata_hash(names, topics)
     epoch = group.epoch
-    if bump or new_hash != group.metadata_hash:
+    if must_bump or new_hash != group.metadata_hash:
         epoch += 1
         records.append(ConsumerGroupSaved(group.group_id, epoch, new_hash))
     if group.has_subscription_metadata:
@@ -208,25 +227,25 @@ def next_epoch(
     return epoch
 
 
-def _target(
+def _update_target(
     group: ConsumerGroup,
     epoch: int,
-    member: Member,
-    updated: Member,
-    replaced: str | None,
-    around: Surroundings,
+    member: ConsumerGroupMember,
+    updated: ConsumerGroupMember,
+    replaced_member_id: str | None,
+    context: GroupContext,
     records: list[Record],
 ) -> tuple[int, TopicPartitions | None]:
     """Compute the next target assignment if it is due; return its epoch and the member's part.
 
     The part is None if the target stays as it is.
     """
-    interval_ms = around.settings.assignment_interval_ms
-    if group.target_epoch >= epoch or not may_assign(group, interval_ms, around.now_ms):
+    interval_ms = context.settings.assignment_interval_ms
+    if group.target_epoch >= epoch or not is_assignment_due(group, interval_ms, context.now_ms):
         return group.target_epoch, None
-    assignor = preferred_assignor(group, around.config.assignors[0], member, updated)
-    target_records, target = assign_target(
-        group, epoch, updated, replaced, assignor, around.topics, around.now_ms
+    assignor = select_assignor(group, context.config.assignors[0], member, updated)
+    target_records, target = compute_target_assignment(
+        group, epoch, updated, replaced_member_id, assignor, context.topics, context.now_ms
     )
     records += target_records
     return epoch, target

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from coordinator.groups.consumer.facts import (
+from coordinator.groups.consumer.record_types import (
     ConsumerGroupForgotten,
     ConsumerGroupSaved,
     ConsumerMemberForgotten,
@@ -32,20 +32,20 @@ from coordinator.groups.consumer.state import (
     LEFT_EPOCH,
     NO_PARTITIONS,
     ConsumerGroup,
-    Member,
+    ConsumerGroupMember,
     ResolvedRegex,
 )
-from coordinator.shard.decision import Origin
+from coordinator.shard.decision import LogRecordOrigin
 
 
-def apply(groups: dict[str, ConsumerGroup], record: Record, origin: Origin) -> None:
+def apply_record(groups: dict[str, ConsumerGroup], record: Record, origin: LogRecordOrigin) -> None:
     """Change the consumer groups of a shard as a record says.
 
     A tombstone of a group that doesn't exist changes nothing.
     """
     group = groups.get(record.group_id)
     if group is None:
-        if isinstance(record, ENDINGS):
+        if isinstance(record, TOMBSTONES):
             return
         group = groups[record.group_id] = ConsumerGroup(record.group_id)
     match record:
@@ -54,42 +54,44 @@ def apply(groups: dict[str, ConsumerGroup], record: Record, origin: Origin) -> N
                 raise AssertionError(f"{group.group_id} ends with {len(group.members)} members")
             del groups[group.group_id]
         case ConsumerMemberSaved():
-            _describe(group, record)
+            _apply_member_metadata(group, record)
         case ConsumerMemberForgotten():
-            _remove(group, record.member_id)
+            _remove_member(group, record.member_id)
         case CurrentAssignmentSaved():
-            _assign(group, record, origin)
+            _apply_current_assignment(group, record, origin)
         case CurrentAssignmentForgotten():
-            _unassign(group, record.member_id)
+            _clear_current_assignment(group, record.member_id)
         case TargetAssignmentSaved():
-            group.target[record.member_id] = record.partitions
+            group.target_assignment[record.member_id] = record.partitions
         case TargetAssignmentForgotten():
-            group.target.pop(record.member_id, None)
+            group.target_assignment.pop(record.member_id, None)
         case _:
-            _apply_to_group(group, record)
+            _apply_group_record(group, record)
 
 
-def _apply_to_group(group: ConsumerGroup, record: Record) -> None:
+def _apply_group_record(group: ConsumerGroup, record: Record) -> None:
     """Apply a record that is about the group as a whole."""
     match record:
         case ConsumerGroupSaved():
             group.epoch, group.metadata_hash = record.epoch, record.metadata_hash
         case TargetEpochSaved():
-            group.target_epoch, group.assigned_ms = record.epoch, record.assigned_ms
+            group.target_epoch, group.assigned_at_ms = record.epoch, record.assigned_at_ms
         case TargetEpochForgotten():
-            group.target_epoch, group.assigned_ms = -1, 0
+            group.target_epoch, group.assigned_at_ms = -1, 0
         case RegexResolved():
             topics = frozenset(record.topics)
-            group.resolved[record.regex] = ResolvedRegex(topics, record.version, record.resolved_ms)
+            group.resolved_regexes[record.regex] = ResolvedRegex(
+                topics, record.topics_version, record.resolved_at_ms
+            )
         case RegexForgotten():
-            group.resolved.pop(record.regex, None)
+            group.resolved_regexes.pop(record.regex, None)
         case SubscriptionMetadataSaved():
             group.has_subscription_metadata = True
         case SubscriptionMetadataForgotten():
             group.has_subscription_metadata = False
 
 
-ENDINGS = (
+TOMBSTONES = (
     ConsumerGroupForgotten,
     SubscriptionMetadataForgotten,
     ConsumerMemberForgotten,
@@ -103,11 +105,11 @@ ENDINGS = (
 # Members
 
 
-def _describe(group: ConsumerGroup, record: ConsumerMemberSaved) -> None:
+def _apply_member_metadata(group: ConsumerGroup, record: ConsumerMemberSaved) -> None:
     """Store what a member said of itself, and keep the group's indexes in step with it."""
     old_member = group.members.get(record.member_id)
     new_member = replace(
-        old_member or Member(record.member_id),
+        old_member or ConsumerGroupMember(record.member_id),
         instance_id=record.instance_id,
         rack_id=record.rack_id,
         client_id=record.client_id,
@@ -119,44 +121,44 @@ def _describe(group: ConsumerGroup, record: ConsumerMemberSaved) -> None:
         classic=record.classic,
     )
     if old_member is not None:
-        _count(group, old_member, -1)
-        _forget_instance(group, old_member)
-    _count(group, new_member, 1)
+        _update_member_counts(group, old_member, -1)
+        _remove_static_member(group, old_member)
+    _update_member_counts(group, new_member, 1)
     group.members[new_member.member_id] = new_member
     if new_member.instance_id is not None:
         group.static_members[new_member.instance_id] = new_member.member_id
 
 
-def _remove(group: ConsumerGroup, member_id: str) -> None:
+def _remove_member(group: ConsumerGroup, member_id: str) -> None:
     old = group.members.pop(member_id, None)
     if old is None:
         return
-    _count(group, old, -1)
-    _release(group, old)
-    _forget_instance(group, old)
+    _update_member_counts(group, old, -1)
+    _release_partitions(group, old)
+    _remove_static_member(group, old)
 
 
-def _forget_instance(group: ConsumerGroup, member: Member) -> None:
+def _remove_static_member(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
     """Remove a static member's instance id, unless another member has it by now."""
     instance_id = member.instance_id
     if instance_id is not None and group.static_members.get(instance_id) == member.member_id:
         del group.static_members[instance_id]
 
 
-def _count(group: ConsumerGroup, member: Member, by: int) -> None:
+def _update_member_counts(group: ConsumerGroup, member: ConsumerGroupMember, delta: int) -> None:
     """Add a member to the group's counts, or take it from them, by a delta of 1 or -1."""
     for topic in member.topics:
-        _add(group.subscribers, topic, by)
+        _add_to_count(group.subscriber_counts, topic, delta)
     if member.regex:
-        _add(group.regex_subscribers, member.regex, by)
+        _add_to_count(group.regex_subscriber_counts, member.regex, delta)
     if member.assignor is not None:
-        _add(group.assignor_votes, member.assignor, by)
+        _add_to_count(group.assignor_votes, member.assignor, delta)
     if member.classic is not None:
-        group.classic_members += by
+        group.classic_member_count += delta
 
 
-def _add(counts: dict[str, int], key: str, by: int) -> None:
-    count = counts.get(key, 0) + by
+def _add_to_count(counts: dict[str, int], key: str, delta: int) -> None:
+    count = counts.get(key, 0) + delta
     if count:
         counts[key] = count
     else:
@@ -166,9 +168,11 @@ def _add(counts: dict[str, int], key: str, by: int) -> None:
 # Current assignments
 
 
-def _assign(group: ConsumerGroup, record: CurrentAssignmentSaved, origin: Origin) -> None:
+def _apply_current_assignment(
+    group: ConsumerGroup, record: CurrentAssignmentSaved, origin: LogRecordOrigin
+) -> None:
     """Store a member's current assignment, and make it the owner of those partitions."""
-    old_member = group.members.get(record.member_id) or Member(record.member_id)
+    old_member = group.members.get(record.member_id) or ConsumerGroupMember(record.member_id)
     new_member = replace(
         old_member,
         epoch=record.epoch,
@@ -181,18 +185,18 @@ def _assign(group: ConsumerGroup, record: CurrentAssignmentSaved, origin: Origin
         new_member.assigned is not old_member.assigned
         or new_member.revoking is not old_member.revoking
     ):
-        _release(group, old_member)
+        _release_partitions(group, old_member)
         for topics in (new_member.assigned, new_member.revoking):
-            _take(group, old_member, topics, origin)
+            _own_partitions(group, old_member, topics, origin)
     group.members[new_member.member_id] = new_member
 
 
-def _unassign(group: ConsumerGroup, member_id: str) -> None:
+def _clear_current_assignment(group: ConsumerGroup, member_id: str) -> None:
     """Clear a member's current assignment and epoch, and release its partitions."""
     old = group.members.get(member_id)
     if old is None:
         return
-    _release(group, old)
+    _release_partitions(group, old)
     group.members[member_id] = replace(
         old,
         epoch=LEFT_EPOCH,
@@ -202,7 +206,12 @@ def _unassign(group: ConsumerGroup, member_id: str) -> None:
     )
 
 
-def _take(group: ConsumerGroup, old: Member, topics: PartitionEpochs, origin: Origin) -> None:
+def _own_partitions(
+    group: ConsumerGroup,
+    member: ConsumerGroupMember,
+    topics: PartitionEpochs,
+    origin: LogRecordOrigin,
+) -> None:
     """Make a member the owner of partitions that it may have had before, or that nobody has.
 
     Raises AssertionError if another member has one, unless the log is being loaded.
@@ -212,15 +221,15 @@ def _take(group: ConsumerGroup, old: Member, topics: PartitionEpochs, origin: Or
         for partition in epochs:
             owner = owners.get(partition)
             if owner is None or origin.replaying:
-                owners[partition] = old.member_id
-            elif not old.has(topic_id, partition):
+                owners[partition] = member.member_id
+            elif not member.has_partition(topic_id, partition):
                 raise AssertionError(
-                    f"{group.group_id}: {topic_id}-{partition} is given to {old.member_id}, "
+                    f"{group.group_id}: {topic_id}-{partition} is given to {member.member_id}, "
                     f"and {owner} has it"
                 )
 
 
-def _release(group: ConsumerGroup, member: Member) -> None:
+def _release_partitions(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
     """Remove a member as the owner of partitions, where it still is."""
     for topics in (member.assigned, member.revoking):
         for topic_id, epochs in topics.items():

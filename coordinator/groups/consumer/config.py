@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
-class GroupSettings:
+class ConsumerGroupSettings:
     """Holds the settings that one group may have instead of the broker's, in milliseconds."""
 
     session_timeout_ms: int = 45_000
@@ -18,7 +18,7 @@ class GroupSettings:
 
 # Returns the settings of a group id. It is called at each heartbeat, so that an altered setting
 # holds at once.
-SettingsOf: TypeAlias = Callable[[str], GroupSettings]
+GroupSettingsLookup: TypeAlias = Callable[[str], ConsumerGroupSettings]
 
 _FIELDS = {
     "consumer.session.timeout.ms": "session_timeout_ms",
@@ -38,11 +38,15 @@ class ConsumerGroupConfig:
     max_size: int = 2**31 - 1  # members
     assignors: tuple[str, ...] = ("uniform", "range")
     regex_refresh_interval_ms: int = 600_000
-    defaults: GroupSettings = field(default_factory=GroupSettings)
-    least: GroupSettings = field(default_factory=lambda: GroupSettings(45_000, 5_000, 0))
-    most: GroupSettings = field(default_factory=lambda: GroupSettings(60_000, 15_000, 15_000))
+    defaults: ConsumerGroupSettings = field(default_factory=ConsumerGroupSettings)
+    min_settings: ConsumerGroupSettings = field(
+        default_factory=lambda: ConsumerGroupSettings(45_000, 5_000, 0)
+    )
+    max_settings: ConsumerGroupSettings = field(
+        default_factory=lambda: ConsumerGroupSettings(60_000, 15_000, 15_000)
+    )
 
-    def settings(self, configs: Mapping[str, str]) -> GroupSettings:
+    def resolve_settings(self, configs: Mapping[str, str]) -> ConsumerGroupSettings:
         """Return the settings of a group that has these configurations.
 
         A value that was within the broker's limits when it was set, and isn't any more, counts as
@@ -50,14 +54,17 @@ class ConsumerGroupConfig:
         """
         if configs.keys().isdisjoint(_FIELDS):
             return self.defaults
-        return GroupSettings(
-            **{field: self._within(field, configs.get(name)) for name, field in _FIELDS.items()}
+        return ConsumerGroupSettings(
+            **{
+                field: self._clamp_setting(field, configs.get(name))
+                for name, field in _FIELDS.items()
+            }
         )
 
-    def _within(self, field: str, text: str | None) -> int:
+    def _clamp_setting(self, field: str, configured_text: str | None) -> int:
         default: int = getattr(self.defaults, field)
-        if text is None:
+        if configured_text is None:
             return default
-        least: int = getattr(self.least, field)
-        most: int = getattr(self.most, field)
-        return min(max(int(text), least), most)
+        least: int = getattr(self.min_settings, field)
+        most: int = getattr(self.max_settings, field)
+        return min(max(int(configured_text), least), most)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from coordinator.groups.consumer.state import NO_TARGET, ConsumerGroup, Member
-from coordinator.groups.consumer.target import preferred_assignor
+from coordinator.groups.consumer.state import NO_TARGET, ConsumerGroup, ConsumerGroupMember
+from coordinator.groups.consumer.target import select_assignor
 from coordinator.groups.consumer.topics import TopicList
 
 
@@ -27,7 +27,7 @@ class DescribedConsumer:
     `assignment` has what the member is still to revoke, too: it is responsible for that.
     """
 
-    member: Member
+    member: ConsumerGroupMember
     assignment: list[DescribedTopic]
     target: list[DescribedTopic]
 
@@ -43,25 +43,27 @@ class DescribedConsumerGroup:
     members: list[DescribedConsumer]
 
 
-def describe(group: ConsumerGroup, assignor: str, topics: TopicList) -> DescribedConsumerGroup:
+def describe_consumer_group(
+    group: ConsumerGroup, default_assignor: str, topics: TopicList
+) -> DescribedConsumerGroup:
     """Describe a consumer group; `default_assignor` is taken where no member asks for one."""
     return DescribedConsumerGroup(
         phase=group.phase.value,
         epoch=group.epoch,
         target_epoch=group.target_epoch,
-        assignor=preferred_assignor(group, assignor),
+        assignor=select_assignor(group, default_assignor),
         members=[
             DescribedConsumer(
                 member,
-                _named(_united(member), topics),
-                _named(group.target.get(member.member_id, NO_TARGET), topics),
+                _describe_topics(_merge_assigned_and_revoking(member), topics),
+                _describe_topics(group.target_assignment.get(member.member_id, NO_TARGET), topics),
             )
             for member in group.members.values()
         ],
     )
 
 
-def _united(member: Member) -> Mapping[UUID, Iterable[int]]:
+def _merge_assigned_and_revoking(member: ConsumerGroupMember) -> Mapping[UUID, Iterable[int]]:
     if not member.revoking:
         return member.assigned
     return {
@@ -70,7 +72,9 @@ def _united(member: Member) -> Mapping[UUID, Iterable[int]]:
     }
 
 
-def _named(partitions: Mapping[UUID, Iterable[int]], topics: TopicList) -> list[DescribedTopic]:
+def _describe_topics(
+    partitions: Mapping[UUID, Iterable[int]], topics: TopicList
+) -> list[DescribedTopic]:
     return [
         DescribedTopic(topic_id, topic.name, sorted(indexes))
         for topic_id, indexes in partitions.items()

@@ -12,9 +12,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.consumer.advance import Step, Surroundings, advance
+from coordinator.groups.consumer.advance import AdvanceResult, GroupContext, advance_member
 from coordinator.groups.consumer.config import ConsumerGroupConfig
-from coordinator.groups.consumer.facts import (
+from coordinator.groups.consumer.reconcile import OwnedPartitions
+from coordinator.groups.consumer.record_types import (
     ConsumerMemberForgotten,
     CurrentAssignmentForgotten,
     PartitionEpochs,
@@ -22,8 +23,12 @@ from coordinator.groups.consumer.facts import (
     TargetAssignmentForgotten,
     TargetAssignmentSaved,
 )
-from coordinator.groups.consumer.reconcile import Owned
-from coordinator.groups.consumer.state import AWAY_EPOCH, JOINING_EPOCH, ConsumerGroup, Member
+from coordinator.groups.consumer.state import (
+    AWAY_EPOCH,
+    JOINING_EPOCH,
+    ConsumerGroup,
+    ConsumerGroupMember,
+)
 
 
 class ConsumerHeartbeat(NamedTuple):
@@ -44,11 +49,11 @@ class ConsumerHeartbeat(NamedTuple):
     topics: frozenset[str] | None = None
     regex: str | None = None
     assignor: str | None = None
-    owned: Owned = None
-    is_nameless: bool = False
+    owned: OwnedPartitions = None
+    has_generated_id: bool = False
 
     @property
-    def is_full(self) -> bool:
+    def is_full_request(self) -> bool:
         """Whether the request has all fields, as after an error.
 
         Its answer has the assignment in any case.
@@ -60,7 +65,7 @@ class ConsumerHeartbeat(NamedTuple):
         )
 
 
-class HeartbeatAnswer(NamedTuple):
+class ConsumerHeartbeatAnswer(NamedTuple):
     """Represents the answer to a heartbeat; `assigned` None: the assignment hasn't changed."""
 
     member_id: str
@@ -69,15 +74,17 @@ class HeartbeatAnswer(NamedTuple):
     assigned: PartitionEpochs | None = None
 
 
-class Beat(NamedTuple):
+class HeartbeatResult(NamedTuple):
     """Holds a heartbeat's records, its answer, and what follows once the records are written."""
 
     records: list[Record]
-    answer: HeartbeatAnswer
-    step: Step
+    answer: ConsumerHeartbeatAnswer
+    advance_result: AdvanceResult
 
 
-def heartbeat(group: ConsumerGroup, command: ConsumerHeartbeat, around: Surroundings) -> Beat:
+def process_heartbeat(
+    group: ConsumerGroup, command: ConsumerHeartbeat, context: GroupContext
+) -> HeartbeatResult:
     """Decide a heartbeat of a member that joins or stays in a group.
 
     A group that doesn't exist yet is handed in empty, if the member joins.
@@ -87,26 +94,30 @@ def heartbeat(group: ConsumerGroup, command: ConsumerHeartbeat, around: Surround
     INVALID_REGULAR_EXPRESSION.
     """
     records: list[Record] = []
-    check_room(group, None if command.is_nameless else command.member_id, around.config)
-    member, replaced_member_id = _find(group, command, records)
-    updated = _updated(member, command)
-    step = advance(group, member, updated, replaced_member_id, command.owned, around, records)
+    check_group_size(group, None if command.has_generated_id else command.member_id, context.config)
+    member, replaced_member_id = _find_or_create_member(group, command, records)
+    updated = _apply_reported_changes(member, command)
+    step = advance_member(
+        group, member, updated, replaced_member_id, command.owned, context, records
+    )
     advanced_member = step.member
     includes_assignment = (
         command.epoch == JOINING_EPOCH
-        or command.is_full
+        or command.is_full_request
         or advanced_member.assigned != member.assigned
     )
-    answer = HeartbeatAnswer(
+    answer = ConsumerHeartbeatAnswer(
         advanced_member.member_id,
         advanced_member.epoch,
-        around.settings.heartbeat_interval_ms,
+        context.settings.heartbeat_interval_ms,
         advanced_member.assigned if includes_assignment else None,
     )
-    return Beat(records, answer, step)
+    return HeartbeatResult(records, answer, step)
 
 
-def check_room(group: ConsumerGroup, member_id: str | None, config: ConsumerGroupConfig) -> None:
+def check_group_size(
+    group: ConsumerGroup, member_id: str | None, config: ConsumerGroupConfig
+) -> None:
     """Raise Refused if a newcomer joins a group that is full.
 
     `member_id` None: the newcomer has no id yet.
@@ -123,38 +134,42 @@ def check_room(group: ConsumerGroup, member_id: str | None, config: ConsumerGrou
 # Who it is
 
 
-def _find(
+def _find_or_create_member(
     group: ConsumerGroup, command: ConsumerHeartbeat, records: list[Record]
-) -> tuple[Member, str | None]:
+) -> tuple[ConsumerGroupMember, str | None]:
     """Return the member that sends a heartbeat, or a new one, and the id of the one it replaces.
 
     It replaces one if it is a static member that has come back under another id.
     """
     if command.epoch != JOINING_EPOCH:
-        member = member_named(group, command.member_id, command.instance_id)
+        member = require_member(group, command.member_id, command.instance_id)
         _check_epoch(member, command)
         return member, None
     static_member = (
-        None if command.instance_id is None else group.static_member(command.instance_id)
+        None if command.instance_id is None else group.find_static_member(command.instance_id)
     )
     if static_member is None:
-        return group.members.get(command.member_id) or Member(command.member_id), None
+        return group.members.get(command.member_id) or ConsumerGroupMember(command.member_id), None
     if static_member.classic is None and static_member.epoch != AWAY_EPOCH:
         raise Refused(
             Code.UNRELEASED_INSTANCE_ID,
             f"Static member {command.member_id} with instance id {command.instance_id} cannot "
             f"join the group because the instance id is owned by {static_member.member_id} member.",
         )
-    return replace_member(group, static_member, command.member_id, records), static_member.member_id
+    return replace_static_member(
+        group, static_member, command.member_id, records
+    ), static_member.member_id
 
 
-def member_named(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Member:
+def require_member(
+    group: ConsumerGroup, member_id: str, instance_id: str | None
+) -> ConsumerGroupMember:
     """Return the member of either protocol that a request names.
 
     Raises Refused: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """
     if instance_id is not None:
-        return check_instance(group, member_id, instance_id)
+        return require_static_member(group, member_id, instance_id)
     member = group.members.get(member_id)
     if member is None:
         raise Refused(
@@ -164,13 +179,15 @@ def member_named(group: ConsumerGroup, member_id: str, instance_id: str | None) 
     return member
 
 
-def check_instance(group: ConsumerGroup, member_id: str, instance_id: str) -> Member:
+def require_static_member(
+    group: ConsumerGroup, member_id: str, instance_id: str
+) -> ConsumerGroupMember:
     """Return the member that has an instance id.
 
     Raises Refused: UNKNOWN_MEMBER_ID if there is none, FENCED_INSTANCE_ID if it has another member
     id.
     """
-    static_member = group.static_member(instance_id)
+    static_member = group.find_static_member(instance_id)
     if static_member is None:
         raise Refused(Code.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
     if static_member.member_id != member_id:
@@ -182,7 +199,7 @@ def check_instance(group: ConsumerGroup, member_id: str, instance_id: str) -> Me
     return static_member
 
 
-def _check_epoch(member: Member, command: ConsumerHeartbeat) -> None:
+def _check_epoch(member: ConsumerGroupMember, command: ConsumerHeartbeat) -> None:
     """Raise Refused unless the request has the member's epoch, or the one before it.
 
     A member may be one epoch behind if it has no more than it is to have, as an answer was lost.
@@ -195,7 +212,7 @@ def _check_epoch(member: Member, command: ConsumerHeartbeat) -> None:
     if (
         not is_ahead
         and command.epoch == member.previous_epoch
-        and _has_no_more_than(command.owned, member.assigned)
+        and _owns_only_assigned(command.owned, member.assigned)
     ):
         return
     raise Refused(
@@ -206,7 +223,7 @@ def _check_epoch(member: Member, command: ConsumerHeartbeat) -> None:
     )
 
 
-def _has_no_more_than(owned: Owned, assigned: PartitionEpochs) -> bool:
+def _owns_only_assigned(owned: OwnedPartitions, assigned: PartitionEpochs) -> bool:
     """Whether a member reports no other partitions than those assigned to it."""
     if owned is None:
         return False
@@ -216,21 +233,23 @@ def _has_no_more_than(owned: Owned, assigned: PartitionEpochs) -> bool:
     )
 
 
-def replace_member(
-    group: ConsumerGroup, known: Member, member_id: str, records: list[Record]
-) -> Member:
+def replace_static_member(
+    group: ConsumerGroup, old_member: ConsumerGroupMember, member_id: str, records: list[Record]
+) -> ConsumerGroupMember:
     """Return a static member under its new id, and add the records that move all it had to that."""
     group_id = group.group_id
-    member = replace(known, member_id=member_id, epoch=JOINING_EPOCH, previous_epoch=JOINING_EPOCH)
-    records += removal(group_id, known.member_id)
-    records.append(member.saved(group_id))
-    target = group.target_of(known.member_id, None)
+    member = replace(
+        old_member, member_id=member_id, epoch=JOINING_EPOCH, previous_epoch=JOINING_EPOCH
+    )
+    records += build_member_tombstones(group_id, old_member.member_id)
+    records.append(member.to_member_record(group_id))
+    target = group.target_assignment_of(old_member.member_id, None)
     records.append(TargetAssignmentSaved(group_id, member_id, target))
-    records.append(member.assignment_saved(group_id))
+    records.append(member.to_assignment_record(group_id))
     return member
 
 
-def removal(group_id: str, member_id: str) -> list[Record]:
+def build_member_tombstones(group_id: str, member_id: str) -> list[Record]:
     """Return the tombstones that end a member, in the order that Kafka needs."""
     return [
         CurrentAssignmentForgotten(group_id, member_id),
@@ -241,7 +260,7 @@ def removal(group_id: str, member_id: str) -> list[Record]:
 
 # What it says
 
-SAID = (
+REPORTED_FIELDS = (
     "instance_id",
     "rack_id",
     "rebalance_timeout_ms",
@@ -253,10 +272,12 @@ SAID = (
 )
 
 
-def _updated(member: Member, command: ConsumerHeartbeat) -> Member:
+def _apply_reported_changes(
+    member: ConsumerGroupMember, command: ConsumerHeartbeat
+) -> ConsumerGroupMember:
     """Return the member with the fields that the request reports; the very same if none is new."""
     changed_fields: dict[str, Any] = {}
-    for name in SAID:
+    for name in REPORTED_FIELDS:
         value = getattr(command, name)
         if value is not None and value != getattr(member, name):
             changed_fields[name] = value

@@ -5,39 +5,39 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from coordinator.groups.consumer.facts import ConsumerGroupSaved, Record, RegexForgotten
 from coordinator.groups.consumer.heartbeat import (
     ConsumerHeartbeat,
-    HeartbeatAnswer,
-    member_named,
-    removal,
+    ConsumerHeartbeatAnswer,
+    build_member_tombstones,
+    require_member,
 )
+from coordinator.groups.consumer.record_types import ConsumerGroupSaved, Record, RegexForgotten
 from coordinator.groups.consumer.state import (
     AWAY_EPOCH,
     NO_PARTITIONS,
     ConsumerGroup,
-    Member,
+    ConsumerGroupMember,
 )
-from coordinator.groups.consumer.topics import TopicList, metadata_hash
+from coordinator.groups.consumer.topics import TopicList, compute_metadata_hash
 
 
-def leave(
+def leave_group(
     group: ConsumerGroup, command: ConsumerHeartbeat
-) -> tuple[HeartbeatAnswer, list[Record], Member | None]:
+) -> tuple[ConsumerHeartbeatAnswer, list[Record], ConsumerGroupMember | None]:
     """Decide a heartbeat that leaves: return the answer, records, and the member to remove.
 
     Either there are records, of a static member that will be back, or there is a member to remove.
 
     Raises Refused: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """
-    answer = HeartbeatAnswer(command.member_id, command.epoch)
-    member = member_named(group, command.member_id, command.instance_id)
+    answer = ConsumerHeartbeatAnswer(command.member_id, command.epoch)
+    member = require_member(group, command.member_id, command.instance_id)
     if command.instance_id is not None and command.epoch == AWAY_EPOCH:
-        return answer, [_away(member).assignment_saved(group.group_id)], None
+        return answer, [_mark_away(member).to_assignment_record(group.group_id)], None
     return answer, [], member
 
 
-def _away(member: Member) -> Member:
+def _mark_away(member: ConsumerGroupMember) -> ConsumerGroupMember:
     """Return a static member as one that is away and keeps its partitions for its return.
 
     What the member that comes back commits counts from the beginning, hence assignment epoch 0.
@@ -46,14 +46,16 @@ def _away(member: Member) -> Member:
     return replace(member, epoch=AWAY_EPOCH, assigned=assigned, revoking=NO_PARTITIONS)
 
 
-def fence(group: ConsumerGroup, members: Collection[Member], topics: TopicList) -> list[Record]:
+def build_fencing_records(
+    group: ConsumerGroup, members: Collection[ConsumerGroupMember], topics: TopicList
+) -> list[Record]:
     """Return the records that fence members, free their partitions and raise the epoch."""
     group_id = group.group_id
     records: list[Record] = []
-    names: dict[str, int] = dict(group.subscribers)
-    regexes: dict[str, int] = dict(group.regex_subscribers)
+    names: dict[str, int] = dict(group.subscriber_counts)
+    regexes: dict[str, int] = dict(group.regex_subscriber_counts)
     for member in members:
-        records += removal(group_id, member.member_id)
+        records += build_member_tombstones(group_id, member.member_id)
         for topic in member.topics:
             names[topic] -= 1
         if member.regex:
@@ -64,8 +66,10 @@ def fence(group: ConsumerGroup, members: Collection[Member], topics: TopicList) 
         if not subscriber_count
     ]
     subscribed = {topic for topic, subscriber_count in names.items() if subscriber_count}
-    for regex, resolution in group.resolved.items():
+    for regex, resolution in group.resolved_regexes.items():
         if regexes.get(regex, 1):
             subscribed |= resolution.topics
-    records.append(ConsumerGroupSaved(group_id, group.epoch + 1, metadata_hash(subscribed, topics)))
+    records.append(
+        ConsumerGroupSaved(group_id, group.epoch + 1, compute_metadata_hash(subscribed, topics))
+    )
     return records

@@ -25,23 +25,23 @@ from typing import TypeAlias
 from uuid import UUID
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.consumer.facts import MemberState, PartitionEpochs, TopicPartitions
-from coordinator.groups.consumer.state import NO_EPOCHS, NO_PARTITIONS, Member
+from coordinator.groups.consumer.record_types import MemberState, PartitionEpochs, TopicPartitions
+from coordinator.groups.consumer.state import NO_EPOCHS, NO_PARTITIONS, ConsumerGroupMember
 
 # The partitions that a member reports to have; None: it reports none of it.
-Owned: TypeAlias = Mapping[UUID, frozenset[int]] | None
+OwnedPartitions: TypeAlias = Mapping[UUID, frozenset[int]] | None
 
 
-def reconcile(
-    member: Member,
+def reconcile_member(
+    member: ConsumerGroupMember,
     target_epoch: int,
     target: TopicPartitions,
     subscribed: frozenset[UUID],
-    owned: Owned,
-    owner: Callable[[UUID, int], str | None],
+    owned: OwnedPartitions,
+    find_owner: Callable[[UUID, int], str | None],
     *,
     subscription_changed: bool,
-) -> Member:
+) -> ConsumerGroupMember:
     """Return the member after one step towards its target; the very same if there is none to take.
 
     `subscribed`: the topics it is subscribed to by now; of others it is to have nothing, whatever
@@ -52,9 +52,13 @@ def reconcile(
     """
     match member.state:
         case MemberState.STABLE if member.epoch == target_epoch:
-            return _drop_unsubscribed(member, subscribed, owned) if subscription_changed else member
-        case MemberState.UNREVOKED_PARTITIONS if _owns_some(owned, member.revoking):
-            return _drop_unsubscribed(member, subscribed, owned) if subscription_changed else member
+            return (
+                _revoke_unsubscribed(member, subscribed, owned) if subscription_changed else member
+            )
+        case MemberState.UNREVOKED_PARTITIONS if _may_own_any(owned, member.revoking):
+            return (
+                _revoke_unsubscribed(member, subscribed, owned) if subscription_changed else member
+            )
         case MemberState.UNKNOWN if owned is None or owned:
             raise Refused(
                 Code.FENCED_MEMBER_EPOCH,
@@ -63,17 +67,17 @@ def reconcile(
             )
         case _:
             pass
-    return _next(member, target_epoch, target, subscribed, owned, owner)
+    return _compute_next_assignment(member, target_epoch, target, subscribed, owned, find_owner)
 
 
-def _next(
-    member: Member,
+def _compute_next_assignment(
+    member: ConsumerGroupMember,
     target_epoch: int,
     target: TopicPartitions,
     subscribed: frozenset[UUID],
-    owned: Owned,
-    owner: Callable[[UUID, int], str | None],
-) -> Member:
+    owned: OwnedPartitions,
+    find_owner: Callable[[UUID, int], str | None],
+) -> ConsumerGroupMember:
     """Return the member with what it keeps, has to revoke and newly gets, and its next state."""
     kept: dict[UUID, Mapping[int, int]] = {}
     revoking: dict[UUID, Mapping[int, int]] = {}
@@ -93,12 +97,12 @@ def _next(
         for partition in wanted:
             if partition in current:
                 continue
-            if partition in revoking_epochs or owner(topic_id, partition) is None:
+            if partition in revoking_epochs or find_owner(topic_id, partition) is None:
                 added.setdefault(topic_id, []).append(partition)
             else:
                 must_wait = True
 
-    if revoking and _owns_some(owned, revoking):
+    if revoking and _may_own_any(owned, revoking):
         return replace(
             member,
             state=MemberState.UNREVOKED_PARTITIONS,
@@ -119,7 +123,9 @@ def _next(
     )
 
 
-def _drop_unsubscribed(member: Member, subscribed: frozenset[UUID], owned: Owned) -> Member:
+def _revoke_unsubscribed(
+    member: ConsumerGroupMember, subscribed: frozenset[UUID], owned: OwnedPartitions
+) -> ConsumerGroupMember:
     """Revoke the topics that the member has just unsubscribed from, without a new target."""
     dropped = {
         topic_id: epochs
@@ -138,7 +144,7 @@ def _drop_unsubscribed(member: Member, subscribed: frozenset[UUID], owned: Owned
         }
         for topic_id in {**member.revoking, **dropped}
     }
-    if not _owns_some(owned, revoking):  # It has revoked them already.
+    if not _may_own_any(owned, revoking):  # It has revoked them already.
         return replace(member, previous_epoch=member.epoch, assigned=kept)
     return replace(
         member,
@@ -149,7 +155,7 @@ def _drop_unsubscribed(member: Member, subscribed: frozenset[UUID], owned: Owned
     )
 
 
-def _owns_some(owned: Owned, partitions: PartitionEpochs) -> bool:
+def _may_own_any(owned: OwnedPartitions, partitions: PartitionEpochs) -> bool:
     """Whether a member reports any of these partitions, or doesn't report what it has."""
     if owned is None:
         return True

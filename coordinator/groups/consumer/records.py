@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from uuid import UUID
 
-from coordinator.groups.consumer.facts import (
-    ClassicMember,
+from coordinator.groups.consumer.record_types import (
+    ClassicMemberMetadata,
     ConsumerGroupForgotten,
     ConsumerGroupSaved,
     ConsumerMemberForgotten,
@@ -30,7 +30,7 @@ from coordinator.groups.consumer.facts import (
     TargetEpochForgotten,
     TargetEpochSaved,
 )
-from coordinator.shard.records import Reader, Writer, value_reader
+from coordinator.shard.record_fields import FieldReader, FieldWriter, open_value_reader
 
 GROUP_KEY = 3
 SUBSCRIPTION_METADATA_KEY = 4
@@ -44,99 +44,103 @@ VALUE_VERSION = 0
 # The only tag of each of these structs.
 METADATA_HASH_TAG = CLASSIC_MEMBER_TAG = ASSIGNED_MS_TAG = EPOCHS_TAG = 0
 # The default of Kafka's schema for a member without the tag; one that isn't classic has a null tag.
-UNTAGGED = ClassicMember(0, ())
+UNTAGGED_CLASSIC_MEMBER = ClassicMemberMetadata(0, ())
 
 
-def encode_consumer(record: Record) -> tuple[bytes, bytes | None]:
+def encode_consumer_record(record: Record) -> tuple[bytes, bytes | None]:
     """Return the key and value of a record of a consumer group.
 
     Raises ValueError for a record that this broker only reads.
     """
-    return _key_of(record), _value_of(record)
+    return _encode_key(record), _encode_value(record)
 
 
-def _key_of(record: Record) -> bytes:
+def _encode_key(record: Record) -> bytes:
     match record:
         case ConsumerGroupSaved() | ConsumerGroupForgotten():
-            return _key(GROUP_KEY, record.group_id)
+            return _encode_typed_key(GROUP_KEY, record.group_id)
         case SubscriptionMetadataSaved() | SubscriptionMetadataForgotten():
-            return _key(SUBSCRIPTION_METADATA_KEY, record.group_id)
+            return _encode_typed_key(SUBSCRIPTION_METADATA_KEY, record.group_id)
         case ConsumerMemberSaved() | ConsumerMemberForgotten():
-            return _key(MEMBER_KEY, record.group_id, record.member_id)
+            return _encode_typed_key(MEMBER_KEY, record.group_id, record.member_id)
         case TargetEpochSaved() | TargetEpochForgotten():
-            return _key(TARGET_EPOCH_KEY, record.group_id)
+            return _encode_typed_key(TARGET_EPOCH_KEY, record.group_id)
         case TargetAssignmentSaved() | TargetAssignmentForgotten():
-            return _key(TARGET_ASSIGNMENT_KEY, record.group_id, record.member_id)
+            return _encode_typed_key(TARGET_ASSIGNMENT_KEY, record.group_id, record.member_id)
         case CurrentAssignmentSaved() | CurrentAssignmentForgotten():
-            return _key(CURRENT_ASSIGNMENT_KEY, record.group_id, record.member_id)
+            return _encode_typed_key(CURRENT_ASSIGNMENT_KEY, record.group_id, record.member_id)
         case RegexResolved() | RegexForgotten():
-            return _key(REGEX_KEY, record.group_id, record.regex)
+            return _encode_typed_key(REGEX_KEY, record.group_id, record.regex)
 
 
-def _value_of(record: Record) -> bytes | None:
+def _encode_value(record: Record) -> bytes | None:
     """Return the value of a record, None for a tombstone."""
     match record:
         case ConsumerGroupSaved():
-            return _group_value(record)
+            return _encode_group_value(record)
         case ConsumerMemberSaved():
-            return _member_value(record)
+            return _encode_member_value(record)
         case TargetEpochSaved():
-            return _target_epoch_value(record)
+            return _encode_target_epoch_value(record)
         case TargetAssignmentSaved():
-            return _target_assignment_value(record)
+            return _encode_target_assignment_value(record)
         case CurrentAssignmentSaved():
-            return _current_assignment_value(record)
+            return _encode_current_assignment_value(record)
         case RegexResolved():
-            return _regex_value(record)
+            return _encode_regex_value(record)
         case SubscriptionMetadataSaved():
             raise ValueError(f"{record} is of a broker older than Kafka 4.1; it is only read")
         case _:
             return None
 
 
-def decode_consumer(kind: int, key: Reader, value: bytes | None) -> Record:
+def decode_consumer_record(
+    record_type: int, key_reader: FieldReader, value: bytes | None
+) -> Record:
     """Decode a record of a consumer group by its type, one of `DECODERS`.
 
     `key_reader` has read the type already.
     """
-    return DECODERS[kind](key, None if value is None else _reader(value))
+    return DECODERS[record_type](key_reader, None if value is None else _create_reader(value))
 
 
-def _reader(value: bytes) -> Reader:
-    return value_reader(value, newest=VALUE_VERSION, first_flexible=0)[0]
+def _create_reader(value: bytes) -> FieldReader:
+    return open_value_reader(value, newest_version=VALUE_VERSION, first_flexible_version=0)[0]
 
 
-def _writer() -> Writer:
-    return Writer(VALUE_VERSION, flexible=True)
+def _create_writer() -> FieldWriter:
+    return FieldWriter(VALUE_VERSION, flexible=True)
 
 
-def _key(kind: int, *names: str) -> bytes:
-    key = Writer(kind)
+def _encode_typed_key(record_type: int, *names: str) -> bytes:
+    key = FieldWriter(record_type)
     for name in names:
-        key.string(name)
-    return key.done()
+        key.write_nullable_string(name)
+    return key.to_bytes()
 
 
 # The group
 
 
-def _group_value(record: ConsumerGroupSaved) -> bytes:
-    value = _writer()
-    value.int32(record.epoch)
-    value.tags(_int64_tag(METADATA_HASH_TAG, record.metadata_hash))
-    return value.done()
+def _encode_group_value(record: ConsumerGroupSaved) -> bytes:
+    value = _create_writer()
+    value.write_int32(record.epoch)
+    value.write_tagged_fields(_encode_int64_tag(METADATA_HASH_TAG, record.metadata_hash))
+    return value.to_bytes()
 
 
-def _group(key: Reader, value: Reader | None) -> Record:
-    group_id = key.string()
+def _decode_group(key: FieldReader, value: FieldReader | None) -> Record:
+    group_id = key.read_string()
     if value is None:
         return ConsumerGroupForgotten(group_id)
-    epoch = value.int32()
-    return ConsumerGroupSaved(group_id, epoch, _tagged_int64(value.tags(), METADATA_HASH_TAG))
+    epoch = value.read_int32()
+    return ConsumerGroupSaved(
+        group_id, epoch, _decode_int64_tag(value.read_tagged_fields(), METADATA_HASH_TAG)
+    )
 
 
-def _subscription_metadata(key: Reader, value: Reader | None) -> Record:
-    group_id = key.string()
+def _decode_subscription_metadata(key: FieldReader, value: FieldReader | None) -> Record:
+    group_id = key.read_string()
     if value is None:
         return SubscriptionMetadataForgotten(group_id)
     return SubscriptionMetadataSaved(group_id)
@@ -145,144 +149,146 @@ def _subscription_metadata(key: Reader, value: Reader | None) -> Record:
 # Members
 
 
-def _member_value(record: ConsumerMemberSaved) -> bytes:
-    value = _writer()
-    value.string(record.instance_id)
-    value.string(record.rack_id)
-    value.string(record.client_id)
-    value.string(record.client_host)
-    value.strings(record.topics)
-    value.string(record.regex)
-    value.int32(record.rebalance_timeout_ms)
-    value.string(record.assignor)
-    value.tags(_classic_tag(record.classic))
-    return value.done()
+def _encode_member_value(record: ConsumerMemberSaved) -> bytes:
+    value = _create_writer()
+    value.write_nullable_string(record.instance_id)
+    value.write_nullable_string(record.rack_id)
+    value.write_nullable_string(record.client_id)
+    value.write_nullable_string(record.client_host)
+    value.write_string_array(record.topics)
+    value.write_nullable_string(record.regex)
+    value.write_int32(record.rebalance_timeout_ms)
+    value.write_nullable_string(record.assignor)
+    value.write_tagged_fields(_encode_classic_tag(record.classic))
+    return value.to_bytes()
 
 
-def _member(key: Reader, value: Reader | None) -> Record:
-    group_id, member_id = key.string(), key.string()
+def _decode_member(key: FieldReader, value: FieldReader | None) -> Record:
+    group_id, member_id = key.read_string(), key.read_string()
     if value is None:
         return ConsumerMemberForgotten(group_id, member_id)
     return ConsumerMemberSaved(
         group_id=group_id,
         member_id=member_id,
-        instance_id=value.nullable_string(),
-        rack_id=value.nullable_string(),
-        client_id=value.string(),
-        client_host=value.string(),
-        topics=value.strings(),
-        regex=value.nullable_string(),
-        rebalance_timeout_ms=value.int32(),
-        assignor=value.nullable_string(),
-        classic=_classic(value.tags().get(CLASSIC_MEMBER_TAG)),
+        instance_id=value.read_nullable_string(),
+        rack_id=value.read_nullable_string(),
+        client_id=value.read_string(),
+        client_host=value.read_string(),
+        topics=value.read_string_array(),
+        regex=value.read_nullable_string(),
+        rebalance_timeout_ms=value.read_int32(),
+        assignor=value.read_nullable_string(),
+        classic=_decode_classic_tag(value.read_tagged_fields().get(CLASSIC_MEMBER_TAG)),
     )
 
 
-def _classic_tag(classic: ClassicMember | None) -> dict[int, bytes]:
+def _encode_classic_tag(classic: ClassicMemberMetadata | None) -> dict[int, bytes]:
     """Return the tagged field: a byte that says whether there is a struct, and the struct."""
-    if classic == UNTAGGED:
+    if classic == UNTAGGED_CLASSIC_MEMBER:
         return {}
-    field = Writer.of_field()
-    field.int8(0 if classic is None else 1)
+    field = FieldWriter.for_tagged_field()
+    field.write_int8(0 if classic is None else 1)
     if classic is not None:
-        field.int32(classic.session_timeout_ms)
-        field.array(len(classic.protocols))
+        field.write_int32(classic.session_timeout_ms)
+        field.write_array_length(len(classic.protocols))
         for name, metadata in classic.protocols:
-            field.string(name)
-            field.blob(metadata)
-            field.tags()
-        field.tags()
-    return {CLASSIC_MEMBER_TAG: field.done()}
+            field.write_nullable_string(name)
+            field.write_nullable_bytes(metadata)
+            field.write_tagged_fields()
+        field.write_tagged_fields()
+    return {CLASSIC_MEMBER_TAG: field.to_bytes()}
 
 
-def _classic(tag: bytes | None) -> ClassicMember | None:
+def _decode_classic_tag(tag: bytes | None) -> ClassicMemberMetadata | None:
     if tag is None:
-        return UNTAGGED
-    field = Reader.of_field(tag)
-    if field.int8() == 0:
+        return UNTAGGED_CLASSIC_MEMBER
+    field = FieldReader.for_tagged_field(tag)
+    if field.read_int8() == 0:
         return None
-    session_timeout_ms = field.int32()
+    session_timeout_ms = field.read_int32()
     protocols = []
-    for _ in range(field.array()):
-        protocols.append((field.string(), field.blob()))
-        field.tags()
-    return ClassicMember(session_timeout_ms, tuple(protocols))
+    for _ in range(field.read_array_length()):
+        protocols.append((field.read_string(), field.read_bytes()))
+        field.read_tagged_fields()
+    return ClassicMemberMetadata(session_timeout_ms, tuple(protocols))
 
 
 # The target assignment
 
 
-def _target_epoch_value(record: TargetEpochSaved) -> bytes:
-    value = _writer()
-    value.int32(record.epoch)
-    value.tags(_int64_tag(ASSIGNED_MS_TAG, record.assigned_ms))
-    return value.done()
+def _encode_target_epoch_value(record: TargetEpochSaved) -> bytes:
+    value = _create_writer()
+    value.write_int32(record.epoch)
+    value.write_tagged_fields(_encode_int64_tag(ASSIGNED_MS_TAG, record.assigned_at_ms))
+    return value.to_bytes()
 
 
-def _target_epoch(key: Reader, value: Reader | None) -> Record:
-    group_id = key.string()
+def _decode_target_epoch(key: FieldReader, value: FieldReader | None) -> Record:
+    group_id = key.read_string()
     if value is None:
         return TargetEpochForgotten(group_id)
-    epoch = value.int32()
-    return TargetEpochSaved(group_id, epoch, _tagged_int64(value.tags(), ASSIGNED_MS_TAG))
+    epoch = value.read_int32()
+    return TargetEpochSaved(
+        group_id, epoch, _decode_int64_tag(value.read_tagged_fields(), ASSIGNED_MS_TAG)
+    )
 
 
-def _target_assignment_value(record: TargetAssignmentSaved) -> bytes:
-    value = _writer()
-    value.array(len(record.partitions))
+def _encode_target_assignment_value(record: TargetAssignmentSaved) -> bytes:
+    value = _create_writer()
+    value.write_array_length(len(record.partitions))
     for topic_id, partitions in record.partitions.items():
-        value.fixed_bytes(topic_id.bytes)
-        value.int32s(sorted(partitions))
-        value.tags()
-    value.tags()
-    return value.done()
+        value.write_raw_bytes(topic_id.bytes)
+        value.write_int32_array(sorted(partitions))
+        value.write_tagged_fields()
+    value.write_tagged_fields()
+    return value.to_bytes()
 
 
-def _target_assignment(key: Reader, value: Reader | None) -> Record:
-    group_id, member_id = key.string(), key.string()
+def _decode_target_assignment(key: FieldReader, value: FieldReader | None) -> Record:
+    group_id, member_id = key.read_string(), key.read_string()
     if value is None:
         return TargetAssignmentForgotten(group_id, member_id)
     partitions: dict[UUID, frozenset[int]] = {}
-    for _ in range(value.array()):
-        topic_id = UUID(bytes=value.fixed_bytes(16))
-        partitions[topic_id] = frozenset(value.int32s())
-        value.tags()
-    value.tags()
+    for _ in range(value.read_array_length()):
+        topic_id = UUID(bytes=value.read_raw_bytes(16))
+        partitions[topic_id] = frozenset(value.read_int32_array())
+        value.read_tagged_fields()
+    value.read_tagged_fields()
     return TargetAssignmentSaved(group_id, member_id, partitions)
 
 
 # The current assignment
 
 
-def _current_assignment_value(record: CurrentAssignmentSaved) -> bytes:
-    value = _writer()
-    value.int32(record.epoch)
-    value.int32(record.previous_epoch)
-    value.int8(record.state)
+def _encode_current_assignment_value(record: CurrentAssignmentSaved) -> bytes:
+    value = _create_writer()
+    value.write_int32(record.epoch)
+    value.write_int32(record.previous_epoch)
+    value.write_int8(record.state)
     _write_partition_epochs(value, record.assigned)
     _write_partition_epochs(value, record.revoking)
-    value.tags()
-    return value.done()
+    value.write_tagged_fields()
+    return value.to_bytes()
 
 
-def _write_partition_epochs(value: Writer, topics: PartitionEpochs) -> None:
-    value.array(len(topics))
+def _write_partition_epochs(value: FieldWriter, topics: PartitionEpochs) -> None:
+    value.write_array_length(len(topics))
     for topic_id, epochs in topics.items():
         partitions = sorted(epochs)
-        value.fixed_bytes(topic_id.bytes)
-        value.int32s(partitions)
-        field = Writer.of_field()
-        field.int32s([epochs[partition] for partition in partitions])
-        value.tags({EPOCHS_TAG: field.done()} if partitions else {})
+        value.write_raw_bytes(topic_id.bytes)
+        value.write_int32_array(partitions)
+        field = FieldWriter.for_tagged_field()
+        field.write_int32_array([epochs[partition] for partition in partitions])
+        value.write_tagged_fields({EPOCHS_TAG: field.to_bytes()} if partitions else {})
 
 
-def _current_assignment(key: Reader, value: Reader | None) -> Record:
-    group_id, member_id = key.string(), key.string()
+def _decode_current_assignment(key: FieldReader, value: FieldReader | None) -> Record:
+    group_id, member_id = key.read_string(), key.read_string()
     if value is None:
         return CurrentAssignmentForgotten(group_id, member_id)
-    epoch, previous_epoch, state = value.fixed(">iib")
-    assigned, revoking = _partition_epochs(value, epoch), _partition_epochs(value, epoch)
-    value.tags()
+    epoch, previous_epoch, state = value.read_packed(">iib")
+    assigned, revoking = _read_partition_epochs(value, epoch), _read_partition_epochs(value, epoch)
+    value.read_tagged_fields()
     return CurrentAssignmentSaved(
         group_id=group_id,
         member_id=member_id,
@@ -294,18 +300,18 @@ def _current_assignment(key: Reader, value: Reader | None) -> Record:
     )
 
 
-def _partition_epochs(value: Reader, member_epoch: int) -> PartitionEpochs:
+def _read_partition_epochs(value: FieldReader, member_epoch: int) -> PartitionEpochs:
     """Read partitions with the member epochs at which they were assigned.
 
     Where the log doesn't say, a partition counts as assigned at the member's own epoch, or at 0 if
     the member is a static one that is away (-2).
     """
     topics: dict[UUID, dict[int, int]] = {}
-    for _ in range(value.array()):
-        topic_id = UUID(bytes=value.fixed_bytes(16))
-        partitions = value.int32s()
-        tag = value.tags().get(EPOCHS_TAG)
-        epochs = () if tag is None else Reader.of_field(tag).int32s()
+    for _ in range(value.read_array_length()):
+        topic_id = UUID(bytes=value.read_raw_bytes(16))
+        partitions = value.read_int32_array()
+        tag = value.read_tagged_fields().get(EPOCHS_TAG)
+        epochs = () if tag is None else FieldReader.for_tagged_field(tag).read_int32_array()
         if len(epochs) != len(partitions):
             epochs = (max(0, member_epoch),) * len(partitions)
         topics[topic_id] = dict(zip(partitions, epochs, strict=True))
@@ -315,39 +321,39 @@ def _partition_epochs(value: Reader, member_epoch: int) -> PartitionEpochs:
 # Regular expressions
 
 
-def _regex_value(record: RegexResolved) -> bytes:
-    value = _writer()
-    value.strings(record.topics)
-    value.fixed(">qq", record.version, record.resolved_ms)
-    value.tags()
-    return value.done()
+def _encode_regex_value(record: RegexResolved) -> bytes:
+    value = _create_writer()
+    value.write_string_array(record.topics)
+    value.write_packed(">qq", record.topics_version, record.resolved_at_ms)
+    value.write_tagged_fields()
+    return value.to_bytes()
 
 
-def _regex(key: Reader, value: Reader | None) -> Record:
-    group_id, regex = key.string(), key.string()
+def _decode_regex(key: FieldReader, value: FieldReader | None) -> Record:
+    group_id, regex = key.read_string(), key.read_string()
     if value is None:
         return RegexForgotten(group_id, regex)
-    topics = value.strings()
-    version, resolved_ms = value.fixed(">qq")
-    value.tags()
+    topics = value.read_string_array()
+    version, resolved_ms = value.read_packed(">qq")
+    value.read_tagged_fields()
     return RegexResolved(group_id, regex, topics, version, resolved_ms)
 
 
-DECODERS: Mapping[int, Callable[[Reader, Reader | None], Record]] = {
-    GROUP_KEY: _group,
-    SUBSCRIPTION_METADATA_KEY: _subscription_metadata,
-    MEMBER_KEY: _member,
-    TARGET_EPOCH_KEY: _target_epoch,
-    TARGET_ASSIGNMENT_KEY: _target_assignment,
-    CURRENT_ASSIGNMENT_KEY: _current_assignment,
-    REGEX_KEY: _regex,
+DECODERS: Mapping[int, Callable[[FieldReader, FieldReader | None], Record]] = {
+    GROUP_KEY: _decode_group,
+    SUBSCRIPTION_METADATA_KEY: _decode_subscription_metadata,
+    MEMBER_KEY: _decode_member,
+    TARGET_EPOCH_KEY: _decode_target_epoch,
+    TARGET_ASSIGNMENT_KEY: _decode_target_assignment,
+    CURRENT_ASSIGNMENT_KEY: _decode_current_assignment,
+    REGEX_KEY: _decode_regex,
 }
 
 
-def _int64_tag(tag: int, value: int) -> dict[int, bytes]:
+def _encode_int64_tag(tag: int, value: int) -> dict[int, bytes]:
     """Return a tagged int64 field, which is left out at its default, 0."""
     return {tag: value.to_bytes(8, "big", signed=True)} if value else {}
 
 
-def _tagged_int64(tags: Mapping[int, bytes], tag: int) -> int:
+def _decode_int64_tag(tags: Mapping[int, bytes], tag: int) -> int:
     return int.from_bytes(tags.get(tag, b""), "big", signed=True)

@@ -18,14 +18,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.consumer.facts import ConsumerGroupSaved, Record, RegexResolved
+from coordinator.groups.consumer.record_types import ConsumerGroupSaved, Record, RegexResolved
 from coordinator.groups.consumer.state import ConsumerGroup
-from coordinator.groups.consumer.topics import TopicList, metadata_hash
+from coordinator.groups.consumer.topics import TopicList, compute_metadata_hash
 
-REFRESH_MIN_MS = 10_000
+MIN_REFRESH_INTERVAL_MS = 10_000
 
 
-def check_regex(regex: str) -> None:
+def validate_regex(regex: str) -> None:
     """Raise Refused if a text is no regular expression of RE2.
 
     Raises Refused: INVALID_REGULAR_EXPRESSION.
@@ -33,35 +33,38 @@ def check_regex(regex: str) -> None:
     import re2  # imported here as few groups need it
 
     try:
-        re2.compile(regex, _options())
+        re2.compile(regex, _create_re2_options())
     except re2.error as error:
         raise Refused(
             Code.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {_reason(error)}.",
+            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: "
+            f"{_describe_re2_error(error)}.",
         ) from error
 
 
-def resolve(regexes: Iterable[str], names: Iterable[str]) -> dict[str, frozenset[str]]:
+def resolve_regexes(
+    regexes: Iterable[str], topic_names: Iterable[str]
+) -> dict[str, frozenset[str]]:
     """Return the topic names that match each expression as a whole, none for an invalid one."""
     import re2
 
-    names = list(names)
+    topic_names = list(topic_names)
     topics_by_regex = {}
     for regex in regexes:
         try:
-            pattern = re2.compile(regex, _options())
+            pattern = re2.compile(regex, _create_re2_options())
         except re2.error:  # It stands in the log of another broker.
             topics_by_regex[regex] = frozenset[str]()
             continue
-        topics_by_regex[regex] = frozenset(name for name in names if pattern.fullmatch(name))
+        topics_by_regex[regex] = frozenset(name for name in topic_names if pattern.fullmatch(name))
     return topics_by_regex
 
 
-def wants_refresh(
+def is_regex_refresh_due(
     group: ConsumerGroup,
     regexes: Mapping[str, int],
     topics: TopicList,
-    seen_version: int,
+    resolved_topics_version: int,
     refresh_interval_ms: int,
     now_ms: int,
 ) -> bool:
@@ -70,24 +73,24 @@ def wants_refresh(
     `regexes`: those the group is subscribed to by now. `resolved_topics_version`: of the topics,
     when the group's expressions were resolved last.
     """
-    last_resolution = next(iter(group.resolved.values()), None)
+    last_resolution = next(iter(group.resolved_regexes.values()), None)
     if last_resolution is None:
         return True
-    if now_ms <= last_resolution.resolved_ms + REFRESH_MIN_MS:
+    if now_ms <= last_resolution.resolved_at_ms + MIN_REFRESH_INTERVAL_MS:
         return False
     return (
-        not regexes.keys() <= group.resolved.keys()
-        or seen_version < topics.created_version
-        or now_ms > last_resolution.resolved_ms + refresh_interval_ms
+        not regexes.keys() <= group.resolved_regexes.keys()
+        or resolved_topics_version < topics.created_version
+        or now_ms > last_resolution.resolved_at_ms + refresh_interval_ms
     )
 
 
-def accept_resolved(
+def build_resolution_records(
     group: ConsumerGroup,
-    found: Mapping[str, frozenset[str]],
-    version: int,
+    topics_by_regex: Mapping[str, frozenset[str]],
+    topics_version: int,
     topics: TopicList,
-    resolved_ms: int,
+    resolved_at_ms: int,
 ) -> list[Record]:
     """Return the records for resolved expressions and, if the subscription changes, a new epoch.
 
@@ -95,23 +98,25 @@ def accept_resolved(
     that were searched.
     """
     records: list[Record] = []
-    resolved = {regex: known.topics for regex, known in group.resolved.items()}
+    resolved = {regex: known.topics for regex, known in group.resolved_regexes.items()}
     changed = False
-    for regex, matching in found.items():
-        if regex not in group.regex_subscribers:
+    for regex, matching in topics_by_regex.items():
+        if regex not in group.regex_subscriber_counts:
             continue
         changed |= resolved.get(regex, frozenset()) != matching
         resolved[regex] = matching
         records.append(
-            RegexResolved(group.group_id, regex, tuple(sorted(matching)), version, resolved_ms)
+            RegexResolved(
+                group.group_id, regex, tuple(sorted(matching)), topics_version, resolved_at_ms
+            )
         )
-    new_hash = metadata_hash({*group.subscribers}.union(*resolved.values()), topics)
+    new_hash = compute_metadata_hash({*group.subscriber_counts}.union(*resolved.values()), topics)
     if changed or new_hash != group.metadata_hash:
         records.append(ConsumerGroupSaved(group.group_id, group.epoch + 1, new_hash))
     return records
 
 
-def _options() -> object:
+def _create_re2_options() -> object:
     import re2
 
     options = re2.Options()
@@ -119,7 +124,7 @@ def _options() -> object:
     return options
 
 
-def _reason(error: Exception) -> str:
+def _describe_re2_error(error: Exception) -> str:
     """Return RE2's own message, which the Python binding gives as bytes."""
     [reason] = error.args or ("",)
     return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)

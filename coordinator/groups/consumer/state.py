@@ -27,8 +27,8 @@ from enum import Enum
 from types import MappingProxyType
 from uuid import UUID
 
-from coordinator.groups.consumer.facts import (
-    ClassicMember,
+from coordinator.groups.consumer.record_types import (
+    ClassicMemberMetadata,
     ConsumerMemberSaved,
     CurrentAssignmentSaved,
     MemberState,
@@ -48,7 +48,7 @@ NO_TARGET: TopicPartitions = MappingProxyType({})
 NO_EPOCHS: Mapping[int, int] = MappingProxyType({})
 
 
-class GroupPhase(Enum):
+class ConsumerGroupPhase(Enum):
     """Lists the phases of a consumer group by Kafka's names, as ConsumerGroupDescribe shows them.
 
     Kafka's counterpart is ConsumerGroupState.
@@ -62,7 +62,7 @@ class GroupPhase(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ConsumerGroupMember:
     """Represents a member, as it described itself and as far as it has come.
 
     `classic`: what it has said if it speaks the classic protocol; None if it speaks the consumer
@@ -83,20 +83,20 @@ class Member:
     assignor: str | None = None
     assigned: PartitionEpochs = field(default_factory=lambda: NO_PARTITIONS)
     revoking: PartitionEpochs = field(default_factory=lambda: NO_PARTITIONS)
-    classic: ClassicMember | None = None
+    classic: ClassicMemberMetadata | None = None
 
-    def has(self, topic_id: UUID, partition: int) -> bool:
+    def has_partition(self, topic_id: UUID, partition: int) -> bool:
         """Whether the member uses this partition, or has still to revoke it."""
         return any(
             partition in topics.get(topic_id, NO_EPOCHS)
             for topics in (self.assigned, self.revoking)
         )
 
-    def is_at(self, target_epoch: int) -> bool:
+    def has_reached(self, target_epoch: int) -> bool:
         """Whether the member has all that the target assignment of this epoch gives it."""
         return self.epoch == target_epoch and self.state is MemberState.STABLE
 
-    def saved(self, group_id: str) -> ConsumerMemberSaved:
+    def to_member_record(self, group_id: str) -> ConsumerMemberSaved:
         """Return the record of what the member said of itself."""
         return ConsumerMemberSaved(
             group_id=group_id,
@@ -112,7 +112,7 @@ class Member:
             classic=self.classic,
         )
 
-    def assignment_saved(self, group_id: str) -> CurrentAssignmentSaved:
+    def to_assignment_record(self, group_id: str) -> CurrentAssignmentSaved:
         """Return the record of the member's current assignment."""
         return CurrentAssignmentSaved(
             group_id=group_id,
@@ -133,8 +133,8 @@ class ResolvedRegex:
     """
 
     topics: frozenset[str]
-    version: int
-    resolved_ms: int
+    topics_version: int
+    resolved_at_ms: int
 
 
 @dataclass(slots=True)
@@ -145,62 +145,62 @@ class ConsumerGroup:
     epoch: int = FIRST_EPOCH
     metadata_hash: int = 0
     target_epoch: int = FIRST_EPOCH
-    assigned_ms: int = 0  # when the target assignment was computed; 0: never, or nobody knows
-    members: dict[str, Member] = field(default_factory=dict)
-    target: dict[str, TopicPartitions] = field(default_factory=dict)
-    resolved: dict[str, ResolvedRegex] = field(default_factory=dict)
+    assigned_at_ms: int = 0  # when the target assignment was computed; 0: never, or nobody knows
+    members: dict[str, ConsumerGroupMember] = field(default_factory=dict)
+    target_assignment: dict[str, TopicPartitions] = field(default_factory=dict)
+    resolved_regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
     has_subscription_metadata: bool = False
 
     # Indexes that `apply_record` keeps beside the records.
     static_members: dict[str, str] = field(default_factory=dict)  # instance id -> member id
     owners: dict[UUID, dict[int, str]] = field(default_factory=dict)  # -> member id
-    subscribers: dict[str, int] = field(default_factory=dict)  # by topic name; regexes apart
-    regex_subscribers: dict[str, int] = field(default_factory=dict)
+    subscriber_counts: dict[str, int] = field(default_factory=dict)  # by topic name; regexes apart
+    regex_subscriber_counts: dict[str, int] = field(default_factory=dict)
     assignor_votes: dict[str, int] = field(default_factory=dict)
-    classic_members: int = 0  # how many members speak the classic protocol
+    classic_member_count: int = 0  # how many members speak the classic protocol
 
     @property
-    def phase(self) -> GroupPhase:
+    def phase(self) -> ConsumerGroupPhase:
         """Return the phase of the group, which follows from its epochs and members."""
         if not self.members:
-            return GroupPhase.EMPTY
+            return ConsumerGroupPhase.EMPTY
         if self.epoch > self.target_epoch:
-            return GroupPhase.ASSIGNING
+            return ConsumerGroupPhase.ASSIGNING
         # A copy, as another thread may read this for the metrics.
-        if all(member.is_at(self.target_epoch) for member in tuple(self.members.values())):
-            return GroupPhase.STABLE
-        return GroupPhase.RECONCILING
+        if all(member.has_reached(self.target_epoch) for member in tuple(self.members.values())):
+            return ConsumerGroupPhase.STABLE
+        return ConsumerGroupPhase.RECONCILING
 
-    def owner(self, topic_id: UUID, partition: int) -> str | None:
+    def find_owner(self, topic_id: UUID, partition: int) -> str | None:
         """Return the id of the member that has a partition, or has still to revoke it."""
         found = self.owners.get(topic_id)
         return None if found is None else found.get(partition)
 
-    def static_member(self, instance_id: str) -> Member | None:
+    def find_static_member(self, instance_id: str) -> ConsumerGroupMember | None:
         """Return the member that has an instance id, or None."""
         member_id = self.static_members.get(instance_id)
         return None if member_id is None else self.members.get(member_id)
 
-    def target_of(self, member_id: str, instance_id: str | None) -> TopicPartitions:
+    def target_assignment_of(self, member_id: str, instance_id: str | None) -> TopicPartitions:
         """Return a member's target assignment; a static member inherits it by its instance id."""
         if instance_id is not None:
             member_id = self.static_members.get(instance_id, member_id)
-        return self.target.get(member_id, NO_TARGET)
+        return self.target_assignment.get(member_id, NO_TARGET)
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether any member is subscribed to a topic, by name or by regular expression."""
-        return topic in self.subscribers or any(
-            topic in found.topics for found in self.resolved.values()
+        return topic in self.subscriber_counts or any(
+            topic in found.topics for found in self.resolved_regexes.values()
         )
 
-    def topics_of(self, member: Member) -> frozenset[str]:
+    def subscribed_topics_of(self, member: ConsumerGroupMember) -> frozenset[str]:
         """Return the names of the topics that a member is subscribed to.
 
         A regular expression that isn't resolved is no topic.
         """
         if not member.regex:
             return member.topics
-        found = self.resolved.get(member.regex)
+        found = self.resolved_regexes.get(member.regex)
         if found is None:
             return member.topics
         return member.topics | found.topics if member.topics else found.topics

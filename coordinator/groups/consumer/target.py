@@ -13,31 +13,36 @@ from uuid import UUID
 from coordinator.assignors.server import range as range_assignor
 from coordinator.assignors.server import uniform
 from coordinator.assignors.server.subscription import MemberSubscription
-from coordinator.groups.consumer.facts import (
+from coordinator.groups.consumer.record_types import (
     Record,
     TargetAssignmentSaved,
     TargetEpochSaved,
     TopicPartitions,
 )
-from coordinator.groups.consumer.state import NO_TARGET, ConsumerGroup, Member
-from coordinator.groups.consumer.topics import TopicList, ids_of
+from coordinator.groups.consumer.state import NO_TARGET, ConsumerGroup, ConsumerGroupMember
+from coordinator.groups.consumer.topics import TopicList, find_topic_ids
 
-Assign = Callable[
+AssignFunction = Callable[
     [Mapping[str, MemberSubscription], Mapping[UUID, int]], dict[str, TopicPartitions]
 ]
-ASSIGNORS: Mapping[str, Assign] = {
+ASSIGNORS: Mapping[str, AssignFunction] = {
     uniform.NAME: uniform.assign,
     range_assignor.NAME: range_assignor.assign,
 }
 
 
-def may_assign(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
+def is_assignment_due(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
     """Whether the last target is old enough for the next one, or there is none."""
-    return not group.assigned_ms or not interval_ms or now_ms >= group.assigned_ms + interval_ms
+    return (
+        not group.assigned_at_ms or not interval_ms or now_ms >= group.assigned_at_ms + interval_ms
+    )
 
 
-def preferred_assignor(
-    group: ConsumerGroup, default: str, old: Member | None = None, new: Member | None = None
+def select_assignor(
+    group: ConsumerGroup,
+    default_assignor: str,
+    old_member: ConsumerGroupMember | None = None,
+    new_member: ConsumerGroupMember | None = None,
 ) -> str:
     """Return the assignor that most members ask for, once `old_member` has become `new_member`.
 
@@ -45,19 +50,19 @@ def preferred_assignor(
     another, isn't counted.
     """
     votes = dict(group.assignor_votes)
-    if old is not None and old.assignor is not None:
-        votes[old.assignor] -= 1
-    if new is not None and new.assignor is not None:
-        votes[new.assignor] = votes.get(new.assignor, 0) + 1
+    if old_member is not None and old_member.assignor is not None:
+        votes[old_member.assignor] -= 1
+    if new_member is not None and new_member.assignor is not None:
+        votes[new_member.assignor] = votes.get(new_member.assignor, 0) + 1
     asked = {name: count for name, count in votes.items() if count and name in ASSIGNORS}
-    return max(asked, key=lambda name: (asked[name], name)) if asked else default
+    return max(asked, key=lambda name: (asked[name], name)) if asked else default_assignor
 
 
-def assign_target(
+def compute_target_assignment(
     group: ConsumerGroup,
     epoch: int,
-    updated: Member,
-    replaced: str | None,
+    updated: ConsumerGroupMember,
+    replaced_member_id: str | None,
     assignor: str,
     topics: TopicList,
     now_ms: int,
@@ -68,17 +73,17 @@ def assign_target(
     """
     members = {**group.members, updated.member_id: updated}
     inherited_member_id = updated.member_id
-    if replaced is not None and replaced != updated.member_id:
-        members.pop(replaced, None)
-        inherited_member_id = replaced
+    if replaced_member_id is not None and replaced_member_id != updated.member_id:
+        members.pop(replaced_member_id, None)
+        inherited_member_id = replaced_member_id
     ids: dict[tuple[frozenset[str], str | None], frozenset[UUID]] = {}
     subscriptions = {}
     for member_id, member in members.items():
         key = (member.topics, member.regex)
         subscribed = ids.get(key)
         if subscribed is None:
-            subscribed = ids[key] = ids_of(group.topics_of(member), topics)
-        assigned = group.target.get(
+            subscribed = ids[key] = find_topic_ids(group.subscribed_topics_of(member), topics)
+        assigned = group.target_assignment.get(
             inherited_member_id if member is updated else member_id, NO_TARGET
         )
         subscriptions[member_id] = MemberSubscription(
@@ -92,7 +97,7 @@ def assign_target(
     targets = ASSIGNORS[assignor](subscriptions, counts)
     records: list[Record] = []
     for member_id, target in targets.items():
-        previous_target = group.target.get(member_id)
+        previous_target = group.target_assignment.get(member_id)
         if previous_target is None or (target is not previous_target and target != previous_target):
             records.append(TargetAssignmentSaved(group.group_id, member_id, target))
     records.append(TargetEpochSaved(group.group_id, epoch, now_ms))

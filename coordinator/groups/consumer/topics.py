@@ -15,7 +15,7 @@ from uuid import UUID
 NO_HASH = 0  # of no topics; a group that has it looks at its topics as if they had changed
 
 
-class Topic(Protocol):
+class GroupTopic(Protocol):
     """Describes one topic, as far as groups are concerned."""
 
     @property
@@ -37,12 +37,12 @@ class TopicList(Protocol):
     def version(self) -> int: ...
     @property
     def created_version(self) -> int: ...
-    def __iter__(self) -> Iterator[Topic]: ...
-    def get(self, name: str) -> Topic | None: ...
-    def by_id(self, topic_id: UUID | None) -> Topic | None: ...
+    def __iter__(self) -> Iterator[GroupTopic]: ...
+    def get(self, name: str) -> GroupTopic | None: ...
+    def by_id(self, topic_id: UUID | None) -> GroupTopic | None: ...
 
 
-def metadata_hash(names: Iterable[str], topics: TopicList) -> int:
+def compute_metadata_hash(names: Iterable[str], topics: TopicList) -> int:
     """Return a signed 64-bit hash of the ids and partitions of these topics; 0 for none.
 
     It is compared with what this broker has written before, and not Kafka's hash (streamed XXH3):
@@ -60,6 +60,6 @@ def metadata_hash(names: Iterable[str], topics: TopicList) -> int:
     return int.from_bytes(hasher.digest(), "big", signed=True)
 
 
-def ids_of(names: Iterable[str], topics: TopicList) -> frozenset[UUID]:
+def find_topic_ids(names: Iterable[str], topics: TopicList) -> frozenset[UUID]:
     """Return the ids of those of the named topics that exist."""
     return frozenset(topic.id for topic in map(topics.get, names) if topic is not None)

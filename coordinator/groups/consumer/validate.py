@@ -12,15 +12,15 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.consumer.heartbeat import member_named
-from coordinator.groups.consumer.state import NO_EPOCHS, ConsumerGroup, Member
-from coordinator.offsets.commit import CommitOffset, Committer
+from coordinator.groups.consumer.heartbeat import require_member
+from coordinator.groups.consumer.state import NO_EPOCHS, ConsumerGroup, ConsumerGroupMember
+from coordinator.offsets.commit import CommittingMember, OffsetToCommit
 
 
 def validate_offset_commit(
     group: ConsumerGroup,
-    committer: Committer,
-    offsets: Iterable[CommitOffset],
+    committing_member: CommittingMember,
+    offsets: Iterable[OffsetToCommit],
     *,
     transactional: bool,
 ) -> None:
@@ -32,27 +32,27 @@ def validate_offset_commit(
     member epochs; STALE_MEMBER_EPOCH, which is ILLEGAL_GENERATION in a transaction and for members
     of the classic protocol.
     """
-    if committer.generation < 0 and not group.members:
+    if committing_member.generation < 0 and not group.members:
         return
-    if transactional and not committer.claims_membership:
+    if transactional and not committing_member.claims_membership:
         return
-    member = member_named(group, committer.member_id, None)
-    if not transactional and member.classic is None and not committer.knows_epochs:
+    member = require_member(group, committing_member.member_id, None)
+    if not transactional and member.classic is None and not committing_member.knows_epochs:
         raise Refused(
             Code.UNSUPPORTED_VERSION,
             "OffsetCommit version 9 or above must be used by members using the consumer group "
             "protocol",
         )
-    epoch = committer.generation
+    epoch = committing_member.generation
     if epoch == member.epoch:
         return
-    code = _stale(member)
+    code = _stale_epoch_code(member)
     if transactional:
         code = Code.ILLEGAL_GENERATION
     if epoch > member.epoch:
         raise Refused(code, f"epoch {epoch} is newer than the member's, {member.epoch}")
     for offset in offsets:
-        assigned_epoch = _assigned_at(member, offset.topic_id, offset.partition)
+        assigned_epoch = _find_assigned_epoch(member, offset.topic_id, offset.partition)
         if assigned_epoch is None or epoch < assigned_epoch:
             reason = (
                 "isn't the member's"
@@ -70,16 +70,20 @@ def validate_offset_fetch(group: ConsumerGroup, member_id: str | None, epoch: in
     """
     if member_id is None and epoch < 0:
         return
-    member = member_named(group, member_id or "", None)
+    member = require_member(group, member_id or "", None)
     if epoch != member.epoch:
-        raise Refused(_stale(member), f"epoch {epoch} isn't the member's, {member.epoch}")
+        raise Refused(
+            _stale_epoch_code(member), f"epoch {epoch} isn't the member's, {member.epoch}"
+        )
 
 
-def _stale(member: Member) -> Code:
+def _stale_epoch_code(member: ConsumerGroupMember) -> Code:
     return Code.STALE_MEMBER_EPOCH if member.classic is None else Code.ILLEGAL_GENERATION
 
 
-def _assigned_at(member: Member, topic_id: UUID | None, partition: int) -> int | None:
+def _find_assigned_epoch(
+    member: ConsumerGroupMember, topic_id: UUID | None, partition: int
+) -> int | None:
     """Return the epoch at which the member got a partition that it has, or None."""
     if topic_id is None:
         return None

@@ -15,71 +15,74 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from coordinator.assignors.consumer_protocol import PROTOCOL_TYPE
-from coordinator.groups.classic.state import Group, Phase
-from coordinator.groups.classic.state import Member as ClassicGroupMember
-from coordinator.groups.consumer.state import ConsumerGroup, Member
+from coordinator.groups.classic.state import ClassicGroup, ClassicGroupPhase
+from coordinator.groups.classic.state import ClassicGroupMember as ClassicGroupMember
+from coordinator.groups.consumer.state import ConsumerGroup, ConsumerGroupMember
 from coordinator.groups.consumer.topics import TopicList
-from coordinator.groups.migration.embedded import write_assignment
+from coordinator.groups.migration.embedded_protocol import encode_member_assignment
 from coordinator.groups.migration.policy import MigrationPolicy
 
 
-def is_to_downgrade(
-    group: ConsumerGroup, going: Collection[Member], coming: int, policy: MigrationPolicy
+def should_downgrade(
+    group: ConsumerGroup,
+    leaving_members: Collection[ConsumerGroupMember],
+    joining_count: int,
+    policy: MigrationPolicy,
 ) -> bool:
     """Whether only classic members are left, once some leave and so many classic ones join."""
-    remaining_count = len(group.members) - len(going)
-    remaining_classic_count = group.classic_members - sum(
-        member.classic is not None for member in going
+    remaining_count = len(group.members) - len(leaving_members)
+    remaining_classic_count = group.classic_member_count - sum(
+        member.classic is not None for member in leaving_members
     )
     return (
-        policy.downgrade
+        policy.allows_downgrade
         and remaining_classic_count == remaining_count
-        and 0 < remaining_count + coming <= policy.classic_max_size
+        and 0 < remaining_count + joining_count <= policy.classic_max_size
     )
 
 
-def downgrade(
+def convert_to_classic_group(
     group: ConsumerGroup,
-    going: Collection[Member],
-    coming: Mapping[str, Member],
+    leaving_members: Collection[ConsumerGroupMember],
+    joining_members: Mapping[str, ConsumerGroupMember],
     topics: TopicList,
     now_ms: int,
-) -> Group:
+) -> ClassicGroup:
     """Return the classic group that a consumer group becomes; it is Stable.
 
     `joining_members`: by the id of the member whose place, and target assignment, each takes.
     """
-    leaving_ids = {member.member_id for member in going}
+    leaving_ids = {member.member_id for member in leaving_members}
     group_members = [(member_id, member) for member_id, member in group.members.items()]
     members = {
         member.member_id: (member, target_member_id)
-        for target_member_id, member in [*group_members, *coming.items()]
+        for target_member_id, member in [*group_members, *joining_members.items()]
         if member.member_id not in leaving_ids
     }
-    classic_group = Group(
+    classic_group = ClassicGroup(
         group_id=group.group_id,
-        phase=Phase.STABLE,
-        came_from=Phase.STABLE,
-        phase_ms=now_ms,
+        phase=ClassicGroupPhase.STABLE,
+        previous_phase=ClassicGroupPhase.STABLE,
+        phase_started_at_ms=now_ms,
         generation=group.epoch,
         protocol_type=PROTOCOL_TYPE,
         leader=next(iter(members)),
     )
     for member_id, (member, _) in members.items():
-        classic_group.members[member_id] = _converted(member)
+        classic_group.members[member_id] = _convert_member(member)
     classic_group.protocol = classic_group.select_protocol()
     for member_id, (_, target_member_id) in members.items():
         classic_member = classic_group.members[member_id]
-        assignment = write_assignment(
-            group.target_of(target_member_id, None),
+        assignment = encode_member_assignment(
+            group.target_assignment_of(target_member_id, None),
             topics,
-            classic_member.metadata(classic_group.protocol),
+            classic_member.metadata_of(classic_group.protocol),
         )
         classic_group.members[member_id] = replace(classic_member, assignment=assignment)
     return classic_group
 
 
-def _converted(member: Member) -> ClassicGroupMember:
+def _convert_member(member: ConsumerGroupMember) -> ClassicGroupMember:
     """Return a classic member without its assignment.
 
     That is written in the version of the protocol that is chosen later.

@@ -16,33 +16,33 @@ Source: classicGroupHeartbeatToConsumerGroup of GroupMetadataManager.
 
 from __future__ import annotations
 
-from coordinator.groups.consumer.facts import MemberState
-from coordinator.groups.consumer.state import NO_EPOCHS, ConsumerGroup, Member
+from coordinator.groups.consumer.record_types import MemberState
+from coordinator.groups.consumer.state import NO_EPOCHS, ConsumerGroup, ConsumerGroupMember
 
 
-def has_to_join(group: ConsumerGroup, member: Member) -> bool:
+def must_rejoin(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
     """Whether a classic member of a consumer group is to join again.
 
     See the module's docstring for the cases.
     """
     if member.epoch < group.target_epoch:
         return True
-    if group.target_epoch < group.epoch and group.classic_members == len(group.members):
+    if group.target_epoch < group.epoch and group.classic_member_count == len(group.members):
         return True
     match member.state:
         case MemberState.UNREVOKED_PARTITIONS:
             return True
         case MemberState.UNRELEASED_PARTITIONS:
-            return not _waits(group, member)
+            return not _waits_for_partitions(group, member)
         case _:
             return False
 
 
-def _waits(group: ConsumerGroup, member: Member) -> bool:
+def _waits_for_partitions(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
     """Whether another member still owns a partition of the member's target."""
     return any(
         partition not in member.assigned.get(topic_id, NO_EPOCHS)
-        and group.owner(topic_id, partition) is not None
-        for topic_id, partitions in group.target_of(member.member_id, None).items()
+        and group.find_owner(topic_id, partition) is not None
+        for topic_id, partitions in group.target_assignment_of(member.member_id, None).items()
         for partition in partitions
     )

@@ -15,24 +15,31 @@ from dataclasses import dataclass, replace
 
 from coordinator.assignors.consumer_protocol import PROTOCOL_TYPE
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.draft import JoinAnswer
+from coordinator.groups.classic.group_transition import JoinAnswer
 from coordinator.groups.classic.join import JoinGroup
-from coordinator.groups.classic.state import Group
-from coordinator.groups.consumer.advance import Step, Surroundings, advance
-from coordinator.groups.consumer.facts import ClassicMember, Record
-from coordinator.groups.consumer.forget import forget
-from coordinator.groups.consumer.heartbeat import check_instance, check_room, replace_member
-from coordinator.groups.consumer.reconcile import reconcile
-from coordinator.groups.consumer.state import ConsumerGroup, Member
-from coordinator.groups.consumer.topics import ids_of
-from coordinator.groups.migration.downgrade import downgrade, is_to_downgrade
-from coordinator.groups.migration.embedded import Said, read_subscription
+from coordinator.groups.classic.state import ClassicGroup
+from coordinator.groups.consumer.advance import AdvanceResult, GroupContext, advance_member
+from coordinator.groups.consumer.deletion import build_consumer_group_tombstones
+from coordinator.groups.consumer.heartbeat import (
+    check_group_size,
+    replace_static_member,
+    require_static_member,
+)
+from coordinator.groups.consumer.reconcile import reconcile_member
+from coordinator.groups.consumer.record_types import ClassicMemberMetadata, Record
+from coordinator.groups.consumer.state import ConsumerGroup, ConsumerGroupMember
+from coordinator.groups.consumer.topics import find_topic_ids
+from coordinator.groups.migration.downgrade import convert_to_classic_group, should_downgrade
+from coordinator.groups.migration.embedded_protocol import (
+    ClassicSubscription,
+    decode_member_subscription,
+)
 from coordinator.groups.migration.policy import MigrationPolicy
 from coordinator.groups.state import Record as ShardRecord
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class ClassicJoinResult:
     """Holds the records and the answer of a join, and its effects once the records are written.
 
     `advance_result` None: nothing but the answer, or the group is classic again.
@@ -40,41 +47,45 @@ class Joined:
 
     records: Sequence[ShardRecord]
     answer: JoinAnswer
-    step: Step | None = None
-    downgraded: Group | None = None
-    rebalances: bool = False  # of the classic group
+    advance_result: AdvanceResult | None = None
+    classic_group: ClassicGroup | None = None
+    must_rebalance: bool = False  # of the classic group
 
 
-def join(
-    group: ConsumerGroup, command: JoinGroup, around: Surroundings, policy: MigrationPolicy
-) -> Joined:
+def join_classic_member(
+    group: ConsumerGroup, command: JoinGroup, context: GroupContext, policy: MigrationPolicy
+) -> ClassicJoinResult:
     """Decide the JoinGroup of a classic member in a consumer group.
 
     Raises Refused: GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID,
     FENCED_INSTANCE_ID, UNKNOWN_SERVER_ERROR for metadata that can't be decoded, and as
     `advance_member` does.
     """
-    check_room(group, command.member_id or None, around.config)
-    _check_protocols(group, command)
+    check_group_size(group, command.member_id or None, context.config)
+    _check_common_protocol(group, command)
     if not command.member_id and command.instance_id is None and command.requires_member_id:
-        return Joined([], JoinAnswer(code=Code.MEMBER_ID_REQUIRED, member_id=command.new_bare_id))
+        return ClassicJoinResult(
+            [], JoinAnswer(code=Code.MEMBER_ID_REQUIRED, member_id=command.new_bare_id)
+        )
     records: list[Record] = []
-    member, replaced_member = _find(group, command, records)
-    subscription = _said(command, around)
-    updated = _updated(member, command, subscription)
+    member, replaced_member = _find_or_create_member(group, command, records)
+    subscription = _decode_subscription(command, context)
+    updated = _apply_join_request(member, command, subscription)
     was_consumer_member = replaced_member is not None and replaced_member.classic is None
     if (
         replaced_member is not None
         and was_consumer_member
-        and is_to_downgrade(group, [replaced_member], 1, policy)
+        and should_downgrade(group, [replaced_member], 1, policy)
     ):
-        return _take_back(group, replaced_member, member, updated, subscription, around)
+        return _downgrade_group(group, replaced_member, member, updated, subscription, context)
     replaced_member_id = None if replaced_member is None else replaced_member.member_id
-    step = advance(group, member, updated, replaced_member_id, subscription.owned, around, records)
-    return Joined(records, _answer(step.member), step)
+    step = advance_member(
+        group, member, updated, replaced_member_id, subscription.owned_partitions, context, records
+    )
+    return ClassicJoinResult(records, _build_join_answer(step.member), step)
 
 
-def _check_protocols(group: ConsumerGroup, command: JoinGroup) -> None:
+def _check_common_protocol(group: ConsumerGroup, command: JoinGroup) -> None:
     """Raise Refused unless all classic members have one of the request's protocols.
 
     Raises Refused: INCONSISTENT_GROUP_PROTOCOL.
@@ -87,7 +98,7 @@ def _check_protocols(group: ConsumerGroup, command: JoinGroup) -> None:
     )
     names = {name for name, _ in command.protocols}
     if command.protocol_type != PROTOCOL_TYPE or not any(
-        offered[name] == group.classic_members for name in names
+        offered[name] == group.classic_member_count for name in names
     ):
         raise Refused(
             Code.INCONSISTENT_GROUP_PROTOCOL,
@@ -95,18 +106,18 @@ def _check_protocols(group: ConsumerGroup, command: JoinGroup) -> None:
         )
 
 
-def _said(command: JoinGroup, around: Surroundings) -> Said:
+def _decode_subscription(command: JoinGroup, context: GroupContext) -> ClassicSubscription:
     try:
-        return read_subscription(command.protocols[0][1], around.topics)
+        return decode_member_subscription(command.protocols[0][1], context.topics)
     except ValueError as error:
         raise Refused(
             Code.UNKNOWN_SERVER_ERROR, f"the metadata of {command.client_id}: {error}"
         ) from error
 
 
-def _find(
+def _find_or_create_member(
     group: ConsumerGroup, command: JoinGroup, records: list[Record]
-) -> tuple[Member, Member | None]:
+) -> tuple[ConsumerGroupMember, ConsumerGroupMember | None]:
     """Return the member, or a new one, and the member whose place it takes, if there is one.
 
     A static member that comes back without its id takes its place in any case, also from one that
@@ -114,32 +125,34 @@ def _find(
     """
     member_id = command.member_id or command.new_bare_id
     if command.instance_id is None:
-        return group.members.get(member_id) or Member(member_id), None
+        return group.members.get(member_id) or ConsumerGroupMember(member_id), None
     if command.member_id:
-        return check_instance(group, command.member_id, command.instance_id), None
-    static_member = group.static_member(command.instance_id)
+        return require_static_member(group, command.member_id, command.instance_id), None
+    static_member = group.find_static_member(command.instance_id)
     if static_member is None:
-        return Member(member_id), None
-    return replace_member(group, static_member, member_id, records), static_member
+        return ConsumerGroupMember(member_id), None
+    return replace_static_member(group, static_member, member_id, records), static_member
 
 
-def _updated(member: Member, command: JoinGroup, said: Said) -> Member:
+def _apply_join_request(
+    member: ConsumerGroupMember, command: JoinGroup, subscription: ClassicSubscription
+) -> ConsumerGroupMember:
     """Return the member with what the request says; the very same if that is nothing new."""
     updated = replace(
         member,
         instance_id=member.instance_id if command.instance_id is None else command.instance_id,
-        rack_id=member.rack_id if said.rack_id is None else said.rack_id,
+        rack_id=member.rack_id if subscription.rack_id is None else subscription.rack_id,
         rebalance_timeout_ms=command.rebalance_timeout_ms,
-        topics=said.topics,
+        topics=subscription.topics,
         regex="",
         client_id=command.client_id,
         client_host=command.client_host,
-        classic=ClassicMember(command.session_timeout_ms, command.protocols),
+        classic=ClassicMemberMetadata(command.session_timeout_ms, command.protocols),
     )
     return member if updated == member else updated
 
 
-def _answer(member: Member) -> JoinAnswer:
+def _build_join_answer(member: ConsumerGroupMember) -> JoinAnswer:
     assert member.classic is not None
     return JoinAnswer(
         member_id=member.member_id,
@@ -149,14 +162,14 @@ def _answer(member: Member) -> JoinAnswer:
     )
 
 
-def _take_back(
+def _downgrade_group(
     group: ConsumerGroup,
-    replaced: Member,
-    member: Member,
-    updated: Member,
-    said: Said,
-    around: Surroundings,
-) -> Joined:
+    replaced_member: ConsumerGroupMember,
+    member: ConsumerGroupMember,
+    updated: ConsumerGroupMember,
+    subscription: ClassicSubscription,
+    context: GroupContext,
+) -> ClassicJoinResult:
     """Convert the group to a classic one, as its last consumer member is back as a classic member.
 
     If the target assignment is up to date, and everybody has got to it, the member goes on with its
@@ -169,26 +182,33 @@ def _take_back(
         or updated.topics != member.topics
         or bool(member.regex)
         or not all(
-            each.is_at(group.target_epoch)
+            each.has_reached(group.target_epoch)
             for each in group.members.values()
-            if each.member_id != replaced.member_id
+            if each.member_id != replaced_member.member_id
         )
     )
     reconciled_member = updated
     if not must_rebalance:
-        reconciled_member = reconcile(
+        reconciled_member = reconcile_member(
             updated,
             group.target_epoch,
-            group.target_of(updated.member_id, updated.instance_id),
-            ids_of(group.topics_of(updated), around.topics),
-            said.owned,
-            group.owner,
+            group.target_assignment_of(updated.member_id, updated.instance_id),
+            find_topic_ids(group.subscribed_topics_of(updated), context.topics),
+            subscription.owned_partitions,
+            group.find_owner,
             subscription_changed=False,
         )
-    classic_group = downgrade(
-        group, [replaced], {replaced.member_id: updated}, around.topics, around.now_ms
+    classic_group = convert_to_classic_group(
+        group,
+        [replaced_member],
+        {replaced_member.member_id: updated},
+        context.topics,
+        context.now_ms,
     )
-    records = [*forget(group), classic_group.saved()]
-    return Joined(
-        records, _answer(reconciled_member), downgraded=classic_group, rebalances=must_rebalance
+    records = [*build_consumer_group_tombstones(group), classic_group.to_record()]
+    return ClassicJoinResult(
+        records,
+        _build_join_answer(reconciled_member),
+        classic_group=classic_group,
+        must_rebalance=must_rebalance,
     )

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.leave import LeaveGroup, Leaving
-from coordinator.groups.consumer.heartbeat import member_named
-from coordinator.groups.consumer.state import ConsumerGroup, Member
+from coordinator.groups.classic.leave import LeaveGroup, LeavingMember
+from coordinator.groups.consumer.heartbeat import require_member
+from coordinator.groups.consumer.state import ConsumerGroup, ConsumerGroupMember
 
 
-def leaving(group: ConsumerGroup, command: LeaveGroup) -> tuple[list[Member], list[Code]]:
+def select_leaving_members(
+    group: ConsumerGroup, command: LeaveGroup
+) -> tuple[list[ConsumerGroupMember], list[Code]]:
     """Return the members that leave, of either protocol, and a code for each that is named.
 
     The codes are in the order of the request.
     """
-    leaving_members: dict[str, Member] = {}
+    leaving_members: dict[str, ConsumerGroupMember] = {}
     codes = []
     for named_member in command.members:
         try:
-            member = _named(group, named_member)
+            member = _find_leaving_member(group, named_member)
         except Refused as refused:
             codes.append(refused.code)
         else:
@@ -26,10 +28,12 @@ def leaving(group: ConsumerGroup, command: LeaveGroup) -> tuple[list[Member], li
     return list(leaving_members.values()), codes
 
 
-def _named(group: ConsumerGroup, named: Leaving) -> Member:
+def _find_leaving_member(
+    group: ConsumerGroup, leaving_member: LeavingMember
+) -> ConsumerGroupMember:
     """Return the member that a LeaveGroup names; an instance id alone is enough."""
-    if named.instance_id is not None and not named.member_id:
-        static_member = group.static_member(named.instance_id)
+    if leaving_member.instance_id is not None and not leaving_member.member_id:
+        static_member = group.find_static_member(leaving_member.instance_id)
         if static_member is not None:
             return static_member
-    return member_named(group, named.member_id, named.instance_id)
+    return require_member(group, leaving_member.member_id, leaving_member.instance_id)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.consumer.facts import ClassicMember
-from coordinator.groups.consumer.heartbeat import member_named
-from coordinator.groups.consumer.state import ConsumerGroup, Member
+from coordinator.groups.consumer.heartbeat import require_member
+from coordinator.groups.consumer.record_types import ClassicMemberMetadata
+from coordinator.groups.consumer.state import ConsumerGroup, ConsumerGroupMember
 
 
-def classic_member(
+def require_classic_member(
     group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
-) -> tuple[Member, ClassicMember]:
+) -> tuple[ConsumerGroupMember, ClassicMemberMetadata]:
     """Return the classic member that a request names.
 
     Raises Refused: UNKNOWN_MEMBER_ID (also for one that speaks the consumer protocol),
     FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
     """
-    member = member_named(group, member_id, instance_id)
+    member = require_member(group, member_id, instance_id)
     if member.classic is None:
         raise Refused(
             Code.UNKNOWN_MEMBER_ID, f"Member {member_id} does not use the classic protocol."

@@ -16,29 +16,34 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.draft import GroupConfig, JoinAnswer, SyncAnswer, check_group_id
+from coordinator.groups.classic.group_transition import (
+    ClassicGroupConfig,
+    JoinAnswer,
+    SyncAnswer,
+    check_group_id,
+)
 from coordinator.groups.classic.heartbeat import Heartbeat
-from coordinator.groups.classic.join import JoinGroup, check_join
+from coordinator.groups.classic.join import JoinGroup, validate_join_request
 from coordinator.groups.classic.leave import LeaveGroup
 from coordinator.groups.classic.membership import ClassicMembership
 from coordinator.groups.classic.sync import SyncGroup
-from coordinator.groups.consumer.cause import Cause
-from coordinator.groups.consumer.forget import forget
-from coordinator.groups.consumer.membership import ConsumerMembership, Due
+from coordinator.groups.consumer.deletion import build_consumer_group_tombstones
+from coordinator.groups.consumer.epoch_cause import GroupEpochCause
+from coordinator.groups.consumer.membership import ConsumerMembership, ConsumerTimer
 from coordinator.groups.consumer.state import ConsumerGroup
 from coordinator.groups.consumer.topics import TopicList
-from coordinator.groups.migration.conversion import Conversions
-from coordinator.groups.migration.heartbeat import has_to_join
-from coordinator.groups.migration.join import join
-from coordinator.groups.migration.leave import leaving
-from coordinator.groups.migration.member import classic_member
-from coordinator.groups.migration.sync import sync
+from coordinator.groups.migration.conversion import GroupConverter
+from coordinator.groups.migration.heartbeat import must_rejoin
+from coordinator.groups.migration.join import join_classic_member
+from coordinator.groups.migration.leave import select_leaving_members
+from coordinator.groups.migration.member import require_classic_member
+from coordinator.groups.migration.sync import sync_classic_member
 from coordinator.groups.shard import GroupShard, GroupShards
+from coordinator.shard.coordinator_state import CoordinatorState
 from coordinator.shard.decision import Decision
-from coordinator.shard.life import Life
 
 
-class ClassicProtocol:
+class ClassicProtocolService:
     """Serves JoinGroup, SyncGroup, Heartbeat and LeaveGroup for groups of either kind.
 
     Refused carries the code of a refusal.
@@ -47,108 +52,124 @@ class ClassicProtocol:
     def __init__(
         self,
         shards: GroupShards,
-        classic: ClassicMembership,
-        consumer: ConsumerMembership,
-        conversions: Conversions,
-        config: GroupConfig,
+        classic_membership: ClassicMembership,
+        consumer_membership: ConsumerMembership,
+        converter: GroupConverter,
+        config: ClassicGroupConfig,
         topics: TopicList,
     ) -> None:
         self._shards = shards
         self._config = config
-        self._classic = classic
-        self._consumer = consumer
-        self._conversions = conversions
+        self._classic_membership = classic_membership
+        self._consumer_membership = consumer_membership
+        self._converter = converter
         self._topics = topics
 
-    def join(self, command: JoinGroup, answer: Callable[[JoinAnswer], None]) -> None:
+    def handle_join(self, command: JoinGroup, on_answer: Callable[[JoinAnswer], None]) -> None:
         """Serve a JoinGroup; `on_answer` is called once, now or when the generation is complete."""
-        check_join(command, self._config)
+        validate_join_request(command, self._config)
         group_id = command.group_id
-        shard = self._shards.of(group_id)
-        if shard.log.unknown.is_of_unknown_kind(group_id):
+        shard = self._shards.require_shard(group_id)
+        if shard.log.unknown_records.is_of_unknown_kind(group_id):
             raise Refused(
                 Code.INCONSISTENT_GROUP_PROTOCOL, f"{group_id} is a group of another kind"
             )
         group = shard.state.consumer.get(group_id)
         if group is None:
-            self._classic.join(command, answer)
+            self._classic_membership.handle_join(command, on_answer)
         elif group.members:
-            answer(self._join(shard, group, command))
+            on_answer(self._join_consumer_group(shard, group, command))
         else:
-            self._classic.join(command, answer, ends=forget(group))
-            self._consumer.drop(shard, group_id, ())
+            self._classic_membership.handle_join(
+                command, on_answer, tombstones=build_consumer_group_tombstones(group)
+            )
+            self._consumer_membership.drop_group(shard, group_id, ())
 
-    def _join(self, shard: GroupShard, group: ConsumerGroup, command: JoinGroup) -> JoinAnswer:
+    def _join_consumer_group(
+        self, shard: GroupShard, group: ConsumerGroup, command: JoinGroup
+    ) -> JoinAnswer:
         """Serve the JoinGroup of a classic member in a consumer group that has members."""
         group_id = group.group_id
         try:
-            context = self._consumer.around(shard, group)
-            result = join(group, command, context, self._conversions.policy)
+            context = self._consumer_membership.create_context(shard, group)
+            result = join_classic_member(group, command, context, self._converter.policy)
         except Refused as refused:  # As in Kafka, the answer has no member id.
             return JoinAnswer(code=refused.code)
-        if result.downgraded is not None:
+        if result.classic_group is not None:
             member_ids = tuple(group.members)
-            shard.log.execute(Decision(result.records, None))
-            self._consumer.drop(shard, group_id, member_ids)
-            self._conversions.downgraded(shard, result.downgraded, rebalances=result.rebalances)
-        elif result.step is not None:
-            shard.log.execute(Decision(result.records, None))
-            member_id = result.step.member.member_id
-            self._consumer.follow(shard, group, result.step, command.session_timeout_ms)
-            self._consumer.cancel_timer(Due.JOIN, group_id, member_id)
+            shard.log.execute_decision(Decision(result.records, None))
+            self._consumer_membership.drop_group(shard, group_id, member_ids)
+            self._converter.complete_downgrade(
+                shard, result.classic_group, must_rebalance=result.must_rebalance
+            )
+        elif result.advance_result is not None:
+            shard.log.execute_decision(Decision(result.records, None))
+            member_id = result.advance_result.member.member_id
+            self._consumer_membership.complete_advance(
+                shard, group, result.advance_result, command.session_timeout_ms
+            )
+            self._consumer_membership.cancel_timer(ConsumerTimer.JOIN, group_id, member_id)
             timeout_ms = command.rebalance_timeout_ms
-            self._consumer.set_timer(Due.SYNC, group_id, member_id, timeout_ms)
+            self._consumer_membership.set_timer(ConsumerTimer.SYNC, group_id, member_id, timeout_ms)
         return result.answer
 
-    def sync(self, command: SyncGroup, answer: Callable[[SyncAnswer], None]) -> None:
+    def handle_sync(self, command: SyncGroup, on_answer: Callable[[SyncAnswer], None]) -> None:
         """Serve a SyncGroup; `on_answer` is called once, now or when the assignment is there."""
         check_group_id(command.group_id)
-        group = self._shards.of(command.group_id).state.consumer.get(command.group_id)
+        group = self._shards.require_shard(command.group_id).state.consumer.get(command.group_id)
         if group is None:
-            self._classic.sync(command, answer)
+            self._classic_membership.handle_sync(command, on_answer)
             return
-        member, sync_answer = sync(group, command, self._topics)
+        member, sync_answer = sync_classic_member(group, command, self._topics)
         if sync_answer.code is Code.NONE:
             assert member.classic is not None
             session_ms = member.classic.session_timeout_ms
-            self._consumer.cancel_timer(Due.SYNC, group.group_id, member.member_id)
-            self._consumer.set_timer(Due.SESSION, group.group_id, member.member_id, session_ms)
+            self._consumer_membership.cancel_timer(
+                ConsumerTimer.SYNC, group.group_id, member.member_id
+            )
+            self._consumer_membership.set_timer(
+                ConsumerTimer.SESSION, group.group_id, member.member_id, session_ms
+            )
         else:
-            self._consumer.give_time_to_join(group.group_id, member)
-        answer(sync_answer)
+            self._consumer_membership.start_join_timer(group.group_id, member)
+        on_answer(sync_answer)
 
-    def heartbeat(self, command: Heartbeat) -> Code:
+    def handle_heartbeat(self, command: Heartbeat) -> Code:
         """Serve a heartbeat and return the code to answer it with.
 
         It is REBALANCE_IN_PROGRESS if the member is to join again, else NONE. It is NONE for
         anybody while the shard is being loaded: no session is counted down until it is.
         """
         check_group_id(command.group_id)
-        shard = self._shards.owner(command.group_id)
-        if shard.log.life is Life.LOADING:
+        shard = self._shards.find_shard(command.group_id)
+        if shard.log.coordinator_state is CoordinatorState.LOADING:
             return Code.NONE
-        shard.check(command.group_id)
+        shard.check_group(command.group_id)
         group = shard.state.consumer.get(command.group_id)
         if group is None:
-            return self._classic.heartbeat(shard, command)
+            return self._classic_membership.handle_heartbeat(shard, command)
         shard.consumer_counters.heartbeats += 1
-        member, classic = classic_member(
+        member, classic = require_classic_member(
             group, command.member_id, command.instance_id, command.generation
         )
         session_ms = classic.session_timeout_ms
-        self._consumer.set_timer(Due.SESSION, group.group_id, member.member_id, session_ms)
-        if not has_to_join(group, member):
+        self._consumer_membership.set_timer(
+            ConsumerTimer.SESSION, group.group_id, member.member_id, session_ms
+        )
+        if not must_rejoin(group, member):
             return Code.NONE
-        self._consumer.give_time_to_join(group.group_id, member)
+        self._consumer_membership.start_join_timer(group.group_id, member)
         return Code.REBALANCE_IN_PROGRESS
 
-    def leave(self, command: LeaveGroup) -> list[Code]:
+    def handle_leave(self, command: LeaveGroup) -> list[Code]:
         """Serve a LeaveGroup; return one code for each member, in their order."""
         check_group_id(command.group_id)
-        shard = self._shards.of(command.group_id)
+        shard = self._shards.require_shard(command.group_id)
         group = shard.state.consumer.get(command.group_id)
         if group is None:
-            return self._classic.leave(command)
-        leaving_members, codes = leaving(group, command)
-        self._consumer.put_out(shard, group, leaving_members, Cause.MEMBER_LEFT)
+            return self._classic_membership.handle_leave(command)
+        leaving_members, codes = select_leaving_members(group, command)
+        self._consumer_membership.fence_members(
+            shard, group, leaving_members, GroupEpochCause.MEMBER_LEFT
+        )
         return codes

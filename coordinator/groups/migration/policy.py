@@ -16,13 +16,13 @@ class MigrationPolicy:
     `allows_upgrade`: to the consumer protocol; `allows_downgrade`: back.
     """
 
-    upgrade: bool = True
-    downgrade: bool = True
+    allows_upgrade: bool = True
+    allows_downgrade: bool = True
     consumer_max_size: int = 2**31 - 1
     classic_max_size: int = 2**31 - 1
 
     @classmethod
-    def named(cls, name: str, consumer_max_size: int, classic_max_size: int) -> MigrationPolicy:
+    def from_name(cls, name: str, consumer_max_size: int, classic_max_size: int) -> MigrationPolicy:
         """Create the policy of a setting: `bidirectional`, `upgrade`, `downgrade`, else neither."""
         return cls(
             name in ("bidirectional", "upgrade"),

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from coordinator.assignors.consumer_protocol import PROTOCOL_TYPE
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.draft import SyncAnswer
+from coordinator.groups.classic.group_transition import SyncAnswer
 from coordinator.groups.classic.sync import SyncGroup
-from coordinator.groups.consumer.facts import MemberState
-from coordinator.groups.consumer.state import ConsumerGroup, Member
+from coordinator.groups.consumer.record_types import MemberState
+from coordinator.groups.consumer.state import ConsumerGroup, ConsumerGroupMember
 from coordinator.groups.consumer.topics import TopicList
-from coordinator.groups.migration.embedded import write_assignment
-from coordinator.groups.migration.member import classic_member
+from coordinator.groups.migration.embedded_protocol import encode_member_assignment
+from coordinator.groups.migration.member import require_classic_member
 
 
-def sync(group: ConsumerGroup, command: SyncGroup, topics: TopicList) -> tuple[Member, SyncAnswer]:
+def sync_classic_member(
+    group: ConsumerGroup, command: SyncGroup, topics: TopicList
+) -> tuple[ConsumerGroupMember, SyncAnswer]:
     """Return the member that sends a SyncGroup, and its answer.
 
     The answer is REBALANCE_IN_PROGRESS if there is a newer target, for which it is to join. While
@@ -26,7 +28,7 @@ def sync(group: ConsumerGroup, command: SyncGroup, topics: TopicList) -> tuple[M
     Raises Refused: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
     INCONSISTENT_GROUP_PROTOCOL.
     """
-    member, classic = classic_member(
+    member, classic = require_classic_member(
         group, command.member_id, command.instance_id, command.generation
     )
     protocol, metadata = classic.protocols[0]
@@ -39,5 +41,5 @@ def sync(group: ConsumerGroup, command: SyncGroup, topics: TopicList) -> tuple[M
     return member, SyncAnswer(
         protocol_type=command.protocol_type,
         protocol=command.protocol,
-        assignment=write_assignment(member.assigned, topics, metadata),
+        assignment=encode_member_assignment(member.assigned, topics, metadata),
     )

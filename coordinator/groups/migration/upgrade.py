@@ -16,41 +16,41 @@ from collections.abc import Iterable
 
 from coordinator.assignors.consumer_protocol import PROTOCOL_TYPE
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.state import Group
-from coordinator.groups.classic.state import Member as ClassicGroupMember
-from coordinator.groups.consumer.apply import apply
-from coordinator.groups.consumer.facts import (
-    ClassicMember,
+from coordinator.groups.classic.state import ClassicGroup
+from coordinator.groups.classic.state import ClassicGroupMember as ClassicGroupMember
+from coordinator.groups.consumer.apply import apply_record
+from coordinator.groups.consumer.record_types import (
+    ClassicMemberMetadata,
     ConsumerGroupSaved,
     Record,
     TargetAssignmentSaved,
     TargetEpochSaved,
     TopicPartitions,
 )
-from coordinator.groups.consumer.state import ConsumerGroup, Member
-from coordinator.groups.consumer.topics import NO_HASH, TopicList, metadata_hash
-from coordinator.groups.migration.embedded import (
-    read_assignment,
-    read_subscription,
+from coordinator.groups.consumer.state import ConsumerGroup, ConsumerGroupMember
+from coordinator.groups.consumer.topics import NO_HASH, TopicList, compute_metadata_hash
+from coordinator.groups.migration.embedded_protocol import (
+    decode_member_assignment,
+    decode_member_subscription,
 )
 from coordinator.groups.migration.policy import MigrationPolicy
-from coordinator.shard.decision import Origin
+from coordinator.shard.decision import LogRecordOrigin
 
 
-def check_upgrade(group: Group, policy: MigrationPolicy) -> None:
+def check_upgrade(group: ClassicGroup, policy: MigrationPolicy) -> None:
     """Raise Refused if the policy, or the group itself, forbids the upgrade.
 
     Raises Refused: GROUP_ID_NOT_FOUND, as in Kafka.
     """
-    if not policy.upgrade:
-        raise _refused(group, "online upgrade is disabled.")
+    if not policy.allows_upgrade:
+        raise _create_refusal(group, "online upgrade is disabled.")
     if group.protocol_type != PROTOCOL_TYPE:
-        raise _refused(group, "the group does not use the consumer embedded protocol.")
+        raise _create_refusal(group, "the group does not use the consumer embedded protocol.")
     if len(group.members) > policy.consumer_max_size:
-        raise _refused(group, "the group size exceeds the consumer group maximum size.")
+        raise _create_refusal(group, "the group size exceeds the consumer group maximum size.")
 
 
-def upgrade(group: Group, topics: TopicList) -> list[Record]:
+def build_upgrade_records(group: ClassicGroup, topics: TopicList) -> list[Record]:
     """Return the records of the consumer group that a classic group becomes.
 
     The classic group's own tombstone is the caller's.
@@ -58,13 +58,15 @@ def upgrade(group: Group, topics: TopicList) -> list[Record]:
     Raises Refused: GROUP_ID_NOT_FOUND if something can't be decoded, or would be lost;
     UNKNOWN_SERVER_ERROR if a partition has two owners.
     """
-    members = [_converted(group, member, topics) for member in group.members.values()]
+    members = [_convert_member(group, member, topics) for member in group.members.values()]
     _check_owners(members)
     group_id, epoch = group.group_id, group.generation
     names = {topic for member in members for topic in member.topics}
-    records: list[Record] = [member.saved(group_id) for member in members]
+    records: list[Record] = [member.to_member_record(group_id) for member in members]
     topics_hash = (
-        metadata_hash(names, topics) if _is_all_assigned(members, names, topics) else NO_HASH
+        compute_metadata_hash(names, topics)
+        if _is_all_assigned(members, names, topics)
+        else NO_HASH
     )
     records.append(ConsumerGroupSaved(group_id, epoch, topics_hash))
     for member in members:
@@ -73,36 +75,38 @@ def upgrade(group: Group, topics: TopicList) -> list[Record]:
         }
         records.append(TargetAssignmentSaved(group_id, member.member_id, target))
     records.append(TargetEpochSaved(group_id, epoch))
-    records += [member.assignment_saved(group_id) for member in members]
+    records += [member.to_assignment_record(group_id) for member in members]
     return records
 
 
-def outcome(group_id: str, records: list[Record]) -> ConsumerGroup:
+def create_group_from_records(group_id: str, records: list[Record]) -> ConsumerGroup:
     """Return the consumer group that these records make."""
     groups = {group_id: ConsumerGroup(group_id)}
     for record in records:
-        apply(groups, record, Origin(-1))
+        apply_record(groups, record, LogRecordOrigin(-1))
     return groups[group_id]
 
 
-def _converted(group: Group, member: ClassicGroupMember, topics: TopicList) -> Member:
+def _convert_member(
+    group: ClassicGroup, member: ClassicGroupMember, topics: TopicList
+) -> ConsumerGroupMember:
     """Return the consumer group's member that a classic member becomes.
 
     Raises Refused: GROUP_ID_NOT_FOUND.
     """
     try:
-        assigned, user_data = read_assignment(member.assignment, topics)
-        subscription = read_subscription(_metadata(group, member), topics)
+        assigned, user_data = decode_member_assignment(member.assignment, topics)
+        subscription = decode_member_subscription(_metadata_of(group, member), topics)
     except ValueError as error:
         malformed = "the embedded consumer protocol is malformed."
-        raise _refused(group, malformed) from error
+        raise _create_refusal(group, malformed) from error
     if user_data:
-        raise _refused(
+        raise _create_refusal(
             group,
             "an unsupported custom assignor is in use. Please refer to the documentation or "
             "switch to a default assignor before re-attempting the upgrade.",
         )
-    return Member(
+    return ConsumerGroupMember(
         member_id=member.member_id,
         epoch=group.generation,
         previous_epoch=group.generation,
@@ -116,20 +120,22 @@ def _converted(group: Group, member: ClassicGroupMember, topics: TopicList) -> M
             topic_id: dict.fromkeys(sorted(indexes), group.generation)
             for topic_id, indexes in assigned.items()
         },
-        classic=ClassicMember(member.session_timeout_ms, member.protocols),
+        classic=ClassicMemberMetadata(member.session_timeout_ms, member.protocols),
     )
 
 
-def _metadata(group: Group, member: ClassicGroupMember) -> bytes:
+def _metadata_of(group: ClassicGroup, member: ClassicGroupMember) -> bytes:
     """Return a member's metadata for the group's protocol, or else for its first protocol.
 
     While the group rebalances for the first time it has no protocol, and a member that has just
     changed may not offer it. All its metadata say the same topics.
     """
-    return member.metadata(group.protocol) or member.protocols[0][1]
+    return member.metadata_of(group.protocol) or member.protocols[0][1]
 
 
-def _is_all_assigned(members: list[Member], names: Iterable[str], topics: TopicList) -> bool:
+def _is_all_assigned(
+    members: list[ConsumerGroupMember], names: Iterable[str], topics: TopicList
+) -> bool:
     """Whether the leader's assignment has all partitions of the subscribed topics.
 
     It has not when it isn't there yet, or is older than some of the partitions. Then there is no
@@ -143,7 +149,7 @@ def _is_all_assigned(members: list[Member], names: Iterable[str], topics: TopicL
     )
 
 
-def _check_owners(members: list[Member]) -> None:
+def _check_owners(members: list[ConsumerGroupMember]) -> None:
     """Raise Refused (UNKNOWN_SERVER_ERROR) if a partition is assigned to two members."""
     owned = set()
     for member in members:
@@ -156,8 +162,8 @@ def _check_owners(members: list[Member]) -> None:
                 owned.add((topic_id, partition))
 
 
-def _refused(group: Group, why: str) -> Refused:
+def _create_refusal(group: ClassicGroup, reason: str) -> Refused:
     return Refused(
         Code.GROUP_ID_NOT_FOUND,
-        f"Cannot upgrade classic group {group.group_id} to consumer group because {why}",
+        f"Cannot upgrade classic group {group.group_id} to consumer group because {reason}",
     )

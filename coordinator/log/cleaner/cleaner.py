@@ -22,18 +22,18 @@ from pathlib import Path
 
 from coordinator.clock import Timer
 from coordinator.config import BrokerConfig
-from coordinator.log.cleaner.checkpoint import (
+from coordinator.log.cleaner.cleanable_section import CleanableSection, find_cleanable_section
+from coordinator.log.cleaner.cleaning import LogCleaningAborted, clean_log
+from coordinator.log.cleaner.offset_checkpoint import (
     FILE_NAME,
     TopicPartition,
-    read_cleaned,
-    write_cleaned,
+    read_first_dirty_offsets,
+    write_first_dirty_offsets,
 )
-from coordinator.log.cleaner.cleaning import NotNow, cleaned
-from coordinator.log.cleaner.section import Section, section_of
-from coordinator.log.cleaner.steps import Aside, Started, Steps, done_at_once
-from coordinator.log.machine import Machine
-from coordinator.log.partition import Partition
-from coordinator.log.topics import Topic, Topics
+from coordinator.log.cleaner.steps import AsyncOperation, BackgroundCall, Steps, run_to_completion
+from coordinator.log.machine import BrokerMachine
+from coordinator.log.partition import PartitionLog
+from coordinator.log.topics import BrokerTopic, TopicRegistry
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ _STEPS_A_SLICE = 16
 _PARTITIONS_A_STEP = 64
 
 
-class Cleaner:
+class LogCleaner:
     """Compacts the logs of a broker, one after the other.
 
     `start_cleaning` is called once they are loaded, `close` before they are closed. Kafka:
@@ -53,10 +53,10 @@ class Cleaner:
 
     def __init__(
         self,
-        topics: Topics,
+        topics: TopicRegistry,
         directory: Path,
-        machine: Machine,
-        config: Callable[[], BrokerConfig],
+        machine: BrokerMachine,
+        get_config: Callable[[], BrokerConfig],
         is_loaded: Callable[[], bool] = lambda: True,
     ) -> None:
         """Prepare the cleaner; nothing is cleaned before `is_loaded` returns True.
@@ -67,20 +67,23 @@ class Cleaner:
         self._topics = topics
         self._directory = directory
         self._machine = machine
-        self._config = config
+        self._config = get_config
         self._is_loaded = is_loaded
-        self._uncleanable: set[Partition] = set()
-        self._put_off: set[Partition] = set()  # until there is nothing else to clean
-        self._current: Partition | None = None
+        self._uncleanable: set[PartitionLog] = set()
+        self._put_off: set[PartitionLog] = set()  # until there is nothing else to clean
+        self._current: PartitionLog | None = None
         self._steps: Steps[bool] | None = None
         self._timer: Timer | None = None
-        topics.when_deleted.append(self._forget)
+        topics.when_deleted.append(self._forget_topic)
 
-    def start(self) -> None:
+    def start_cleaning(self) -> None:
         """Write the offsets for other tools if they are outdated, and start the timer."""
-        if read_cleaned(self._machine.disk, self._directory) != self._first_dirty_offsets():
-            self._write_checkpoint()
-        self._later(self._backoff_ms, self._begin)
+        if (
+            read_first_dirty_offsets(self._machine.disk, self._directory)
+            != self._first_dirty_offsets()
+        ):
+            self._write_offset_checkpoint()
+        self._schedule_call(self._backoff_ms, self._begin_round)
 
     def close(self) -> None:
         """Stop at once: a cleaned segment that isn't in place yet is dropped."""
@@ -88,41 +91,41 @@ class Cleaner:
             self._timer.cancel()
         self._drop_steps()
 
-    def clean_now(self, partition: Partition | None = None) -> int:
+    def clean_all_now(self, partition: PartitionLog | None = None) -> int:
         """Clean one log or all of them without a pause, whatever the dirty ratio; return the count.
 
         It is for tests, and only where background work is done at once.
         """
         count = 0
-        for each in [partition] if partition else self._topics.partitions():
-            while self._is_compacted(each):
-                section = self._section(each)
+        for each in [partition] if partition else self._topics.all_partitions():
+            while self._is_cleanable(each):
+                section = self._find_section(each)
                 if not section.dirty_bytes:
                     break
-                if not done_at_once(self._clean(each, section)):
+                if not run_to_completion(self._clean_partition(each, section)):
                     break
                 count += 1
         return count
 
     # One cleaning after the other
 
-    def _begin(self) -> None:
+    def _begin_round(self) -> None:
         """Start the steps that look for a log to clean, and run their first slice."""
-        self._steps = self._look_and_clean()
-        self._go_on()
+        self._steps = self._clean_dirtiest_log()
+        self._run_slice()
 
-    def _look_and_clean(self) -> Steps[bool]:
+    def _clean_dirtiest_log(self) -> Steps[bool]:
         """Find the dirtiest log and clean it; return whether one was cleaned.
 
         If one was, there may be another.
         """
         if not self._config().log_cleaner_enable or not self._is_loaded():
             return False
-        found: tuple[Partition, Section] | None = None
-        for at, partition in enumerate(self._topics.partitions()):
-            if self._is_compacted(partition) and partition not in self._put_off:
+        found: tuple[PartitionLog, CleanableSection] | None = None
+        for at, partition in enumerate(self._topics.all_partitions()):
+            if self._is_cleanable(partition) and partition not in self._put_off:
                 try:
-                    section = self._section(partition)
+                    section = self._find_section(partition)
                 except OSError as error:
                     logger.warning("%s is not looked at now: %s", partition.directory, error)
                     continue
@@ -130,7 +133,7 @@ class Cleaner:
                     logger.exception("%s is not cleaned any more", partition.directory)
                     self._uncleanable.add(partition)
                     continue
-                if section.is_worth_it(partition.settings) and (
+                if section.is_worth_cleaning(partition.settings) and (
                     found is None or section.ratio > found[1].ratio
                 ):
                     found = partition, section
@@ -141,11 +144,11 @@ class Cleaner:
             return False
         self._current = found[0]
         try:
-            return (yield from self._clean(*found))
+            return (yield from self._clean_partition(*found))
         finally:
             self._current = None
 
-    def _is_compacted(self, partition: Partition) -> bool:
+    def _is_cleanable(self, partition: PartitionLog) -> bool:
         """Whether a log is compacted, undamaged, and has not turned out to be uncleanable."""
         return (
             partition.settings.is_compacted
@@ -153,11 +156,11 @@ class Cleaner:
             and partition not in self._uncleanable
         )
 
-    def _section(self, partition: Partition) -> Section:
+    def _find_section(self, partition: PartitionLog) -> CleanableSection:
         """Find the part of a log that can be cleaned now."""
-        return section_of(partition, self._machine.clock.now_ms())
+        return find_cleanable_section(partition, self._machine.clock.now_ms())
 
-    def _clean(self, partition: Partition, section: Section) -> Steps[bool]:
+    def _clean_partition(self, partition: PartitionLog, section: CleanableSection) -> Steps[bool]:
         """Clean a section of a log, and return whether that went well.
 
         A log that fails is put off, or not cleaned any more.
@@ -167,8 +170,8 @@ class Cleaner:
         before = sum(segment.size for segment in section.segments)
         try:
             now_ms = self._machine.clock.now_ms()
-            end_offset = yield from cleaned(partition, section, map_bytes, now_ms)
-        except (NotNow, OSError) as error:
+            end_offset = yield from clean_log(partition, section, map_bytes, now_ms)
+        except (LogCleaningAborted, OSError) as error:
             logger.warning("%s-%d is cleaned another time: %s", *name, error)
             self._put_off.add(partition)
             return False
@@ -179,36 +182,37 @@ class Cleaner:
         after = sum(segment.size for segment in partition.closed_segments())
         dirty = (section.first_dirty_offset, end_offset)
         logger.info("%s-%d, dirty from %d to %d: %d bytes, now %d", *name, *dirty, before, after)
-        self._write_checkpoint()
+        self._write_offset_checkpoint()
         return True
 
-    def _forget(self, topic: Topic) -> None:
+    def _forget_topic(self, topic: BrokerTopic) -> None:
         """Stop cleaning a topic that was deleted, and drop what is stored about its logs."""
         if self._current in topic.partitions:
             self._drop_steps()
-            self._later(0, self._begin)
+            self._schedule_call(0, self._begin_round)
         self._uncleanable.difference_update(topic.partitions)
         self._put_off.difference_update(topic.partitions)
         if any(each.first_dirty_offset for each in topic.partitions):
-            self._write_checkpoint()
+            self._write_offset_checkpoint()
 
     def _first_dirty_offsets(self) -> dict[TopicPartition, int]:
         """Collect the first dirty offset of each partition that was ever cleaned."""
         return {
             (each.topic, each.index): each.first_dirty_offset
-            for each in self._topics.partitions()
+            for each in self._topics.all_partitions()
             if each.first_dirty_offset
         }
 
-    def _write_checkpoint(self) -> None:
+    def _write_offset_checkpoint(self) -> None:
         """Write the first dirty offsets to a file for other tools, on another thread.
 
         If that fails, the file is outdated until the next log is cleaned or the broker starts
         again.
         """
         content = self._first_dirty_offsets()
-        self._machine.background.run(
-            lambda: write_cleaned(self._machine.disk, self._directory, content), _log_if_failed
+        self._machine.background.run_in_background(
+            lambda: write_first_dirty_offsets(self._machine.disk, self._directory, content),
+            _log_if_failed,
         )
 
     @property
@@ -218,7 +222,7 @@ class Cleaner:
 
     # Slices
 
-    def _go_on(self, error: Exception | None = None) -> None:
+    def _run_slice(self, error: Exception | None = None) -> None:
         """Run the current steps for one slice, then rest, or wait for what they wait for.
 
         An `error` of the call that they waited for is raised in them.
@@ -236,22 +240,24 @@ class Cleaner:
                     case None:
                         if clock.monotonic_ms() >= until_ms:
                             break
-                    case Started(start):
-                        start(partial(self._resume, steps))
+                    case AsyncOperation(start):
+                        start(partial(self._resume_steps, steps))
                         return
-                    case Aside(call):
-                        self._machine.background.run(call, partial(self._resume, steps))
+                    case BackgroundCall(call):
+                        self._machine.background.run_in_background(
+                            call, partial(self._resume_steps, steps)
+                        )
                         return
         except StopIteration as end:
             self._steps = None
-            self._later(_REST_MS if end.value else self._backoff_ms, self._begin)
+            self._schedule_call(_REST_MS if end.value else self._backoff_ms, self._begin_round)
             return
-        self._later(_REST_MS, self._go_on)
+        self._schedule_call(_REST_MS, self._run_slice)
 
-    def _resume(self, steps: Steps[bool], error: Exception | None) -> None:
+    def _resume_steps(self, steps: Steps[bool], error: Exception | None) -> None:
         """Go on with the steps after the call that they waited for, unless they were dropped."""
         if steps is self._steps:
-            self._later(0, partial(self._go_on, error))
+            self._schedule_call(0, partial(self._run_slice, error))
 
     def _drop_steps(self) -> None:
         """Close the current steps, so that their cleaning ends unfinished."""
@@ -259,7 +265,7 @@ class Cleaner:
         if steps is not None:
             steps.close()
 
-    def _later(self, delay_ms: float, call: Callable[[], None]) -> None:
+    def _schedule_call(self, delay_ms: float, call: Callable[[], None]) -> None:
         """Schedule a call in place of the one that is scheduled."""
         if self._timer is not None:
             self._timer.cancel()

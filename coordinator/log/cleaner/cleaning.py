@@ -15,15 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from coordinator.log.batch import Batch, batches, parse_header
-from coordinator.log.cleaner.mapping import take_up
+from coordinator.log.batch import RecordBatch, iterate_batches, parse_header
+from coordinator.log.cleaner.batch_compaction import (
+    CleaningParameters,
+    LastProducerRecord,
+    compact_batch,
+)
+from coordinator.log.cleaner.cleanable_section import CleanableSection, group_segments_by_size
+from coordinator.log.cleaner.cleaned_transactions import CleanedTransactionMetadata
 from coordinator.log.cleaner.offset_map import OffsetMap
-from coordinator.log.cleaner.section import Section, runs
-from coordinator.log.cleaner.steps import Started, Steps
-from coordinator.log.cleaner.survivors import Cleaning, LastOfProducer, surviving
-from coordinator.log.cleaner.transactions import CleanedTransactions
-from coordinator.log.partition import Partition
-from coordinator.log.segment import Segment
+from coordinator.log.cleaner.offset_map_builder import add_batch_to_offset_map
+from coordinator.log.cleaner.steps import AsyncOperation, Steps
+from coordinator.log.partition import PartitionLog
+from coordinator.log.segment import LogSegment
 
 _READ_BYTES = 64 << 10
 _WRITE_BYTES = 64 << 10
@@ -31,7 +35,7 @@ _BATCHES_A_STEP = 32
 _CHECKPOINT_STEPS = 50_000  # more than half a minute where steps are run in slices
 
 
-class NotNow(Exception):
+class LogCleaningAborted(Exception):
     """Reports that a log can't be cleaned at this time.
 
     Segments that were being cleaned are no longer in it, a replacement before is in no checkpoint
@@ -39,62 +43,66 @@ class NotNow(Exception):
     """
 
 
-def cleaned(partition: Partition, section: Section, map_bytes: int, now_ms: int) -> Steps[int]:
+def clean_log(
+    partition: PartitionLog, section: CleanableSection, map_bytes_max: int, now_ms: int
+) -> Steps[int]:
     """Clean a section of a log in steps, and return the offset up to which it is clean then.
 
     Raises: LogCleaningAborted; `CorruptBatch`, ValueError or IndexError where something in the log
     is no batch or no record; OSError.
     """
-    offsets = OffsetMap(map_bytes)
+    offsets = OffsetMap(map_bytes_max)
     offsets.end_offset = section.first_dirty_offset
     aborted = partition.aborted_in(section.first_dirty_offset, section.end_offset)
-    transactions = CleanedTransactions(aborted)
-    ends = _ends(section.segments, section.end_offset)
+    transactions = CleanedTransactionMetadata(aborted)
+    ends = _segment_end_offsets(section.segments, section.end_offset)
     for segment, end in zip(section.segments, ends, strict=True):
         if end <= section.first_dirty_offset:
             continue
         if not (
-            yield from _map(partition, segment, offsets, transactions, section.first_dirty_offset)
+            yield from _add_segment_to_offset_map(
+                partition, segment, offsets, transactions, section.first_dirty_offset
+            )
         ):
             break
         offsets.end_offset = end
     settings = partition.settings
     chosen = [each for each in section.segments if each.base_offset < offsets.end_offset]
     end = ends[len(chosen) - 1]
-    transactions = CleanedTransactions(partition.aborted_in(chosen[0].base_offset, end))
-    all_runs = runs(chosen, end, settings)
+    transactions = CleanedTransactionMetadata(partition.aborted_in(chosen[0].base_offset, end))
+    all_runs = group_segments_by_size(chosen, end, settings)
     for run in all_runs:
-        cleaning = Cleaning(
+        cleaning = CleaningParameters(
             offsets=offsets,
             now_ms=now_ms,
             delete_retention_ms=settings.delete_retention_ms,
             max_message_bytes=settings.max_message_bytes,
-            producers=_last_of_producers(partition),
+            producers=_last_producer_records(partition),
         )
         is_last = run is all_runs[-1]
         clean_to = offsets.end_offset if is_last else section.first_dirty_offset
-        yield from _replace(partition, run, cleaning, transactions, clean_to)
-    yield from offsets.emptied()
+        yield from _compact_run(partition, run, cleaning, transactions, clean_to)
+    yield from offsets.clear_in_steps()
     return offsets.end_offset
 
 
-def _ends(segments: Sequence[Segment], end_offset: int) -> list[int]:
+def _segment_end_offsets(segments: Sequence[LogSegment], end_offset: int) -> list[int]:
     """Return the offset at which each segment ends, the last one at `end_offset`."""
     return [*(each.base_offset for each in segments[1:]), end_offset]
 
 
-def _last_of_producers(partition: Partition) -> dict[int, LastOfProducer]:
+def _last_producer_records(partition: PartitionLog) -> dict[int, LastProducerRecord]:
     """Return the last data offset and the epoch of each producer of the partition."""
     found = {}
-    for producer_id, known, _ in partition.producers.items():
+    for producer_id, known, _ in partition.producers.iterate_producers():
         last = known.batches[-1] if known.batches else None
-        found[producer_id] = LastOfProducer(last.last_offset if last else None, known.epoch)
+        found[producer_id] = LastProducerRecord(last.last_offset if last else None, known.epoch)
     return found
 
 
-def _pieces(
-    partition: Partition, run: Sequence[Segment], segment: Segment
-) -> Iterator[Sequence[Batch]]:
+def _read_batches_in_pieces(
+    partition: PartitionLog, run: Sequence[LogSegment], segment: LogSegment
+) -> Iterator[Sequence[RecordBatch]]:
     """Yield all batches of a segment of the run, some at a time.
 
     Raises: LogCleaningAborted if the run has left the log since the piece before: then its files
@@ -102,25 +110,27 @@ def _pieces(
     """
     position = 0
     while position < segment.size:
-        _check_in_log(partition, run)
-        data = segment.read(position, _READ_BYTES)
-        yield list(batches(data))
+        _check_run_in_log(partition, run)
+        data = segment.read_batches(position, _READ_BYTES)
+        yield list(iterate_batches(data))
         position += len(data)
 
 
-def _map(
-    partition: Partition,
-    segment: Segment,
+def _add_segment_to_offset_map(
+    partition: PartitionLog,
+    segment: LogSegment,
     offsets: OffsetMap,
-    transactions: CleanedTransactions,
+    transactions: CleanedTransactionMetadata,
     first_dirty_offset: int,
 ) -> Steps[bool]:
     """Add the keys of a segment's dirty batches to the offset map; return False if it is full."""
-    for piece in _pieces(partition, [segment], segment):
+    for piece in _read_batches_in_pieces(partition, [segment], segment):
         for at, batch in enumerate(piece):
             if batch.last_offset < first_dirty_offset:
                 continue
-            if not (yield from take_up(batch, offsets, transactions, first_dirty_offset)):
+            if not (
+                yield from add_batch_to_offset_map(batch, offsets, transactions, first_dirty_offset)
+            ):
                 return False
             if at % _BATCHES_A_STEP == 0:
                 yield None
@@ -128,11 +138,11 @@ def _map(
     return True
 
 
-def _replace(
-    partition: Partition,
-    run: list[Segment],
-    cleaning: Cleaning,
-    transactions: CleanedTransactions,
+def _compact_run(
+    partition: PartitionLog,
+    run: list[LogSegment],
+    cleaning: CleaningParameters,
+    transactions: CleanedTransactionMetadata,
     first_dirty_offset: int,
 ) -> Steps[None]:
     """Copy the surviving records of a run to a new segment, and replace the run by it.
@@ -144,51 +154,55 @@ def _replace(
             break
         yield None
     else:
-        raise NotNow(f"{partition.directory}: no checkpoint has the run that was replaced last")
-    new = partition.cleaned(run[0].base_offset)
+        raise LogCleaningAborted(
+            f"{partition.directory}: no checkpoint has the run that was replaced last"
+        )
+    new = partition.create_cleaned_segment(run[0].base_offset)
     is_handed_over = False
     try:
-        yield from _copy(partition, run, new, cleaning, transactions)
+        yield from _copy_survivors(partition, run, new, cleaning, transactions)
         for each in transactions.take_kept():
-            new.aborted.add(each)
-        _check_in_log(partition, run)
+            new.transaction_index.add_entry(each)
+        _check_run_in_log(partition, run)
 
         def start_replacement(done: Callable[[Exception | None], None]) -> None:
-            partition.replace(run, new, first_dirty_offset, done)
+            partition.replace_segments(run, new, first_dirty_offset, done)
 
         # From here on a journal may name the segment: dropping these steps must not remove it.
         is_handed_over = True
-        yield Started(start_replacement)
+        yield AsyncOperation(start_replacement)
     finally:
         if not is_handed_over:
-            partition.discard_cleaned(new)
+            partition.discard_cleaned_segment(new)
 
 
-def _copy(
-    partition: Partition,
-    run: list[Segment],
-    new: Segment,
-    cleaning: Cleaning,
-    transactions: CleanedTransactions,
+def _copy_survivors(
+    partition: PartitionLog,
+    run: list[LogSegment],
+    new_segment: LogSegment,
+    cleaning: CleaningParameters,
+    transactions: CleanedTransactionMetadata,
 ) -> Steps[None]:
     """Copy the batches that compaction leaves of a run to a new segment."""
     out = bytearray()
-    headers: list[Batch] = []
+    headers: list[RecordBatch] = []
 
     def write_out() -> None:
-        new.write(out)
+        new_segment.write_at_end(out)
         for each in headers:
-            new.noted(each.size, each.last_offset, each.max_timestamp_ms)
+            new_segment.index_batch(each.size, each.last_offset, each.max_timestamp_ms)
         out.clear()
         headers.clear()
 
     for segment in run:
         read = 0
-        for piece in _pieces(partition, run, segment):
+        for piece in _read_batches_in_pieces(partition, run, segment):
             for at, batch in enumerate(piece):
                 read += batch.size
                 is_last = segment is run[-1] and read == segment.size
-                for kept in (yield from surviving(batch, cleaning, transactions, is_last=is_last)):
+                for kept in (
+                    yield from compact_batch(batch, cleaning, transactions, is_last=is_last)
+                ):
                     headers.append(parse_header(kept))
                     out += kept
                 if len(out) >= _WRITE_BYTES:
@@ -200,14 +214,14 @@ def _copy(
     write_out()
 
 
-def _check_in_log(partition: Partition, run: Sequence[Segment]) -> None:
+def _check_run_in_log(partition: PartitionLog, run: Sequence[LogSegment]) -> None:
     """Raise LogCleaningAborted unless the run is still in the log and no damage was met."""
     if partition.damage is not None:
-        raise NotNow(f"{partition.directory} is damaged: {partition.damage}")
+        raise LogCleaningAborted(f"{partition.directory} is damaged: {partition.damage}")
     closed = partition.closed_segments()
     try:
         at = closed.index(run[0])
     except ValueError:
-        raise NotNow(f"{run[0].path} is no longer in the log") from None
+        raise LogCleaningAborted(f"{run[0].path} is no longer in the log") from None
     if closed[at : at + len(run)] != list(run):
-        raise NotNow(f"the segments from {run[0].path} on are no longer in the log")
+        raise LogCleaningAborted(f"the segments from {run[0].path} on are no longer in the log")

@@ -29,7 +29,7 @@ class OffsetMap:
         self._count = 0
         self._room = bytes_max
 
-    def put(self, key: bytes, offset: int) -> bool:
+    def put_offset(self, key: bytes, offset: int) -> bool:
         """Note that the key was written at this offset, a later one than any before.
 
         Return False, with nothing changed, if the map is full.
@@ -51,7 +51,7 @@ class OffsetMap:
     def __len__(self) -> int:
         return self._count
 
-    def emptied(self) -> Steps[None]:
+    def clear_in_steps(self) -> Steps[None]:
         """Remove all entries in steps, which takes as long as it took to add them."""
         for part in self._parts:
             part.clear()

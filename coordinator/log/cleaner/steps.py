@@ -17,33 +17,33 @@ Done: TypeAlias = Callable[[Exception | None], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class AsyncOperation:
     """Represents an operation that `start` begins, and that calls back at its end."""
 
     start: Callable[[Done], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
+class BackgroundCall:
     """Represents a long call that touches no state of the broker, to be made on another thread."""
 
     call: Callable[[], None]
 
 
-Steps: TypeAlias = Generator[Started | Aside | None, None, T]
+Steps: TypeAlias = Generator[AsyncOperation | BackgroundCall | None, None, T]
 
 # Calls with fewer bytes aren't worth a thread: compressing them takes half a millisecond or so.
-ASIDE_BYTES = 64 << 10
+BACKGROUND_BYTES_MIN = 64 << 10
 
 
-def aside(call: Callable[[], T]) -> Steps[T]:
+def run_in_background(call: Callable[[], T]) -> Steps[T]:
     """Make a call on another thread if there is one, and return its result."""
     returned: list[T] = []
-    yield Aside(lambda: returned.append(call()))
+    yield BackgroundCall(lambda: returned.append(call()))
     return returned[0]
 
 
-def done_at_once(steps: Steps[T]) -> T:
+def run_to_completion(steps: Steps[T]) -> T:
     """Run steps to their end without a pause, and return their result.
 
     An operation that they start has to be done when `start` returns.
@@ -59,9 +59,9 @@ def done_at_once(steps: Steps[T]) -> T:
             step = next(steps) if error is None else steps.throw(error)
             error = None
             match step:
-                case Started(start):
+                case AsyncOperation(start):
                     start(store_error)
-                case Aside(call):
+                case BackgroundCall(call):
                     try:
                         call()
                     except Exception as raised:

@@ -19,7 +19,7 @@ class GroupOffsets(Checker):
         """While a transaction is being completed, the one may be ahead of the other."""
         coordinators = self.world.broker.coordinators
         for index in range(TOPICS["input"]):
-            transaction = coordinators.transactions.find(f"copier-{index}")
+            transaction = coordinators.transactions.find_transaction(f"copier-{index}")
             if transaction is None or transaction.status not in PREPARED:
                 self._check(index)
 
@@ -33,7 +33,7 @@ class GroupOffsets(Checker):
             for place, truth in self.world.truths.items()
         }
         copied = copied_offsets(committed, index)
-        [found] = self.world.broker.coordinators.groups.offsets.fetch(
+        [found] = self.world.broker.coordinators.groups.offsets.fetch_offsets(
             GROUP, [("input", index, None)], require_stable=False
         )
         if max(found.offset, 0) != len(copied):

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from coordinator.broker import Broker
 from coordinator.groups.shard import GroupShard
-from coordinator.log.partition import Partition
-from coordinator.shard.life import Life
+from coordinator.log.partition import PartitionLog
+from coordinator.shard.coordinator_state import CoordinatorState
 from tests.simulation.checkers.checker import Checker
 from tests.simulation.checkers.completed import prepared_transactions
 
@@ -25,7 +25,7 @@ class Reload(Checker):
         facts, loaded = facts_of(live), facts_of(twin)
         # A shard that another broker leads now is empty here.
         for index, shard in enumerate(live.coordinators.groups.shards):
-            if shard.log.life is not Life.ACTIVE:
+            if shard.log.coordinator_state is not CoordinatorState.ACTIVE:
                 facts |= _group_facts(index, twin.coordinators.groups.shards[index])
         # A compaction that is decided, and not yet carried out, is carried out by loading.
         replacing = {
@@ -71,7 +71,7 @@ def facts_of(broker: Broker) -> dict[str, Any]:
     for index, shard in enumerate(coordinators.transactions.shards):
         facts[f"__transaction_state-{index}"] = shard.state.transactions
     for name in ("__consumer_offsets", "__transaction_state", *(t.name for t in broker.topics)):
-        topic = broker.topics.own(name)
+        topic = broker.topics.find_including_hidden(name)
         for partition in topic.partitions if topic else ():
             facts[f"{name}-{partition.index}"] = _partition(partition)
     return facts
@@ -86,7 +86,7 @@ def _group_facts(index: int, shard: GroupShard) -> dict[str, Any]:
     }
 
 
-def _partition(partition: Partition) -> dict[str, Any]:
+def _partition(partition: PartitionLog) -> dict[str, Any]:
     producers = partition.producers
     return {
         "start": partition.start_offset,

@@ -11,12 +11,12 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
-from coordinator.groups import expiry
+from coordinator.groups import offset_expiry
 from coordinator.groups import offsets as group_offsets
-from coordinator.groups.deleted_topics import DeletedTopics
+from coordinator.groups.deleted_topics import DeletedTopicCleanup
 from coordinator.groups.migration import conversion, upgrade
 from coordinator.groups.migration import membership as migration
-from coordinator.offsets import forget
+from coordinator.offsets import deletion
 from coordinator.shard.decision import Decision
 from tests.simulation.bugs import replaced
 from tests.simulation.checkers.checker import Checker
@@ -40,7 +40,7 @@ def an_upgrade_forgets_who_has_what(world: World) -> AbstractContextManager[None
 
         return convert
 
-    return replaced(upgrade, "_converted", make)
+    return replaced(upgrade, "_convert_member", make)
 
 
 def a_downgrade_begins_at_the_first_generation(world: World) -> AbstractContextManager[None]:
@@ -54,12 +54,12 @@ def a_downgrade_begins_at_the_first_generation(world: World) -> AbstractContextM
 
         return downgrade
 
-    return replaced(conversion, "downgrade", make)
+    return replaced(conversion, "convert_to_classic_group", make)
 
 
 def classic_members_are_not_told_to_join(world: World) -> AbstractContextManager[None]:
     """Where consumers are in the group, too, they never hear what they are to have."""
-    return replaced(migration, "has_to_join", lambda _: lambda group, member: False)
+    return replaced(migration, "must_rejoin", lambda _: lambda group, member: False)
 
 
 def a_group_with_members_is_deleted(world: World) -> AbstractContextManager[None]:
@@ -72,7 +72,7 @@ def a_group_with_members_is_deleted(world: World) -> AbstractContextManager[None
 
         return holding_of
 
-    return replaced(group_offsets, "holding_of", make)
+    return replaced(group_offsets, "find_offset_policy", make)
 
 
 def offsets_of_a_subscribed_topic_are_deleted(world: World) -> AbstractContextManager[None]:
@@ -81,13 +81,13 @@ def offsets_of_a_subscribed_topic_are_deleted(world: World) -> AbstractContextMa
     def make(original: Any) -> Any:
         def delete(state: Any, group_id: str, holding: Any, partitions: Any) -> Any:
             everything = replace(holding, is_subscribed=lambda topic: False)
-            done = forget.delete_offsets(state, group_id, everything, partitions)
+            done = deletion.decide_offset_deletion(state, group_id, everything, partitions)
             said = original(state, group_id, holding, partitions)
             return Decision(done.records, said.response)
 
         return delete
 
-    return replaced(group_offsets, "delete_offsets", make)
+    return replaced(group_offsets, "decide_offset_deletion", make)
 
 
 def offsets_expire_at_once(world: World) -> AbstractContextManager[None]:
@@ -99,7 +99,7 @@ def offsets_expire_at_once(world: World) -> AbstractContextManager[None]:
 
         return expire
 
-    return replaced(expiry, "expire_offsets", make)
+    return replaced(offset_expiry, "build_expiry_tombstones", make)
 
 
 def offsets_of_a_deleted_topic_stay(world: World) -> AbstractContextManager[None]:
@@ -110,12 +110,14 @@ def offsets_of_a_deleted_topic_stay(world: World) -> AbstractContextManager[None
 
 def a_shard_that_is_back_forgets_no_topic(world: World) -> AbstractContextManager[None]:
     """What was deleted while another broker led the shard, or it was being loaded, is left."""
-    return replaced(group_offsets.GroupOffsets, "loaded", lambda _: lambda self, shard: None)
+    return replaced(
+        group_offsets.GroupOffsets, "forget_topics_after_load", lambda _: lambda self, shard: None
+    )
 
 
 def the_name_of_a_deleted_topic_is_kept(world: World) -> AbstractContextManager[None]:
     """No group has offsets of it any more, and nobody is told."""
-    return replaced(DeletedTopics, "_free_names", lambda _: lambda self, swept: None)
+    return replaced(DeletedTopicCleanup, "_free_names", lambda _: lambda self, swept: None)
 
 
 # Of the histories in which they can be seen.

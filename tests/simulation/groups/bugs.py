@@ -13,9 +13,9 @@ from coordinator.errors import Refused
 from coordinator.groups import offsets as group_offsets
 from coordinator.groups.classic import join, membership
 from coordinator.groups.classic import sync as classic_sync
-from coordinator.groups.classic.draft import Draft
+from coordinator.groups.classic.group_transition import GroupTransition
 from coordinator.groups.classic.membership import ClassicMembership
-from coordinator.groups.classic.state import GroupSaved, Phase
+from coordinator.groups.classic.state import ClassicGroupPhase, GroupSaved
 from coordinator.offsets import apply as offset_apply
 from coordinator.shard.decision import Decision
 from coordinator.shard.shard import Shard
@@ -56,7 +56,7 @@ def an_instance_that_was_replaced_commits(world: World) -> AbstractContextManage
     def make(original: Any) -> Any:
         def validate(group: Any, committer: Any, **rest: Any) -> None:
             if group is not None and committer.instance_id is not None:
-                known = group.static_member_id(committer.instance_id)
+                known = group.find_static_member_id(committer.instance_id)
                 committer = replace(committer, member_id=known or committer.member_id)
             original(group, committer, **rest)
 
@@ -69,7 +69,7 @@ def a_rebalance_keeps_the_generation(world: World) -> AbstractContextManager[Non
     """Nobody is told apart from a member of the round before."""
 
     def make(original: Any) -> Any:
-        def complete_join(self: Draft) -> None:
+        def complete_join(self: GroupTransition) -> None:
             generation = self.group.generation
             original(self)
             if generation > 2 and self.group.members:
@@ -77,25 +77,25 @@ def a_rebalance_keeps_the_generation(world: World) -> AbstractContextManager[Non
 
         return complete_join
 
-    return replaced(Draft, "complete_join", make)
+    return replaced(GroupTransition, "complete_join", make)
 
 
 def an_assignment_is_told_before_it_is_written(world: World) -> AbstractContextManager[None]:
     """A crash takes back what members were handed."""
 
     def make(original: Any) -> Any:
-        def install(self: Any, draft: Draft, *rest: Any, **named: Any) -> None:
+        def install(self: Any, draft: GroupTransition, *rest: Any, **named: Any) -> None:
             kept = [saved for saved in draft.records if not _is_assigned(saved)]
             later = [saved for saved in draft.records if _is_assigned(saved)]
             draft.records[:] = kept
             original(self, draft, *rest, **named)
-            shard = self._shards.owner(draft.group.group_id)
+            shard = self._shards.find_shard(draft.group.group_id)
             for saved in later:
                 world.loop.after_ms(700, _write, world, world.life, shard, saved)
 
         return install
 
-    return replaced(ClassicMembership, "_install", make)
+    return replaced(ClassicMembership, "_commit_transition", make)
 
 
 def _is_assigned(record: Any) -> bool:
@@ -105,7 +105,7 @@ def _is_assigned(record: Any) -> bool:
 def _write(world: World, life: int, shard: Any, saved: GroupSaved) -> None:
     if world.life == life:
         with world.acting(), suppress(Refused):
-            shard.log.execute(Decision([saved], None))
+            shard.log.execute_decision(Decision([saved], None))
 
 
 def a_second_assignment_takes_the_place_of_the_first(
@@ -117,7 +117,7 @@ def a_second_assignment_takes_the_place_of_the_first(
         def sync(group: Any, command: Any, *rest: Any) -> Any:
             draft, answer = original(group, command, *rest)
             is_leader = draft.group.leader == command.member_id
-            if answer is not None and is_leader and draft.group.phase is Phase.STABLE:
+            if answer is not None and is_leader and draft.group.phase is ClassicGroupPhase.STABLE:
                 members = draft.group.members
                 for member_id, member in tuple(members.items()):
                     assigned = command.assignments.get(member_id, b"")
@@ -126,7 +126,7 @@ def a_second_assignment_takes_the_place_of_the_first(
 
         return sync
 
-    return replaced(membership, "sync", make)
+    return replaced(membership, "sync_group", make)
 
 
 def everybody_is_handed_the_leader_s_share(world: World) -> AbstractContextManager[None]:
@@ -135,12 +135,12 @@ def everybody_is_handed_the_leader_s_share(world: World) -> AbstractContextManag
     def make(original: Any) -> Any:
         return lambda group, member_id: original(group, group.leader)
 
-    return replaced(classic_sync, "assignment_of", make)
+    return replaced(classic_sync, "build_sync_answer", make)
 
 
 def sessions_are_not_counted_after_a_restart(world: World) -> AbstractContextManager[None]:
     """A member that died while the broker was down is waited for, for ever."""
-    return replaced(ClassicMembership, "loaded", lambda _: lambda self, shard: None)
+    return replaced(ClassicMembership, "start_session_timers", lambda _: lambda self, shard: None)
 
 
 def nobody_is_told_that_a_member_has_left(world: World) -> AbstractContextManager[None]:
@@ -148,27 +148,29 @@ def nobody_is_told_that_a_member_has_left(world: World) -> AbstractContextManage
 
     def make(original: Any) -> Any:
         def leave_quietly(group: Any, *rest: Any) -> Any:
-            with replaced(Draft, "rebalance_or_complete_join", lambda _: lambda self, cause: None):
+            with replaced(
+                GroupTransition, "rebalance_or_complete_join", lambda _: lambda self, cause: None
+            ):
                 return original(group, *rest)
 
         return leave_quietly
 
-    return replaced(membership, "leave", make)
+    return replaced(membership, "leave_group", make)
 
 
 def a_leader_that_joins_again_changes_nothing(world: World) -> AbstractContextManager[None]:
     """A topic has got more partitions, and nobody gets them."""
 
     def make(original: Any) -> Any:
-        def join_again(draft: Draft, command: Any, member: Any) -> Any:
+        def join_again(draft: GroupTransition, command: Any, member: Any) -> Any:
             is_leader = member.member_id == draft.group.leader
-            if draft.group.phase is Phase.STABLE and is_leader:
-                return draft.current_generation(member.member_id)
+            if draft.group.phase is ClassicGroupPhase.STABLE and is_leader:
+                return draft.build_join_answer(member.member_id)
             return original(draft, command, member)
 
         return join_again
 
-    return replaced(join, "_join_again", make)
+    return replaced(join, "_rejoin_member", make)
 
 
 def a_commit_is_acknowledged_though_it_was_not_written(
@@ -187,7 +189,7 @@ def a_commit_is_acknowledged_though_it_was_not_written(
 
         return execute
 
-    return replaced(Shard, "execute", make)
+    return replaced(Shard, "execute_decision", make)
 
 
 def an_older_commit_wins_when_the_log_is_read(world: World) -> AbstractContextManager[None]:
@@ -204,20 +206,20 @@ def an_older_commit_wins_when_the_log_is_read(world: World) -> AbstractContextMa
 
         return apply
 
-    return replaced(offset_apply, "apply", make)
+    return replaced(offset_apply, "apply_record", make)
 
 
 def a_group_s_end_is_forgotten(world: World) -> AbstractContextManager[None]:
     """The last member's leaving is not written: a restart brings it back."""
 
     def make(original: Any) -> Any:
-        def save(self: Draft) -> None:
+        def save(self: GroupTransition) -> None:
             if self.group.members:
                 original(self)
 
         return save
 
-    return replaced(Draft, "save", make)
+    return replaced(GroupTransition, "save_group", make)
 
 
 def a_cooperative_leader_takes_at_once(world: World) -> AbstractContextManager[None]:

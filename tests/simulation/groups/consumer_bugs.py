@@ -12,10 +12,10 @@ from typing import Any
 
 from coordinator.groups.consumer import advance, apply, membership, reconcile, target
 from coordinator.groups.consumer import validate as consumer_validate
-from coordinator.groups.consumer.facts import ConsumerGroupSaved
 from coordinator.groups.consumer.membership import ConsumerMembership
+from coordinator.groups.consumer.record_types import ConsumerGroupSaved
 from coordinator.groups.consumer.state import FIRST_EPOCH
-from coordinator.shard.decision import Origin
+from coordinator.shard.decision import LogRecordOrigin
 from tests.simulation.bugs import replaced
 from tests.simulation.checkers.checker import Checker
 from tests.simulation.groups.checkers import (
@@ -44,11 +44,11 @@ def a_partition_is_given_before_it_is_given_up(world: World) -> Iterator[None]:
     def take(original: Any) -> Any:
         def take_from_anyone(*arguments: Any) -> None:
             *rest, origin = arguments
-            original(*rest, Origin(origin.offset, replaying=True))
+            original(*rest, LogRecordOrigin(origin.offset, replaying=True))
 
         return take_from_anyone
 
-    with replaced(advance, "reconcile", follow), replaced(apply, "_take", take):
+    with replaced(advance, "reconcile_member", follow), replaced(apply, "_own_partitions", take):
         yield
 
 
@@ -58,7 +58,7 @@ def silence_is_taken_for_consent(world: World) -> AbstractContextManager[None]:
     def make(original: Any) -> Any:
         return lambda owned, partitions: owned is not None and original(owned, partitions)
 
-    return replaced(reconcile, "_owns_some", make)
+    return replaced(reconcile, "_may_own_any", make)
 
 
 def a_part_given_up_is_taken_for_all(world: World) -> AbstractContextManager[None]:
@@ -76,7 +76,7 @@ def a_part_given_up_is_taken_for_all(world: World) -> AbstractContextManager[Non
 
         return owns_all
 
-    return replaced(reconcile, "_owns_some", make)
+    return replaced(reconcile, "_may_own_any", make)
 
 
 def whoever_was_fenced_commits(world: World) -> AbstractContextManager[None]:
@@ -99,7 +99,7 @@ def a_partition_that_has_moved_on_is_committed(world: World) -> AbstractContextM
     def make(original: Any) -> Any:
         return lambda member, topic_id, index: 0
 
-    return replaced(consumer_validate, "_assigned_at", make)
+    return replaced(consumer_validate, "_find_assigned_epoch", make)
 
 
 def a_group_begins_again_when_a_member_is_fenced(world: World) -> AbstractContextManager[None]:
@@ -116,7 +116,7 @@ def a_group_begins_again_when_a_member_is_fenced(world: World) -> AbstractContex
 
         return fence
 
-    return replaced(membership, "fence", make)
+    return replaced(membership, "build_fencing_records", make)
 
 
 def a_member_is_told_the_group_s_epoch(world: World) -> AbstractContextManager[None]:
@@ -129,12 +129,12 @@ def a_member_is_told_the_group_s_epoch(world: World) -> AbstractContextManager[N
 
         return beat
 
-    return replaced(membership, "heartbeat", make)
+    return replaced(membership, "process_heartbeat", make)
 
 
 def sessions_are_not_counted_after_a_restart(world: World) -> AbstractContextManager[None]:
     """A member that died while the broker was down keeps its partitions."""
-    return replaced(ConsumerMembership, "loaded", lambda _: lambda self, shard: None)
+    return replaced(ConsumerMembership, "start_member_timers", lambda _: lambda self, shard: None)
 
 
 def a_heartbeat_does_not_prolong_the_session(world: World) -> AbstractContextManager[None]:
@@ -147,12 +147,12 @@ def a_heartbeat_does_not_prolong_the_session(world: World) -> AbstractContextMan
 
         return follow
 
-    return replaced(ConsumerMembership, "follow", make)
+    return replaced(ConsumerMembership, "complete_advance", make)
 
 
 def topics_that_change_are_not_noticed(world: World) -> AbstractContextManager[None]:
     """New partitions are nobody's."""
-    return replaced(advance, "metadata_hash", lambda _: lambda names, topics: 0)
+    return replaced(advance, "compute_metadata_hash", lambda _: lambda names, topics: 0)
 
 
 def nobody_gets_what_a_member_leaves_behind(world: World) -> AbstractContextManager[None]:
@@ -165,7 +165,7 @@ def nobody_gets_what_a_member_leaves_behind(world: World) -> AbstractContextMana
 
         return fence
 
-    return replaced(membership, "fence", make)
+    return replaced(membership, "build_fencing_records", make)
 
 
 def a_target_gives_a_partition_to_two(world: World) -> AbstractContextManager[None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
-from coordinator.groups.classic.state import Phase
+from coordinator.groups.classic.state import ClassicGroupPhase
 from tests.simulation.checkers.checker import Checker
 from tests.simulation.groups.checkers import CHECKERS
 from tests.simulation.groups.members.admin import Admin
@@ -109,7 +109,7 @@ class GroupHistory(History):
             member = host.member
             if group is None or not isinstance(member, ClassicMember) or member.leads:
                 continue
-            if group.phase is Phase.STABLE and group.leader == member.member_id:
+            if group.phase is ClassicGroupPhase.STABLE and group.leader == member.member_id:
                 host.start()
                 found = True
         return found

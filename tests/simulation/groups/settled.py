@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from coordinator.groups.classic.state import Group, Phase
-from coordinator.groups.consumer.state import ConsumerGroup, GroupPhase
-from coordinator.shard.life import Life
+from coordinator.groups.classic.state import ClassicGroup, ClassicGroupPhase
+from coordinator.groups.consumer.state import ConsumerGroup, ConsumerGroupPhase
+from coordinator.shard.coordinator_state import CoordinatorState
 from tests.simulation.groups.members.member import Member
 from tests.simulation.groups.world import GroupWorld
 from tests.simulation.ledger import Place
@@ -36,21 +36,23 @@ def unsettled(world: GroupWorld) -> str:
 
 def _of_broker(world: GroupWorld, group_id: str, members: list[Member]) -> str:
     shard = world.shard(group_id)
-    if shard.log.life is not Life.ACTIVE:
-        return f"its shard is {shard.log.life.name}"
+    if shard.log.coordinator_state is not CoordinatorState.ACTIVE:
+        return f"its shard is {shard.log.coordinator_state.name}"
     consumers = shard.state.consumer.get(group_id)
     if consumers is not None:
         return _of_consumers(consumers, members) or _unresolved(world, consumers)
     return _of_classic(shard.groups.get(group_id), members)
 
 
-def _of_classic(group: Group | None, members: list[Member]) -> str:
+def _of_classic(group: ClassicGroup | None, members: list[Member]) -> str:
     if not members:
-        is_empty = group is None or (group.phase is Phase.EMPTY and not group.pending_join)
+        is_empty = group is None or (
+            group.phase is ClassicGroupPhase.EMPTY and not group.pending_join
+        )
         return "" if is_empty else f"nobody is left, but it is {group}"
     if group is None:
         return "the broker doesn't know it"
-    if group.phase is not Phase.STABLE:
+    if group.phase is not ClassicGroupPhase.STABLE:
         return f"it is {group.phase.value}: {group}"
     for member in members:
         if member.member_id not in group.members or member.epoch != group.generation:
@@ -66,7 +68,7 @@ def _of_classic(group: Group | None, members: list[Member]) -> str:
 def _of_consumers(group: ConsumerGroup, members: list[Member]) -> str:
     if sorted(group.members) != sorted(member.member_id for member in members):
         return f"the broker counts {sorted(group.members)}"
-    if members and group.phase is not GroupPhase.STABLE:
+    if members and group.phase is not ConsumerGroupPhase.STABLE:
         return f"it is {group.phase.value}: {group}"
     for member in members:
         if member.epoch != group.epoch:
@@ -78,14 +80,14 @@ def _unresolved(world: GroupWorld, group: ConsumerGroup) -> str:
     """Expressions are resolved anew when there are new topics, at most every ten seconds, as in
     Kafka; one that is gone may stay among what they stood for."""
     present = {topic.name for topic in world.broker.topics if not topic.is_internal}
-    for regex in group.regex_subscribers:
-        found = group.resolved.get(regex)
+    for regex in group.regex_subscriber_counts:
+        found = group.resolved_regexes.get(regex)
         wanted = {name for name in present if re.fullmatch(regex, name)}
         if found is not None and found.topics == wanted:
             continue
         if found is None or found.topics & present != wanted:
             return f"{regex} stands for {found}, not for {sorted(wanted)}"
-        if world.loop.now_ms() < found.resolved_ms + REFRESHED_AFTER_MS:
+        if world.loop.now_ms() < found.resolved_at_ms + REFRESHED_AFTER_MS:
             return f"{regex} may yet be resolved anew: it stands for {found}"
     return ""
 

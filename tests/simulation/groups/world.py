@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from coordinator.groups.shard import GroupShard
-from coordinator.shard.life import Life
-from coordinator.shard.placement import shard_of
+from coordinator.shard.coordinator_state import CoordinatorState
+from coordinator.shard.placement import partition_for
 from tests.simulation.world import Setting, World
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class GroupWorld(World):
         self.hosts: list[Host] = []
 
     def shard(self, group_id: str) -> GroupShard:
-        return self.broker.coordinators.groups.shards[shard_of(group_id, SHARDS)]
+        return self.broker.coordinators.groups.shards[partition_for(group_id, SHARDS)]
 
     def leadership(self, group_id: str) -> tuple[int, int]:
         """Another one after each restart of the broker, and each election of the shard."""
@@ -47,12 +47,12 @@ class GroupWorld(World):
         if not self.is_listening:
             return
         coordinators, life = self.broker.coordinators, self.life
-        if coordinators.groups.shards[index].log.life is Life.ACTIVE:
+        if coordinators.groups.shards[index].log.coordinator_state is CoordinatorState.ACTIVE:
             with self.acting():
-                coordinators.resign(GROUP_TOPIC, index)
+                coordinators.resign_shard(GROUP_TOPIC, index)
             self.loop.after_ms(for_ms, self._elect, index, life)
 
     def _elect(self, index: int, life: int) -> None:
         if self.life == life:
             with self.acting():
-                self.broker.coordinators.elect(GROUP_TOPIC, index)
+                self.broker.coordinators.elect_shard(GROUP_TOPIC, index)

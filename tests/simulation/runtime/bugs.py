@@ -74,7 +74,7 @@ def restore_stops_at_the_last_stable_offset(world: World) -> AbstractContextMana
             found: dict[Partition, int] = original(self, partitions)
             broker = world.broker
             for topic, number in partitions:
-                partition = broker.topics.partition(topic, number)
+                partition = broker.topics.find_partition(topic, number)
                 if partition is not None:
                     found[Partition(topic, number)] = partition.last_stable_offset
             return found

@@ -62,7 +62,9 @@ def installed(world: RuntimeWorld) -> Iterator[None]:
                 stack.enter_context(replaced(module, name, partial(_instead, client(kinds[name]))))
         for opens in (streams.runtime.opening, streams.runtime.globals):
             stack.enter_context(replaced(opens, "RocksDisk", partial(_instead, disk)))
-        stack.enter_context(replaced(LocalMarkers, "code_of", partial(_slow_markers, world)))
+        stack.enter_context(
+            replaced(LocalMarkers, "try_write_marker", partial(_slow_markers, world))
+        )
         stack.enter_context(replaced(assignment, "assign_tasks", partial(_unsteady, world)))
         yield
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from coordinator.log.partition import Partition
+from coordinator.log.partition import PartitionLog
 from state.errors import Corrupt
 from streams.config import StreamsConfig
 from streams.ledger import ledger_topic
@@ -271,12 +271,12 @@ class RuntimeWorld(World):
 
     def committed_offset(self, topic: str, number: int) -> tuple[int, str]:
         """Of the application's group; -1 if there is none."""
-        [found] = self.broker.coordinators.groups.offsets.fetch(
+        [found] = self.broker.coordinators.groups.offsets.fetch_offsets(
             APPLICATION, [(topic, number, None)], require_stable=False
         )
         return found.offset, found.metadata
 
-    def partitions(self) -> Iterator[tuple[tuple[str, int], Partition]]:
+    def partitions(self) -> Iterator[tuple[tuple[str, int], PartitionLog]]:
         for topic in self.broker.topics:
             if not topic.is_internal:
                 for index, partition in enumerate(topic.partitions):

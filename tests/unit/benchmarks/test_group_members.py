@@ -12,7 +12,7 @@ from benchmarks import group_wire as wire
 from benchmarks.group_clients import Shares
 from benchmarks.group_load import check
 from benchmarks.group_members import Board, Member, Unstable, ranges
-from coordinator.shard.records import Reader
+from coordinator.shard.record_fields import FieldReader
 
 EVEN: Mapping[str, tuple[int, set[int]]] = {"a": (3, {0, 1}), "b": (3, {2, 3})}
 
@@ -76,10 +76,12 @@ def test_consumers_are_stable_when_each_has_its_even_share() -> None:
 def test_the_ranges_of_a_leader_are_all_partitions_once_and_even(members: int) -> None:
     found = []
     for made in ranges("words", 2_000, members):
-        assignment = Reader(Reader(made).blob())
-        assert assignment.int16() == 0
-        assert [assignment.string() for _ in range(assignment.array())] == ["words"]
-        found.append([assignment.int32() for _ in range(assignment.array())])
+        assignment = FieldReader(FieldReader(made).read_bytes())
+        assert assignment.read_int16() == 0
+        assert [assignment.read_string() for _ in range(assignment.read_array_length())] == [
+            "words"
+        ]
+        found.append([assignment.read_int32() for _ in range(assignment.read_array_length())])
     assert sorted(partition for mine in found for partition in mine) == list(range(2_000))
     assert max(map(len, found)) - min(map(len, found)) <= 1
 

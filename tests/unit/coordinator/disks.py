@@ -11,7 +11,7 @@ import errno
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from coordinator.log.disk import File, Lock
+from coordinator.log.disk import DiskLock, File
 
 
 @dataclass(eq=False)
@@ -52,32 +52,32 @@ class MemoryDisk:
             after.flush_directory(directory)
         return after
 
-    def open(self, path: Path) -> File:
+    def open_file(self, path: Path) -> File:
         self._check(path)
         if path not in self.files:
             self._check_directory(path.parent)
             self.files[path] = Inode()
         return _MemoryFile(self, self.files[path])
 
-    def size(self, path: Path) -> int | None:
+    def file_size(self, path: Path) -> int | None:
         self._check(path)
         return len(self.files[path].content) if path in self.files else None
 
-    def read(self, path: Path) -> bytes | None:
+    def read_file(self, path: Path) -> bytes | None:
         self._check(path)
         return bytes(self.files[path].content) if path in self.files else None
 
-    def replace(self, path: Path, content: bytes) -> None:
+    def replace_file(self, path: Path, content: bytes) -> None:
         self._check(path)
         self._check_directory(path.parent)
         inode = Inode(bytearray(content), content)
         self.files[path] = inode
         self.flushed_names.setdefault(path.parent, {})[path] = inode
 
-    def room(self, directory: Path) -> tuple[int, int]:
+    def measure_space(self, directory: Path) -> tuple[int, int]:
         return 1 << 40, 1 << 39
 
-    def names(self, directory: Path) -> list[str]:
+    def list_names(self, directory: Path) -> list[str]:
         self._check(directory)
         paths = (*self.files, *self.directories)
         return sorted(path.name for path in paths if path.parent == directory)
@@ -92,7 +92,7 @@ class MemoryDisk:
             name: inode for name, inode in self.files.items() if name.parent == path
         }
 
-    def rename(self, old: Path, new: Path) -> None:
+    def rename_path(self, old: Path, new: Path) -> None:
         self._check(old)
         if old in self.files:
             self.files[new] = self.files.pop(old)
@@ -106,7 +106,7 @@ class MemoryDisk:
         self.flushed_names.pop(old, None)
         self.flush_directory(new)
 
-    def remove(self, path: Path) -> None:
+    def remove_file(self, path: Path) -> None:
         self._check(path)
         self.files.pop(path, None)
 
@@ -117,7 +117,7 @@ class MemoryDisk:
         self.directories -= {each for each in self.directories if path in (each, *each.parents)}
         self.flushed_names.pop(path, None)
 
-    def lock(self, path: Path) -> Lock:
+    def lock_file(self, path: Path) -> DiskLock:
         self._check(path)
         if path in self.locked:
             raise BlockingIOError(errno.EWOULDBLOCK, "locked")
@@ -138,21 +138,21 @@ class _MemoryFile:
     disk: MemoryDisk
     inode: Inode
 
-    def write(self, data: bytes | bytearray, at: int) -> None:
+    def write(self, data: bytes | bytearray, position: int) -> None:
         self.disk._check(Path())
         content = self.inode.content
-        if at > len(content):
-            content += bytes(at - len(content))
+        if position > len(content):
+            content += bytes(position - len(content))
         self.inode.writes += 1
         taken = data[: self.disk.bytes_left]
-        content[at : at + len(taken)] = taken
+        content[position : position + len(taken)] = taken
         self.disk.bytes_left -= len(taken)
         if len(taken) < len(data):
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    def read(self, count: int, at: int) -> bytes:
+    def read(self, count: int, position: int) -> bytes:
         self.disk._check(Path())
-        return bytes(self.inode.content[at : at + count])
+        return bytes(self.inode.content[position : position + count])
 
     def size(self) -> int:
         self.disk._check(Path())

@@ -10,8 +10,8 @@ from itertools import count
 from uuid import UUID
 
 from coordinator.errors import Code, Refused
-from coordinator.log.batch import Batch, batches, encode_marker
-from coordinator.log.producers import Producers
+from coordinator.log.batch import RecordBatch, encode_marker, iterate_batches
+from coordinator.log.producer_state import ProducerStateManager
 
 
 class FakeLog:
@@ -21,7 +21,7 @@ class FakeLog:
     """
 
     def __init__(self) -> None:
-        self.producers = Producers()  # none is ever known
+        self.producers = ProducerStateManager()  # none is ever known
         self.start_offset = 0
         self.end_offset = 0
         self.batch_bytes_max = 1_048_588
@@ -71,7 +71,7 @@ class FakeLog:
     def read(self, offset: int, max_bytes: int) -> bytes:
         found = b""
         for base_offset, data in self.appended:
-            [batch] = batches(data)
+            [batch] = iterate_batches(data)
             if batch.last_offset < offset:
                 continue
             if found and len(found) + len(data) > max_bytes:
@@ -80,15 +80,15 @@ class FakeLog:
             found += data
         return found
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[RecordBatch]:
         """All that was appended."""
         for _, data in self.appended:
-            yield from batches(data)
+            yield from iterate_batches(data)
 
     def markers(self) -> list[tuple[int, int, bool]]:
         """(producer id, epoch, committed) of each marker, in order."""
         return [
-            (batch.producer_id, batch.producer_epoch, batch.marker()[0])
+            (batch.producer_id, batch.producer_epoch, batch.decode_marker()[0])
             for batch in self.batches()
             if batch.is_control
         ]
@@ -148,8 +148,10 @@ class FakeBackground:
         self.at_once = at_once
         self.waiting: list[tuple[Callable[[], None], Callable[[Exception | None], None]]] = []
 
-    def run(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
-        self.waiting.append((work, done))
+    def run_in_background(
+        self, work: Callable[[], None], on_done: Callable[[Exception | None], None]
+    ) -> None:
+        self.waiting.append((work, on_done))
         if self.at_once:
             self.run_all()
 

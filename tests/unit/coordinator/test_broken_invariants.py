@@ -35,12 +35,12 @@ def test_a_timer_that_finds_out_stops_the_broker_and_nothing_is_written_after_it
         topics = client.broker.topics
         ends = {p: p.end_offset for topic in topics for p in topic.partitions}
         [shard] = client.broker.coordinators.transactions.shards
-        monkeypatch.setattr(shard, "execute", lambda decision: part())
+        monkeypatch.setattr(shard, "execute_decision", lambda decision: part())
         [time_is_up] = client.scheduler.pending(TIMEOUT_MS)
         client.clock.time_ms += TIMEOUT_MS
         time_is_up()
         assert isinstance(client.broker.failure, BrokenInvariant)
-        await client.broker.asked_to_stop()
+        await client.broker.wait_for_stop_request()
         assert {p: p.end_offset for topic in topics for p in topic.partitions} == ends
 
     run(scenario())
@@ -84,7 +84,7 @@ def delete_and_go_away(
         answer.cancel()
         await asyncio.wait([answer])
         [shard] = client.broker.coordinators.groups.shards
-        shard.log.append_all = meet  # type: ignore[method-assign]
+        shard.log.append_in_batches = meet  # type: ignore[method-assign]
         assert take_slice(client)
 
     run(scenario())
@@ -118,7 +118,7 @@ def test_whoever_embeds_the_broker_is_told(tmp_path: Path) -> None:
             assert broker is not None
             assert loop is not None
             stopped = threading.Event()
-            broker._closing.callback(stopped.set)
+            broker._close_stack.callback(stopped.set)
             loop.call_soon_threadsafe(broker.scheduler.call_later, 0, part)
             assert stopped.wait(HANG_LIMIT_S)
 
@@ -129,7 +129,7 @@ def test_whoever_embeds_the_broker_is_told(tmp_path: Path) -> None:
 def test_a_broker_process_says_so_in_one_line_with_status_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(command, "serve", lambda config, listening, faults: part())
+    monkeypatch.setattr(command, "run_broker", lambda config, listening, faults: part())
     assert command.main(["--data", str(tmp_path)]) == 1
     assert capsys.readouterr().err == (
         "error: the broker stopped to protect its data: state and log have parted\n"

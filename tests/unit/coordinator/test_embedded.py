@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from coordinator import EmbeddedBroker
 from coordinator.__main__ import main
 from coordinator.config import WrongSetting
-from coordinator.log.storage import UnusableDataDirectory
+from coordinator.log.data_directory import UnusableDataDirectory
 from tests.processes import HANG_LIMIT_S
 
 

@@ -32,7 +32,7 @@ LOG = Path("/data/words-3/00000000000000000000.log")
 def struck(fault: RequestFault, requests: int, api_key: int = PRODUCE) -> list[int]:
     """Which of so many requests are struck."""
     faults = Faults([fault])
-    return [i for i in range(requests) if faults.strike_request(api_key, "app")]
+    return [i for i in range(requests) if faults.match_request(api_key, "app")]
 
 
 def test_a_rule_spares_the_first_then_strikes_each_so_many_times() -> None:
@@ -56,14 +56,14 @@ def test_rules_count_what_they_meet_and_end_when_removed() -> None:
     faults = Faults()
     first = faults.add(RequestFault("cut-before", after=1, times=1))
     second = faults.add(RequestFault("cut-after"))
-    actions = [fault and fault.action for fault in (faults.strike_request(0, "") for _ in "123")]
+    actions = [fault and fault.action for fault in (faults.match_request(0, "") for _ in "123")]
     assert actions == ["cut-after", "cut-before", "cut-after"]
     assert (first.met, first.struck, second.met, second.struck) == (3, 1, 2, 2)
     second.remove()
     second.remove()
-    assert faults.strike_request(0, "") is None
+    assert faults.match_request(0, "") is None
     faults.clear()
-    assert faults.on_requests == ()
+    assert faults.request_rules == ()
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def disk(*given: Fault) -> tuple[FaultyDisk, Faults]:
 
 def test_an_append_fails_where_the_rule_says_and_nothing_is_written() -> None:
     faulty, faults = disk(DiskFault("fail-append", topic="words", partition=3, times=1))
-    file = faulty.open(LOG)
+    file = faulty.open_file(LOG)
     with pytest.raises(OSError, match="EIO"):
         file.write(b"abc", 0)
     assert file.size() == 0
@@ -188,7 +188,7 @@ def test_an_append_fails_where_the_rule_says_and_nothing_is_written() -> None:
 
 def test_a_flush_fails() -> None:
     faulty, faults = disk()
-    file = faulty.open(LOG)
+    file = faulty.open_file(LOG)
     file.flush()
     rule = faults.add(DiskFault("fail-flush", path="words-*/*.log"))
     with pytest.raises(OSError, match="EIO"):
@@ -200,7 +200,7 @@ def test_a_flush_fails() -> None:
 
 def test_a_full_disk_takes_what_fits_and_has_room_again() -> None:
     faulty, faults = disk(DiskFault("full", bytes_left=5, times=1))
-    file = faulty.open(LOG)
+    file = faulty.open_file(LOG)
     file.write(b"abc", 0)
     with pytest.raises(OSError, match="ENOSPC"):
         file.write(b"defg", 3)
@@ -209,12 +209,12 @@ def test_a_full_disk_takes_what_fits_and_has_room_again() -> None:
     assert file.read(10, 0) == b"abcdefg"
     faults.replace([DiskFault("full", bytes_left=1)])
     with pytest.raises(OSError, match="ENOSPC"):
-        faulty.replace(Path("/data/words-3/topics.json"), b"{}")
+        faulty.replace_file(Path("/data/words-3/topics.json"), b"{}")
 
 
 def test_without_rules_the_calls_are_the_files_own() -> None:
     faulty, faults = disk()
-    file: Any = faulty.open(LOG)
+    file: Any = faulty.open_file(LOG)
     assert file.write.__self__ is not file
     rule = faults.add(DiskFault("fail-append", topic="lines"))
     assert file.write.__self__ is file

@@ -8,9 +8,9 @@ import pytest
 
 from coordinator.broker import Broker
 from coordinator.config import BrokerConfig
-from coordinator.log.batch import batches
-from coordinator.log.partition import Partition
-from coordinator.log.storage import UnusableDataDirectory
+from coordinator.log.batch import iterate_batches
+from coordinator.log.data_directory import UnusableDataDirectory
+from coordinator.log.partition import PartitionLog
 from tests.unit.coordinator.disks import MemoryDisk
 from tests.unit.coordinator.fakes import FakeClock
 from tests.unit.coordinator.log.logs import produced
@@ -21,24 +21,24 @@ DIRECTORY = Path("/nowhere/data")
 def loaded(disk: MemoryDisk) -> Broker:
     clock = FakeClock()
     broker = Broker(BrokerConfig(data_dir=DIRECTORY), clock, clock, disk)
-    broker.load()
+    broker.load_from_disk()
     return broker
 
 
-def words(broker: Broker) -> Partition:
-    topic = broker.topics.get("words") or broker.topics.create("words", 1)
+def words(broker: Broker) -> PartitionLog:
+    topic = broker.topics.get("words") or broker.topics.create_topic("words", 1)
     return topic.partitions[0]
 
 
-def values(log: Partition) -> list[bytes | None]:
-    found = batches(log.read(0, 1 << 20))
-    return [record.value for batch in found for record in batch.records()]
+def values(log: PartitionLog) -> list[bytes | None]:
+    found = iterate_batches(log.read(0, 1 << 20))
+    return [record.value for batch in found for record in batch.iterate_records()]
 
 
 def test_a_broker_loads_and_closes_without_touching_the_machine_s_disk() -> None:
     disk = MemoryDisk()
     broker = loaded(disk)
-    words(broker).append(produced([b"a"]))
+    words(broker).append_produced(produced([b"a"]))
     broker.close()
     assert values(words(loaded(disk))) == [b"a"]
     assert not DIRECTORY.parent.exists()
@@ -47,7 +47,7 @@ def test_a_broker_loads_and_closes_without_touching_the_machine_s_disk() -> None
 def test_a_killed_broker_finds_what_it_wrote_and_the_directory_free() -> None:
     disk = MemoryDisk()
     broker = loaded(disk)
-    words(broker).append(produced([b"a"]))
+    words(broker).append_produced(produced([b"a"]))
     with pytest.raises(UnusableDataDirectory, match="another broker"):
         loaded(disk)
     after = loaded(disk.kill())

@@ -100,13 +100,15 @@ def test_groups_are_counted_by_state_and_their_rebalances_by_cause() -> None:
 
 
 def test_offsets_are_counted_as_they_come_and_go() -> None:
-    world = World(offset_config=OffsetConfig(retention_ms=60_000, retention_check_ms=60_000))
+    world = World(
+        offset_config=OffsetConfig(retention_ms=60_000, retention_check_interval_ms=60_000)
+    )
     owner = world.init()
     world.add_group(owner)
     for partition in range(3):
         world.commit(5, partition=partition)
     world.stage(owner, 6)
-    world.groups.offsets.delete("counts", [("words", 1), ("words", 9)])
+    world.groups.offsets.delete_offsets("counts", [("words", 1), ("words", 9)])
     shard = world.groups.shards[world.groups.partition_of("counts")].log.name
     expected = {"offsets": 2, "offset_commits_total": 4, "offset_deletions_total": 1}
 
@@ -139,8 +141,8 @@ def test_a_shard_counts_what_it_replayed_and_what_it_appended() -> None:
     assert found["millrace_shard_active", shard.name] == 1
     assert found["millrace_shard_events_processed_total", shard.name] == 2 + 2
     assert found["millrace_shard_append_seconds_count", shard.name] == 2
-    shard.resign()
-    shard.elect()
+    shard.resign_leadership()
+    shard.take_leadership()
     found = figures(world)
     assert ("millrace_shard_active", shard.name) not in found
     assert found["millrace_shard_events_queued", shard.name] == 4

@@ -19,42 +19,42 @@ from coordinator.broker import Broker
 from coordinator.coordinators import GROUP_TOPIC, METADATA_TOPIC, TRANSACTION_TOPIC
 from coordinator.errors import Code
 from coordinator.groups.state import GroupCodec
-from coordinator.log.batch import Batch, batches, encode_batch
+from coordinator.log.batch import RecordBatch, encode_batch, iterate_batches
 from coordinator.offsets.state import OffsetForgotten
-from coordinator.shard.life import Life
+from coordinator.shard.coordinator_state import CoordinatorState
 from tests.unit.coordinator.api.client import Client
 from tests.unit.coordinator.log.logs import NOW_MS, produced
 from tests.unit.coordinator.world import code_of
 
 COUNT = 8
-Damage = Callable[[bytearray, Batch, int], None]
+Damage = Callable[[bytearray, RecordBatch, int], None]
 
 
-def flip(data: bytearray, found: Batch, at: int) -> None:
+def flip(data: bytearray, found: RecordBatch, at: int) -> None:
     data[at + found.size - 3] ^= 0xFF
 
 
-def break_length(data: bytearray, found: Batch, at: int) -> None:
+def break_length(data: bytearray, found: RecordBatch, at: int) -> None:
     data[at + 8 : at + 12] = (7).to_bytes(4, "big")
 
 
-def lengthen(data: bytearray, found: Batch, at: int) -> None:
+def lengthen(data: bytearray, found: RecordBatch, at: int) -> None:
     data[at + 8 : at + 12] = (1 << 30).to_bytes(4, "big")
 
 
-def zero(data: bytearray, found: Batch, at: int) -> None:
+def zero(data: bytearray, found: RecordBatch, at: int) -> None:
     data[at : at + found.size] = bytes(found.size)
 
 
-def move_back(data: bytearray, found: Batch, at: int) -> None:
+def move_back(data: bytearray, found: RecordBatch, at: int) -> None:
     data[at : at + 8] = max(0, found.base_offset - 2).to_bytes(8, "big")
 
 
-def move_on(data: bytearray, found: Batch, at: int) -> None:
+def move_on(data: bytearray, found: RecordBatch, at: int) -> None:
     data[at : at + 8] = (found.base_offset + 1_000).to_bytes(8, "big")
 
 
-def break_records(data: bytearray, found: Batch, at: int) -> None:
+def break_records(data: bytearray, found: RecordBatch, at: int) -> None:
     """Under a checksum that is right."""
     data[at + 57 : at + 61] = (1_000).to_bytes(4, "big")
     checksum = crc32c(bytes(data[at + 21 : at + found.size]))
@@ -76,7 +76,7 @@ def log_files(directory: Path) -> list[Path]:
 def damage(path: Path, index: int, how: Damage) -> int:
     """Damage the batch of this index in a file; where it begins."""
     data = bytearray(path.read_bytes())
-    found = list(batches(bytes(data)))
+    found = list(iterate_batches(bytes(data)))
     at = sum(each.size for each in found[:index])
     how(data, found[index], at)
     path.write_bytes(data)
@@ -98,8 +98,8 @@ def values(client: Client, topic: str) -> list[bytes | None]:
     found: list[bytes | None] = []
     offset = log.start_offset
     while data := log.read(offset, 1 << 20):
-        for each in batches(data):
-            found += [record.value for record in each.records()]
+        for each in iterate_batches(data):
+            found += [record.value for record in each.iterate_records()]
             offset = each.last_offset + 1
     return found
 
@@ -136,8 +136,8 @@ def test_a_partition_that_can_not_be_opened_is_refused_alone_and_repaired(
     client = Client(tmp_path)
     log = client.partition("t")
     for call in (
-        lambda: log.fetch(0, 1_000, committed=False, at_least_one=True),
-        lambda: log.append(produced()),
+        lambda: log.fetch_batches(0, 1_000, committed=False, at_least_one=True),
+        lambda: log.append_produced(produced()),
         lambda: log.append_marker(7, 0, True, 0),
         lambda: log.delete_records_before(-1),
     ):
@@ -145,9 +145,11 @@ def test_a_partition_that_can_not_be_opened_is_refused_alone_and_repaired(
     assert client.produce("t", batch(b"new")).error_code == Code.KAFKA_STORAGE_ERROR
     assert client.produce("other", batch(b"new")).error_code == Code.NONE
     assert client.begin("t") == {"t": Code.KAFKA_STORAGE_ERROR}
-    client.broker.topics.alter("t", {"cleanup.policy": cleanup_policy, "retention.bytes": "0"})
-    log.remove_expired()
-    client.broker.cleaner.clean_now(log)
+    client.broker.topics.replace_configs(
+        "t", {"cleanup.policy": cleanup_policy, "retention.bytes": "0"}
+    )
+    log.remove_expired_segments()
+    client.broker.cleaner.clean_all_now(log)
     client.broker.close()
     assert {each: each.read_bytes() for each in log_files(tmp_path / "t-0")} == before
     assert repair_what_was_logged(caplog) == str(path)
@@ -170,7 +172,7 @@ def test_a_topic_that_can_not_be_opened_can_be_deleted_and_made_again(tmp_path: 
     client = Client(tmp_path)
     topic = client.broker.topics.get("t")
     assert topic is not None
-    client.broker.topics.delete(topic)
+    client.broker.topics.delete_topic(topic)
     client.create("t")
     assert client.produce("t", batch(b"new")).base_offset == 0
     client.broker.close()
@@ -180,7 +182,7 @@ def test_a_topic_that_can_not_be_opened_can_be_deleted_and_made_again(tmp_path: 
 
 
 def committed(client: Client, group: str) -> int:
-    [found] = client.broker.coordinators.groups.offsets.fetch(
+    [found] = client.broker.coordinators.groups.offsets.fetch_offsets(
         group, [("other", 0, None)], require_stable=True
     )
     return found.offset
@@ -251,7 +253,7 @@ def test_a_shard_is_repaired_and_has_all_but_what_the_damaged_batch_said(
         assert code_of(committed, client, "a") is Code.NOT_COORDINATOR
         transactions = client.broker.coordinators.transactions
         assert transactions.init_producer_id("app", 1_000, -1, -1).producer_id == 0
-        client.broker.cleaner.clean_now(client.partition(GROUP_TOPIC))
+        client.broker.cleaner.clean_all_now(client.partition(GROUP_TOPIC))
         client.broker.close()
         assert path.read_bytes() == before
     caplog.records[:] = [each for each in caplog.records if GROUP_TOPIC in each.getMessage()][-1:]
@@ -269,10 +271,12 @@ def test_nothing_is_compacted_or_removed_in_the_log_of_a_failed_shard(tmp_path: 
     """What an older record says of a key may be all that can be read of it."""
     client = Client(tmp_path)
     client.create("other")
-    client.broker.topics.alter(GROUP_TOPIC, {"cleanup.policy": "compact", "segment.bytes": "300"})
+    client.broker.topics.replace_configs(
+        GROUP_TOPIC, {"cleanup.policy": "compact", "segment.bytes": "300"}
+    )
     for offset in range(10):
         commit(client, "a", offset)
-    key, _ = GroupCodec().encode(OffsetForgotten("a", "other", 0))
+    key, _ = GroupCodec().encode_record(OffsetForgotten("a", "other", 0))
     damaged = encode_batch([(key, b"\0\x04damaged")], timestamp_ms=NOW_MS)
     client.partition(GROUP_TOPIC).append_internal(damaged)
     for offset in range(10):
@@ -281,24 +285,24 @@ def test_nothing_is_compacted_or_removed_in_the_log_of_a_failed_shard(tmp_path: 
     before = {each: each.read_bytes() for each in log_files(tmp_path / f"{GROUP_TOPIC}-0")}
     assert len(before) > 5
     client = Client(tmp_path)
-    assert shard(client.broker, GROUP_TOPIC) is Life.FAILED
-    assert client.broker.cleaner.clean_now() == 0
-    client.broker.topics.alter(
+    assert shard(client.broker, GROUP_TOPIC) is CoordinatorState.FAILED
+    assert client.broker.cleaner.clean_all_now() == 0
+    client.broker.topics.replace_configs(
         GROUP_TOPIC, {"cleanup.policy": "delete", "retention.bytes": "0", "segment.bytes": "300"}
     )
     log = client.partition(GROUP_TOPIC)
-    log.remove_expired()
+    log.remove_expired_segments()
     assert code_of(log.delete_records_before, -1) is Code.KAFKA_STORAGE_ERROR
     client.broker.close()
     after = {each: each.read_bytes() for each in log_files(tmp_path / f"{GROUP_TOPIC}-0")}
     assert after == before
 
 
-def shard(broker: Broker, topic: str) -> Life:
+def shard(broker: Broker, topic: str) -> CoordinatorState:
     coordinators = broker.coordinators
     if topic == GROUP_TOPIC:
-        return coordinators.groups.shards[0].log.life
-    return coordinators.transactions.shards[0].log.life
+        return coordinators.groups.shards[0].log.coordinator_state
+    return coordinators.transactions.shards[0].log.coordinator_state
 
 
 @pytest.mark.parametrize("topic", [GROUP_TOPIC, TRANSACTION_TOPIC])
@@ -315,8 +319,8 @@ def test_a_shard_whose_log_can_not_be_opened_has_failed_though_it_looks_empty(
     damage(log_files(tmp_path / f"{topic}-0")[0], 0, flip)
     client = Client(tmp_path)
     other = ({GROUP_TOPIC, TRANSACTION_TOPIC} - {topic}).pop()
-    assert shard(client.broker, topic) is Life.FAILED
-    assert shard(client.broker, other) is Life.ACTIVE
+    assert shard(client.broker, topic) is CoordinatorState.FAILED
+    assert shard(client.broker, other) is CoordinatorState.ACTIVE
     client.broker.close()
 
 

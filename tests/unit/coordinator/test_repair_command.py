@@ -13,7 +13,7 @@ import pytest
 from coordinator import repair
 from coordinator.coordinators import METADATA_TOPIC
 from coordinator.errors import Code, Refused
-from coordinator.log.batch import batches
+from coordinator.log.batch import iterate_batches
 from tests.unit.coordinator.api.client import Client
 from tests.unit.coordinator.test_repair import (
     COUNT,
@@ -83,7 +83,7 @@ def test_producer_ids_are_given_up_if_a_later_segment_says_which_come_next(tmp_p
     client.broker.close()
     [path] = log_files(tmp_path / f"{METADATA_TOPIC}-0")
     data = path.read_bytes()
-    first, _ = batches(data)
+    first, _ = iterate_batches(data)
     path.write_bytes(data[: first.size])
     path.with_name("00000000000000000001.log").write_bytes(data[first.size :])
     damage(path, 0, flip)
@@ -107,7 +107,7 @@ def test_what_is_behind_damage_is_read_as_far_as_the_docs_say(
         found = set()
         for offset in range(log.start_offset, COUNT):
             try:
-                log.fetch(offset, 1, committed=False, at_least_one=True)
+                log.fetch_batches(offset, 1, committed=False, at_least_one=True)
             except Refused as refused:
                 if refused.code is Code.CORRUPT_MESSAGE:
                     found.add(offset)

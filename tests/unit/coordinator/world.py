@@ -5,27 +5,27 @@ from __future__ import annotations
 from coordinator.clock import Clock
 from coordinator.errors import Code, Refused
 from coordinator.features import Features
-from coordinator.groups.classic.draft import GroupConfig
-from coordinator.groups.consumer.config import ConsumerGroupConfig, GroupSettings
+from coordinator.groups.classic.group_transition import ClassicGroupConfig
+from coordinator.groups.consumer.config import ConsumerGroupConfig, ConsumerGroupSettings
 from coordinator.groups.migration.policy import BIDIRECTIONAL
 from coordinator.groups.service import GroupService
 from coordinator.local_markers import LocalMarkers
-from coordinator.offsets.commit import CommitOffset, CommitOffsets, Committer
+from coordinator.offsets.commit import CommittingMember, OffsetCommitCommand, OffsetToCommit
 from coordinator.offsets.config import OffsetConfig
 from coordinator.offsets.fetch import FetchedOffset
-from coordinator.shard.decision import Producer, TransactionEnded
+from coordinator.shard.decision import TransactionalProducer, TransactionEnded
 from coordinator.shard.shard import Shard
-from coordinator.transactions.add_partitions import AddPartitions
-from coordinator.transactions.end_transaction import EndTransaction
-from coordinator.transactions.markers import Destination
+from coordinator.transactions.add_partitions import AddPartitionsCommand
+from coordinator.transactions.end_transaction import EndTransactionCommand
+from coordinator.transactions.markers import MarkerDestination
 from coordinator.transactions.producer_ids import (
-    ProducerIds,
+    ProducerIdManager,
     ProducerIdsAllocated,
     ProducerIdsCodec,
     ProducerIdState,
 )
 from coordinator.transactions.service import TransactionConfig, TransactionService
-from coordinator.transactions.state import V0, Ownership, TopicPartition
+from coordinator.transactions.state import V0, ProducerIdAndEpoch, TopicPartition
 from tests.unit.coordinator.fakes import FakeBackground, FakeClock, FakeLog, FakeTopicList
 
 GROUP_TOPIC = "__consumer_offsets"
@@ -39,12 +39,14 @@ class World:
     """
 
     def __init__(
-        self, group_config: GroupConfig | None = None, offset_config: OffsetConfig | None = None
+        self,
+        group_config: ClassicGroupConfig | None = None,
+        offset_config: OffsetConfig | None = None,
     ) -> None:
         self.clock = FakeClock()
-        self.group_config = group_config or GroupConfig(initial_rebalance_delay_ms=0)
+        self.group_config = group_config or ClassicGroupConfig(initial_rebalance_delay_ms=0)
         self.offset_config = offset_config or OffsetConfig()
-        self.group_settings: dict[str, GroupSettings] = {}
+        self.group_settings: dict[str, ConsumerGroupSettings] = {}
         self.policy = BIDIRECTIONAL
         self.topics = FakeTopicList({"words": 2})
         self.background = FakeBackground()
@@ -63,7 +65,7 @@ class World:
             self.group_config,
             self.offset_config,
             ConsumerGroupConfig(),
-            lambda group_id: self.group_settings.get(group_id, GroupSettings()),
+            lambda group_id: self.group_settings.get(group_id, ConsumerGroupSettings()),
             self.topics,
             clock,
             self.clock,
@@ -72,9 +74,9 @@ class World:
         )
         ids = ProducerIdState()
         id_shard: Shard[ProducerIdsAllocated] = Shard(
-            "__cluster_metadata", self.metadata_log, ProducerIdsCodec(), ids.apply, clock
+            "__cluster_metadata", self.metadata_log, ProducerIdsCodec(), ids.apply_record, clock
         )
-        self.producer_ids = ProducerIds(id_shard, ids)
+        self.producer_ids = ProducerIdManager(id_shard, ids)
         self.transactions = TransactionService(
             self.transaction_logs,
             self.producer_ids,
@@ -84,9 +86,9 @@ class World:
             clock,
             self.clock,
         )
-        self.groups.load()
-        id_shard.load()
-        self.transactions.load()
+        self.groups.load_shards()
+        id_shard.replay_log()
+        self.transactions.load_shards()
 
     def restart(self) -> None:
         self.groups.close()
@@ -96,7 +98,7 @@ class World:
     def logs(self) -> list[FakeLog]:
         return [*self.group_logs, *self.transaction_logs, self.metadata_log, *self.words.values()]
 
-    def locate(self, partition: TopicPartition) -> Destination | None:
+    def locate(self, partition: TopicPartition) -> MarkerDestination | None:
         there = partition[0] == GROUP_TOPIC or partition in self.words
         return self.local_markers if there else None
 
@@ -117,9 +119,9 @@ class World:
     def init(
         self,
         transactional_id: str | None = "app",
-        owner: Ownership | None = None,
+        owner: ProducerIdAndEpoch | None = None,
         timeout_ms: int = TIMEOUT_MS,
-    ) -> Ownership:
+    ) -> ProducerIdAndEpoch:
         return self.transactions.init_producer_id(
             transactional_id,
             timeout_ms,
@@ -129,47 +131,49 @@ class World:
 
     def add(
         self,
-        owner: Ownership,
+        owner: ProducerIdAndEpoch,
         *partitions: TopicPartition,
         id_: str = "app",
         version: int = V0,
     ) -> None:
         wanted = frozenset(partitions or {("words", 0)})
         self.transactions.add_partitions(
-            AddPartitions(id_, owner.producer_id, owner.producer_epoch, wanted, version)
+            AddPartitionsCommand(id_, owner.producer_id, owner.producer_epoch, wanted, version)
         )
 
-    def add_group(self, owner: Ownership, group_id: str = "counts", id_: str = "app") -> None:
+    def add_group(
+        self, owner: ProducerIdAndEpoch, group_id: str = "counts", id_: str = "app"
+    ) -> None:
         self.add(owner, (GROUP_TOPIC, self.groups.partition_of(group_id)), id_=id_)
 
     def end(
         self,
-        owner: Ownership,
+        owner: ProducerIdAndEpoch,
         *,
         committed: bool = True,
         id_: str = "app",
         version: int = V0,
-    ) -> Ownership:
+    ) -> ProducerIdAndEpoch:
         return self.transactions.end_transaction(
-            EndTransaction(id_, owner.producer_id, owner.producer_epoch, committed, version)
+            EndTransactionCommand(id_, owner.producer_id, owner.producer_epoch, committed, version)
         )
 
     def stage(
         self,
-        owner: Ownership,
+        owner: ProducerIdAndEpoch,
         offset: int,
         *,
         partition: int = 0,
         group_id: str = "counts",
-        committer: Committer | None = None,
+        committer: CommittingMember | None = None,
         id_: str = "app",
     ) -> None:
         """TxnOffsetCommit, with the check that the api file makes."""
         group_partition = (GROUP_TOPIC, self.groups.partition_of(group_id))
-        self.transactions.enlist(
-            id_, owner.producer_id, owner.producer_epoch, group_partition, implicit=False
+        self.transactions.verify_partition(
+            id_, owner.producer_id, owner.producer_epoch, group_partition, adds_partition=False
         )
-        producer = Producer(owner.producer_id, owner.producer_epoch)
+        producer = TransactionalProducer(owner.producer_id, owner.producer_epoch)
         self._commit(group_id, partition, offset, producer, committer)
 
     def commit(
@@ -178,7 +182,7 @@ class World:
         *,
         partition: int = 0,
         group_id: str = "counts",
-        committer: Committer | None = None,
+        committer: CommittingMember | None = None,
     ) -> None:
         """OffsetCommit, outside any transaction."""
         self._commit(group_id, partition, offset, None, committer)
@@ -188,17 +192,19 @@ class World:
         group_id: str,
         partition: int,
         offset: int,
-        producer: Producer | None,
-        committer: Committer | None,
+        producer: TransactionalProducer | None,
+        committer: CommittingMember | None,
     ) -> None:
-        command = CommitOffsets(group_id, [CommitOffset("words", partition, offset)], producer)
-        codes = self.groups.offsets.commit(
-            command, committer or Committer(), unknown_group=Code.ILLEGAL_GENERATION
+        command = OffsetCommitCommand(
+            group_id, [OffsetToCommit("words", partition, offset)], producer
+        )
+        codes = self.groups.offsets.commit_offsets(
+            command, committer or CommittingMember(), unknown_group_code=Code.ILLEGAL_GENERATION
         )
         assert codes == [Code.NONE]
 
     def fetch(self, group_id: str = "counts", partition: int = 0) -> FetchedOffset:
-        [fetched] = self.groups.offsets.fetch(
+        [fetched] = self.groups.offsets.fetch_offsets(
             group_id, [("words", partition, None)], require_stable=True
         )
         return fetched

@@ -19,7 +19,7 @@ from typing import Any
 
 import typer.main
 
-from coordinator.__main__ import Options
+from coordinator.__main__ import BrokerOptions
 from coordinator.config import BrokerConfig
 from coordinator.faults import DISK_ACTIONS, REQUEST_ACTIONS
 from coordinator.groups.configs import GROUP_CONFIGS
@@ -177,7 +177,7 @@ def _command_options() -> Iterator[str]:
 
 
 def _broker_options() -> Iterator[str]:
-    for option in set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", Options().format_usage())):
+    for option in set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", BrokerOptions().format_usage())):
         yield f"python -m coordinator {option}"
 
 

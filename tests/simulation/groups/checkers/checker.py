@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.shard.life import Life
+from coordinator.shard.coordinator_state import CoordinatorState
 from tests.simulation.checkers.checker import Checker
 from tests.simulation.groups.world import GroupWorld
 
@@ -22,4 +22,4 @@ class GroupChecker(Checker):
         """There is none of this name, and the broker would know."""
         shard = self.world.shard(group_id)
         is_there = group_id in shard.groups or group_id in shard.state.consumer
-        return not is_there and shard.log.life is Life.ACTIVE
+        return not is_there and shard.log.coordinator_state is CoordinatorState.ACTIVE

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from coordinator.errors import Code
-from coordinator.shard.life import Life
+from coordinator.shard.coordinator_state import CoordinatorState
 from tests.simulation.groups.checkers.checker import (
     DELETE_GROUPS,
     OFFSET_COMMIT,
@@ -166,7 +166,7 @@ class Commits(GroupChecker):
         }
 
     def _leads(self, group_id: str) -> bool:
-        return self.world.shard(group_id).log.life is Life.ACTIVE
+        return self.world.shard(group_id).log.coordinator_state is CoordinatorState.ACTIVE
 
     def _is_there(self, key: Key) -> bool:
         return key[2] < self.world.partitions_of(key[1])

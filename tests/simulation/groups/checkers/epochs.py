@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from coordinator.shard.life import Life
+from coordinator.shard.coordinator_state import CoordinatorState
 from tests.simulation.groups.checkers.checker import JOIN_GROUP, SYNC_GROUP, GroupChecker
 from tests.simulation.groups.checkers.instances import Instances
 from tests.simulation.network import Request
@@ -39,7 +39,7 @@ class Epochs(GroupChecker):
     def acted(self) -> None:
         for group_id, known in self._groups.items():
             shard = self.world.shard(group_id)
-            if shard.log.life is not Life.ACTIVE:
+            if shard.log.coordinator_state is not CoordinatorState.ACTIVE:
                 continue
             classic, consumers = shard.groups.get(group_id), shard.state.consumer.get(group_id)
             now = classic.generation if classic else consumers.epoch if consumers else 0

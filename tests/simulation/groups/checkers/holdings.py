@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from coordinator.groups.classic.state import Phase
-from coordinator.shard.life import Life
+from coordinator.groups.classic.state import ClassicGroupPhase
+from coordinator.shard.coordinator_state import CoordinatorState
 from tests.simulation.groups.checkers.checker import (
     CONSUMER_GROUP_HEARTBEAT,
     JOIN_GROUP,
@@ -96,14 +96,14 @@ class Holdings:
     def acted(self) -> None:
         for group_id, members in self._groups.items():
             shard = self._world.shard(group_id)
-            if not members or shard.log.life is not Life.ACTIVE:
+            if not members or shard.log.coordinator_state is not CoordinatorState.ACTIVE:
                 continue
             consumers, classic = shard.state.consumer.get(group_id), shard.groups.get(group_id)
             group = consumers or classic
             present: Iterable[str] = () if group is None else group.members
             for member_id in members.keys() - set(present):
                 del members[member_id]
-            if classic is not None and classic.phase is Phase.STABLE:
+            if classic is not None and classic.phase is ClassicGroupPhase.STABLE:
                 for holding in members.values():
                     if holding.epoch != classic.generation:
                         holding.parts = frozenset()

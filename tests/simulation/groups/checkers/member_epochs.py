@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from coordinator.shard.life import Life
+from coordinator.shard.coordinator_state import CoordinatorState
 from tests.simulation.groups.checkers.checker import CONSUMER_GROUP_HEARTBEAT, GroupChecker
 from tests.simulation.network import Request
 
@@ -21,7 +21,7 @@ class MemberEpochs(GroupChecker):
 
     def acted(self) -> None:
         for shard in self.world.broker.coordinators.groups.shards:
-            if shard.log.life is not Life.ACTIVE:
+            if shard.log.coordinator_state is not CoordinatorState.ACTIVE:
                 continue
             for group_id, group in shard.state.consumer.items():
                 epochs = group.epoch, group.target_epoch
@@ -58,7 +58,7 @@ class MemberEpochs(GroupChecker):
         for group_id in self._groups:
             shard = self.world.shard(group_id)
             group = shard.state.consumer.get(group_id)
-            if shard.log.life is not Life.ACTIVE or group is not None:
+            if shard.log.coordinator_state is not CoordinatorState.ACTIVE or group is not None:
                 found.add(group_id)
                 if group is not None and not group.members:
                     self._empty.add(group_id)

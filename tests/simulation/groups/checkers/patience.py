@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from coordinator.groups.consumer.facts import MemberState
-from coordinator.shard.life import Life
+from coordinator.groups.consumer.record_types import MemberState
+from coordinator.shard.coordinator_state import CoordinatorState
 from tests.simulation.groups.checkers.checker import (
     CONSUMER_GROUP_HEARTBEAT,
     JOIN_GROUP,
@@ -53,7 +53,7 @@ class Patience(GroupChecker):
         now_ms = self.world.loop.elapsed_ms
         for group_id, heard in self._heard_ms.items():
             shard = self.world.shard(group_id)
-            if shard.log.life is not Life.ACTIVE:
+            if shard.log.coordinator_state is not CoordinatorState.ACTIVE:
                 continue
             group = shard.state.consumer.get(group_id)
             members = group.members if group is not None else {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from coordinator.groups.classic.state import Phase
+from coordinator.groups.classic.state import ClassicGroupPhase
 from tests.simulation.groups.checkers.checker import GroupChecker
 
 
@@ -19,12 +19,12 @@ class Recorded(GroupChecker):
         for shard in self.world.broker.coordinators.groups.shards:
             for group_id, group in shard.groups.items():
                 saved = shard.state.groups.get(group_id)
-                if group.phase not in (Phase.STABLE, Phase.EMPTY):
+                if group.phase not in (ClassicGroupPhase.STABLE, ClassicGroupPhase.EMPTY):
                     continue
                 if saved is None and group.generation == 0:  # nobody has joined it yet
                     continue
-                if group.saved() != saved:
-                    self.violated(f"{group_id} is {group.saved()}, and its record {saved}")
+                if group.to_record() != saved:
+                    self.violated(f"{group_id} is {group.to_record()}, and its record {saved}")
 
     def ended(self) -> None:
         self.looked_at()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from coordinator.groups.classic.state import Phase
+from coordinator.groups.classic.state import ClassicGroupPhase
 from tests.simulation.groups.checkers.checker import (
     JOIN_GROUP,
     LEAVE_GROUP,
@@ -36,7 +36,7 @@ class Zombies(GroupChecker):
     def __init__(self, world: Any) -> None:
         super().__init__(world)
         self._groups: dict[str, Known] = {}
-        self._present: dict[Request, tuple[Phase | None, int, frozenset[str]]] = {}
+        self._present: dict[Request, tuple[ClassicGroupPhase | None, int, frozenset[str]]] = {}
 
     def asked(self, request: Request) -> None:
         if request.api_key == OFFSET_COMMIT:
@@ -78,7 +78,7 @@ class Zombies(GroupChecker):
         if known is None or known.reign != reign:
             group = self.world.shard(group_id).groups.get(group_id)
             known = self._groups[group_id] = Known(reign, -1, None)
-            if group is not None and group.phase is Phase.STABLE:
+            if group is not None and group.phase is ClassicGroupPhase.STABLE:
                 known.generation = group.generation
                 known.members = {m.member_id: m.instance_id for m in group.members.values()}
         return known
@@ -98,7 +98,11 @@ class Zombies(GroupChecker):
             known.members[response.member_id] = instance_id
 
     def _committed(
-        self, given: dict[str, Any], phase: Phase | None, present: int, members: frozenset[str]
+        self,
+        given: dict[str, Any],
+        phase: ClassicGroupPhase | None,
+        present: int,
+        members: frozenset[str],
     ) -> None:
         known = self._known(given["group_id"])
         member_id, generation = given["member_id"], given["generation_id_or_member_epoch"]

@@ -69,7 +69,7 @@ def assigned(
 ) -> dict[str, list[Place]]:
     """By the assignor of this name."""
     subscriptions = {
-        member: subscriptions_of_product.Subscription(
+        member: subscriptions_of_product.ConsumerSubscription(
             wanted.topics, wanted.user_data, sorted(wanted.owned), wanted.generation
         )
         for member, wanted in members.items()

@@ -48,7 +48,7 @@ class Ledger(RuntimeChecker):
     def _cut(self) -> Cut | None:
         """As `read_cut` takes it: None where an offset is pending."""
         places = [Partition(*place) for place in self.world.truths if place[0] in self._sources]
-        found = self.world.broker.coordinators.groups.offsets.fetch(
+        found = self.world.broker.coordinators.groups.offsets.fetch_offsets(
             APPLICATION, [(*place, None) for place in places], require_stable=True
         )
         if any(each.code is not Code.NONE for each in found):

@@ -21,12 +21,12 @@ from coordinator.api import (
     offset_fetch,
     sync_group,
 )
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.config import BrokerConfig
 from coordinator.coordinators import Coordinators
 from coordinator.errors import Code, Refused
 from coordinator.features import Features
-from coordinator.wire.codec import Written, build, encode
+from coordinator.wire.codec import EncodedResponse, build_entity, encode_response
 from tests.unit.coordinator.fakes import FakeBackground, FakeClock, FakeLog
 
 WORDS_ID = UUID(int=77)
@@ -91,14 +91,14 @@ class FakeBroker:
             lambda: UUID(int=next(ids)),
             lambda group_id: {},
         )
-        self.coordinators.load()
+        self.coordinators.load_shards()
 
     def start(self, api: ModuleType, version: int, **fields: Any) -> Any:
         """What the router would be given for a request: a response, or something to await."""
         module = load_payload_module(api.API_KEY, version, EntityType.request)
-        request = build(_entity(module, EntityType.request), fields)
+        request = build_entity(_entity(module, EntityType.request), fields)
         module = load_payload_module(api.API_KEY, version, EntityType.response)
-        context = Context(
+        context = RequestContext(
             self,  # type: ignore[arg-type]
             version,
             "client",
@@ -106,11 +106,11 @@ class FakeBroker:
             _entity(module, EntityType.response),
         )
         try:
-            return api.handle(request, context)
+            return api.handle_request(request, context)
         except Refused as refused:
-            refuse = getattr(api, "refuse", None)
+            refuse = getattr(api, "build_error_response", None)
             if refuse is None:
-                return context.reply(error_code=refused.code)
+                return context.build_response(error_code=refused.code)
             return refuse(request, context, refused.code)
 
     def send(self, api: ModuleType, version: int, **fields: Any) -> Any:
@@ -124,11 +124,11 @@ class FakeBroker:
             return await response
 
         response = asyncio.run(answered())
-        assert encode(1, response)
-        return _read(api, version, response) if isinstance(response, Written) else response
+        assert encode_response(1, response)
+        return _read(api, version, response) if isinstance(response, EncodedResponse) else response
 
 
-def _read(api: ModuleType, version: int, written: Written) -> Any:
+def _read(api: ModuleType, version: int, written: EncodedResponse) -> Any:
     """What a client makes of an answer that is there in bytes."""
     module = load_payload_module(api.API_KEY, version, EntityType.response)
     response_type = _entity(module, EntityType.response)

@@ -18,10 +18,10 @@ from coordinator.api.router import Router
 from coordinator.broker import Broker
 from coordinator.config import BrokerConfig
 from coordinator.log.batch import encode_batch
-from coordinator.log.disk import Disk
-from coordinator.log.partition import Partition
-from coordinator.wire.codec import build
-from coordinator.wire.outgoing import Answer, Outgoing
+from coordinator.log.disk import BrokerDisk
+from coordinator.log.partition import PartitionLog
+from coordinator.wire.codec import build_entity
+from coordinator.wire.send_buffer import Answer, SendBuffer
 from tests.unit.coordinator.log.logs import NOW_MS, StillClock
 
 CORRELATION_ID = 77
@@ -64,7 +64,7 @@ class Client:
         data_dir: Path,
         *,
         clock: StillClock | None = None,
-        disk: Disk | None = None,
+        disk: BrokerDisk | None = None,
         **settings: Any,
     ) -> None:
         config = BrokerConfig(
@@ -76,12 +76,12 @@ class Client:
         self.scheduler = FakeScheduler()
         self.clock = clock or StillClock()
         self.broker = Broker(config, clock=self.clock, scheduler=self.scheduler, disk=disk)
-        self.broker.load()
+        self.broker.load_from_disk()
         self._router = Router(self.broker)
 
     def ask(self, api_key: int, version: int, /, **given: Any) -> Any:
         """The answer, which must be there at once; None if none is wanted."""
-        answer = self.send(build(cast(type, load_request_schema(api_key, version)), given))
+        answer = self.send(build_entity(cast(type, load_request_schema(api_key, version)), given))
         if answer is None:
             return None
         assert isinstance(answer, bytes | list)
@@ -89,7 +89,7 @@ class Client:
 
     async def ask_later(self, api_key: int, version: int, /, **given: Any) -> Any:
         """The answer, for which the client waits."""
-        answer = self.send(build(cast(type, load_request_schema(api_key, version)), given))
+        answer = self.send(build_entity(cast(type, load_request_schema(api_key, version)), given))
         assert answer is not None
         assert not isinstance(answer, bytes | list)
         return read_answer(api_key, version, whole(await answer))
@@ -98,17 +98,17 @@ class Client:
         return self.send_bytes(request_bytes(request))
 
     def send_bytes(self, frame: bytes) -> Answer | Awaitable[Answer]:
-        return self._router.dispatch(frame, "127.0.0.1")
+        return self._router.dispatch_frame(frame, "127.0.0.1")
 
     def create(self, name: str, partitions: int = 1, **configs: str) -> UUID:
-        topic = self.broker.topics.create(
+        topic = self.broker.topics.create_topic(
             name, partitions, {key.replace("_", "."): value for key, value in configs.items()}
         )
         return topic.id
 
-    def partition(self, topic: str) -> Partition:
+    def partition(self, topic: str) -> PartitionLog:
         """The log of partition 0, of a hidden topic too."""
-        found = self.broker.topics.own(topic)
+        found = self.broker.topics.find_including_hidden(topic)
         assert found is not None
         return found.partitions[0]
 
@@ -165,12 +165,12 @@ def request_bytes(request: Any) -> bytes:
 
 def whole(answer: Answer) -> bytes:
     """An answer as it goes over the wire."""
-    outgoing = Outgoing()
+    outgoing = SendBuffer()
     assert answer is not None
-    outgoing.add([answer] if isinstance(answer, bytes) else answer)
+    outgoing.add_pieces([answer] if isinstance(answer, bytes) else answer)
     data = b""
     while outgoing:
-        data += outgoing.take()
+        data += outgoing.take_chunk()
     return data
 
 
@@ -198,7 +198,7 @@ def batch(*values: bytes, timestamp_ms: int = NOW_MS) -> bytes:
 
 def example(entity_type: Any) -> Any:
     """A request of this type with one of everything in it."""
-    return build(entity_type, {f.name: _example(f) for f in fields(entity_type)})
+    return build_entity(entity_type, {f.name: _example(f) for f in fields(entity_type)})
 
 
 _EXAMPLES: Mapping[str, object] = {

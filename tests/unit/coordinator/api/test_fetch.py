@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from coordinator.errors import Code
-from coordinator.log.batch import batches, encode_batch
+from coordinator.log.batch import encode_batch, iterate_batches
 from tests.unit.coordinator.api.client import Client, batch, run
 from tests.unit.coordinator.log.logs import NOW_MS, BadSector
 
@@ -42,14 +42,20 @@ async def poll(client: Client, *partitions: dict[str, Any], **fields: Any) -> as
 def values(answer: Any) -> list[list[bytes | None]]:
     """What was returned, for each partition."""
     return [
-        [record.value for found in batches(one.records or b"") for record in found.records()]
+        [
+            record.value
+            for found in iterate_batches(one.records or b"")
+            for record in found.iterate_records()
+        ]
         for topic in answer.responses
         for one in topic.partitions
     ]
 
 
 def offsets_sent(answer: Any) -> list[int]:
-    return [found.base_offset for found in batches(answer.responses[0].partitions[0].records)]
+    return [
+        found.base_offset for found in iterate_batches(answer.responses[0].partitions[0].records)
+    ]
 
 
 def test_each_version_returns_the_records(tmp_path: Path) -> None:
@@ -277,7 +283,7 @@ def test_a_topic_that_is_deleted_ends_the_wait(tmp_path: Path) -> None:
         waiting = await poll(client, wanted(0))
         topic = client.broker.topics.get("t")
         assert topic is not None
-        client.broker.topics.delete(topic)
+        client.broker.topics.delete_topic(topic)
         [one] = (await waiting).responses[0].partitions
         assert one.error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -295,7 +301,7 @@ def test_a_deletion_that_ends_a_wait_brings_what_the_other_topics_have(tmp_path:
         waiting = await poll(client, topics=asked, min_bytes=10_000)
         deleted = client.broker.topics.get("deleted")
         assert deleted is not None
-        client.broker.topics.delete(deleted)
+        client.broker.topics.delete_topic(deleted)
         answer = await waiting
         parts = {topic.topic: topic.partitions[0] for topic in answer.responses}
         assert parts["deleted"].error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
@@ -316,7 +322,7 @@ def test_what_a_wait_has_found_is_sent_whole_though_its_topic_is_deleted_then(
         await asyncio.sleep(0)  # the wait has found it; the answer isn't made yet
         topic = client.broker.topics.get("t")
         assert topic is not None
-        client.broker.topics.delete(topic)
+        client.broker.topics.delete_topic(topic)
         assert not waiting.done()
         assert values(await waiting) == [[b"found"]]
 

@@ -17,7 +17,7 @@ NO_OPERATIONS = {"include_topic_authorized_operations": False}
 
 
 def metadata_log(client: Client) -> Any:
-    found = client.broker.topics.own(METADATA_TOPIC)
+    found = client.broker.topics.find_including_hidden(METADATA_TOPIC)
     assert found is not None
     return found
 

@@ -28,7 +28,7 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         raise ZeroDivisionError("a test")
 
     def ask(api: ModuleType, version: int, **given: Any) -> Any:
-        monkeypatch.setattr(api, "handle", handle)
+        monkeypatch.setattr(api, "handle_request", handle)
         answers: list[Any] = []
 
         async def scenario() -> None:

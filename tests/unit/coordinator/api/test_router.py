@@ -11,7 +11,7 @@ import pytest
 from kio.index import load_request_schema
 
 from coordinator.api import api_versions, metadata, produce
-from coordinator.api.context import Context
+from coordinator.api.context import RequestContext
 from coordinator.api.router import APIS, Router
 from coordinator.errors import Code, Refused
 from coordinator.shard.shard import BrokenInvariant
@@ -56,11 +56,11 @@ def test_every_version_that_is_advertised_can_be_refused(
     if api is produce:
         request = replace(request, acks=1)  # with 0 there is no answer to refuse it in
 
-    def refuse(request: Any, context: Context) -> Any:
+    def refuse(request: Any, context: RequestContext) -> Any:
         raise Refused(Code.COORDINATOR_LOAD_IN_PROGRESS, "a test")
 
     async def scenario() -> None:
-        monkeypatch.setattr(api, "handle", refuse)
+        monkeypatch.setattr(api, "handle_request", refuse)
         client = Client(tmp_path)
         answer = client.send(request)
         assert isinstance(answer, bytes)
@@ -115,7 +115,7 @@ def test_an_unexpected_error_is_answered_and_logged(
 ) -> None:
     async def scenario() -> None:
         client = Client(tmp_path)
-        monkeypatch.setattr(client.broker.topics, "create", lambda *_: 1 / 0)
+        monkeypatch.setattr(client.broker.topics, "create_topic", lambda *_: 1 / 0)
         answer = client.ask(
             3,
             12,
@@ -132,7 +132,7 @@ def test_an_unexpected_error_is_answered_and_logged(
     ]
 
 
-def handled_by(handle: Callable[[Any, Context], Any], api: ModuleType) -> ModuleType:
+def handled_by(handle: Callable[[Any, RequestContext], Any], api: ModuleType) -> ModuleType:
     """The same API with another handler."""
     other = ModuleType(api.__name__)
     other.__dict__.update(vars(api), handle=handle)
@@ -143,12 +143,14 @@ def test_an_answer_that_can_not_be_written_closes_the_connection_and_is_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
-        def handle(request: Any, context: Context) -> Any:
-            return context.reply(brokers=[{"node_id": 1, "host": None, "port": 1}], topics=[])
+        def handle(request: Any, context: RequestContext) -> Any:
+            return context.build_response(
+                brokers=[{"node_id": 1, "host": None, "port": 1}], topics=[]
+            )
 
         router = Router(Client(tmp_path).broker, [handled_by(handle, metadata)])
         with pytest.raises(Disconnect, match="MetadataResponse"):
-            router.dispatch(b"\0\x03\0\0\0\0\0\x4d\xff\xff\0\0\0\0", "127.0.0.1")
+            router.dispatch_frame(b"\0\x03\0\0\0\0\0\x4d\xff\xff\0\0\0\0", "127.0.0.1")
 
     run(scenario())
     assert [record.getMessage() for record in caplog.records] == [
@@ -160,13 +162,13 @@ def test_a_broken_invariant_stops_the_broker(tmp_path: Path) -> None:
     async def scenario() -> None:
         client = Client(tmp_path)
 
-        def handle(request: Any, context: Context) -> Any:
+        def handle(request: Any, context: RequestContext) -> Any:
             raise BrokenInvariant("state and log have parted")
 
         router = Router(client.broker, [handled_by(handle, api_versions)])
         with pytest.raises(Disconnect, match="have parted"):
-            router.dispatch(b"\0\x12\0\0\0\0\0\x4d\xff\xff", "127.0.0.1")
+            router.dispatch_frame(b"\0\x12\0\0\0\0\0\x4d\xff\xff", "127.0.0.1")
         assert isinstance(client.broker.failure, BrokenInvariant)
-        await client.broker.asked_to_stop()
+        await client.broker.wait_for_stop_request()
 
     run(scenario())

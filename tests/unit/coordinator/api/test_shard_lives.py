@@ -26,7 +26,7 @@ from coordinator.api import (
 )
 from coordinator.coordinators import GROUP_TOPIC, TRANSACTION_TOPIC
 from coordinator.errors import Code
-from coordinator.shard.placement import shard_of
+from coordinator.shard.placement import partition_for
 from tests.answers import codes
 from tests.unit.coordinator.api.apis import JOIN, FakeBroker, commit, fetch
 
@@ -91,8 +91,8 @@ def test_a_transaction_shard_that_is_not_there_says_so_and_its_transaction_outli
 ) -> None:
     broker = FakeBroker()
     broker.send(init_producer_id, 5, transactional_id="app", transaction_timeout=1000)
-    index = shard_of("app", 2)
-    broker.coordinators.resign(TRANSACTION_TOPIC, index)
+    index = partition_for("app", 2)
+    broker.coordinators.resign_shard(TRANSACTION_TOPIC, index)
     expected = Code.NOT_COORDINATOR
     if loading:
         load_slice = broker.coordinators.transactions.elect(index)
@@ -100,13 +100,13 @@ def test_a_transaction_shard_that_is_not_there_says_so_and_its_transaction_outli
         filters: dict[str, Any] = {"state_filters": (), "producer_id_filters": ()}
         assert broker.send(list_transactions, 0, **filters).error_code == expected
     assert transaction_codes(broker) == {expected}
-    other = next(name for name in "abcdef" if shard_of(name, 2) != index)
+    other = next(name for name in "abcdef" if partition_for(name, 2) != index)
     init = broker.send(init_producer_id, 5, transactional_id=other, transaction_timeout=1000)
     assert init.error_code == Code.NONE
     if loading:
         assert load_slice()
     else:
-        broker.coordinators.elect(TRANSACTION_TOPIC, index)
+        broker.coordinators.elect_shard(TRANSACTION_TOPIC, index)
     again = broker.send(init_producer_id, 5, transactional_id="app", transaction_timeout=1000)
     assert (again.error_code, again.producer_id, again.producer_epoch) == (0, 0, 1)
 
@@ -116,7 +116,7 @@ def test_a_group_shard_that_is_not_there_says_so_and_its_offsets_outlive_it(load
     broker = FakeBroker()
     assert commit(broker, 9)[0] == Code.NONE
     index = broker.coordinators.groups.partition_of("counts")
-    broker.coordinators.resign(GROUP_TOPIC, index)
+    broker.coordinators.resign_shard(GROUP_TOPIC, index)
     expected = Code.NOT_COORDINATOR
     if loading:
         load_slice = broker.coordinators.groups.elect(index)
@@ -128,6 +128,6 @@ def test_a_group_shard_that_is_not_there_says_so_and_its_offsets_outlive_it(load
     if loading:
         assert load_slice()
     else:
-        broker.coordinators.elect(GROUP_TOPIC, index)
+        broker.coordinators.elect_shard(GROUP_TOPIC, index)
     assert heartbeat_code(broker) == Code.UNKNOWN_MEMBER_ID
     assert fetch(broker, 7)[0] == (7, Code.NONE)

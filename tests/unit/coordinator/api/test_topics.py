@@ -170,7 +170,7 @@ def test_all_topics_of_a_request_are_made_in_one_write_or_none_of_them_is(
     asked = [topic("a.b"), topic("a_b"), topic("no name"), topic("c")]
     writes: list[Path] = []
     is_full = True
-    really_replace = SystemDisk.replace
+    really_replace = SystemDisk.replace_file
 
     def replace(self: SystemDisk, path: Path, data: bytes) -> None:
         writes.append(path)
@@ -181,7 +181,7 @@ def test_all_topics_of_a_request_are_made_in_one_write_or_none_of_them_is(
     async def scenario() -> None:
         nonlocal is_full
         client = Client(tmp_path)
-        monkeypatch.setattr(SystemDisk, "replace", replace)
+        monkeypatch.setattr(SystemDisk, "replace_file", replace)
         request = {"topics": asked, "timeout": 1_000, "validate_only": False}
         codes = [one.error_code for one in client.ask(CREATE, 7, **request).topics]
         failed, refused = Code.KAFKA_STORAGE_ERROR, Code.INVALID_TOPIC_EXCEPTION
@@ -330,7 +330,7 @@ def test_offsets_at_a_time_or_an_end(
         for later in (0, 9, 5):
             client.produce("t", batch(b"v", timestamp_ms=NOW_MS + later))
         partition = client.partition("t")
-        partition.append(produced(producer_id=7, transactional=True, timestamp_ms=NOW_MS))
+        partition.append_produced(produced(producer_id=7, transactional=True, timestamp_ms=NOW_MS))
         answer = client.ask(
             LIST_OFFSETS,
             version,

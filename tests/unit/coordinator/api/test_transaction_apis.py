@@ -16,7 +16,7 @@ from coordinator.api import (
 )
 from coordinator.coordinators import TRANSACTION_TOPIC
 from coordinator.errors import Code
-from coordinator.transactions.state import Status
+from coordinator.transactions.state import TransactionStatus
 from tests.unit.coordinator.api.apis import (
     FakeBroker,
     commit,
@@ -52,7 +52,7 @@ def test_a_producer_id_without_an_epoch_is_an_invalid_request(half: dict[str, in
 
 
 def transactional(broker: FakeBroker, epoch: int = 0) -> dict[str, Any]:
-    if broker.coordinators.transactions.find("app") is None:
+    if broker.coordinators.transactions.find_transaction("app") is None:
         broker.send(init_producer_id, 5, transactional_id="app", transaction_timeout=1000)
     return {"transactional_id": "app", "producer_id": 0, "producer_epoch": epoch}
 
@@ -93,7 +93,7 @@ def test_an_unknown_partition_keeps_all_others_out(version: int) -> None:
         0: Code.OPERATION_NOT_ATTEMPTED,
         5: Code.UNKNOWN_TOPIC_OR_PARTITION,
     }
-    transaction = broker.coordinators.transactions.find("app")
+    transaction = broker.coordinators.transactions.find_transaction("app")
     assert transaction is not None
     assert transaction.partitions == frozenset()
 
@@ -105,9 +105,9 @@ def test_a_transaction_with_a_partition_of_its_own_coordinator_ends_all_the_same
     topics = [{"name": TRANSACTION_TOPIC, "partitions": [0]}]
     broker.send(add_partitions_to_txn, 4, transactions=[{**producer, "topics": topics}])
     assert broker.send(end_txn, 4, **producer, committed=True).error_code == 0
-    transaction = broker.coordinators.transactions.find("app")
+    transaction = broker.coordinators.transactions.find_transaction("app")
     assert transaction is not None
-    assert transaction.status is Status.COMPLETE_COMMIT
+    assert transaction.status is TransactionStatus.COMPLETE_COMMIT
 
 
 @in_versions(end_txn)

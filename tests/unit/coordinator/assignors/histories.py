@@ -16,7 +16,7 @@ from coordinator.assignors import range as range_assignor
 from coordinator.assignors.consumer_protocol import decode_subscription, encode_subscription
 from coordinator.assignors.subscriptions import (
     Assignment,
-    Subscription,
+    ConsumerSubscription,
     TopicPartition,
 )
 
@@ -48,13 +48,13 @@ class Round:
     instance_ids: Mapping[str, str | None]
     assignment: Assignment
 
-    def members(self) -> dict[str, Subscription]:
+    def members(self) -> dict[str, ConsumerSubscription]:
         return {
             member: replace(decode_subscription(data), instance_id=self.instance_ids[member])
             for member, data in self.subscriptions.items()
         }
 
-    def owned(self, member: Subscription) -> tuple[Sequence[TopicPartition], int]:
+    def owned(self, member: ConsumerSubscription) -> tuple[Sequence[TopicPartition], int]:
         """What a member claims to have owned, and in which generation."""
         if self.assignor == sticky.NAME:
             return sticky.decode_user_data(member.user_data or b"")
@@ -137,7 +137,7 @@ class Group:
             elif self._assignor == cooperative_sticky.NAME:
                 user_data = cooperative_sticky.encode_user_data(member.generation)
         owned = member.owned if self._assignor == cooperative_sticky.NAME else []
-        subscription = Subscription(
+        subscription = ConsumerSubscription(
             member.topics, user_data, owned, member.generation, member.rack_id
         )
         return encode_subscription(subscription, member.version)

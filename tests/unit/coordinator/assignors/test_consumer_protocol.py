@@ -20,10 +20,10 @@ from coordinator.assignors.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from coordinator.assignors.subscriptions import Subscription
+from coordinator.assignors.subscriptions import ConsumerSubscription
 from tests.unit.properties import examples
 
-ALL = Subscription(("b", "a"), b"u", [("b", 1), ("a", 0)], 7, "rack")
+ALL = ConsumerSubscription(("b", "a"), b"u", [("b", 1), ("a", 0)], 7, "rack")
 TOPICS = "00000002" + "0001" + "61" + "0001" + "62"
 USER_DATA = "00000001" + "75"
 OWNED = (
@@ -97,7 +97,9 @@ def test_a_subscription_comes_back(
     generation: int,
     rack_id: str | None,
 ) -> None:
-    said = Subscription(tuple(sorted(topics)), user_data, sorted(owned), generation, rack_id)
+    said = ConsumerSubscription(
+        tuple(sorted(topics)), user_data, sorted(owned), generation, rack_id
+    )
     assert decode_subscription(encode_subscription(said)) == said
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from coordinator.assignors import cooperative_sticky, round_robin, sticky
 from coordinator.assignors import range as range_assignor
-from coordinator.assignors.subscriptions import Assignment, Members, Subscription, Topics
+from coordinator.assignors.subscriptions import Assignment, ConsumerSubscription, Members, Topics
 from tests.unit.coordinator.assignors.histories import ASSIGNORS, Group, Round
 from tests.unit.properties import examples
 
@@ -31,7 +31,7 @@ def without_racks(counts: Mapping[str, int]) -> Topics:
 
 
 @st.composite
-def groups(draw: st.DrawFn, assignor: str, *, alike: bool) -> dict[str, Subscription]:
+def groups(draw: st.DrawFn, assignor: str, *, alike: bool) -> dict[str, ConsumerSubscription]:
     """Members of generation 5 that own partitions, of topics that may have changed since."""
     topics = st.lists(st.sampled_from(TOPIC_NAMES), min_size=1, unique=True).map(sorted)
     same = draw(topics)
@@ -42,13 +42,13 @@ def groups(draw: st.DrawFn, assignor: str, *, alike: bool) -> dict[str, Subscrip
     for name in sorted(draw(st.sets(NAMES, min_size=1))):
         mine = same if alike else draw(topics)
         owned = [partition for partition, owner in owners.items() if owner == name]
-        members[name] = owning(assignor, Subscription(mine), owned, 5)
+        members[name] = owning(assignor, ConsumerSubscription(mine), owned, 5)
     return members
 
 
 def owning(
-    assignor: str, member: Subscription, owned: list[tuple[str, int]], generation: int
-) -> Subscription:
+    assignor: str, member: ConsumerSubscription, owned: list[tuple[str, int]], generation: int
+) -> ConsumerSubscription:
     """The member, as it says in this assignor's way what it owns."""
     if assignor == sticky.NAME:
         return replace(
@@ -59,7 +59,9 @@ def owning(
     return replace(member, owned=owned, generation=generation)
 
 
-def again(assignor: str, members: Members, assignment: Assignment) -> dict[str, Subscription]:
+def again(
+    assignor: str, members: Members, assignment: Assignment
+) -> dict[str, ConsumerSubscription]:
     """The members once they have this assignment."""
     return {
         name: owning(assignor, member, assignment[name], member.generation + 1)
@@ -153,7 +155,7 @@ def test_no_more_moves_than_balance_takes(
     assert lost == sum(over) - min(larger, len(over))
 
 
-def owned_by(assignor: str, member: Subscription) -> set[tuple[str, int]]:
+def owned_by(assignor: str, member: ConsumerSubscription) -> set[tuple[str, int]]:
     if assignor == sticky.NAME:
         return set(sticky.decode_user_data(member.user_data or b"")[0])
     return set(member.owned)
@@ -191,7 +193,7 @@ def test_where_subscriptions_differ_no_partition_could_move_to_balance_better(
 @examples(50)
 @given(members=groups(range_assignor.NAME, alike=False), count=st.integers(1, 9))
 def test_range_co_partitions_topics_with_the_same_subscribers(
-    members: dict[str, Subscription], count: int
+    members: dict[str, ConsumerSubscription], count: int
 ) -> None:
     both = {name: replace(each, topics=["t", "u"]) for name, each in members.items()}
     for mine in range_assignor.assign(both, without_racks({"t": count, "u": count})).values():
@@ -205,8 +207,8 @@ def in_racks(*racks: str) -> list[frozenset[str]]:
 @pytest.mark.parametrize("assign", [each.assign for each in ASSIGNORS.values()])
 def test_members_get_what_is_in_their_rack(assign: Callable[[Members, Topics], Assignment]) -> None:
     members = {
-        "m1": Subscription(["t"], rack_id="east"),
-        "m2": Subscription(["t"], rack_id="west"),
+        "m1": ConsumerSubscription(["t"], rack_id="east"),
+        "m2": ConsumerSubscription(["t"], rack_id="west"),
     }
     got = assign(members, {"t": in_racks("west", "west", "east", "east")})
     if assign is round_robin.assign:  # which knows of no racks
@@ -218,8 +220,8 @@ def test_members_get_what_is_in_their_rack(assign: Callable[[Members, Topics], A
 def test_the_newer_of_two_claims_holds_and_equal_ones_both_fall() -> None:
     topics = without_racks({"t": 2})
     members = {
-        "m1": Subscription(["t"], owned=[("t", 0)], generation=1),
-        "m2": Subscription(["t"], owned=[("t", 0), ("t", 1)], generation=2),
+        "m1": ConsumerSubscription(["t"], owned=[("t", 0)], generation=1),
+        "m2": ConsumerSubscription(["t"], owned=[("t", 0), ("t", 1)], generation=2),
     }
     assert cooperative_sticky.assign(members, topics) == {"m1": [], "m2": [("t", 0)]}
     members["m1"] = replace(members["m1"], generation=2)
@@ -230,9 +232,9 @@ def test_a_member_that_has_unsubscribed_does_not_get_back_what_it_had() -> None:
     """Kafka's class moves such partitions to and fro without end."""
     topics = without_racks({"t": 5, "u": 1})
     members = {
-        "gone": Subscription(["u"], owned=[("t", 0)], generation=1),
-        "m1": Subscription(["t"], owned=[("t", n) for n in range(5)], generation=2),
-        "m2": Subscription(["t"], generation=2),
+        "gone": ConsumerSubscription(["u"], owned=[("t", 0)], generation=1),
+        "m1": ConsumerSubscription(["t"], owned=[("t", n) for n in range(5)], generation=2),
+        "m2": ConsumerSubscription(["t"], generation=2),
     }
     assignment = cooperative_sticky.assign(members, topics)
     assert assignment["gone"] == [("u", 0)]
@@ -240,9 +242,9 @@ def test_a_member_that_has_unsubscribed_does_not_get_back_what_it_had() -> None:
 
 def test_static_members_come_first() -> None:
     members = {
-        "m1": Subscription(["t"]),
-        "m2": Subscription(["t"], instance_id="b"),
-        "m3": Subscription(["t"], instance_id="a"),
+        "m1": ConsumerSubscription(["t"]),
+        "m2": ConsumerSubscription(["t"], instance_id="b"),
+        "m3": ConsumerSubscription(["t"], instance_id="a"),
     }
     expected = {"m3": [("t", 0)], "m2": [("t", 1)], "m1": [("t", 2)]}
     assert range_assignor.assign(members, without_racks({"t": 3})) == expected
@@ -253,4 +255,4 @@ def test_static_members_come_first() -> None:
 def test_a_group_without_members_or_without_topics_gets_nothing(assignor: str) -> None:
     assign = ASSIGNORS[assignor].assign
     assert assign({}, without_racks({"t": 1})) == {}
-    assert assign({"m": Subscription(["none"])}, without_racks({"t": 1})) == {"m": []}
+    assert assign({"m": ConsumerSubscription(["none"])}, without_racks({"t": 1})) == {"m": []}

@@ -15,8 +15,8 @@ from coordinator.coordinators import GROUP_TOPIC
 from coordinator.errors import Code, Refused
 from coordinator.groups.deleted_topics import RETRY_MS
 from coordinator.groups.shard import GroupShard
-from coordinator.log.partition import Partition
-from coordinator.shard.life import Life
+from coordinator.log.partition import PartitionLog
+from coordinator.shard.coordinator_state import CoordinatorState
 from coordinator.shard.shard import BrokenInvariant, Shard
 from tests.unit.coordinator.api.client import Client, run
 from tests.unit.coordinator.groups.test_large_deletions import commit as commit_many
@@ -127,7 +127,7 @@ def test_a_damaged_shard_holds_no_name_and_forgets_deleted_topics_once_it_is_rep
     async def scenario() -> None:
         path, position = written_then_damaged(tmp_path)
         client = Client(tmp_path)
-        assert shard_of_groups(client).log.life is Life.FAILED
+        assert shard_of_groups(client).log.coordinator_state is CoordinatorState.FAILED
         delete(client, "words")
         assert create(client, "words") == Code.NONE
         delete(client, "letters")
@@ -137,7 +137,7 @@ def test_a_damaged_shard_holds_no_name_and_forgets_deleted_topics_once_it_is_rep
         Client(tmp_path).broker.close()  # still damaged: the names stay noted
         assert repair.main([str(path), str(position)]) == 0
         client = Client(tmp_path)
-        assert shard_of_groups(client).log.life is Life.ACTIVE
+        assert shard_of_groups(client).log.coordinator_state is CoordinatorState.ACTIVE
         assert committed(client) == {"lines": 7}
         assert commit(client, "words") == Code.NONE  # of the topic that was made again
         client.broker.close()
@@ -157,9 +157,9 @@ def test_a_repaired_shard_that_refuses_to_forget_deleted_topics_serves_nothing(
         client.broker.close()
         assert repair.main([str(path), str(position)]) == 0
         with monkeypatch.context() as patch:
-            patch.setattr(Partition, "append_internal", lambda log, batch: refuse(batch))
+            patch.setattr(PartitionLog, "append_internal", lambda log, batch: refuse(batch))
             client = Client(tmp_path)
-            assert shard_of_groups(client).log.life is Life.FAILED
+            assert shard_of_groups(client).log.coordinator_state is CoordinatorState.FAILED
             client.broker.close()
         assert committed(Client(tmp_path)) == {"lines": 7}
 
@@ -180,7 +180,7 @@ def test_a_name_that_waits_for_a_shard_is_free_when_its_load_fails(tmp_path: Pat
         load_slice = groups.elect(0)
         while not load_slice():
             pass
-        assert shard_of_groups(client).log.life is Life.FAILED
+        assert shard_of_groups(client).log.coordinator_state is CoordinatorState.FAILED
         while take_slice(client):
             pass
         assert create(client, "words") == Code.NONE
@@ -220,7 +220,7 @@ def test_an_embedded_broker_that_has_to_stop_while_it_waits_for_a_name_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(stop_in_a_deletion(tmp_path))
-    append_all = Shard.append_all
+    append_all = Shard.append_in_batches
     calls = count()
 
     def part_later(shard: Shard[Any], records: Sequence[Any]) -> None:
@@ -228,7 +228,7 @@ def test_an_embedded_broker_that_has_to_stop_while_it_waits_for_a_name_says_why(
             raise BrokenInvariant("planned")
         append_all(shard, records)
 
-    monkeypatch.setattr(Shard, "append_all", part_later)
+    monkeypatch.setattr(Shard, "append_in_batches", part_later)
     settings = {"offsets.topic.num.partitions": 1}
     with (
         pytest.raises(BrokenInvariant, match="planned"),

@@ -13,8 +13,8 @@ import pytest
 
 from coordinator.errors import Code, Refused
 from coordinator.groups.offsets import TOMBSTONES_PER_STEP
-from coordinator.offsets.commit import CommitOffset, CommitOffsets, Committer
-from coordinator.shard.slices import SLICE_MS, run_at_a_stretch
+from coordinator.offsets.commit import CommittingMember, OffsetCommitCommand, OffsetToCommit
+from coordinator.shard.slices import SLICE_MS, run_to_completion
 from tests.unit.coordinator.api.client import Client, run
 from tests.unit.coordinator.log.logs import StillClock
 from tests.unit.coordinator.world import World, code_of
@@ -27,9 +27,11 @@ GROUP, OTHER = "large", "small"
 def commit(client: Client, group_id: str, topic: str, count: int) -> None:
     for start in range(0, count, 1_000):
         some = range(start, min(count, start + 1_000))
-        offsets = [CommitOffset(topic, partition, 7) for partition in some]
-        codes = client.broker.coordinators.groups.offsets.commit(
-            CommitOffsets(group_id, offsets), Committer(), unknown_group=Code.ILLEGAL_GENERATION
+        offsets = [OffsetToCommit(topic, partition, 7) for partition in some]
+        codes = client.broker.coordinators.groups.offsets.commit_offsets(
+            OffsetCommitCommand(group_id, offsets),
+            CommittingMember(),
+            unknown_group_code=Code.ILLEGAL_GENERATION,
         )
         assert set(codes) == {Code.NONE}
 
@@ -337,7 +339,7 @@ def test_a_group_that_moves_away_in_the_middle_of_its_deletion_is_free_when_it_i
     next(work)
     world.groups.resign(index)
     with pytest.raises(Refused) as refused:
-        run_at_a_stretch(work)
+        run_to_completion(work)
     assert refused.value.code is Code.NOT_COORDINATOR
     load_slice = world.groups.elect(index)
     while not load_slice():

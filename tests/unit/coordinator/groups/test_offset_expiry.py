@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import pytest
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.draft import GroupConfig
-from coordinator.groups.expiry import SLICE
-from coordinator.offsets.commit import CommitOffset, CommitOffsets, Committer
+from coordinator.groups.classic.group_transition import ClassicGroupConfig
+from coordinator.groups.offset_expiry import SLICE_SIZE
+from coordinator.offsets.commit import CommittingMember, OffsetCommitCommand, OffsetToCommit
 from coordinator.offsets.config import OffsetConfig
 from tests.unit.coordinator.groups.classic.members import (
     SESSION_MS,
@@ -30,8 +30,8 @@ CHECK_MS = 10 * MINUTE_MS
 @pytest.fixture
 def world() -> World:
     return World(
-        GroupConfig(initial_rebalance_delay_ms=0),
-        OffsetConfig(retention_ms=RETENTION_MS, retention_check_ms=CHECK_MS),
+        ClassicGroupConfig(initial_rebalance_delay_ms=0),
+        OffsetConfig(retention_ms=RETENTION_MS, retention_check_interval_ms=CHECK_MS),
     )
 
 
@@ -41,20 +41,20 @@ def commit(
     *,
     group_id: str = "counts",
     partitions: int = 1,
-    committer: Committer | None = None,
+    committer: CommittingMember | None = None,
     retention_ms: int | None = None,
 ) -> None:
-    offsets = [CommitOffset(topic, part, 7) for topic in topics for part in range(partitions)]
-    world.groups.offsets.commit(
-        CommitOffsets(group_id, offsets, retention_ms=retention_ms),
-        committer or Committer(),
-        unknown_group=Code.ILLEGAL_GENERATION,
+    offsets = [OffsetToCommit(topic, part, 7) for topic in topics for part in range(partitions)]
+    world.groups.offsets.commit_offsets(
+        OffsetCommitCommand(group_id, offsets, retention_ms=retention_ms),
+        committer or CommittingMember(),
+        unknown_group_code=Code.ILLEGAL_GENERATION,
     )
 
 
 def topics(world: World, group_id: str = "counts") -> list[str]:
     """Those that the group has offsets of."""
-    found = world.groups.offsets.fetch(group_id, None, require_stable=False)
+    found = world.groups.offsets.fetch_offsets(group_id, None, require_stable=False)
     return sorted({offset.topic for offset in found})
 
 
@@ -201,7 +201,7 @@ def test_a_consumer_group_keeps_what_it_is_subscribed_to_and_ages_from_the_commi
     world.topics.create("words", 1)
     reader = Consumer(world, "r", group_id="counts")
     reader.join("words")
-    committer = Committer(generation=reader.epoch, member_id="r")
+    committer = CommittingMember(generation=reader.epoch, member_id="r")
     commit(world, ["words", "lines"], committer=committer)
     for ms, kept in ((RETENTION_MS - MINUTE_MS, ["lines", "words"]), (MINUTE_MS, ["words"])):
         for _ in range(ms // (MINUTE_MS // 2)):
@@ -265,7 +265,7 @@ def test_an_offset_lives_as_long_as_its_client_wished_a_restart_or_not(world: Wo
 
 
 def test_between_the_slices_of_a_large_group_others_have_their_turn(world: World) -> None:
-    commit(world, partitions=3 * SLICE)
+    commit(world, partitions=3 * SLICE_SIZE)
     kept = world.groups.shards[world.groups.partition_of("counts")].state.offsets.committed
     seen: list[int] = []
 
@@ -278,31 +278,31 @@ def test_between_the_slices_of_a_large_group_others_have_their_turn(world: World
     pass_time(world, RETENTION_MS - 1)
     world.clock.call_later(1, look)
     pass_time(world, 1)
-    assert sorted(set(seen), reverse=True) == [3 * SLICE, 2 * SLICE, SLICE, 0]
+    assert sorted(set(seen), reverse=True) == [3 * SLICE_SIZE, 2 * SLICE_SIZE, SLICE_SIZE, 0]
 
 
 def test_a_failed_append_keeps_the_rest_of_a_large_group_for_the_next_check(
     world: World,
 ) -> None:
-    partitions = 2 * SLICE + SLICE // 2
+    partitions = 2 * SLICE_SIZE + SLICE_SIZE // 2
     commit(world, partitions=partitions)
     pass_time(world, RETENTION_MS - 1)
     index = world.groups.partition_of("counts")
     kept = world.groups.shards[index].state.offsets.committed
     world.group_logs[index].fail_after = 1
     pass_time(world, 1)
-    assert len(kept["counts"]) == partitions - SLICE
+    assert len(kept["counts"]) == partitions - SLICE_SIZE
     world.group_logs[index].fail_after = None
     pass_time(world, CHECK_MS)
     assert groups(world) == []
     world.restart()
     assert groups(world) == []
     committed, *gone = [batch.record_count for batch in world.group_logs[index].batches()]
-    assert (committed, gone) == (partitions, [SLICE, SLICE, SLICE // 2 + 1])
+    assert (committed, gone) == (partitions, [SLICE_SIZE, SLICE_SIZE, SLICE_SIZE // 2 + 1])
 
 
 def test_a_shard_that_resigns_in_the_middle_of_a_check_is_left_alone(world: World) -> None:
-    commit(world, partitions=2 * SLICE)
+    commit(world, partitions=2 * SLICE_SIZE)
     index = world.groups.partition_of("counts")
     pass_time(world, RETENTION_MS - 1)
     world.clock.call_later(1, lambda: world.groups.resign(index))

@@ -9,11 +9,11 @@ from typing import Any
 from uuid import UUID
 
 from coordinator.clock import Background, Clock
-from coordinator.log.batch import Batch, encode_batch
-from coordinator.log.disk import Disk, File, SystemDisk
-from coordinator.log.machine import Machine
-from coordinator.log.partition import Partition
-from coordinator.log.produced import check_produced, the_batch
+from coordinator.log.batch import RecordBatch, encode_batch
+from coordinator.log.batch_validation import parse_single_batch, validate_produced_batch
+from coordinator.log.disk import BrokerDisk, File, SystemDisk
+from coordinator.log.machine import BrokerMachine
+from coordinator.log.partition import PartitionLog
 from coordinator.log.settings import LogSettings
 from tests.unit.coordinator.fakes import FakeClock
 
@@ -37,13 +37,15 @@ class StillClock:
 class AtOnce:
     """Background work that is done before anyone can look."""
 
-    def run(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
+    def run_in_background(
+        self, work: Callable[[], None], on_done: Callable[[Exception | None], None]
+    ) -> None:
         try:
             work()
         except Exception as error:
-            done(error)
+            on_done(error)
         else:
-            done(None)
+            on_done(None)
 
     def close(self) -> None:
         pass
@@ -55,8 +57,8 @@ class FullDisk(SystemDisk):
     def __init__(self, bytes_left: int) -> None:
         self.bytes_left = bytes_left
 
-    def open(self, path: Path) -> File:
-        return _FullFile(super().open(path), self)
+    def open_file(self, path: Path) -> File:
+        return _FullFile(super().open_file(path), self)
 
 
 class _FullFile:
@@ -69,9 +71,9 @@ class _FullFile:
         self.flush = file.flush
         self.close = file.close
 
-    def write(self, data: bytes | bytearray, at: int) -> None:
+    def write(self, data: bytes | bytearray, position: int) -> None:
         room = self._disk.bytes_left
-        self._file.write(data[:room], at)
+        self._file.write(data[:room], position)
         self._disk.bytes_left = max(0, room - len(data))
         if room < len(data):
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -83,37 +85,39 @@ class BadSector(SystemDisk):
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def open(self, path: Path) -> File:
-        file = super().open(path)
+    def open_file(self, path: Path) -> File:
+        file = super().open_file(path)
         if path.parent.name == self._name and path.suffix == ".log":
             file.read = _unreadable  # type: ignore[method-assign]
         return file
 
 
-def _unreadable(count: int, at: int) -> bytes:
+def _unreadable(count: int, position: int) -> bytes:
     raise OSError(errno.EIO, "Input/output error")
 
 
 def machine(
-    disk: Disk | None = None, clock: Clock | None = None, background: Background | None = None
-) -> Machine:
+    disk: BrokerDisk | None = None, clock: Clock | None = None, background: Background | None = None
+) -> BrokerMachine:
     """One whose background work is done at once unless another is given, and whose timers never
     ring unless the clock is one that can be moved."""
     scheduler = clock if isinstance(clock, FakeClock) else FakeClock()
-    return Machine(disk or SystemDisk(), clock or StillClock(), scheduler, background or AtOnce())
+    return BrokerMachine(
+        disk or SystemDisk(), clock or StillClock(), scheduler, background or AtOnce()
+    )
 
 
 def partition(
     directory: Path,
     *,
-    disk: Disk | None = None,
+    disk: BrokerDisk | None = None,
     clock: Clock | None = None,
     background: Background | None = None,
     segment_bytes: int = 1 << 30,
     index_interval_bytes: int = 4_096,
     log_append_time: bool = False,
     **others: Any,
-) -> Partition:
+) -> PartitionLog:
     """Partition 0 of topic `t`; what is in the directory is loaded."""
     settings = LogSettings(
         segment_bytes=segment_bytes,
@@ -121,10 +125,10 @@ def partition(
         log_append_time=log_append_time,
         **others,
     )
-    made = Partition(
+    made = PartitionLog(
         "t", 0, TOPIC_ID, directory / "t-0", settings, machine(disk, clock, background)
     )
-    made.load()
+    made.open_log()
     return made
 
 
@@ -136,7 +140,7 @@ def produced(
     sequence: int = 0,
     transactional: bool = False,
     timestamp_ms: int = NOW_MS,
-) -> Batch:
+) -> RecordBatch:
     """A batch as a client sends it, checked."""
     data = encode_batch(
         [(None, value) for value in values],
@@ -146,6 +150,6 @@ def produced(
         base_sequence=sequence if producer_id >= 0 else -1,
         transactional=transactional,
     )
-    batch = the_batch(data)
-    check_produced(batch, LogSettings())
+    batch = parse_single_batch(data)
+    validate_produced_batch(batch, LogSettings())
     return batch

@@ -16,8 +16,8 @@ import pytest
 
 from coordinator.errors import Refused
 from coordinator.log import segments
-from coordinator.log.batch import batches
-from coordinator.log.partition import Partition
+from coordinator.log.batch import iterate_batches
+from coordinator.log.partition import PartitionLog
 from tests.unit.coordinator.disks import MemoryDisk
 from tests.unit.coordinator.fakes import FakeClock
 from tests.unit.coordinator.log.logs import partition, produced
@@ -34,8 +34,10 @@ class Queue:
         self.waiting = deque()
         self.done: deque[tuple[Callable[[Exception | None], None], Exception | None]] = deque()
 
-    def run(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
-        self.waiting.append((work, done))
+    def run_in_background(
+        self, work: Callable[[], None], on_done: Callable[[Exception | None], None]
+    ) -> None:
+        self.waiting.append((work, on_done))
 
     def work(self) -> None:
         """One piece is done, but not yet known to be."""
@@ -77,7 +79,7 @@ class History:
         self.sequences = {1: 0, 2: 0, 3: 0}
         self.log = self.opened()
 
-    def opened(self) -> Partition:
+    def opened(self) -> PartitionLog:
         self.background = Queue()
         return partition(
             DIRECTORY,
@@ -96,7 +98,7 @@ class History:
     def append(self) -> None:
         count = self.random.randint(1, 3)
         batch = produced([b"v"] * count, timestamp_ms=self.clock.now_ms())
-        self._note(self.log.append(batch).base_offset, count, -1)
+        self._note(self.log.append_produced(batch).base_offset, count, -1)
 
     def write_in_transaction(self) -> None:
         producer_id = self.random.choice((1, 2, 3))
@@ -108,9 +110,9 @@ class History:
             transactional=True,
             timestamp_ms=self.clock.now_ms(),
         )
-        self._note(self.log.append(batch).base_offset, 1, producer_id)
+        self._note(self.log.append_produced(batch).base_offset, 1, producer_id)
         self.sequences[producer_id] += 1
-        assert self.log.append(batch).base_offset == self.model[-1].base_offset  # a retry
+        assert self.log.append_produced(batch).base_offset == self.model[-1].base_offset  # a retry
 
     def end_transaction(self) -> None:
         producer_id = self.random.choice((1, 2, 3))
@@ -118,7 +120,7 @@ class History:
         self._note(offset, 1, producer_id)
 
     def save(self) -> None:
-        self.log.save()
+        self.log.save_checkpoint()
 
     def work(self) -> None:
         self.background.work()
@@ -130,7 +132,7 @@ class History:
         self.clock.advance(self.random.choice((10, 1_000, 10_000)))
 
     def remove_expired(self) -> None:
-        self.log.remove_expired()
+        self.log.remove_expired_segments()
         assert self.log.start_offset >= self.start_offset
         self.start_offset = self.log.start_offset
 
@@ -145,26 +147,28 @@ class History:
             return
         first = self.random.randrange(len(closed))
         run = closed[first : first + self.random.randint(1, 3)]
-        cleaned = self.log.cleaned(run[0].base_offset)
+        cleaned = self.log.create_cleaned_segment(run[0].base_offset)
         gone = set()
         for segment in run:
             position = 0
             while position < segment.size:
-                for batch in batches(segment.read(position, 300)):
+                for batch in iterate_batches(segment.read_batches(position, 300)):
                     position += batch.size
                     is_last = segment is run[-1] and position == segment.size
                     if batch.producer_id < 0 and self.random.random() < 0.5 and not is_last:
                         gone.add(batch.base_offset)
                         continue
-                    cleaned.append(bytes(batch.data), batch.last_offset, batch.max_timestamp_ms)
-            for aborted in segment.aborted:
-                cleaned.aborted.add(aborted)
+                    cleaned.append_batch(
+                        bytes(batch.data), batch.last_offset, batch.max_timestamp_ms
+                    )
+            for aborted in segment.transaction_index:
+                cleaned.transaction_index.add_entry(aborted)
 
         def done(error: Exception | None) -> None:
             assert error is None
             self.model = [each for each in self.model if each.base_offset not in gone]
 
-        self.log.replace(run, cleaned, 0, done)
+        self.log.replace_segments(run, cleaned, 0, done)
 
     def stop(self) -> None:
         while self.background.waiting or self.background.done:
@@ -199,7 +203,7 @@ class History:
         assert self.deleted_to <= self.log.start_offset <= self.start_offset
         self.start_offset = self.log.start_offset
         for producer_id in self.sequences:
-            known = self.log.producers.get(producer_id)
+            known = self.log.producers.find_producer(producer_id)
             last = known.batches[-1].last_sequence if known and known.batches else -1
             self.sequences[producer_id] = last + 1
 
@@ -214,9 +218,9 @@ class History:
             log.start_offset,
             log.end_offset,
             log.last_stable_offset,
-            sorted(log.producers.items(), key=lambda each: each[0]),
+            sorted(log.producers.iterate_producers(), key=lambda each: each[0]),
             log.aborted_in(log.start_offset, log.end_offset),
-            log.with_max_timestamp(),
+            log.find_max_timestamp_offset(),
         )
 
     def check(self) -> None:
@@ -224,7 +228,7 @@ class History:
         found = []
         offset = log.start_offset
         while data := log.read(offset, self.random.choice((0, 300, 5_000))):
-            for batch in batches(data):
+            for batch in iterate_batches(data):
                 assert batch.is_intact()
                 found.append(Written(batch.base_offset, batch.last_offset, batch.producer_id))
             offset = found[-1].last_offset + 1

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from coordinator.errors import Code, Refused
-from coordinator.log.batch import Batch, batches
+from coordinator.log.batch import RecordBatch, iterate_batches
 from coordinator.log.disk import File
-from coordinator.log.partition import Partition
+from coordinator.log.partition import PartitionLog
+from coordinator.log.producer_snapshot import encode_producer_snapshot
 from coordinator.log.recovery import CorruptLog
-from coordinator.log.segment import Damaged
-from coordinator.log.snapshot import encode_snapshot
+from coordinator.log.segment import CorruptBatch
 from tests.unit.coordinator.disks import MemoryDisk
 from tests.unit.coordinator.log.logs import partition, produced
 from tests.unit.coordinator.log.test_recovery import summary
@@ -31,13 +31,13 @@ class CountingDisk(MemoryDisk):
         self.__dict__.update(disk.__dict__)
         self.bytes_read = 0
 
-    def open(self, path: Path) -> File:
-        file = super().open(path)
+    def open_file(self, path: Path) -> File:
+        file = super().open_file(path)
         if path.suffix == ".log":
             read = file.read
 
-            def counting(count: int, at: int) -> bytes:
-                data = read(count, at)
+            def counting(count: int, position: int) -> bytes:
+                data = read(count, position)
                 self.bytes_read += len(data)
                 return data
 
@@ -45,15 +45,17 @@ class CountingDisk(MemoryDisk):
         return file
 
 
-def write(log: Partition, first: int, count: int) -> None:
+def write(log: PartitionLog, first: int, count: int) -> None:
     """Each batch in a transaction; every other one is aborted, the last one of all stays open."""
     for i in range(first, first + count):
-        log.append(produced([b"value" * 20], producer_id=7, sequence=i, transactional=True))
+        log.append_produced(
+            produced([b"value" * 20], producer_id=7, sequence=i, transactional=True)
+        )
         if i < first + count - 1:
             log.append_marker(7, 0, i % 2 == 0, 0)
 
 
-def opened(disk: MemoryDisk, segment_bytes: int = 1 << 30) -> Partition:
+def opened(disk: MemoryDisk, segment_bytes: int = 1 << 30) -> PartitionLog:
     return partition(DIRECTORY, disk=disk, index_interval_bytes=300, segment_bytes=segment_bytes)
 
 
@@ -82,10 +84,10 @@ def test_only_what_came_after_the_checkpoint_is_read_after_a_crash(
     disk = MemoryDisk()
     log = opened(disk, segment_bytes=segment_bytes)
     write(log, 0, 20)
-    log.save()
-    size = sum(size for _, size in log.segments())
-    log.append(produced([b"late"], producer_id=7, sequence=20, transactional=True))
-    added = sum(size for _, size in log.segments()) - size
+    log.save_checkpoint()
+    size = sum(size for _, size in log.list_segment_files())
+    log.append_produced(produced([b"late"], producer_id=7, sequence=20, transactional=True))
+    added = sum(size for _, size in log.list_segment_files()) - size
     before = summary(log) if crash is MemoryDisk.kill else None
     counting = CountingDisk(crash(disk))
     again = opened(counting, segment_bytes=segment_bytes)
@@ -100,13 +102,13 @@ def test_a_retry_of_any_of_the_last_five_batches_is_recognised_after_a_stop() ->
     log = opened(disk)
     sent = [produced([b"v"], producer_id=7, sequence=i) for i in range(7)]
     for batch in sent:
-        log.append(batch)
+        log.append_produced(batch)
     log.close()
     again = opened(disk)
     for i in range(2, 7):
-        assert again.append(sent[i]).base_offset == i
+        assert again.append_produced(sent[i]).base_offset == i
     with pytest.raises(Refused) as refused:
-        again.append(sent[1])
+        again.append_produced(sent[1])
     assert refused.value.code == Code.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
@@ -115,7 +117,9 @@ class Stopped:
 
     asked = 0
 
-    def run(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
+    def run_in_background(
+        self, work: Callable[[], None], on_done: Callable[[Exception | None], None]
+    ) -> None:
         self.asked += 1
 
     def close(self) -> None:
@@ -127,9 +131,9 @@ def test_a_log_that_is_closed_asks_for_nothing_more_in_the_background() -> None:
     background = Stopped()
     disk = MemoryDisk()
     log = partition(DIRECTORY, disk=disk, background=background)
-    log.append(produced())
-    log.save()
-    log.save()  # waits for the first
+    log.append_produced(produced())
+    log.save_checkpoint()
+    log.save_checkpoint()  # waits for the first
     assert background.asked == 1
     log.close()
     assert background.asked == 1
@@ -142,10 +146,10 @@ class RacingDisk(MemoryDisk):
         super().__init__()
         self.meanwhile: Callable[[], None] = lambda: None
 
-    def open(self, path: Path) -> File:
+    def open_file(self, path: Path) -> File:
         if path.suffix == ".log" and path not in self.files:
             self.meanwhile()
-        return super().open(path)
+        return super().open_file(path)
 
 
 def test_a_new_segments_name_is_flushed_whatever_another_thread_flushes_just_then() -> None:
@@ -154,9 +158,9 @@ def test_a_new_segments_name_is_flushed_whatever_another_thread_flushes_just_the
     log = partition(
         DIRECTORY, disk=disk, background=Stopped(), segment_bytes=size, flush_messages=1
     )
-    log.append(produced())
-    disk.meanwhile = log._segments.flushing.flush_names
-    log.append(produced())
+    log.append_produced(produced())
+    disk.meanwhile = log._segments.flushing.flush_directories
+    log.append_produced(produced())
     again = partition(DIRECTORY, disk=disk.lose_power(), segment_bytes=size)
     assert again.end_offset == 2
 
@@ -169,10 +173,10 @@ def test_power_lost_at_any_call_of_the_disk_leaves_a_log_that_opens() -> None:
         acknowledged = flushed = 0
         try:
             for i in range(30):
-                log.append(produced([b"value" * 20], producer_id=7, sequence=i))
+                log.append_produced(produced([b"value" * 20], producer_id=7, sequence=i))
                 acknowledged = log.end_offset
                 if i % 7 == 6:
-                    log.save()
+                    log.save_checkpoint()
                     if not log.has_unsaved:
                         flushed = acknowledged
         except Refused:
@@ -196,8 +200,8 @@ class FailingAfter(MemoryDisk):
         if self.calls < 0:
             raise OSError(5, "planned")
 
-    def open(self, path: Path) -> File:
-        file = super().open(path)
+    def open_file(self, path: Path) -> File:
+        file = super().open_file(path)
         flush = file.flush
 
         def counted() -> None:
@@ -207,21 +211,21 @@ class FailingAfter(MemoryDisk):
         file.flush = counted  # type: ignore[method-assign]
         return file
 
-    def replace(self, path: Path, content: bytes) -> None:
+    def replace_file(self, path: Path, content: bytes) -> None:
         self._count()
-        super().replace(path, content)
+        super().replace_file(path, content)
 
     def flush_directory(self, path: Path) -> None:
         self._count()
         super().flush_directory(path)
 
 
-def all_batches(log: Partition) -> list[Batch]:
+def all_batches(log: PartitionLog) -> list[RecordBatch]:
     found = []
     offset = log.start_offset
     while offset < log.end_offset:
         data = log.read(offset, 1 << 20)
-        for batch in batches(data):
+        for batch in iterate_batches(data):
             assert batch.is_intact()
             found.append(batch)
             offset = batch.last_offset + 1
@@ -261,7 +265,7 @@ def test_a_damaged_file_beside_the_log_is_never_believed(
     again = opened(disk, segment_bytes=segment_bytes)
     assert summary(again) == before
     for offset in range(again.end_offset):
-        assert next(batches(again.read(offset, 0))).base_offset == offset
+        assert next(iterate_batches(again.read(offset, 0))).base_offset == offset
     again.close()
     assert summary(opened(disk, segment_bytes=segment_bytes)) == before
 
@@ -288,7 +292,7 @@ def test_a_snapshot_of_another_moment_is_not_believed() -> None:
     log.close()
     for path, inode in disk.files.items():
         if path.suffix == ".snapshot":
-            inode.content[:] = encode_snapshot([])
+            inode.content[:] = encode_producer_snapshot([])
     assert summary(opened(disk)) == before
 
 
@@ -314,19 +318,19 @@ def test_damage_below_the_recovery_point_is_not_served_and_is_named() -> None:
     disk = MemoryDisk()
     log = opened(disk)
     write(log, 0, 20)
-    size = next(batches(log.read(0, 0))).size
+    size = next(iterate_batches(log.read(0, 0))).size
     log.close()
     flip(disk, LOG, size + 70)  # within the marker at offset 1
     again = opened(disk)
-    served = again.fetch(0, 1 << 20, committed=False, at_least_one=True)
-    assert [batch.base_offset for batch in batches(bytes(served.records))] == [0]
+    served = again.fetch_batches(0, 1 << 20, committed=False, at_least_one=True)
+    assert [batch.base_offset for batch in iterate_batches(bytes(served.records))] == [0]
     with pytest.raises(Refused, match=f"{LOG}: damaged at byte {size}") as refused:
-        again.fetch(1, 1 << 20, committed=False, at_least_one=True)
+        again.fetch_batches(1, 1 << 20, committed=False, at_least_one=True)
     assert refused.value.code == Code.CORRUPT_MESSAGE
-    with pytest.raises(Damaged, match=f"{LOG}: damaged at byte {size}"):
+    with pytest.raises(CorruptBatch, match=f"{LOG}: damaged at byte {size}"):
         again.read(1, 1 << 20)
-    later = again.fetch(2, 1 << 20, committed=False, at_least_one=True)
-    assert next(batches(bytes(later.records))).base_offset == 2
+    later = again.fetch_batches(2, 1 << 20, committed=False, at_least_one=True)
+    assert next(iterate_batches(bytes(later.records))).base_offset == 2
     end = disk.files[LOG].content.index(bytes(later.records))
     assert again.damage_with(1) == f"{LOG}, from byte {size} to byte {end}"
     disk.files[LOG].content[size + 8 : size + 12] = b"\0\0\0\x30"  # a wrong length as well
@@ -337,14 +341,14 @@ def test_a_damaged_offset_which_no_checksum_is_over_is_not_served() -> None:
     disk = MemoryDisk()
     log = opened(disk)
     write(log, 0, 20)
-    size = next(batches(log.read(0, 0))).size
+    size = next(iterate_batches(log.read(0, 0))).size
     log.close()
     flip(disk, LOG, size)  # the first byte of the second batch
     again = opened(disk)
-    served = again.fetch(0, 1 << 20, committed=False, at_least_one=True)
-    assert [batch.base_offset for batch in batches(bytes(served.records))] == [0]
+    served = again.fetch_batches(0, 1 << 20, committed=False, at_least_one=True)
+    assert [batch.base_offset for batch in iterate_batches(bytes(served.records))] == [0]
     with pytest.raises(Refused, match=f"{LOG}: damaged at byte {size}"):
-        again.fetch(1, 1 << 20, committed=False, at_least_one=True)
+        again.fetch_batches(1, 1 << 20, committed=False, at_least_one=True)
 
 
 @pytest.mark.parametrize("index_interval_bytes", [1, 4_096])
@@ -360,26 +364,28 @@ def test_a_batch_that_says_another_offset_is_found_by_who_reads_all(
     options: dict[str, Any] = {"disk": disk, "index_interval_bytes": index_interval_bytes}
     log = partition(DIRECTORY, **options)
     for _ in range(6):
-        log.append(produced())
+        log.append_produced(produced())
     log.close()
     content = disk.files[LOG].content
     size = len(content) // 6
     content[at * size : at * size + 8] = moved_to.to_bytes(8, "big")
-    for read in (Partition.read, _fetched):
+    for read in (PartitionLog.read, _fetched):
         for max_bytes in (1, 1 << 20):
             again = partition(DIRECTORY, **options)
-            with pytest.raises((Damaged, Refused), match="damaged at byte"):
+            with pytest.raises((CorruptBatch, Refused), match="damaged at byte"):
                 read_all(again, read, max_bytes)
 
 
-def read_all(log: Partition, read: Callable[[Partition, int, int], bytes], max_bytes: int) -> None:
+def read_all(
+    log: PartitionLog, read: Callable[[PartitionLog, int, int], bytes], max_bytes: int
+) -> None:
     offset = 0
     while offset < 6:
-        offset = list(batches(read(log, offset, max_bytes)))[-1].last_offset + 1
+        offset = list(iterate_batches(read(log, offset, max_bytes)))[-1].last_offset + 1
 
 
-def _fetched(log: Partition, offset: int, max_bytes: int) -> bytes:
-    return bytes(log.fetch(offset, max_bytes, committed=False, at_least_one=True).records)
+def _fetched(log: PartitionLog, offset: int, max_bytes: int) -> bytes:
+    return bytes(log.fetch_batches(offset, max_bytes, committed=False, at_least_one=True).records)
 
 
 def test_a_damaged_batch_is_not_looked_into() -> None:
@@ -389,7 +395,7 @@ def test_a_damaged_batch_is_not_looked_into() -> None:
     log.close()
     flip(disk, LOG, 70)
     again = opened(disk)
-    for look_up in (again.with_max_timestamp, lambda: again.by_timestamp(0, 5)):
+    for look_up in (again.find_max_timestamp_offset, lambda: again.find_offset_by_timestamp(0, 5)):
         with pytest.raises(Refused) as refused:
             look_up()
         assert refused.value.code == Code.CORRUPT_MESSAGE
@@ -399,7 +405,7 @@ def test_nothing_is_written_to_a_segment_whose_index_can_not_be_made_again() -> 
     disk = MemoryDisk()
     log = opened(disk)
     write(log, 0, 3)
-    size = next(batches(log.read(0, 0))).size
+    size = next(iterate_batches(log.read(0, 0))).size
     log.close()
     flip(disk, Path(LOG).with_suffix(".timeindex"), 0)
     disk.files[LOG].content[size + 8 : size + 12] = bytes(4)  # it begins in the middle of nothing
@@ -407,7 +413,7 @@ def test_nothing_is_written_to_a_segment_whose_index_can_not_be_made_again() -> 
     again = opened(disk)
     for _ in range(2):
         with pytest.raises(Refused) as refused:
-            again.append(produced())
+            again.append_produced(produced())
         assert refused.value.code == Code.KAFKA_STORAGE_ERROR
         assert disk.files[LOG].content == before
 
@@ -416,7 +422,7 @@ def test_a_segment_that_is_missing_in_the_middle_is_reported() -> None:
     disk = MemoryDisk()
     log = opened(disk, segment_bytes=1_000)
     write(log, 0, 20)
-    paths = [path for path, _ in log.segments()]
+    paths = [path for path, _ in log.list_segment_files()]
     log.close()
     del disk.files[paths[1]]
     with pytest.raises(CorruptLog, match=str(paths[2])):

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from coordinator.log.batch import encode_batch, rewritten
-from coordinator.log.damage import WINDOW_BYTES, Damage, damage_at
-from coordinator.log.segment import Segment
+from coordinator.log.batch import copy_with_offset, encode_batch
+from coordinator.log.damage import WINDOW_BYTES, DamagedRange, find_damaged_range
+from coordinator.log.segment import LogSegment
 
 PATH = Path("/data/t-0/00000000000000000000.log")
 
@@ -39,13 +39,13 @@ class Reads:
 
 
 def batch(offset: int, value: bytes = b"value") -> bytes:
-    return bytes(rewritten(encode_batch([(b"k", value)], timestamp_ms=1), offset, None))
+    return bytes(copy_with_offset(encode_batch([(b"k", value)], timestamp_ms=1), offset, None))
 
 
 def end_of_damage(content: bytes, start: int = 0, offset: int = 0) -> tuple[int, Reads]:
     reads = Reads(content)
-    found = damage_at(cast(Segment, reads), start, offset)
-    assert found == Damage(PATH, start, found.end)
+    found = find_damaged_range(cast(LogSegment, reads), start, offset)
+    assert found == DamagedRange(PATH, start, found.end)
     assert reads.most <= WINDOW_BYTES + 16
     return found.end, reads
 

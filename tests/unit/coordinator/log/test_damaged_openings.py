@@ -11,11 +11,11 @@ from crc32c import crc32c
 
 from coordinator.errors import Code
 from coordinator.log import recovery
-from coordinator.log.batch import Batch
-from coordinator.log.checkpoint import forget_segments
+from coordinator.log.batch import RecordBatch
+from coordinator.log.checkpoint import forget_saved_segments
 from coordinator.log.disk import SystemDisk
-from coordinator.log.recovery import Opened
-from coordinator.log.segments import Segments
+from coordinator.log.recovery import RestoredLog
+from coordinator.log.segments import LogSegments
 from tests.unit.coordinator.api.client import Client
 from tests.unit.coordinator.test_repair import (
     Damage,
@@ -30,7 +30,7 @@ from tests.unit.coordinator.test_repair import (
 )
 
 
-def empty_marker(data: bytearray, found: Batch, at: int) -> None:
+def empty_marker(data: bytearray, found: RecordBatch, at: int) -> None:
     """Its key has no room for what it has to say, and its checksum is right."""
     emptied = bytearray(data[at : at + found.size])
     emptied[61:] = bytes(len(emptied) - 61)
@@ -92,7 +92,7 @@ def test_a_marker_that_says_nothing_is_damage(
         client.produce("t", batch(b"2"))
     topic_id = client.broker.topics.get("t").id  # type: ignore[union-attr]
     client.broker.close()
-    forget_segments(SystemDisk(), tmp_path / "t-0", topic_id)
+    forget_saved_segments(SystemDisk(), tmp_path / "t-0", topic_id)
     [path] = log_files(tmp_path / "t-0")
     damage(path, 1, empty_marker)
     check_others_serve(Client(tmp_path))
@@ -108,10 +108,10 @@ def test_an_opening_that_fails_for_a_reason_of_ours_names_the_partition(
 ) -> None:
     directory = killed(tmp_path)
 
-    def open_saved(segments: Segments) -> Opened:
+    def open_saved(segments: LogSegments) -> RestoredLog:
         if segments.directory.name == "t-0":
             raise AssertionError("planned")
-        return recovery.open_saved(segments)
+        return recovery.open_from_checkpoint(segments)
 
     monkeypatch.setattr("coordinator.log.partition.open_saved", open_saved)
     [path] = log_files(directory / "t-0")

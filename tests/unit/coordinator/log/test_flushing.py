@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from coordinator.errors import Code, Refused
-from coordinator.log.batch import batches
+from coordinator.log.batch import iterate_batches
 from coordinator.log.disk import File
-from coordinator.log.partition import Partition
+from coordinator.log.partition import PartitionLog
 from tests.unit.coordinator.disks import MemoryDisk
 from tests.unit.coordinator.fakes import FakeClock
 from tests.unit.coordinator.log.logs import partition, produced
@@ -24,8 +24,8 @@ class FailingFlush(MemoryDisk):
 
     failing = False
 
-    def open(self, path: Path) -> File:
-        file = super().open(path)
+    def open_file(self, path: Path) -> File:
+        file = super().open_file(path)
         flush = file.flush
 
         def failing_flush() -> None:
@@ -43,9 +43,9 @@ def after_power_loss(disk: MemoryDisk) -> int:
     return end_offset
 
 
-def refused(log: Partition) -> Code:
+def refused(log: PartitionLog) -> Code:
     with pytest.raises(Refused) as found:
-        log.append(produced())
+        log.append_produced(produced())
     return found.value.code
 
 
@@ -56,7 +56,7 @@ def test_flush_messages_bounds_what_a_loss_of_power_takes(
     disk = MemoryDisk()
     log = partition(DIRECTORY, disk=disk, flush_messages=flush_messages)
     for _ in range(7):
-        log.append(produced())
+        log.append_produced(produced())
     assert after_power_loss(disk) == durable
 
 
@@ -68,7 +68,7 @@ def test_a_new_segment_is_found_after_a_loss_of_power() -> None:
         DIRECTORY, disk=disk, background=never, flush_messages=1, segment_bytes=2 * size
     )
     for _ in range(7):
-        log.append(produced())
+        log.append_produced(produced())
     assert after_power_loss(disk) == 7
 
 
@@ -76,11 +76,11 @@ def test_flush_ms_bounds_for_how_long_a_batch_is_not_flushed() -> None:
     disk = MemoryDisk()
     clock = FakeClock()
     log = partition(DIRECTORY, disk=disk, clock=clock, flush_ms=500)
-    log.append(produced())
+    log.append_produced(produced())
     clock.advance(400)
-    log.append(produced())
+    log.append_produced(produced())
     clock.advance(100)
-    log.append(produced())
+    log.append_produced(produced())
     assert after_power_loss(disk) == 2
     clock.advance(500)
     assert after_power_loss(disk) == 3
@@ -91,13 +91,13 @@ def test_a_failed_flush_fails_the_append_and_changes_nothing() -> None:
     disk = FailingFlush()
     clock = FakeClock()
     log = partition(DIRECTORY, disk=disk, clock=clock, flush_messages=1)
-    log.append(produced([b"a"], producer_id=7))
+    log.append_produced(produced([b"a"], producer_id=7))
     disk.failing = True
     for _ in range(3):
         assert refused(log) == Code.KAFKA_STORAGE_ERROR
         clock.advance(1_000)
     assert (log.end_offset, log.last_stable_offset) == (1, 1)
-    assert len(list(batches(log.read(0, 1 << 20)))) == 1  # reads are served
+    assert len(list(iterate_batches(log.read(0, 1 << 20)))) == 1  # reads are served
     assert partition(DIRECTORY, disk=disk.kill()).end_offset == 1
 
 
@@ -106,15 +106,15 @@ def test_what_was_not_flushed_is_written_again_before_anything_is_appended() -> 
     clock = FakeClock()
     log = partition(DIRECTORY, disk=disk, clock=clock)
     for i in range(5):
-        log.append(produced([b"v"], producer_id=7, sequence=i))
+        log.append_produced(produced([b"v"], producer_id=7, sequence=i))
     disk.failing = True
-    log.save()
+    log.save_checkpoint()
     assert refused(log) == Code.KAFKA_STORAGE_ERROR
     disk.failing = False
     assert refused(log) == Code.KAFKA_STORAGE_ERROR  # not tried at once: it may be long
     clock.advance(1_000)
     written = disk.files[LOG].writes
-    assert log.append(produced([b"v"], producer_id=7, sequence=5)).base_offset == 5
+    assert log.append_produced(produced([b"v"], producer_id=7, sequence=5)).base_offset == 5
     assert disk.files[LOG].writes == written + 2  # all that was suspect, and the new batch
     assert after_power_loss(disk) == 5
 
@@ -123,15 +123,15 @@ def test_suspect_data_that_has_changed_is_not_flushed_as_if_it_were_good() -> No
     disk = FailingFlush()
     clock = FakeClock()
     log = partition(DIRECTORY, disk=disk, clock=clock)
-    log.append(produced())
-    log.append(produced())
+    log.append_produced(produced())
+    log.append_produced(produced())
     disk.failing = True
-    log.save()
+    log.save_checkpoint()
     disk.failing = False
     disk.files[LOG].content[-1] ^= 1  # the system read back what it couldn't write
     for _ in range(2):
         with pytest.raises(Refused, match="damaged at byte"):
-            log.append(produced())
+            log.append_produced(produced())
         clock.advance(1_000)
     assert log.end_offset == 2
 
@@ -139,16 +139,16 @@ def test_suspect_data_that_has_changed_is_not_flushed_as_if_it_were_good() -> No
 def test_a_full_disk_refuses_appends_until_there_is_room() -> None:
     disk = MemoryDisk()
     log = partition(DIRECTORY, disk=disk, flush_messages=2)
-    log.append(produced())
+    log.append_produced(produced())
     disk.bytes_left = 10
     for _ in range(2):
         assert refused(log) == Code.KAFKA_STORAGE_ERROR
         assert log.end_offset == 1
-    log.save()  # no room for this either
+    log.save_checkpoint()  # no room for this either
     assert log.has_unsaved
     disk.bytes_left = 1 << 20
-    assert log.append(produced()).base_offset == 1
-    log.save()
+    assert log.append_produced(produced()).base_offset == 1
+    log.save_checkpoint()
     assert not log.has_unsaved
     assert after_power_loss(disk) == 2
 
@@ -158,13 +158,13 @@ def test_what_a_broker_finds_at_its_start_is_flushed_as_if_it_had_written_it() -
     for again."""
     disk = MemoryDisk()
     clock = FakeClock()
-    partition(DIRECTORY, disk=disk).append(produced())
+    partition(DIRECTORY, disk=disk).append_produced(produced())
     partition(DIRECTORY, disk=disk, clock=clock, flush_ms=500)
     assert after_power_loss(disk) == 0
     clock.advance(500)
     assert after_power_loss(disk) == 1
 
     disk = MemoryDisk()
-    partition(DIRECTORY, disk=disk).append(produced())
+    partition(DIRECTORY, disk=disk).append_produced(produced())
     partition(DIRECTORY, disk=disk, flush_messages=1)
     assert after_power_loss(disk) == 1

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from coordinator import repair
-from coordinator.log.batch import batches, rewritten
-from coordinator.log.partition import Partition
+from coordinator.log.batch import copy_with_offset, iterate_batches
+from coordinator.log.partition import PartitionLog
 from coordinator.log.recovery import CorruptLog
 from tests.unit.coordinator.log.logs import NOW_MS, partition, produced
 
@@ -16,13 +16,13 @@ def written(directory: Path, count: int, *, segment_bytes: int = 1 << 30) -> lis
     directory.mkdir(exist_ok=True)
     log = partition(directory, segment_bytes=segment_bytes)
     for i in range(count):
-        log.append(produced([b"value"], producer_id=7, sequence=i, transactional=True))
+        log.append_produced(produced([b"value"], producer_id=7, sequence=i, transactional=True))
         log.append_marker(7, 0, i % 2 == 0, 0)
-    return [path for path, _ in log.segments()]
+    return [path for path, _ in log.list_segment_files()]
 
 
-def summary(log: Partition) -> object:
-    known = log.producers.get(7)
+def summary(log: PartitionLog) -> object:
+    known = log.producers.find_producer(7)
     assert known is not None
     return (
         log.end_offset,
@@ -30,7 +30,7 @@ def summary(log: Partition) -> object:
         known,
         list(log.producers.open_transactions()),
         log.aborted_in(0, 1_000),
-        log.with_max_timestamp(),
+        log.find_max_timestamp_offset(),
     )
 
 
@@ -38,7 +38,7 @@ def summary(log: Partition) -> object:
 def test_a_restart_rebuilds_the_same_state(tmp_path: Path, segment_bytes: int) -> None:
     log = partition(tmp_path, segment_bytes=segment_bytes)
     for i in range(20):
-        log.append(produced([b"v"], producer_id=7, sequence=i, transactional=True))
+        log.append_produced(produced([b"v"], producer_id=7, sequence=i, transactional=True))
         if i % 3 == 0:
             log.append_marker(7, 0, i % 2 == 0, 0)
         again = partition(tmp_path, segment_bytes=segment_bytes)
@@ -48,13 +48,13 @@ def test_a_restart_rebuilds_the_same_state(tmp_path: Path, segment_bytes: int) -
 def test_a_torn_tail_is_cut_wherever_it_was_torn(tmp_path: Path) -> None:
     [path] = written(tmp_path, 3)
     whole = path.read_bytes()
-    tail = rewritten(produced([b"torn"]).data, 6, None)
+    tail = copy_with_offset(produced([b"torn"]).data, 6, None)
     for torn_at in range(1, len(tail)):
         path.write_bytes(whole + tail[:torn_at])
         log = partition(tmp_path)
         assert log.end_offset == 6
         assert path.read_bytes() == whole
-    assert partition(tmp_path).append(produced()).base_offset == 6
+    assert partition(tmp_path).append_produced(produced()).base_offset == 6
 
 
 def test_zeros_at_the_end_are_cut(tmp_path: Path) -> None:
@@ -127,7 +127,9 @@ def test_only_where_kafka_has_compacted_a_log_may_offsets_be_missing_between_seg
         for _ in range(2):  # the second start has a checkpoint
             log = partition(tmp_path, is_compacted=is_compacted)
             assert log.end_offset == 12
-            assert [batch.base_offset for batch in batches(log.read(int(paths[1].stem), 200))]
+            assert [
+                batch.base_offset for batch in iterate_batches(log.read(int(paths[1].stem), 200))
+            ]
             log.close()
     else:
         with pytest.raises(CorruptLog, match=r"copy its leader-epoch-checkpoint, too"):
@@ -153,8 +155,8 @@ def test_damage_before_batches_of_another_leader_epoch_is_not_taken_for_a_torn_t
 def test_index_files_are_kafkas(tmp_path: Path) -> None:
     log = partition(tmp_path, index_interval_bytes=100)
     for i in range(4):
-        log.append(produced([b"v" * 100], timestamp_ms=NOW_MS + i))
-    log.append(produced(producer_id=7, transactional=True))
+        log.append_produced(produced([b"v" * 100], timestamp_ms=NOW_MS + i))
+    log.append_produced(produced(producer_id=7, transactional=True))
     log.append_marker(7, 0, False, 0)
     size = produced([b"v" * 100]).size
     log.close()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.log.partition import Partition
-from coordinator.log.slice import Slice
+from coordinator.log.partition import PartitionLog
+from coordinator.log.slice import LogSlice
 from tests.unit.coordinator.fakes import FakeClock
 from tests.unit.coordinator.log.logs import partition, produced
 
@@ -17,7 +17,7 @@ DELAY_MS = 60_000
 SIZE = produced([b"v"]).size
 
 
-def filled(directory: Path, clock: FakeClock, count: int = 6) -> Partition:
+def filled(directory: Path, clock: FakeClock, count: int = 6) -> PartitionLog:
     """Two batches a segment."""
     log = partition(
         directory,
@@ -28,13 +28,13 @@ def filled(directory: Path, clock: FakeClock, count: int = 6) -> Partition:
         file_delete_delay_ms=DELAY_MS,
     )
     for _ in range(count):
-        log.append(produced([b"v"], timestamp_ms=clock.now_ms()))
+        log.append_produced(produced([b"v"], timestamp_ms=clock.now_ms()))
     return log
 
 
-def found(log: Partition, offset: int) -> Slice:
-    records = log.fetch(offset, 1 << 20, committed=False, at_least_one=True).records
-    assert isinstance(records, Slice)
+def found(log: PartitionLog, offset: int) -> LogSlice:
+    records = log.fetch_batches(offset, 1 << 20, committed=False, at_least_one=True).records
+    assert isinstance(records, LogSlice)
     assert len(records) == 2 * SIZE
     return records
 
@@ -51,22 +51,22 @@ def open_files(directory: Path) -> int:
     return sum(str(directory) in target for target in targets)
 
 
-def discard(log: Partition) -> None:
-    log.discard()
+def discard(log: PartitionLog) -> None:
+    log.discard_log()
 
 
-def delete_records(log: Partition) -> None:
+def delete_records(log: PartitionLog) -> None:
     log.delete_records_before(6)
 
 
-def compact(log: Partition) -> None:
+def compact(log: PartitionLog) -> None:
     """The first two segments become one that has nothing but their last batch."""
     run = log.closed_segments()[:2]
-    cleaned = log.cleaned(0)
-    last = run[1].read(SIZE, SIZE)
-    cleaned.append(last, 3, 0)
+    cleaned = log.create_cleaned_segment(0)
+    last = run[1].read_batches(SIZE, SIZE)
+    cleaned.append_batch(last, 3, 0)
     errors: list[Exception | None] = []
-    log.replace(run, cleaned, log.first_dirty_offset, errors.append)
+    log.replace_segments(run, cleaned, log.first_dirty_offset, errors.append)
     assert errors == [None]
 
 
@@ -75,7 +75,7 @@ REMOVALS = [discard, delete_records, compact]
 
 @pytest.mark.parametrize("remove", REMOVALS)
 def test_a_slice_that_is_being_sent_is_whole_whatever_removes_its_segment(
-    remove: Callable[[Partition], None], tmp_path: Path
+    remove: Callable[[PartitionLog], None], tmp_path: Path
 ) -> None:
     clock = FakeClock()
     log = filled(tmp_path, clock)
@@ -92,7 +92,7 @@ def test_a_slice_that_is_being_sent_is_whole_whatever_removes_its_segment(
 
 @pytest.mark.parametrize("remove", REMOVALS)
 def test_a_slice_that_is_not_sent_in_time_ends_with_its_file(
-    remove: Callable[[Partition], None], tmp_path: Path
+    remove: Callable[[PartitionLog], None], tmp_path: Path
 ) -> None:
     clock = FakeClock()
     log = filled(tmp_path, clock)
@@ -110,7 +110,7 @@ def test_a_deleted_log_keeps_no_file_open_but_those_that_are_being_sent(tmp_path
     other = found(log, 2)
     assert open_files(tmp_path) == 3
     del other
-    log.discard()
+    log.discard_log()
     assert open_files(tmp_path) == 1
     del records
     assert open_files(tmp_path) == 0
@@ -125,7 +125,7 @@ def test_records_that_are_deleted_leave_no_file_open_but_those_that_are_being_se
     found(log, 2)
     log.delete_records_before(4)
     assert open_files(tmp_path) == 2, "the active segment's, and the one that is being sent"
-    log.discard()
+    log.discard_log()
     assert open_files(tmp_path) == 1
     assert len(bytes(records)) == 2 * SIZE
     del records

@@ -9,27 +9,27 @@ import pytest
 
 from coordinator.config import BrokerConfig
 from coordinator.errors import Code, Refused
+from coordinator.log.data_directory import DataDirectory, UnusableDataDirectory, uuid_to_base64
 from coordinator.log.disk import SystemDisk
-from coordinator.log.storage import Storage, UnusableDataDirectory, to_base64
-from coordinator.log.topics import Topics
+from coordinator.log.topics import TopicRegistry
 from tests.unit.coordinator.log.logs import machine, produced
 
-Open = Callable[[], Topics]
+Open = Callable[[], TopicRegistry]
 
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Open]:
     """Opens the topics of one directory. Opening again is what a start after kill -9 is."""
-    storages: list[Storage] = []
+    storages: list[DataDirectory] = []
     ids = iter(UUID(int=n) for n in range(1, 1_000))
 
-    def open_topics() -> Topics:
+    def open_topics() -> TopicRegistry:
         while storages:
             storages.pop().close()
-        storages.append(Storage(tmp_path, 1, UUID(int=99), SystemDisk()))
+        storages.append(DataDirectory(tmp_path, 1, UUID(int=99), SystemDisk()))
         config = BrokerConfig(data_dir=tmp_path)
-        topics = Topics(storages[0], config, machine(), lambda: next(ids))
-        topics.load()
+        topics = TopicRegistry(storages[0], config, machine(), lambda: next(ids))
+        topics.load_topics()
         return topics
 
     yield open_topics
@@ -43,7 +43,7 @@ def code_of(call: Callable[[], object]) -> Code:
 
 
 def test_a_topic_is_there_after_a_kill(opened: Open) -> None:
-    made = opened().create("lines", 3, {"retention.ms": "-1"})
+    made = opened().create_topic("lines", 3, {"retention.ms": "-1"})
     found = opened().get("lines")
     assert found is not None
     assert (found.id, len(found.partitions)) == (made.id, 3)
@@ -51,8 +51,8 @@ def test_a_topic_is_there_after_a_kill(opened: Open) -> None:
 
 
 def test_records_are_there_after_a_kill(opened: Open) -> None:
-    made = opened().create("lines", 2)
-    made.partitions[1].append(produced([b"a", b"b"]))
+    made = opened().create_topic("lines", 2)
+    made.partitions[1].append_produced(produced([b"a", b"b"]))
     found = opened().get("lines")
     assert found is not None
     assert [p.end_offset for p in found.partitions] == [0, 2]
@@ -60,18 +60,18 @@ def test_records_are_there_after_a_kill(opened: Open) -> None:
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a b", "ä", "x" * 250, "../x"])
 def test_a_name_that_no_topic_can_have_is_refused(opened: Open, name: str) -> None:
-    assert code_of(lambda: opened().create(name, 1)) == Code.INVALID_TOPIC_EXCEPTION
+    assert code_of(lambda: opened().create_topic(name, 1)) == Code.INVALID_TOPIC_EXCEPTION
 
 
 def test_what_can_not_be_made_is_refused_with_kafkas_code(opened: Open) -> None:
     topics = opened()
-    topics.create("a.b", 1)
-    assert code_of(lambda: topics.create("a.b", 1)) == Code.TOPIC_ALREADY_EXISTS
-    assert code_of(lambda: topics.create("a_b", 1)) == Code.INVALID_TOPIC_EXCEPTION
-    assert code_of(lambda: topics.create("c", 0)) == Code.INVALID_PARTITIONS
+    topics.create_topic("a.b", 1)
+    assert code_of(lambda: topics.create_topic("a.b", 1)) == Code.TOPIC_ALREADY_EXISTS
+    assert code_of(lambda: topics.create_topic("a_b", 1)) == Code.INVALID_TOPIC_EXCEPTION
+    assert code_of(lambda: topics.create_topic("c", 0)) == Code.INVALID_PARTITIONS
     wrong = {"no.such.config": "1"}, {"retention.ms": "soon"}, {"cleanup.policy": "burn"}
     for configs in wrong:
-        assert code_of(lambda configs=configs: topics.create("c", 1, configs)) == (  # type: ignore[misc]
+        assert code_of(lambda configs=configs: topics.create_topic("c", 1, configs)) == (  # type: ignore[misc]
             Code.INVALID_CONFIG
         )
     assert [topic.name for topic in topics] == ["a.b"]
@@ -79,13 +79,13 @@ def test_what_can_not_be_made_is_refused_with_kafkas_code(opened: Open) -> None:
 
 def test_a_deleted_topic_is_gone_and_its_name_is_free(opened: Open, tmp_path: Path) -> None:
     topics = opened()
-    old = topics.create("lines", 2)
-    old.partitions[0].append(produced())
-    topics.delete(old)
+    old = topics.create_topic("lines", 2)
+    old.partitions[0].append_produced(produced())
+    topics.delete_topic(old)
     assert topics.get("lines") is None
     assert topics.by_id(old.id) is None
     assert not list(tmp_path.glob("lines*"))
-    new = topics.create("lines", 1)
+    new = topics.create_topic("lines", 1)
     assert new.id != old.id
     assert new.partitions[0].end_offset == 0
 
@@ -94,16 +94,16 @@ def test_a_delete_that_was_killed_half_way_is_finished_at_the_next_start(
     opened: Open, tmp_path: Path
 ) -> None:
     topics = opened()
-    topic = topics.create("lines", 2)
+    topic = topics.create_topic("lines", 2)
     for partition in topic.partitions:
-        partition.append(produced())
-    deleted = [f"lines-{i}.{to_base64(topic.id)}-delete" for i in (0, 1)]
+        partition.append_produced(produced())
+    deleted = [f"lines-{i}.{uuid_to_base64(topic.id)}-delete" for i in (0, 1)]
     topics._storage.write_topics([], deleted)
     (tmp_path / "lines-0").rename(tmp_path / deleted[0])
     again = opened()
     assert again.get("lines") is None
     assert not list(tmp_path.glob("lines*"))
-    assert again.create("lines", 2).partitions[1].end_offset == 0
+    assert again.create_topic("lines", 2).partitions[1].end_offset == 0
 
 
 class Unmovable(SystemDisk):
@@ -111,39 +111,39 @@ class Unmovable(SystemDisk):
 
     is_wanted = False
 
-    def rename(self, old: Path, new: Path) -> None:
+    def rename_path(self, old: Path, new: Path) -> None:
         if self.is_wanted and old.is_dir():
             raise OSError(errno.EIO, "no")
-        super().rename(old, new)
+        super().rename_path(old, new)
 
 
 def test_what_could_not_be_removed_of_a_deleted_topic_is_never_another_topics(
     tmp_path: Path,
 ) -> None:
     disk = Unmovable()
-    storage = Storage(tmp_path, 1, UUID(int=99), disk)
+    storage = DataDirectory(tmp_path, 1, UUID(int=99), disk)
     ids = iter(UUID(int=n) for n in range(1, 100))
     config = BrokerConfig(data_dir=tmp_path)
 
-    def loaded() -> Topics:
-        topics = Topics(storage, config, machine(disk), lambda: next(ids))
-        topics.load()
+    def loaded() -> TopicRegistry:
+        topics = TopicRegistry(storage, config, machine(disk), lambda: next(ids))
+        topics.load_topics()
         return topics
 
     topics = loaded()
-    old = topics.create("lines", 1)
+    old = topics.create_topic("lines", 1)
     for value in (b"old-1", b"old-2"):
-        old.partitions[0].append(produced([value]))
+        old.partitions[0].append_produced(produced([value]))
     forgotten: list[str] = []
     topics.when_deleted.append(lambda topic: forgotten.append(topic.name))
     disk.is_wanted = True
-    topics.delete(old)
+    topics.delete_topic(old)
     assert forgotten == ["lines"]
-    assert code_of(lambda: topics.create("lines", 1)) == Code.KAFKA_STORAGE_ERROR
+    assert code_of(lambda: topics.create_topic("lines", 1)) == Code.KAFKA_STORAGE_ERROR
     disk.is_wanted = False
-    new = topics.create("lines", 1).partitions[0]
-    new.append(produced([b"new-1"]))
-    found = loaded().partition("lines", 0)
+    new = topics.create_topic("lines", 1).partitions[0]
+    new.append_produced(produced([b"new-1"]))
+    found = loaded().find_partition("lines", 0)
     assert found is not None
     assert found.end_offset == 1
     storage.close()
@@ -151,8 +151,8 @@ def test_what_could_not_be_removed_of_a_deleted_topic_is_never_another_topics(
 
 def test_an_altered_configuration_holds_at_once_and_after_a_kill(opened: Open) -> None:
     topics = opened()
-    topics.create("lines", 1, {"max.message.bytes": "2000", "retention.ms": "-1"})
-    topics.alter("lines", {"max.message.bytes": "1000"})
+    topics.create_topic("lines", 1, {"max.message.bytes": "2000", "retention.ms": "-1"})
+    topics.replace_configs("lines", {"max.message.bytes": "1000"})
     for found in (topics.get("lines"), opened().get("lines")):
         assert found is not None
         assert found.configs == {"max.message.bytes": "1000"}
@@ -161,8 +161,8 @@ def test_an_altered_configuration_holds_at_once_and_after_a_kill(opened: Open) -
 
 def test_added_partitions_are_there_at_once_and_after_a_kill(opened: Open) -> None:
     topics = opened()
-    topics.create("lines", 2).partitions[0].append(produced())
-    topics.add_partitions("lines", 4).partitions[3].append(produced())
+    topics.create_topic("lines", 2).partitions[0].append_produced(produced())
+    topics.add_partitions("lines", 4).partitions[3].append_produced(produced())
     for found in (topics.get("lines"), opened().get("lines")):
         assert found is not None
         assert [log.end_offset for log in found.partitions] == [1, 0, 0, 1]
@@ -171,15 +171,15 @@ def test_added_partitions_are_there_at_once_and_after_a_kill(opened: Open) -> No
 
 def test_a_change_that_can_not_be_made_is_refused_and_changes_nothing(opened: Open) -> None:
     topics = opened()
-    topics.create("lines", 2)
-    assert code_of(lambda: topics.alter("none", {})) == Code.UNKNOWN_TOPIC_OR_PARTITION
+    topics.create_topic("lines", 2)
+    assert code_of(lambda: topics.replace_configs("none", {})) == Code.UNKNOWN_TOPIC_OR_PARTITION
     assert code_of(lambda: topics.add_partitions("none", 3)) == Code.UNKNOWN_TOPIC_OR_PARTITION
     for count in (1, 2, 10_001):
         assert code_of(lambda n=count: topics.add_partitions("lines", n)) == (  # type: ignore[misc]
             Code.INVALID_PARTITIONS
         )
     for configs in ({"retention.ms": "soon"}, {"compression.type": "gzip"}):
-        assert code_of(lambda c=configs: topics.alter("lines", c)) == (  # type: ignore[misc]
+        assert code_of(lambda c=configs: topics.replace_configs("lines", c)) == (  # type: ignore[misc]
             Code.INVALID_CONFIG
         )
     found = topics.get("lines")
@@ -188,10 +188,10 @@ def test_a_change_that_can_not_be_made_is_refused_and_changes_nothing(opened: Op
 
 
 def test_another_topics_directory_is_never_read_as_ones_own(opened: Open, tmp_path: Path) -> None:
-    topic = opened().create("lines", 1)
-    topic.partitions[0].append(produced())
+    topic = opened().create_topic("lines", 1)
+    topic.partitions[0].append_produced(produced())
     (tmp_path / "lines-0" / "partition.metadata").write_text(
-        f"version: 0\ntopic_id: {to_base64(UUID(int=1234))}\n"
+        f"version: 0\ntopic_id: {uuid_to_base64(UUID(int=1234))}\n"
     )
     with pytest.raises(UnusableDataDirectory, match="another topic's"):
         opened()
@@ -200,15 +200,15 @@ def test_another_topics_directory_is_never_read_as_ones_own(opened: Open, tmp_pa
 def test_two_brokers_never_share_a_directory(opened: Open, tmp_path: Path) -> None:
     opened()
     with pytest.raises(UnusableDataDirectory, match="used by another broker"):
-        Storage(tmp_path, 1, UUID(int=5), SystemDisk())
+        DataDirectory(tmp_path, 1, UUID(int=5), SystemDisk())
 
 
 def test_the_cluster_id_stays(tmp_path: Path) -> None:
-    first = Storage(tmp_path, 1, UUID(int=5), SystemDisk())
+    first = DataDirectory(tmp_path, 1, UUID(int=5), SystemDisk())
     first.close()
-    second = Storage(tmp_path, 1, UUID(int=6), SystemDisk())
+    second = DataDirectory(tmp_path, 1, UUID(int=6), SystemDisk())
     second.close()
-    assert second.cluster_id == first.cluster_id == to_base64(UUID(int=5))
+    assert second.cluster_id == first.cluster_id == uuid_to_base64(UUID(int=5))
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"topics": 3}', '{"topics": [{}], "deleted": []}'])
@@ -224,7 +224,7 @@ def test_an_unreadable_list_of_topics_is_reported_with_its_path(
 def test_topics_without_their_list_are_reported_and_not_written_over(
     opened: Open, tmp_path: Path
 ) -> None:
-    opened().create("lines", 1).partitions[0].append(produced())
+    opened().create_topic("lines", 1).partitions[0].append_produced(produced())
     (tmp_path / "topics.json").unlink()
     with pytest.raises(UnusableDataDirectory, match=r"topics\.json is missing, and .*lines-0 is"):
         opened()
@@ -233,4 +233,4 @@ def test_topics_without_their_list_are_reported_and_not_written_over(
 def test_an_unwritable_directory_is_reported_with_its_path(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UnusableDataDirectory, match="choose one that you may write to"):
-        Storage(tmp_path / "file", 1, UUID(int=5), SystemDisk())
+        DataDirectory(tmp_path / "file", 1, UUID(int=5), SystemDisk())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.offsets.commit import fits
+from coordinator.offsets.commit import is_metadata_within_limit
 
 
 @pytest.mark.parametrize(
@@ -23,4 +23,4 @@ from coordinator.offsets.commit import fits
     ],
 )
 def test_a_character_beyond_u_ffff_counts_for_two(metadata: str, most: int, does: bool) -> None:
-    assert fits(metadata, most) is does
+    assert is_metadata_within_limit(metadata, most) is does

@@ -15,10 +15,10 @@ from typing import NamedTuple
 import pytest
 
 from coordinator.errors import Code
-from coordinator.offsets.commit import CommitOffset, CommitOffsets, Committer
+from coordinator.offsets.commit import CommittingMember, OffsetCommitCommand, OffsetToCommit
 from coordinator.offsets.config import OffsetConfig
 from coordinator.offsets.state import OffsetState
-from coordinator.shard.decision import Producer, TransactionEnded
+from coordinator.shard.decision import TransactionalProducer, TransactionEnded
 from tests.unit.coordinator.world import World, code_of
 
 GROUPS = ("counts", "others", "sums")
@@ -75,7 +75,7 @@ class History:
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
-        config = OffsetConfig(retention_ms=RETENTION_MS, retention_check_ms=CHECK_MS)
+        config = OffsetConfig(retention_ms=RETENTION_MS, retention_check_interval_ms=CHECK_MS)
         self.world = World(offset_config=config)
         self.model = Model()
         self.offset = 0
@@ -105,13 +105,15 @@ class History:
         rng = self.rng
         return Key(rng.choice(GROUPS), rng.choice(TOPICS), rng.randrange(PARTITIONS))
 
-    def offer(self, found: dict[Key, Kept], producer: Producer | None) -> None:
+    def offer(self, found: dict[Key, Kept], producer: TransactionalProducer | None) -> None:
         """Commit the next offset, in a transaction or not, and then let the model know."""
         key = self.key()
         self.offset += 1
-        offsets = [CommitOffset(key.topic, key.partition, self.offset)]
-        self.world.groups.offsets.commit(
-            CommitOffsets(key.group_id, offsets, producer), Committer(), unknown_group=Code.NONE
+        offsets = [OffsetToCommit(key.topic, key.partition, self.offset)]
+        self.world.groups.offsets.commit_offsets(
+            OffsetCommitCommand(key.group_id, offsets, producer),
+            CommittingMember(),
+            unknown_group_code=Code.NONE,
         )
         found[key] = Kept(self.offset, self.world.clock.now_ms())
 
@@ -120,7 +122,7 @@ class History:
 
     def stage(self) -> None:
         producer_id = self.rng.choice(PRODUCERS)
-        self.offer(self.model.pending[producer_id], Producer(producer_id, 0))
+        self.offer(self.model.pending[producer_id], TransactionalProducer(producer_id, 0))
 
     def end(self) -> None:
         """A marker in each shard, unless the first one fails."""
@@ -133,7 +135,9 @@ class History:
 
     def delete_offset(self) -> None:
         key = self.key()
-        [code] = self.world.groups.offsets.delete(key.group_id, [(key.topic, key.partition)])
+        [code] = self.world.groups.offsets.delete_offsets(
+            key.group_id, [(key.topic, key.partition)]
+        )
         assert code is Code.NONE
         self.model.forget(lambda found: found == key)
 
@@ -146,7 +150,7 @@ class History:
 
     def delete_topic(self) -> None:
         topic = self.rng.choice(TOPICS)
-        self.world.groups.offsets.forget_topic(topic)
+        self.world.groups.offsets.forget_topic_offsets(topic)
         self.model.forget(lambda found: found.topic == topic)
 
     def pass_time(self) -> None:
@@ -188,8 +192,8 @@ def check_holders(state: OffsetState) -> None:
         for group_id, topic, partition in held:
             group = expected.setdefault(group_id, {})
             group.setdefault((topic, partition), set()).add(producer_id)
-    assert state.holders == expected
-    assert state.groups >= state.committed.keys() | state.holders.keys()
+    assert state.pending_producers == expected
+    assert state.groups >= state.committed.keys() | state.pending_producers.keys()
 
 
 @pytest.mark.parametrize("seed", range(20))

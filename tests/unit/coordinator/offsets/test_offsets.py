@@ -8,11 +8,11 @@ from uuid import UUID
 import pytest
 
 from coordinator.errors import Code, Refused
-from coordinator.offsets.apply import apply
-from coordinator.offsets.commit import CommitOffset, CommitOffsets, commit_offsets
+from coordinator.offsets.apply import apply_record
+from coordinator.offsets.commit import OffsetCommitCommand, OffsetToCommit, decide_offset_commit
 from coordinator.offsets.fetch import fetch_all_offsets, fetch_offsets
 from coordinator.offsets.state import OffsetCommitted, OffsetForgotten, OffsetState
-from coordinator.shard.decision import Origin, TransactionEnded
+from coordinator.shard.decision import LogRecordOrigin, TransactionEnded
 from tests.unit.coordinator.world import World, code_of
 
 
@@ -45,8 +45,8 @@ def test_offsets_of_an_aborted_transaction_are_gone() -> None:
 
 def test_only_a_fetch_that_wants_stable_offsets_minds_an_open_transaction() -> None:
     state = OffsetState()
-    apply(state, committed(7), Origin(0))
-    apply(state, committed(9), Origin(1, producer_id=3))
+    apply_record(state, committed(7), LogRecordOrigin(0))
+    apply_record(state, committed(9), LogRecordOrigin(1, producer_id=3))
     wanted = [("words", 0, None)]
     [stable] = fetch_offsets(state, "counts", wanted, require_stable=True)
     [any_offset] = fetch_offsets(state, "counts", wanted, require_stable=False)
@@ -56,31 +56,31 @@ def test_only_a_fetch_that_wants_stable_offsets_minds_an_open_transaction() -> N
 
 def test_a_staged_offset_is_not_materialised_over_a_newer_one() -> None:
     state = OffsetState()
-    apply(state, committed(10), Origin(0, producer_id=3))
-    apply(state, committed(20), Origin(1))
-    apply(state, TransactionEnded(3, 0, committed=True), Origin(2, 3))
+    apply_record(state, committed(10), LogRecordOrigin(0, producer_id=3))
+    apply_record(state, committed(20), LogRecordOrigin(1))
+    apply_record(state, TransactionEnded(3, 0, committed=True), LogRecordOrigin(2, 3))
     assert state.committed["counts"]["words", 0].offset == 20
-    apply(state, committed(5), Origin(3, producer_id=3))
-    apply(state, TransactionEnded(3, 0, committed=True), Origin(4, 3))
+    apply_record(state, committed(5), LogRecordOrigin(3, producer_id=3))
+    apply_record(state, TransactionEnded(3, 0, committed=True), LogRecordOrigin(4, 3))
     assert state.committed["counts"]["words", 0].offset == 5
     assert state.pending == {}
 
 
 def test_transactions_of_different_producers_do_not_end_each_other() -> None:
     state = OffsetState()
-    apply(state, committed(10), Origin(0, producer_id=3))
-    apply(state, committed(20), Origin(1, producer_id=4))
-    apply(state, TransactionEnded(3, 0, committed=True), Origin(2, 3))
+    apply_record(state, committed(10), LogRecordOrigin(0, producer_id=3))
+    apply_record(state, committed(20), LogRecordOrigin(1, producer_id=4))
+    apply_record(state, TransactionEnded(3, 0, committed=True), LogRecordOrigin(2, 3))
     assert state.committed["counts"]["words", 0].offset == 10
-    assert state.holders == {"counts": {("words", 0): {4}}}
+    assert state.pending_producers == {"counts": {("words", 0): {4}}}
 
 
 def test_a_forgotten_offset_is_gone_pending_or_not() -> None:
     state = OffsetState()
-    apply(state, committed(10), Origin(0))
-    apply(state, committed(20), Origin(1, producer_id=4))
-    apply(state, OffsetForgotten("counts", "words", 0), Origin(2))
-    apply(state, TransactionEnded(4, 0, committed=True), Origin(3, 4))
+    apply_record(state, committed(10), LogRecordOrigin(0))
+    apply_record(state, committed(20), LogRecordOrigin(1, producer_id=4))
+    apply_record(state, OffsetForgotten("counts", "words", 0), LogRecordOrigin(2))
+    apply_record(state, TransactionEnded(4, 0, committed=True), LogRecordOrigin(3, 4))
     assert state == OffsetState(groups={"counts"})
 
 
@@ -90,7 +90,7 @@ def test_a_deleted_topic_takes_its_offsets_along() -> None:
     owner = world.init()
     world.add_group(owner, "others")
     world.stage(owner, 8, group_id="others")
-    world.groups.offsets.forget_topic("words")
+    world.groups.offsets.forget_topic_offsets("words")
     world.end(owner)
     world.restart()
     assert (world.offset("counts"), world.offset("others")) == (-1, -1)
@@ -101,7 +101,7 @@ def test_a_topic_that_is_deleted_while_its_offsets_are_being_loaded_takes_them_a
     world.commit(7)
     index = world.groups.partition_of("counts")
     world.groups.resign(index)
-    world.groups.offsets.forget_topic("words")
+    world.groups.offsets.forget_topic_offsets("words")
     load_slice = world.groups.elect(index)
     while not load_slice():
         pass
@@ -143,14 +143,14 @@ def test_a_deletion_that_fails_in_the_middle_leaves_the_group_to_be_deleted_agai
 
 
 def test_metadata_that_is_too_long_keeps_that_partition_out() -> None:
-    command = CommitOffsets(
+    command = OffsetCommitCommand(
         "counts",
         [
-            CommitOffset("words", 0, 1, metadata="x" * 4096),
-            CommitOffset("words", 1, 2, metadata="x" * 4097),
+            OffsetToCommit("words", 0, 1, metadata="x" * 4096),
+            OffsetToCommit("words", 1, 2, metadata="x" * 4097),
         ],
     )
-    decision = commit_offsets(command, 4096, now_ms=0)
+    decision = decide_offset_commit(command, 4096, now_ms=0)
     assert decision.response == [Code.NONE, Code.OFFSET_METADATA_TOO_LARGE]
     assert [record.partition for record in decision.records] == [0]
 
@@ -158,7 +158,7 @@ def test_metadata_that_is_too_long_keeps_that_partition_out() -> None:
 def test_an_offset_of_a_topics_deleted_namesake_is_not_found_by_id() -> None:
     old, new = UUID(int=1), UUID(int=2)
     state = OffsetState()
-    apply(state, committed(10, old), Origin(0))
+    apply_record(state, committed(10, old), LogRecordOrigin(0))
 
     def found(topic_id: UUID | None) -> int:
         wanted = [("words", 0, topic_id)]
@@ -171,7 +171,7 @@ def test_all_offsets_of_a_group_can_be_asked_for() -> None:
     state = OffsetState()
     for partition in (2, 0, 1):
         record = OffsetCommitted("counts", "words", partition, partition * 10, -1, "", 0)
-        apply(state, record, Origin(partition))
+        apply_record(state, record, LogRecordOrigin(partition))
     fetched = fetch_all_offsets(state, "counts", require_stable=True)
     assert [(f.partition, f.offset) for f in fetched] == [(0, 0), (1, 10), (2, 20)]
     assert fetch_all_offsets(state, "another", require_stable=True) == []

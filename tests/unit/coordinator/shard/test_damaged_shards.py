@@ -11,18 +11,18 @@ from coordinator.errors import Code
 from coordinator.groups.state import GroupCodec
 from coordinator.log.batch import encode_batch
 from coordinator.offsets.state import OffsetForgotten
-from coordinator.shard.life import Life
-from coordinator.shard.placement import shard_of
-from coordinator.transactions.listing import Filters
-from coordinator.transactions.state import Ownership, Status
+from coordinator.shard.coordinator_state import CoordinatorState
+from coordinator.shard.placement import partition_for
+from coordinator.transactions.listing import TransactionFilters
+from coordinator.transactions.state import ProducerIdAndEpoch, TransactionStatus
 from tests.unit.coordinator.fakes import FakeLog
 from tests.unit.coordinator.test_metrics import figures
 from tests.unit.coordinator.world import World, code_of
 
 DAY_MS = 24 * 3_600_000
-OFFSET_KEY, _ = GroupCodec().encode(OffsetForgotten("counts", "words", 0))
+OFFSET_KEY, _ = GroupCodec().encode_record(OffsetForgotten("counts", "words", 0))
 TRANSACTION_KEY = bytes.fromhex("00000003") + b"app"
-ALL = Filters()
+ALL = TransactionFilters()
 
 
 @pytest.fixture
@@ -35,12 +35,12 @@ def group_log(world: World, group_id: str = "counts") -> FakeLog:
 
 
 def transaction_log(world: World, transactional_id: str = "app") -> FakeLog:
-    return world.transaction_logs[shard_of(transactional_id, 2)]
+    return world.transaction_logs[partition_for(transactional_id, 2)]
 
 
 def elsewhere(name: str, names: Iterable[str] = "abcdef") -> str:
     """A name whose shard is another one."""
-    return next(each for each in names if shard_of(each, 2) != shard_of(name, 2))
+    return next(each for each in names if partition_for(each, 2) != partition_for(name, 2))
 
 
 def damage(log: FakeLog, key: bytes | None, value: bytes | None = b"\0\x04damaged") -> None:
@@ -77,7 +77,7 @@ def test_a_group_shard_with_a_damaged_record_refuses_and_the_other_serves(
     assert "the batch with offset 1" in error
     assert code_of(world.fetch) is Code.NOT_COORDINATOR
     assert code_of(world.commit, 8) is Code.NOT_COORDINATOR
-    assert code_of(world.groups.describe, "counts") is Code.NOT_COORDINATOR
+    assert code_of(world.groups.describe_group, "counts") is Code.NOT_COORDINATOR
     assert [group.group_id for group in world.groups.list_groups()] == [other]
     assert world.offset(other) == 5
     world.commit(6, group_id=other)
@@ -93,7 +93,7 @@ def test_nothing_is_written_to_a_failed_group_shard_whatever_happens(
     end_offset = log.end_offset
     for _ in range(2):
         world.restart()
-        world.groups.offsets.forget_topic("words")
+        world.groups.offsets.forget_topic_offsets("words")
         world.clock.advance(30 * DAY_MS)
         assert log.end_offset == end_offset
         assert log.damage is not None
@@ -101,7 +101,7 @@ def test_nothing_is_written_to_a_failed_group_shard_whatever_happens(
     index = world.groups.partition_of("counts")
     world.groups.resign(index)
     assert world.groups.elect(index)()
-    assert world.groups.shards[index].log.life is Life.FAILED
+    assert world.groups.shards[index].log.coordinator_state is CoordinatorState.FAILED
     assert code_of(world.commit, 8) is Code.NOT_COORDINATOR
 
 
@@ -134,7 +134,7 @@ def test_a_failed_transaction_shard_neither_ends_nor_forgets_what_it_had_begun(
     assert code_of(world.init) is Code.NOT_COORDINATOR
     assert code_of(world.add, owner) is Code.NOT_COORDINATOR
     assert code_of(world.end, owner) is Code.NOT_COORDINATOR
-    assert code_of(world.transactions.find, "app") is Code.NOT_COORDINATOR
+    assert code_of(world.transactions.find_transaction, "app") is Code.NOT_COORDINATOR
     listed = world.transactions.list_transactions(ALL)
     assert [known.transactional_id for known in listed] == [other]
     world.end(another, id_=other)
@@ -144,7 +144,7 @@ def test_a_failed_transaction_shard_neither_ends_nor_forgets_what_it_had_begun(
     assert log.end_offset == end_offset
     repair(log)
     world.restart()
-    known = world.transactions.find("app")
+    known = world.transactions.find_transaction("app")
     assert known is not None
     assert known.producer_id == owner.producer_id
 
@@ -153,7 +153,7 @@ def test_producer_ids_of_a_failed_transaction_shard_are_not_given_again(world: W
     """Not even where its files have come from another broker, whose ids lie ahead of ours."""
     owner = world.init()
     [batch] = transaction_log(world).batches()
-    [record] = batch.records()
+    [record] = batch.iterate_records()
     assert record.value is not None
     ahead = record.value[:2] + struct.pack(">q", 5_000) + record.value[10:]
     damage(transaction_log(world), record.key, ahead)
@@ -170,12 +170,12 @@ def test_a_commit_waits_for_the_failed_group_shard_that_has_its_offsets(world: W
     damage(group_log(world), OFFSET_KEY)
     world.restart()
     assert code_of(world.stage, owner, 18) is Code.NOT_COORDINATOR
-    assert world.end(owner) == Ownership(owner.producer_id, owner.producer_epoch)
+    assert world.end(owner) == ProducerIdAndEpoch(owner.producer_id, owner.producer_epoch)
     assert world.words["words", 0].markers() == [(owner.producer_id, 0, True)]
-    known = world.transactions.find("app")
+    known = world.transactions.find_transaction("app")
     assert known is not None
-    assert known.status is Status.PREPARE_COMMIT
-    assert world.transactions.partitions_left(known) == {
+    assert known.status is TransactionStatus.PREPARE_COMMIT
+    assert world.transactions.partitions_without_marker(known) == {
         ("__consumer_offsets", world.groups.partition_of("counts"))
     }
     assert code_of(world.init) is Code.CONCURRENT_TRANSACTIONS
@@ -184,7 +184,7 @@ def test_a_commit_waits_for_the_failed_group_shard_that_has_its_offsets(world: W
     world.restart()
     world.clock.advance(10_000)
     assert world.offset() == 17
-    assert world.init() == Ownership(owner.producer_id, owner.producer_epoch + 1)
+    assert world.init() == ProducerIdAndEpoch(owner.producer_id, owner.producer_epoch + 1)
 
 
 def test_a_damaged_marker_fails_the_shard(world: World) -> None:
@@ -204,7 +204,7 @@ def test_without_a_readable_log_no_producer_id_is_given_again_and_the_rest_is_se
     owner = world.init()
     world.commit(7)
     [batch] = world.metadata_log.batches()
-    [record] = batch.records()
+    [record] = batch.iterate_records()
     assert record.value is not None
     cut = 3 if version == b"\1" else len(record.value)
     damage(world.metadata_log, None, record.value[:2] + version + record.value[cut:])
@@ -213,7 +213,7 @@ def test_without_a_readable_log_no_producer_id_is_given_again_and_the_rest_is_se
     assert errors(caplog)[0].startswith("__cluster_metadata can't be loaded.")
     assert code_of(world.init, "another") is Code.COORDINATOR_LOAD_IN_PROGRESS
     assert code_of(world.init, None) is Code.COORDINATOR_LOAD_IN_PROGRESS
-    assert world.init() == Ownership(owner.producer_id, 1), "it has one already"
+    assert world.init() == ProducerIdAndEpoch(owner.producer_id, 1), "it has one already"
     assert world.offset() == 7
     assert world.metadata_log.end_offset == end_offset
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.shard.placement import shard_of
+from coordinator.shard.placement import partition_for
 
 
 @pytest.mark.parametrize(
@@ -17,4 +17,4 @@ from coordinator.shard.placement import shard_of
     ],
 )
 def test_a_name_lives_in_the_partition_that_kafka_computes(name: str, partition: int) -> None:
-    assert shard_of(name, 50) == partition
+    assert partition_for(name, 50) == partition

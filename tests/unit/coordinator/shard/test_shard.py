@@ -5,17 +5,22 @@ from __future__ import annotations
 import pytest
 
 from coordinator.errors import Refused
-from coordinator.shard.decision import Decision, Origin, Producer, TransactionEnded
-from coordinator.shard.life import Life
+from coordinator.shard.coordinator_state import CoordinatorState
+from coordinator.shard.decision import (
+    Decision,
+    LogRecordOrigin,
+    TransactionalProducer,
+    TransactionEnded,
+)
 from coordinator.shard.shard import BrokenInvariant, Shard
 from tests.unit.coordinator.fakes import FakeClock, FakeLog
 
 
 class TextCodec:
-    def encode(self, record: str) -> tuple[bytes | None, bytes | None]:
+    def encode_record(self, record: str) -> tuple[bytes | None, bytes | None]:
         return b"\0\1", record.encode()
 
-    def decode(self, key: bytes | None, value: bytes | None) -> str | None:
+    def decode_record(self, key: bytes | None, value: bytes | None) -> str | None:
         if value is None:
             raise ValueError("no value")
         return None if value == b"of another kind" else value.decode()
@@ -28,7 +33,7 @@ class Notes:
         self.applied: list[tuple[object, int, int]] = []
         self.shard: Shard[str] = Shard("notes-0", log, TextCodec(), self.apply, FakeClock())
 
-    def apply(self, record: str | TransactionEnded, origin: Origin) -> None:
+    def apply(self, record: str | TransactionEnded, origin: LogRecordOrigin) -> None:
         if record == "poison":
             raise ValueError("poison")
         self.applied.append((record, origin.offset, origin.producer_id))
@@ -37,8 +42,11 @@ class Notes:
 def test_records_are_applied_with_their_place_in_the_log_before_the_answer() -> None:
     log = FakeLog()
     notes = Notes(log)
-    assert notes.shard.execute(Decision(["a", "b"], "done")) == "done"
-    assert notes.shard.execute(Decision(["c"], "again", Producer(7, 2))) == "again"
+    assert notes.shard.execute_decision(Decision(["a", "b"], "done")) == "done"
+    assert (
+        notes.shard.execute_decision(Decision(["c"], "again", TransactionalProducer(7, 2)))
+        == "again"
+    )
     notes.shard.end_transaction(TransactionEnded(7, 2, committed=True))
     assert notes.applied == [
         ("a", 0, -1),
@@ -50,7 +58,7 @@ def test_records_are_applied_with_their_place_in_the_log_before_the_answer() -> 
 
 def test_a_decision_without_records_leaves_the_log_alone() -> None:
     log = FakeLog()
-    assert Notes(log).shard.execute(Decision([], 42)) == 42
+    assert Notes(log).shard.execute_decision(Decision([], 42)) == 42
     assert log.end_offset == 0
 
 
@@ -59,7 +67,7 @@ def test_many_records_stand_in_as_many_batches_as_it_takes() -> None:
     notes = Notes(log)
     log.batch_bytes_max = 61 + 100
     long = "x" * 60
-    notes.shard.append_all(["a", "b", long, long, "c"])
+    notes.shard.append_in_batches(["a", "b", long, long, "c"])
     assert [batch.record_count for batch in log.batches()] == [2, 1, 1, 1]
     assert [(record, offset) for record, offset, _ in notes.applied] == [
         ("a", 0),
@@ -68,7 +76,7 @@ def test_many_records_stand_in_as_many_batches_as_it_takes() -> None:
         (long, 3),
         ("c", 4),
     ]
-    notes.shard.append_all([])
+    notes.shard.append_in_batches([])
     assert log.end_offset == 5
 
 
@@ -78,7 +86,7 @@ def test_of_many_records_those_before_a_failed_append_are_true() -> None:
     log.fail_after = 1
     log.batch_bytes_max = 61 + 30
     with pytest.raises(Refused):
-        notes.shard.append_all(["a", "b", "c"])
+        notes.shard.append_in_batches(["a", "b", "c"])
     assert notes.applied == [("a", 0, -1)]
 
 
@@ -87,31 +95,31 @@ def test_a_failed_append_changes_nothing() -> None:
     notes = Notes(log)
     log.fail_after = 0
     with pytest.raises(Refused):
-        notes.shard.execute(Decision(["a"], None))
+        notes.shard.execute_decision(Decision(["a"], None))
     with pytest.raises(Refused):
         notes.shard.end_transaction(TransactionEnded(7, 2, committed=True))
     assert notes.applied == []
     log.fail_after = None
-    notes.shard.execute(Decision(["a"], None))
+    notes.shard.execute_decision(Decision(["a"], None))
     assert notes.applied == [("a", 0, -1)]
 
 
 def test_loading_applies_what_was_applied_live() -> None:
     log = FakeLog()
     live = Notes(log)
-    live.shard.execute(Decision(["a", "b"], None))
-    live.shard.execute(Decision(["c", "d"], None, Producer(7, 2)))
+    live.shard.execute_decision(Decision(["a", "b"], None))
+    live.shard.execute_decision(Decision(["c", "d"], None, TransactionalProducer(7, 2)))
     live.shard.end_transaction(TransactionEnded(7, 2, committed=False))
     loaded = Notes(log)
-    assert loaded.shard.load() == 5
+    assert loaded.shard.replay_log() == 5
     assert loaded.applied == live.applied
 
 
 def test_records_of_another_kind_are_passed_over_on_loading() -> None:
     log = FakeLog()
-    Notes(log).shard.execute(Decision(["a", "of another kind", "b"], None))
+    Notes(log).shard.execute_decision(Decision(["a", "of another kind", "b"], None))
     loaded = Notes(log)
-    loaded.shard.load()
+    loaded.shard.replay_log()
     assert [record for record, _, _ in loaded.applied] == ["a", "b"]
 
 
@@ -119,10 +127,10 @@ def test_a_broken_invariant_stops_the_shard_loudly_and_for_good() -> None:
     log = FakeLog()
     notes = Notes(log)
     with pytest.raises(BrokenInvariant, match="notes-0: applying 'poison' from offset 0"):
-        notes.shard.execute(Decision(["poison"], None))
+        notes.shard.execute_decision(Decision(["poison"], None))
     with pytest.raises(BrokenInvariant, match="poison"):
-        notes.shard.execute(Decision(["fine"], None))
+        notes.shard.execute_decision(Decision(["fine"], None))
     assert log.end_offset == 1
     loaded = Notes(log)
-    loaded.shard.load()
-    assert loaded.shard.life is Life.FAILED
+    loaded.shard.replay_log()
+    assert loaded.shard.coordinator_state is CoordinatorState.FAILED

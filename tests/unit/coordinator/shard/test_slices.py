@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.shard.slices import SLICE_MS, Sliced, SlicedWork, run_at_a_stretch
+from coordinator.shard.slices import SLICE_MS, Sliced, SlicedExecutor, run_to_completion
 from tests.unit.coordinator.fakes import FakeClock
 
 
@@ -32,7 +32,7 @@ class Steps:
 def test_short_work_is_done_at_once() -> None:
     clock = FakeClock()
     found: list[str | Exception] = []
-    SlicedWork(clock, clock).run(Steps(clock, 2).work(), found.append)
+    SlicedExecutor(clock, clock).run_in_slices(Steps(clock, 2).work(), found.append)
     assert found == ["done"]
     assert clock.scheduled() == 0
 
@@ -41,7 +41,7 @@ def test_a_slice_ends_when_its_time_is_over() -> None:
     clock = FakeClock()
     steps = Steps(clock, 5, ms=1)
     found: list[str | Exception] = []
-    SlicedWork(clock, clock).run(steps.work(), found.append)
+    SlicedExecutor(clock, clock).run_in_slices(steps.work(), found.append)
     assert (steps.taken, found) == (SLICE_MS, [])
     clock.advance(100)
     assert (steps.taken, found) == (5, ["done"])
@@ -49,11 +49,11 @@ def test_a_slice_ends_when_its_time_is_over() -> None:
 
 def test_works_take_turns_and_let_others_in_between() -> None:
     clock = FakeClock()
-    sliced = SlicedWork(clock, clock)
+    sliced = SlicedExecutor(clock, clock)
     first, second = Steps(clock, 1_000), Steps(clock, 1_000)
     found: list[str | Exception] = []
     for steps in (first, second):
-        sliced.run(steps.work(), found.append)
+        sliced.run_in_slices(steps.work(), found.append)
     seen: list[tuple[int, int]] = []
 
     def look() -> None:
@@ -70,11 +70,11 @@ def test_works_take_turns_and_let_others_in_between() -> None:
 
 def test_all_works_together_have_one_slice_in_a_turn_and_take_turns() -> None:
     clock = FakeClock()
-    sliced = SlicedWork(clock, clock)
+    sliced = SlicedExecutor(clock, clock)
     works = [Steps(clock, 5, ms=1) for _ in range(60)]
     found: list[str | Exception] = []
     for steps in works:
-        sliced.run(steps.work(), found.append)
+        sliced.run_in_slices(steps.work(), found.append)
     assert clock.monotonic_ms() == SLICE_MS  # all were begun in one turn of the loop
     while clock.scheduled():
         assert clock.scheduled() == 1
@@ -89,14 +89,14 @@ def test_all_works_together_have_one_slice_in_a_turn_and_take_turns() -> None:
 
 def test_a_work_whose_end_is_not_heard_holds_up_no_other() -> None:
     clock = FakeClock()
-    sliced = SlicedWork(clock, clock)
+    sliced = SlicedExecutor(clock, clock)
     found: list[str | Exception] = []
 
     def refuse(outcome: str | Exception) -> None:
         raise ValueError("planned")
 
-    sliced.run(Steps(clock, 3, ms=1).work(), refuse)
-    sliced.run(Steps(clock, 1).work(), found.append)
+    sliced.run_in_slices(Steps(clock, 3, ms=1).work(), refuse)
+    sliced.run_in_slices(Steps(clock, 1).work(), found.append)
     with pytest.raises(ValueError, match="planned"):
         clock.advance(0)
     clock.advance(0)
@@ -105,10 +105,12 @@ def test_a_work_whose_end_is_not_heard_holds_up_no_other() -> None:
 
 def test_work_that_is_begun_when_another_ends_shares_its_slice() -> None:
     clock = FakeClock()
-    sliced = SlicedWork(clock, clock)
+    sliced = SlicedExecutor(clock, clock)
     second = Steps(clock, 2)
     found: list[str | Exception] = []
-    sliced.run(Steps(clock, 1).work(), lambda _: sliced.run(second.work(), found.append))
+    sliced.run_in_slices(
+        Steps(clock, 1).work(), lambda _: sliced.run_in_slices(second.work(), found.append)
+    )
     assert (second.taken, found) == (2, ["done"])
     assert clock.scheduled() == 0
 
@@ -122,18 +124,18 @@ def test_what_the_work_raises_is_handed_on() -> None:
         raise error
 
     found: list[str | Exception] = []
-    SlicedWork(clock, clock).run(work(), found.append)
+    SlicedExecutor(clock, clock).run_in_slices(work(), found.append)
     assert found == [error]
     with pytest.raises(ValueError, match="planned"):
-        run_at_a_stretch(work())
+        run_to_completion(work())
 
 
 def test_work_that_is_stopped_is_closed_and_never_goes_on() -> None:
     clock = FakeClock()
-    sliced = SlicedWork(clock, clock)
+    sliced = SlicedExecutor(clock, clock)
     steps = Steps(clock, 1_000)
     found: list[str | Exception] = []
-    sliced.run(steps.work(), found.append)
+    sliced.run_in_slices(steps.work(), found.append)
     taken = steps.taken
     sliced.close()
     clock.advance(10)

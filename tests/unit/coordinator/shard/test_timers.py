@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.shard.timers import Timers
+from coordinator.shard.timers import KeyedTimers
 from tests.unit.coordinator.fakes import FakeClock
 
 
-def timers_on(clock: FakeClock) -> tuple[Timers[str], list[tuple[int, str]]]:
+def timers_on(clock: FakeClock) -> tuple[KeyedTimers[str], list[tuple[int, str]]]:
     fired: list[tuple[int, str]] = []
-    timers: Timers[str] = Timers(
+    timers: KeyedTimers[str] = KeyedTimers(
         clock, clock, lambda key: fired.append((clock.monotonic_ms(), key))
     )
     return timers, fired
@@ -19,9 +19,9 @@ def timers_on(clock: FakeClock) -> tuple[Timers[str], list[tuple[int, str]]]:
 def test_keys_fire_in_the_order_of_their_deadlines() -> None:
     clock = FakeClock()
     timers, fired = timers_on(clock)
-    timers.set("late", 30)
-    timers.set("early", 10)
-    timers.set("middle", 20)
+    timers.set_timer("late", 30)
+    timers.set_timer("early", 10)
+    timers.set_timer("middle", 20)
     clock.advance(100)
     assert fired == [(10, "early"), (20, "middle"), (30, "late")]
 
@@ -29,10 +29,10 @@ def test_keys_fire_in_the_order_of_their_deadlines() -> None:
 def test_a_timer_that_is_set_again_fires_at_the_new_deadline_only() -> None:
     clock = FakeClock()
     timers, fired = timers_on(clock)
-    timers.set("moved out", 10)
-    timers.set("moved in", 50)
-    timers.set("moved out", 40)
-    timers.set("moved in", 5)
+    timers.set_timer("moved out", 10)
+    timers.set_timer("moved in", 50)
+    timers.set_timer("moved out", 40)
+    timers.set_timer("moved in", 5)
     clock.advance(100)
     assert fired == [(5, "moved in"), (40, "moved out")]
 
@@ -40,10 +40,10 @@ def test_a_timer_that_is_set_again_fires_at_the_new_deadline_only() -> None:
 def test_a_cancelled_timer_does_not_fire_unless_it_is_set_anew() -> None:
     clock = FakeClock()
     timers, fired = timers_on(clock)
-    timers.set("a", 10)
-    timers.cancel("a")
+    timers.set_timer("a", 10)
+    timers.cancel_timer("a")
     clock.advance(5)
-    timers.set("a", 10)
+    timers.set_timer("a", 10)
     clock.advance(100)
     assert fired == [(15, "a")]
 
@@ -55,12 +55,12 @@ def test_a_timer_may_set_and_cancel_others_when_it_fires() -> None:
     def fire(key: str) -> None:
         fired.append(key)
         if key == "first":
-            timers.cancel("second")
-            timers.set("third", 10)
+            timers.cancel_timer("second")
+            timers.set_timer("third", 10)
 
-    timers: Timers[str] = Timers(clock, clock, fire)
-    timers.set("first", 10)
-    timers.set("second", 10)
+    timers: KeyedTimers[str] = KeyedTimers(clock, clock, fire)
+    timers.set_timer("first", 10)
+    timers.set_timer("second", 10)
     clock.advance(100)
     assert fired == ["first", "third"]
 
@@ -74,9 +74,9 @@ def test_the_others_still_fire_when_one_raises() -> None:
             raise RuntimeError("bad")
         fired.append(key)
 
-    timers: Timers[str] = Timers(clock, clock, fire)
-    timers.set("bad", 10)
-    timers.set("good", 10)
+    timers: KeyedTimers[str] = KeyedTimers(clock, clock, fire)
+    timers.set_timer("bad", 10)
+    timers.set_timer("good", 10)
     with pytest.raises(RuntimeError, match="bad"):
         clock.advance(10)
     clock.advance(1)
@@ -87,7 +87,7 @@ def test_one_call_is_scheduled_whatever_the_number_of_heartbeats() -> None:
     clock = FakeClock()
     timers, fired = timers_on(clock)
     for _ in range(1000):
-        timers.set("session", 45_000)
+        timers.set_timer("session", 45_000)
         clock.advance(10)
     assert clock.scheduled() == 1
     timers.close()

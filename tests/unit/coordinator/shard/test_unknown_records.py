@@ -15,7 +15,7 @@ from tests.unit.coordinator.test_metrics import figures
 from tests.unit.coordinator.world import World, code_of
 
 FROM_THE_FUTURE = bytes.fromhex("007fdeadbeef")  # version 127
-OFFSET_KEY, _ = GroupCodec().encode(OffsetForgotten("counts", "words", 0))
+OFFSET_KEY, _ = GroupCodec().encode_record(OffsetForgotten("counts", "words", 0))
 GROUP_KEY = bytes.fromhex("00020006") + b"counts"
 TRANSACTION_KEY = bytes.fromhex("00000003") + b"app"
 STREAMS_KEY = bytes.fromhex("00110006") + b"counts"  # of a streams group
@@ -59,7 +59,7 @@ def test_a_group_of_which_something_is_unreadable_is_neither_read_nor_written(
     for request in (world.offset, lambda: world.offset(partition=1), member.join_once):
         assert code_of(request) is Code.COORDINATOR_NOT_AVAILABLE
     assert code_of(world.commit, 9) is Code.COORDINATOR_NOT_AVAILABLE
-    assert code_of(world.groups.describe, "counts") is Code.COORDINATOR_NOT_AVAILABLE
+    assert code_of(world.groups.describe_group, "counts") is Code.COORDINATOR_NOT_AVAILABLE
     assert group_log(world).end_offset == end_offset
     index = world.groups.partition_of("counts")
     [warning] = warnings(caplog)
@@ -85,9 +85,11 @@ def test_deleting_the_topic_leaves_the_unreadable_offset_in_the_log(world: World
     world.commit(8, partition=1)
     append(group_log(world), OFFSET_KEY, FROM_THE_FUTURE)
     world.restart()
-    world.groups.offsets.forget_topic("words")
+    world.groups.offsets.forget_topic_offsets("words")
     last = {
-        each.key: each.value for batch in group_log(world).batches() for each in batch.records()
+        each.key: each.value
+        for batch in group_log(world).batches()
+        for each in batch.iterate_records()
     }
     assert last[OFFSET_KEY or b""] == FROM_THE_FUTURE
     assert list(last.values()).count(None) == 1
@@ -126,7 +128,7 @@ def test_a_consumer_group_of_which_something_is_unreadable_waits_with_all_its_me
     world.restart()
     end_offset = group_log(world).end_offset
     assert code_of(world.commit, 9) is Code.COORDINATOR_NOT_AVAILABLE
-    assert code_of(world.groups.consumer.describe, "counts") is Code.COORDINATOR_NOT_AVAILABLE
+    assert code_of(world.groups.consumer.describe_group, "counts") is Code.COORDINATOR_NOT_AVAILABLE
     world.clock.advance(3_600_000)
     assert group_log(world).end_offset == end_offset
     assert len(warnings(caplog)) == 1
@@ -135,7 +137,7 @@ def test_a_consumer_group_of_which_something_is_unreadable_waits_with_all_its_me
 def test_a_later_record_that_can_be_read_counts_again(world: World) -> None:
     for readable in (OffsetCommitted("counts", "words", 0, 42, -1, "", 0), None):
         append(group_log(world), OFFSET_KEY, FROM_THE_FUTURE)
-        value = None if readable is None else GroupCodec().encode(readable)[1]
+        value = None if readable is None else GroupCodec().encode_record(readable)[1]
         append(group_log(world), OFFSET_KEY, value)
         world.restart()
         assert world.offset() == (-1 if readable is None else 42)
@@ -196,7 +198,7 @@ def test_a_transactional_id_that_is_unreadable_is_refused_and_kept(
     end_offset = log.end_offset
     assert code_of(world.init) is Code.COORDINATOR_NOT_AVAILABLE
     assert code_of(world.end, owner) is Code.COORDINATOR_NOT_AVAILABLE
-    assert code_of(world.transactions.find, "app") is Code.COORDINATOR_NOT_AVAILABLE
+    assert code_of(world.transactions.find_transaction, "app") is Code.COORDINATOR_NOT_AVAILABLE
     world.clock.advance(10 * 24 * 3_600_000)
     assert log.end_offset == end_offset
     assert world.init("other").producer_epoch == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator.errors import Code, Refused
-from coordinator.transactions.end_transaction import forget_expired
+from coordinator.transactions.end_transaction import make_expiry_tombstones
 from coordinator.transactions.expiry import LOOKED_AT_PER_SLICE, TOMBSTONES_PER_SLICE
 from coordinator.transactions.service import TransactionConfig
 from tests.unit.coordinator.world import World
@@ -57,7 +57,7 @@ def test_an_open_transaction_keeps_its_id(world: World) -> None:
     expired = [
         record.transactional_id
         for shard in world.transactions.shards
-        for record in forget_expired(shard.state, ["open", "ended", "none"], 0, now_ms)
+        for record in make_expiry_tombstones(shard.state, ["open", "ended", "none"], 0, now_ms)
     ]
     assert expired == ["ended"]
 

@@ -7,31 +7,31 @@ from dataclasses import replace
 import pytest
 
 from coordinator.errors import Code, Refused
-from coordinator.shard.decision import Decision, Origin
-from coordinator.transactions.apply import apply
+from coordinator.shard.decision import Decision, LogRecordOrigin
+from coordinator.transactions.apply import apply_record
 from coordinator.transactions.init_producer_id import (
-    First,
-    InitProducerId,
+    InitProducerIdCommand,
+    Prerequisite,
+    find_prerequisite,
     init_producer_id,
-    judge,
 )
 from coordinator.transactions.state import (
-    Ownership,
-    Record,
-    Status,
-    Transaction,
+    ProducerIdAndEpoch,
+    TransactionMetadata,
+    TransactionRecord,
     TransactionSaved,
-    TransactionState,
+    TransactionShardState,
+    TransactionStatus,
 )
 from tests.unit.coordinator.world import World, code_of
 
 NEW_ID = 9000
-KNOWN = Transaction(
+KNOWN = TransactionMetadata(
     transactional_id="app",
     producer_id=4000,
     producer_epoch=5,
     timeout_ms=60_000,
-    status=Status.COMPLETE_COMMIT,
+    status=TransactionStatus.COMPLETE_COMMIT,
     update_ms=0,
     start_ms=0,
     previous_producer_id=3000,
@@ -39,63 +39,70 @@ KNOWN = Transaction(
 )
 
 
-def answer(known: Transaction, producer_id: int, epoch: int) -> Ownership | Code | First:
+def answer(
+    known: TransactionMetadata, producer_id: int, epoch: int
+) -> ProducerIdAndEpoch | Code | Prerequisite:
     """What one request gets: an owner, a refusal, or what has to come before."""
-    state = TransactionState({"app": known})
-    command = InitProducerId("app", 60_000, producer_id, epoch)
+    state = TransactionShardState({"app": known})
+    command = InitProducerIdCommand("app", 60_000, producer_id, epoch)
     try:
-        first = judge(state, command)
-        if first is First.ABORT:
+        first = find_prerequisite(state, command)
+        if first is Prerequisite.ABORT:
             return first
         return init_producer_id(state, command, NEW_ID, now_ms=1).response
     except Refused as refused:
         return refused.code
 
 
-def saved_by(decision: Decision[Record, Ownership]) -> Transaction:
+def saved_by(decision: Decision[TransactionRecord, ProducerIdAndEpoch]) -> TransactionMetadata:
     [record] = decision.records
     assert isinstance(record, TransactionSaved)
     return record.transaction
 
 
 def test_an_unknown_id_gets_a_new_producer_id_at_epoch_0() -> None:
-    state = TransactionState()
-    command = InitProducerId("app", 60_000)
-    assert judge(state, command) is First.NEW_PRODUCER_ID
+    state = TransactionShardState()
+    command = InitProducerIdCommand("app", 60_000)
+    assert find_prerequisite(state, command) is Prerequisite.NEW_PRODUCER_ID
     decision = init_producer_id(state, command, NEW_ID, now_ms=1)
-    assert decision.response == Ownership(NEW_ID, 0)
-    assert saved_by(decision).status is Status.EMPTY
+    assert decision.response == ProducerIdAndEpoch(NEW_ID, 0)
+    assert saved_by(decision).status is TransactionStatus.EMPTY
 
 
 def test_an_unknown_id_is_new_even_to_a_producer_that_had_one() -> None:
-    command = InitProducerId("app", 60_000, 4000, 5)
-    assert judge(TransactionState(), command) is First.NEW_PRODUCER_ID
-    decision = init_producer_id(TransactionState(), command, NEW_ID, now_ms=1)
-    assert decision.response == Ownership(NEW_ID, 0)
+    command = InitProducerIdCommand("app", 60_000, 4000, 5)
+    assert find_prerequisite(TransactionShardState(), command) is Prerequisite.NEW_PRODUCER_ID
+    decision = init_producer_id(TransactionShardState(), command, NEW_ID, now_ms=1)
+    assert decision.response == ProducerIdAndEpoch(NEW_ID, 0)
 
 
-@pytest.mark.parametrize("status", [Status.EMPTY, Status.COMPLETE_COMMIT, Status.COMPLETE_ABORT])
-def test_at_rest_the_next_owner_gets_the_next_epoch(status: Status) -> None:
-    assert answer(replace(KNOWN, status=status), -1, -1) == Ownership(4000, 6)
+@pytest.mark.parametrize(
+    "status",
+    [TransactionStatus.EMPTY, TransactionStatus.COMPLETE_COMMIT, TransactionStatus.COMPLETE_ABORT],
+)
+def test_at_rest_the_next_owner_gets_the_next_epoch(status: TransactionStatus) -> None:
+    assert answer(replace(KNOWN, status=status), -1, -1) == ProducerIdAndEpoch(4000, 6)
 
 
-@pytest.mark.parametrize("status", [Status.PREPARE_COMMIT, Status.PREPARE_ABORT])
-def test_while_an_outcome_is_carried_out_the_answer_is_51(status: Status) -> None:
+@pytest.mark.parametrize(
+    "status", [TransactionStatus.PREPARE_COMMIT, TransactionStatus.PREPARE_ABORT]
+)
+def test_while_an_outcome_is_carried_out_the_answer_is_51(status: TransactionStatus) -> None:
     assert answer(replace(KNOWN, status=status), -1, -1) is Code.CONCURRENT_TRANSACTIONS
 
 
 def test_an_ongoing_transaction_is_aborted_first() -> None:
-    ongoing = replace(KNOWN, status=Status.ONGOING)
-    assert answer(ongoing, -1, -1) is First.ABORT
-    assert answer(ongoing, 4000, 5) is First.ABORT
+    ongoing = replace(KNOWN, status=TransactionStatus.ONGOING)
+    assert answer(ongoing, -1, -1) is Prerequisite.ABORT
+    assert answer(ongoing, 4000, 5) is Prerequisite.ABORT
 
 
 # KIP-360: the producer says what it has.
 @pytest.mark.parametrize(
     ("producer_id", "epoch", "expected"),
     [
-        (4000, 5, Ownership(4000, 6)),  # current: one up
-        (4000, 4, Ownership(4000, 5)),  # the last one: the answer was lost, say it again
+        (4000, 5, ProducerIdAndEpoch(4000, 6)),  # current: one up
+        (4000, 4, ProducerIdAndEpoch(4000, 5)),  # the last one: the answer was lost, say it again
         (4000, 3, Code.PRODUCER_FENCED),
         (4000, 6, Code.PRODUCER_FENCED),
         (3000, 5, Code.PRODUCER_FENCED),  # the id before, with epochs left
@@ -103,7 +110,7 @@ def test_an_ongoing_transaction_is_aborted_first() -> None:
     ],
 )
 def test_a_producer_that_names_its_epoch_is_judged_by_it(
-    producer_id: int, epoch: int, expected: Ownership | Code
+    producer_id: int, epoch: int, expected: ProducerIdAndEpoch | Code
 ) -> None:
     assert answer(KNOWN, producer_id, epoch) == expected
 
@@ -115,7 +122,7 @@ def test_a_stale_producer_aborts_the_owners_transaction_and_is_refused_afterward
     world.add(owner)
     assert code_of(world.init, owner=stale) is Code.PRODUCER_FENCED
     assert world.words["words", 0].markers() == [(0, owner.producer_epoch + 1, False)]
-    assert world.init(owner=owner) == Ownership(0, owner.producer_epoch + 1)
+    assert world.init(owner=owner) == ProducerIdAndEpoch(0, owner.producer_epoch + 1)
 
 
 @pytest.mark.parametrize("level", [0, 1])
@@ -124,34 +131,37 @@ def test_before_transactions_v2_a_producer_that_is_aborted_by_its_own_init_is_fe
 ) -> None:
     """The abort forgets the owner's epoch, in Kafka too."""
     world = World()
-    world.features.set("transaction.version", level)
+    world.features.set_level("transaction.version", level)
     owner = world.init()
     world.add(owner)
     assert code_of(world.init, owner=owner) is Code.PRODUCER_FENCED
-    assert world.init() == Ownership(0, owner.producer_epoch + 2)
+    assert world.init() == ProducerIdAndEpoch(0, owner.producer_epoch + 2)
 
 
 @pytest.mark.parametrize("epoch", [32766, 32767])
 def test_an_exhausted_epoch_means_a_new_producer_id(epoch: int) -> None:
     exhausted = replace(KNOWN, producer_epoch=epoch, last_producer_epoch=epoch - 1)
-    assert answer(exhausted, -1, -1) == Ownership(NEW_ID, 0)
-    assert answer(exhausted, 4000, epoch) == Ownership(NEW_ID, 0)
-    assert answer(exhausted, 4000, epoch - 1) == Ownership(4000, epoch)
+    assert answer(exhausted, -1, -1) == ProducerIdAndEpoch(NEW_ID, 0)
+    assert answer(exhausted, 4000, epoch) == ProducerIdAndEpoch(NEW_ID, 0)
+    assert answer(exhausted, 4000, epoch - 1) == ProducerIdAndEpoch(4000, epoch)
 
 
 def test_the_retry_of_an_exhausted_producer_gets_the_same_new_id_again() -> None:
-    state = TransactionState({"app": replace(KNOWN, producer_epoch=32766)})
-    command = InitProducerId("app", 60_000, 4000, 32766)
+    state = TransactionShardState({"app": replace(KNOWN, producer_epoch=32766)})
+    command = InitProducerIdCommand("app", 60_000, 4000, 32766)
     for new_id in (NEW_ID, NEW_ID + 1):
         decision = init_producer_id(state, command, new_id, now_ms=1)
-        assert decision.response == Ownership(NEW_ID, 0)
-        apply(state, decision.records[0], Origin(0))
-        assert judge(state, command) is First.NOTHING
+        assert decision.response == ProducerIdAndEpoch(NEW_ID, 0)
+        apply_record(state, decision.records[0], LogRecordOrigin(0))
+        assert find_prerequisite(state, command) is Prerequisite.NOTHING
 
 
 def test_a_plain_init_forgets_the_epoch_that_could_have_been_retried() -> None:
     decision = init_producer_id(
-        TransactionState({"app": KNOWN}), InitProducerId("app", 60_000), NEW_ID, now_ms=1
+        TransactionShardState({"app": KNOWN}),
+        InitProducerIdCommand("app", 60_000),
+        NEW_ID,
+        now_ms=1,
     )
     assert saved_by(decision).last_producer_epoch == -1
 
@@ -161,7 +171,7 @@ def test_the_next_owner_is_answered_after_the_abort_and_two_epochs_up() -> None:
     owner = world.init()
     world.add(owner)
     successor = world.init()
-    assert successor == Ownership(owner.producer_id, owner.producer_epoch + 2)
+    assert successor == ProducerIdAndEpoch(owner.producer_id, owner.producer_epoch + 2)
     fence = (owner.producer_id, owner.producer_epoch + 1, False)
     assert world.words["words", 0].markers() == [fence]
     assert code_of(world.add, owner) is Code.PRODUCER_FENCED
@@ -173,7 +183,7 @@ def test_a_producer_that_bumps_its_own_ongoing_transaction_stays_the_owner() -> 
     owner = world.init()
     world.add(owner)
     bumped = world.init(owner=owner)
-    assert bumped == Ownership(owner.producer_id, owner.producer_epoch + 1)
+    assert bumped == ProducerIdAndEpoch(owner.producer_id, owner.producer_epoch + 1)
     assert world.init(owner=owner) == bumped  # a retry
     world.add(bumped)
     world.end(bumped)
@@ -191,14 +201,17 @@ def test_an_empty_transactional_id_is_an_invalid_request() -> None:
 
 def test_without_a_transactional_id_every_producer_is_new() -> None:
     world = World()
-    assert [world.init(None), world.init(None)] == [Ownership(0, 0), Ownership(1, 0)]
+    assert [world.init(None), world.init(None)] == [
+        ProducerIdAndEpoch(0, 0),
+        ProducerIdAndEpoch(1, 0),
+    ]
 
 
 def test_no_producer_id_is_handed_out_twice_after_a_crash() -> None:
     world = World()
-    before = {world.producer_ids.next() for _ in range(1500)}
+    before = {world.producer_ids.next_producer_id() for _ in range(1500)}
     world.restart()
-    after = {world.producer_ids.next() for _ in range(1500)}
+    after = {world.producer_ids.next_producer_id() for _ in range(1500)}
     assert len(before | after) == 3000
     assert min(after) == 2000
 
@@ -208,4 +221,4 @@ def test_without_a_log_there_are_no_producer_ids_and_the_client_may_try_again() 
     world.metadata_log.fail_after = 0
     assert code_of(world.init, None) is Code.COORDINATOR_LOAD_IN_PROGRESS
     world.metadata_log.fail_after = None
-    assert world.init(None) == Ownership(0, 0)
+    assert world.init(None) == ProducerIdAndEpoch(0, 0)

@@ -20,7 +20,7 @@ import pytest
 from coordinator.errors import Code
 from coordinator.faults import DiskFault
 from coordinator.groups.offsets import GroupOffsets
-from coordinator.shard.decision import Origin, TransactionEnded
+from coordinator.shard.decision import LogRecordOrigin, TransactionEnded
 from coordinator.transactions.markers import RETRY_MS
 from coordinator.transactions.service import COMPLETE_RETRY_MS
 from tests.unit.coordinator.api.client import Client, run
@@ -237,14 +237,14 @@ def test_once_a_marker_is_answered_its_offsets_count(tmp_path: Path) -> None:
 def answered_too_early() -> Iterator[None]:
     """The bug: the marker is in the log and answered, and applied when somebody next appends."""
     late: list[Callable[[], None]] = []
-    original_commit, original_end = GroupOffsets.commit, GroupOffsets.end_transaction
+    original_commit, original_end = GroupOffsets.commit_offsets, GroupOffsets.end_transaction
 
     def end_transaction(self: Any, partition: int, ended: TransactionEnded) -> None:
         shard = self._shards.all[partition]
         offset = shard.log._log.append_marker(
             ended.producer_id, ended.producer_epoch, ended.committed, ended.coordinator_epoch
         )
-        late.append(lambda: shard.state.apply(ended, Origin(offset, ended.producer_id)))
+        late.append(lambda: shard.state.apply(ended, LogRecordOrigin(offset, ended.producer_id)))
 
     def commit(self: Any, *arguments: Any, **named: Any) -> Any:
         codes = original_commit(self, *arguments, **named)
@@ -252,11 +252,11 @@ def answered_too_early() -> Iterator[None]:
             late.pop()()
         return codes
 
-    GroupOffsets.commit, GroupOffsets.end_transaction = commit, end_transaction  # type: ignore[method-assign]
+    GroupOffsets.commit_offsets, GroupOffsets.end_transaction = commit, end_transaction  # type: ignore[method-assign]
     try:
         yield
     finally:
-        GroupOffsets.commit = original_commit  # type: ignore[method-assign]
+        GroupOffsets.commit_offsets = original_commit  # type: ignore[method-assign]
         GroupOffsets.end_transaction = original_end  # type: ignore[method-assign]
 
 

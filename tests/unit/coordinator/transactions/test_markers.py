@@ -11,10 +11,10 @@ from coordinator.shard.decision import TransactionEnded
 from coordinator.transactions.markers import (
     RETRY_MS,
     RETRY_MS_MAX,
-    Answers,
-    Destination,
-    Marker,
+    MarkerAnswers,
     MarkerChannel,
+    MarkerDestination,
+    TransactionMarker,
 )
 from coordinator.transactions.state import TopicPartition
 from tests.unit.coordinator.fakes import FakeClock
@@ -27,12 +27,14 @@ class FakeDestination:
     """Keeps what it is sent, and answers when it is told to."""
 
     def __init__(self) -> None:
-        self.sent: list[Sequence[Marker]] = []
-        self._answers: list[Callable[[Answers], None]] = []
+        self.sent: list[Sequence[TransactionMarker]] = []
+        self._answers: list[Callable[[MarkerAnswers], None]] = []
 
-    def send(self, markers: Sequence[Marker], answer: Callable[[Answers], None]) -> None:
+    def send_markers(
+        self, markers: Sequence[TransactionMarker], on_answer: Callable[[MarkerAnswers], None]
+    ) -> None:
         self.sent.append(markers)
-        self._answers.append(answer)
+        self._answers.append(on_answer)
 
     def answer(self, **codes: Code) -> None:
         """Answer the oldest request: NONE, but for the topics that are named."""
@@ -51,7 +53,7 @@ class Cluster:
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.one, self.two = FakeDestination(), FakeDestination()
-        self.leaders: dict[TopicPartition, Destination] = {
+        self.leaders: dict[TopicPartition, MarkerDestination] = {
             A0: self.one,
             A1: self.one,
             B0: self.two,
@@ -62,21 +64,21 @@ class Cluster:
 
 def test_each_destination_gets_its_partitions_and_the_last_answer_completes() -> None:
     cluster = Cluster()
-    cluster.channel.write("t", ENDED, {A0, B0, A1})
+    cluster.channel.write_markers("t", ENDED, {A0, B0, A1})
     assert cluster.one.asked() == [[("t", [A0, A1])]]
     assert cluster.two.asked() == [[("t", [B0])]]
     cluster.one.answer()
-    assert cluster.channel.left("t") == {B0}
+    assert cluster.channel.partitions_without_marker("t") == {B0}
     assert cluster.completed == []
     cluster.two.answer()
     assert cluster.completed == ["t"]
-    assert cluster.channel.left("t") is None
+    assert cluster.channel.partitions_without_marker("t") is None
 
 
 def test_what_comes_while_a_request_is_under_way_goes_out_together() -> None:
     cluster = Cluster()
     for name in ("t", "u", "v"):
-        cluster.channel.write(name, TransactionEnded(7, 1, committed=True), {A0})
+        cluster.channel.write_markers(name, TransactionEnded(7, 1, committed=True), {A0})
     assert cluster.one.asked() == [[("t", [A0])]]
     cluster.one.answer()
     assert cluster.one.asked()[1:] == [[("u", [A0]), ("v", [A0])]]
@@ -88,8 +90,8 @@ def test_a_transaction_without_partitions_and_one_whose_partitions_are_gone_comp
     None
 ):
     cluster = Cluster()
-    cluster.channel.write("t", ENDED, set())
-    cluster.channel.write("u", ENDED, {("gone", 0)})
+    cluster.channel.write_markers("t", ENDED, set())
+    cluster.channel.write_markers("u", ENDED, {("gone", 0)})
     assert cluster.completed == ["t", "u"]
 
 
@@ -110,10 +112,10 @@ def test_a_transaction_without_partitions_and_one_whose_partitions_are_gone_comp
 def test_a_partition_that_fails_is_tried_again_alone_and_nobody_waits_with_it(code: Code) -> None:
     cluster = Cluster()
     cluster.leaders[B0] = cluster.one
-    cluster.channel.write("t", ENDED, {A0, B0})
+    cluster.channel.write_markers("t", ENDED, {A0, B0})
     cluster.one.answer(b=code)
-    assert cluster.channel.left("t") == {B0}
-    cluster.channel.write("u", ENDED, {A0})
+    assert cluster.channel.partitions_without_marker("t") == {B0}
+    cluster.channel.write_markers("u", ENDED, {A0})
     cluster.one.answer()
     assert cluster.completed == ["u"]
     cluster.clock.advance(RETRY_MS)
@@ -125,7 +127,7 @@ def test_a_partition_that_fails_is_tried_again_alone_and_nobody_waits_with_it(co
 
 def test_each_failure_doubles_the_wait_up_to_a_limit() -> None:
     cluster = Cluster()
-    cluster.channel.write("t", ENDED, {A0})
+    cluster.channel.write_markers("t", ENDED, {A0})
     waits = []
     for _ in range(9):
         cluster.one.answer(a=Code.NOT_LEADER_OR_FOLLOWER)
@@ -140,7 +142,7 @@ def test_each_failure_doubles_the_wait_up_to_a_limit() -> None:
 
 def test_a_partition_that_has_moved_is_followed() -> None:
     cluster = Cluster()
-    cluster.channel.write("t", ENDED, {A0})
+    cluster.channel.write_markers("t", ENDED, {A0})
     cluster.leaders[A0] = cluster.two
     cluster.one.answer(a=Code.NOT_LEADER_OR_FOLLOWER)
     cluster.clock.advance(RETRY_MS)
@@ -149,7 +151,7 @@ def test_a_partition_that_has_moved_is_followed() -> None:
 
 def test_a_partition_that_is_deleted_meanwhile_is_not_waited_for() -> None:
     cluster = Cluster()
-    cluster.channel.write("t", ENDED, {A0})
+    cluster.channel.write_markers("t", ENDED, {A0})
     del cluster.leaders[A0]
     cluster.one.answer(a=Code.UNKNOWN_TOPIC_OR_PARTITION)
     cluster.clock.advance(RETRY_MS)
@@ -167,7 +169,7 @@ def test_a_partition_that_is_deleted_meanwhile_is_not_waited_for() -> None:
 )
 def test_a_marker_that_a_partition_will_never_take_is_dropped(code: Code, given_up: int) -> None:
     cluster = Cluster()
-    cluster.channel.write("t", ENDED, {A0})
+    cluster.channel.write_markers("t", ENDED, {A0})
     cluster.one.answer(a=code)
     assert cluster.completed == ["t"]
     assert cluster.channel.counters.given_up == given_up
@@ -175,10 +177,10 @@ def test_a_marker_that_a_partition_will_never_take_is_dropped(code: Code, given_
 
 def test_the_markers_of_a_coordinator_that_has_gone_are_forgotten() -> None:
     cluster = Cluster()
-    cluster.channel.write("t", ENDED, {A0})
-    cluster.channel.write("u", ENDED, {A0})
-    cluster.channel.forget("t")
-    cluster.channel.forget("u")
+    cluster.channel.write_markers("t", ENDED, {A0})
+    cluster.channel.write_markers("u", ENDED, {A0})
+    cluster.channel.forget_transaction("t")
+    cluster.channel.forget_transaction("u")
     cluster.one.answer(a=Code.NOT_LEADER_OR_FOLLOWER)
     cluster.clock.advance(10_000)
     assert cluster.one.asked() == [[("t", [A0])]]
@@ -187,9 +189,9 @@ def test_the_markers_of_a_coordinator_that_has_gone_are_forgotten() -> None:
 
 def test_an_answer_for_the_coordinator_before_says_nothing_to_the_next() -> None:
     cluster = Cluster()
-    cluster.channel.write("t", ENDED, {A0})
-    cluster.channel.forget("t")
-    cluster.channel.write("t", TransactionEnded(7, 1, committed=True), {A0})
+    cluster.channel.write_markers("t", ENDED, {A0})
+    cluster.channel.forget_transaction("t")
+    cluster.channel.write_markers("t", TransactionEnded(7, 1, committed=True), {A0})
     cluster.one.answer()
     assert cluster.completed == []
     assert cluster.one.asked() == [[("t", [A0])], [("t", [A0])]]

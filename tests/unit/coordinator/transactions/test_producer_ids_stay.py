@@ -24,7 +24,7 @@ DATA = Path("/data")
 def loaded(disk: MemoryDisk, clock: FakeClock, **settings: object) -> Broker:
     config = BrokerConfig.from_settings(DATA, settings)
     broker = Broker(config, clock, clock, disk, background=AtOnce())
-    broker.load()
+    broker.load_from_disk()
     return broker
 
 
@@ -39,7 +39,7 @@ def test_retention_for_all_topics_leaves_the_producer_ids_alone(
     disk, clock = MemoryDisk(), FakeClock()
     broker = loaded(disk, clock)
     if was_made_by_an_older_broker:
-        broker.topics.alter(METADATA_TOPIC, {"retention.ms": "-1"})
+        broker.topics.replace_configs(METADATA_TOPIC, {"retention.ms": "-1"})
     first = producer_id(broker)
     broker.close()
     for _ in range(2):
@@ -90,13 +90,13 @@ def test_a_shard_that_resigns_before_it_is_loaded_has_not_said_it(
     taken = without_its_log(tmp_path)
     monkeypatch.setattr(loading, "QUICK_MS", -1)
     client = Client(tmp_path)
-    client.broker.coordinators.resign(TRANSACTION_TOPIC, 0)
+    client.broker.coordinators.resign_shard(TRANSACTION_TOPIC, 0)
     load(client)
     assert new_id(client) == (Code.COORDINATOR_LOAD_IN_PROGRESS, -1)
-    client.broker.coordinators.elect(TRANSACTION_TOPIC, 0)
+    client.broker.coordinators.elect_shard(TRANSACTION_TOPIC, 0)
     load(client)
     assert new_id(client) == (Code.NONE, taken + 1)
-    client.broker.coordinators.resign(TRANSACTION_TOPIC, 0)
+    client.broker.coordinators.resign_shard(TRANSACTION_TOPIC, 0)
     assert new_id(client) == (Code.NONE, taken + 2)
     client.broker.close()
 

@@ -8,21 +8,21 @@ from dataclasses import replace
 import pytest
 
 from coordinator.errors import Code, Refused
-from coordinator.shard.decision import Origin, TransactionEnded
-from coordinator.transactions.apply import apply
+from coordinator.shard.decision import LogRecordOrigin, TransactionEnded
+from coordinator.transactions.apply import apply_record
 from coordinator.transactions.state import (
     PREVIOUS,
-    Ownership,
-    Status,
-    Transaction,
+    ProducerIdAndEpoch,
+    TransactionMetadata,
     TransactionSaved,
-    TransactionState,
+    TransactionShardState,
+    TransactionStatus,
 )
 from tests.unit.coordinator.world import GROUP_TOPIC, TIMEOUT_MS, World, code_of
 
 
-def status(world: World, id_: str = "app") -> Status:
-    known = world.transactions.find(id_)
+def status(world: World, id_: str = "app") -> TransactionStatus:
+    known = world.transactions.find_transaction(id_)
     assert known is not None
     return known.status
 
@@ -30,19 +30,21 @@ def status(world: World, id_: str = "app") -> Status:
 # The steps.
 
 
-@pytest.mark.parametrize("before", Status)
-@pytest.mark.parametrize("after", Status)
-def test_only_the_steps_of_the_table_are_applied_live(before: Status, after: Status) -> None:
-    known = Transaction("app", 1, 0, 1000, before, 0)
-    state = TransactionState({"app": known})
+@pytest.mark.parametrize("before", TransactionStatus)
+@pytest.mark.parametrize("after", TransactionStatus)
+def test_only_the_steps_of_the_table_are_applied_live(
+    before: TransactionStatus, after: TransactionStatus
+) -> None:
+    known = TransactionMetadata("app", 1, 0, 1000, before, 0)
+    state = TransactionShardState({"app": known})
     step = TransactionSaved(replace(known, status=after))
     if before in PREVIOUS[after]:
-        apply(state, step, Origin(0))
+        apply_record(state, step, LogRecordOrigin(0))
         assert state.transactions["app"].status is after
     else:
         with pytest.raises(ValueError, match="can't be followed"):
-            apply(state, step, Origin(0))
-    apply(state, step, Origin(0, replaying=True))  # a compacted log may leap
+            apply_record(state, step, LogRecordOrigin(0))
+    apply_record(state, step, LogRecordOrigin(0, replaying=True))  # a compacted log may leap
 
 
 @pytest.mark.parametrize("committed", [True, False])
@@ -55,7 +57,9 @@ def test_every_registered_partition_gets_the_marker(committed: bool) -> None:
     marker = (owner.producer_id, owner.producer_epoch, committed)
     assert world.words["words", 0].markers() == [marker]
     assert world.words["words", 1].markers() == [marker]
-    assert status(world) is (Status.COMPLETE_COMMIT if committed else Status.COMPLETE_ABORT)
+    assert status(world) is (
+        TransactionStatus.COMPLETE_COMMIT if committed else TransactionStatus.COMPLETE_ABORT
+    )
 
 
 def test_adding_a_partition_twice_writes_nothing() -> None:
@@ -88,16 +92,16 @@ def test_while_markers_can_not_be_written_the_outcome_stands_and_is_retried() ->
     world.add(owner)
     world.words["words", 0].fail_after = 0
     world.end(owner)
-    assert status(world) is Status.PREPARE_COMMIT
+    assert status(world) is TransactionStatus.PREPARE_COMMIT
     assert code_of(world.end, owner) is Code.CONCURRENT_TRANSACTIONS
     assert code_of(world.end, owner, committed=False) is Code.INVALID_TXN_STATE
     assert code_of(world.add, owner) is Code.CONCURRENT_TRANSACTIONS
     assert code_of(world.init) is Code.CONCURRENT_TRANSACTIONS
     world.clock.advance(1000)
-    assert status(world) is Status.PREPARE_COMMIT
+    assert status(world) is TransactionStatus.PREPARE_COMMIT
     world.words["words", 0].fail_after = None
     world.clock.advance(1000)
-    assert status(world) is Status.COMPLETE_COMMIT
+    assert status(world) is TransactionStatus.COMPLETE_COMMIT
     world.end(owner)
 
 
@@ -106,13 +110,13 @@ def test_a_partition_that_is_gone_needs_no_marker() -> None:
     owner = world.init()
     world.add(owner, ("words", 0), ("gone", 3))
     world.end(owner)
-    assert status(world) is Status.COMPLETE_COMMIT
+    assert status(world) is TransactionStatus.COMPLETE_COMMIT
 
 
 def test_a_stranger_is_told_49_and_a_former_owner_90() -> None:
     world = World()
     owner = world.init()
-    stranger = Ownership(owner.producer_id + 1, owner.producer_epoch)
+    stranger = ProducerIdAndEpoch(owner.producer_id + 1, owner.producer_epoch)
     assert code_of(world.add, stranger) is Code.INVALID_PRODUCER_ID_MAPPING
     assert code_of(world.add, owner, id_="other") is Code.INVALID_PRODUCER_ID_MAPPING
     assert code_of(world.end, stranger) is Code.INVALID_PRODUCER_ID_MAPPING
@@ -127,7 +131,7 @@ def test_writes_are_expected_on_registered_partitions_only() -> None:
 
     def check(partition: int) -> Code:
         return code_of(
-            world.transactions.enlist,
+            world.transactions.verify_partition,
             "app",
             owner.producer_id,
             owner.producer_epoch,
@@ -151,9 +155,9 @@ def test_a_transaction_is_aborted_when_its_time_is_up_and_its_owner_is_fenced() 
     owner = world.init()
     world.add(owner)
     world.clock.advance(TIMEOUT_MS - 1)
-    assert status(world) is Status.ONGOING
+    assert status(world) is TransactionStatus.ONGOING
     world.clock.advance(1)
-    assert status(world) is Status.COMPLETE_ABORT
+    assert status(world) is TransactionStatus.COMPLETE_ABORT
     fence = (owner.producer_id, owner.producer_epoch + 1, False)
     assert world.words["words", 0].markers() == [fence]
     assert code_of(world.end, owner) is Code.PRODUCER_FENCED
@@ -178,11 +182,11 @@ def test_an_abort_by_time_out_that_fails_is_tried_again() -> None:
     for log in world.transaction_logs:
         log.fail_after = 0
     world.clock.advance(TIMEOUT_MS)
-    assert status(world) is Status.ONGOING
+    assert status(world) is TransactionStatus.ONGOING
     for log in world.transaction_logs:
         log.fail_after = None
     world.clock.advance(10_000)
-    assert status(world) is Status.COMPLETE_ABORT
+    assert status(world) is TransactionStatus.COMPLETE_ABORT
 
 
 def test_an_id_that_nobody_has_used_for_a_week_is_forgotten() -> None:
@@ -194,10 +198,10 @@ def test_an_id_that_nobody_has_used_for_a_week_is_forgotten() -> None:
         world.add(busy, id_="busy")
         world.end(busy, id_="busy")
         world.clock.advance(day_ms)
-    assert world.transactions.find("idle") is None
-    assert world.transactions.find("busy") is not None
+    assert world.transactions.find_transaction("idle") is None
+    assert world.transactions.find_transaction("busy") is not None
     world.restart()
-    assert world.transactions.find("idle") is None
+    assert world.transactions.find_transaction("idle") is None
 
 
 # Restarts.
@@ -211,16 +215,18 @@ def test_a_restart_completes_what_was_decided(committed: bool, markers_written: 
     world.add(owner, ("words", 0), ("words", 1))
     world.add_group(owner)
     world.stage(owner, 17)
-    partitions = sorted(world.transactions.find("app").partitions)  # type: ignore[union-attr]
+    partitions = sorted(world.transactions.find_transaction("app").partitions)  # type: ignore[union-attr]
     if markers_written < 3:
         failing = partitions[markers_written]
         log = world.group_logs[failing[1]] if failing[0] == GROUP_TOPIC else world.words[failing]
         log.fail_after = 0
         world.end(owner, committed=committed)
         log.fail_after = None
-    assert status(world) in (Status.PREPARE_COMMIT, Status.PREPARE_ABORT)
+    assert status(world) in (TransactionStatus.PREPARE_COMMIT, TransactionStatus.PREPARE_ABORT)
     world.restart()
-    assert status(world) is (Status.COMPLETE_COMMIT if committed else Status.COMPLETE_ABORT)
+    assert status(world) is (
+        TransactionStatus.COMPLETE_COMMIT if committed else TransactionStatus.COMPLETE_ABORT
+    )
     assert world.offset() == (17 if committed else -1)
     marker = (owner.producer_id, owner.producer_epoch, committed)
     for log in world.words.values():
@@ -233,17 +239,19 @@ def test_a_restart_lets_an_open_transaction_go_on_for_the_rest_of_its_time() -> 
     world.add(owner)
     world.clock.advance(TIMEOUT_MS // 2)
     world.restart()
-    assert status(world) is Status.ONGOING
+    assert status(world) is TransactionStatus.ONGOING
     world.add(owner, ("words", 1))
     world.clock.advance(TIMEOUT_MS // 2 - 1)
-    assert status(world) is Status.ONGOING
+    assert status(world) is TransactionStatus.ONGOING
     world.clock.advance(1)
-    assert status(world) is Status.COMPLETE_ABORT
+    assert status(world) is TransactionStatus.COMPLETE_ABORT
 
 
 def test_a_marker_in_the_transaction_log_stops_the_shard() -> None:
     with pytest.raises(ValueError, match="a marker among transaction records"):
-        apply(TransactionState(), TransactionEnded(1, 0, committed=True), Origin(5))
+        apply_record(
+            TransactionShardState(), TransactionEnded(1, 0, committed=True), LogRecordOrigin(5)
+        )
 
 
 # Failed appends and random histories.
@@ -253,7 +261,7 @@ def test_a_failed_append_of_a_decision_changes_nothing() -> None:
     world = World()
     owner = world.init()
     world.add(owner)
-    before = world.transactions.find("app")
+    before = world.transactions.find_transaction("app")
     for log in world.transaction_logs:
         log.fail_after = 0
     with pytest.raises(Refused, match="the disk is full"):
@@ -262,7 +270,7 @@ def test_a_failed_append_of_a_decision_changes_nothing() -> None:
         world.init()
     with pytest.raises(Refused, match="the disk is full"):
         world.add(owner, ("words", 1))
-    assert world.transactions.find("app") == before
+    assert world.transactions.find_transaction("app") == before
     assert world.words["words", 0].markers() == []
 
 
@@ -270,7 +278,7 @@ def test_a_failed_append_of_a_decision_changes_nothing() -> None:
 def test_replaying_a_random_history_rebuilds_the_same_state(seed: int) -> None:
     rng = random.Random(seed)
     world = World()
-    owners: dict[str, list[Ownership]] = {"a": [], "b": [], "c": []}
+    owners: dict[str, list[ProducerIdAndEpoch]] = {"a": [], "b": [], "c": []}
     for step in range(120):
         id_ = rng.choice(list(owners))
         log = rng.choice(world.logs())

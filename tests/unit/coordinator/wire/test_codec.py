@@ -11,28 +11,28 @@ from hypothesis import strategies as st
 from coordinator.errors import Code
 from coordinator.wire.codec import (
     MalformedRequest,
-    build,
-    encode,
-    read_body,
-    read_header,
-    remembering,
-    schema_of,
+    build_entity,
+    create_caching_reader,
+    encode_for_reuse,
+    encode_response,
+    load_schema,
+    read_request,
+    read_request_header,
     to_ms,
-    write,
 )
 
 PRODUCE, FETCH, METADATA, HEARTBEAT, API_VERSIONS = 0, 1, 3, 12, 18
 
 
 def response_type(api_key: int, version: int) -> type:
-    schema = schema_of(api_key, version)
+    schema = load_schema(api_key, version)
     assert schema is not None
-    return schema.response
+    return schema.response_type
 
 
 def test_fields_that_a_version_lacks_are_dropped() -> None:
     for version in range(14):
-        built = build(
+        built = build_entity(
             response_type(METADATA, version),
             {
                 "brokers": [{"node_id": 1, "host": "h", "port": 9}],
@@ -47,11 +47,11 @@ def test_fields_that_a_version_lacks_are_dropped() -> None:
 
 def test_a_field_without_a_default_that_is_not_given_is_named() -> None:
     with pytest.raises(TypeError, match="MetadataResponse needs 'topics'"):
-        build(response_type(METADATA, 12), {"brokers": ()})
+        build_entity(response_type(METADATA, 12), {"brokers": ()})
 
 
 def test_plain_values_become_what_kio_wants() -> None:
-    built = build(
+    built = build_entity(
         response_type(PRODUCE, 13),
         {
             "throttle_time": 1_500,
@@ -77,7 +77,7 @@ def test_plain_values_become_what_kio_wants() -> None:
     assert first.error_code == 19
     assert first.log_append_time.timestamp() == 1_700_000_000.123
     assert second.log_append_time is None
-    encoded = encode(3, built)
+    encoded = encode_response(3, built)
     assert isinstance(encoded, bytes)
     assert int.from_bytes(encoded[:4], "big") == len(encoded) - 4
     assert int.from_bytes(encoded[4:8], "big") == 3
@@ -95,7 +95,7 @@ def test_durations_are_whole_milliseconds() -> None:
 )
 def test_a_header_that_is_none_is_malformed(frame: bytes) -> None:
     with pytest.raises(MalformedRequest):
-        read_header(frame)
+        read_request_header(frame)
 
 
 @pytest.mark.parametrize(
@@ -110,48 +110,48 @@ def test_a_header_that_is_none_is_malformed(frame: bytes) -> None:
     ],
 )
 def test_a_body_that_is_none_is_malformed(body: bytes) -> None:
-    schema = schema_of(METADATA, 12)
+    schema = load_schema(METADATA, 12)
     assert schema is not None
     frame = b"\0\x03\0\x0c\0\0\0\x01\xff\xff" + body
     with pytest.raises(MalformedRequest):
-        read_body(schema, frame, read_header(frame).body_at)
+        read_request(schema, frame, read_request_header(frame).body_start)
 
 
 @given(st.sampled_from([(0, 9), (1, 4), (1, 16), (2, 7), (3, 1), (11, 5), (18, 3)]), st.binary())
 def test_any_bytes_are_a_request_or_malformed(api: tuple[int, int], body: bytes) -> None:
-    schema = schema_of(*api)
+    schema = load_schema(*api)
     assert schema is not None
     head = api[0].to_bytes(2, "big") + api[1].to_bytes(2, "big")
     frame = head + b"\0\0\0\x01\xff\xff" + body
     try:
-        read_body(schema, frame, read_header(frame).body_at)
+        read_request(schema, frame, read_request_header(frame).body_start)
     except MalformedRequest:
         return
 
 
 def test_tagged_fields_in_the_header_are_passed_over() -> None:
-    schema = schema_of(API_VERSIONS, 3)
+    schema = load_schema(API_VERSIONS, 3)
     assert schema is not None
     frame = b"\0\x12\0\x03\0\0\0\x01\xff\xff" + b"\x01\x07\x02ab" + b"\x02c\x02v\0"
-    request = read_body(schema, frame, read_header(frame).body_at)
+    request = read_request(schema, frame, read_request_header(frame).body_start)
     assert (request.client_software_name, request.client_software_version) == ("c", "v")
 
 
 def test_what_a_client_says_again_and_again_is_read_once() -> None:
-    schema = schema_of(HEARTBEAT, 0)
+    schema = load_schema(HEARTBEAT, 0)
     assert schema is not None
-    read = remembering(schema)
+    read = create_caching_reader(schema)
     first, second = b"\0\x01g\0\0\0\x01\0\x01m", b"\0\x01g\0\0\0\x02\0\x01m"
     once = read(b"header" + first, 6)
-    assert once == read_body(schema, first, 0)
+    assert once == read_request(schema, first, 0)
     assert read(b"another header" + first, 14) is once
-    assert read(b"header" + second, 6) == read_body(schema, second, 0)
+    assert read(b"header" + second, 6) == read_request(schema, second, 0)
 
 
 def test_what_is_long_is_read_each_time_and_what_is_malformed_is_so_each_time() -> None:
-    schema = schema_of(HEARTBEAT, 0)
+    schema = load_schema(HEARTBEAT, 0)
     assert schema is not None
-    read = remembering(schema)
+    read = create_caching_reader(schema)
     long = b"\x02\0" + b"g" * 512 + b"\0\0\0\x01\0\x01m"
     assert read(long, 0) == read(long, 0)
     assert read(long, 0) is not read(long, 0)
@@ -161,14 +161,14 @@ def test_what_is_long_is_read_each_time_and_what_is_malformed_is_so_each_time() 
 
 
 def test_a_version_that_kio_does_not_know_has_no_schema() -> None:
-    assert schema_of(FETCH, 99) is None
-    assert schema_of(999, 0) is None
+    assert load_schema(FETCH, 99) is None
+    assert load_schema(999, 0) is None
 
 
 @pytest.mark.parametrize(("api_key", "version"), [(HEARTBEAT, 3), (HEARTBEAT, 4), (METADATA, 1)])
 def test_an_answer_that_is_written_once_is_the_same_each_time(api_key: int, version: int) -> None:
     given: dict[str, Any] = {"error_code": 27, "brokers": (), "topics": ()}
-    response = build(response_type(api_key, version), {"controller_id": 1, **given})
-    written = write(response)
+    response = build_entity(response_type(api_key, version), {"controller_id": 1, **given})
+    written = encode_for_reuse(response)
     for correlation_id in (0, 7, 2**31 - 1):
-        assert encode(correlation_id, written) == encode(correlation_id, response)
+        assert encode_response(correlation_id, written) == encode_response(correlation_id, response)

@@ -8,10 +8,10 @@ from typing import cast
 import pytest
 
 from coordinator.wire.codec import MalformedRequest
-from coordinator.wire.connection import QUEUE_BYTES_MAX, Connection, Disconnect
-from coordinator.wire.connections import Connections
-from coordinator.wire.intake import COUNTED_FROM_BYTES, Intake
-from coordinator.wire.outgoing import Answer
+from coordinator.wire.connection import QUEUE_BYTES_MAX, ClientConnection, Disconnect
+from coordinator.wire.connections import ConnectionRegistry
+from coordinator.wire.request_memory import COUNTED_BYTES_MIN, RequestMemory
+from coordinator.wire.send_buffer import Answer
 from tests.unit.coordinator.fakes import FakeClock
 
 FRAME_BYTES_MAX = 10_000_000
@@ -62,10 +62,10 @@ class Client:
         self,
         handler: Callable[[bytes], Answer | Awaitable[Answer]],
         queue_max: int = 100,
-        intake: Intake | None = None,
+        intake: RequestMemory | None = None,
         places: int = 10,
     ) -> None:
-        self.open = Connections(places, places)
+        self.open = ConnectionRegistry(places, places)
         self.seen: list[bytes] = []
         self.transport = FakeTransport()
 
@@ -74,12 +74,12 @@ class Client:
             self.seen.append(frame)
             return handler(frame)
 
-        self.connection = Connection(
+        self.connection = ClientConnection(
             dispatch,
             FRAME_BYTES_MAX,
             queue_max,
             self.open,
-            intake or Intake(-1),
+            intake or RequestMemory(-1),
             FakeClock(),
         )
         self.transport.pause_writing = self.connection.pause_writing
@@ -195,28 +195,28 @@ def test_nothing_is_read_while_requests_of_too_many_bytes_wait() -> None:
 
 
 def test_while_all_clients_hold_too_much_only_the_first_is_read_from() -> None:
-    size = 4 * COUNTED_FROM_BYTES
-    intake = Intake(size)
+    size = 4 * COUNTED_BYTES_MIN
+    intake = RequestMemory(size)
     first, second = (Client(lambda frame: b"!", intake=intake) for _ in range(2))
     data = framed(bytes(size))
     half = len(data) // 2
     first.receive(data[:half])
     second.receive(data[:half])
-    third = data[half : half + COUNTED_FROM_BYTES]
+    third = data[half : half + COUNTED_BYTES_MIN]
     first.receive(third)
     second.receive(third)
     assert (first.transport.reading, second.transport.reading) == (True, False)
-    first.receive(data[half + COUNTED_FROM_BYTES :])
+    first.receive(data[half + COUNTED_BYTES_MIN :])
     assert first.answers == b"!"
     assert second.transport.reading
-    second.receive(data[half + COUNTED_FROM_BYTES :])
+    second.receive(data[half + COUNTED_BYTES_MIN :])
     assert second.answers == b"!"
     assert intake.held_bytes == 0
 
 
 def test_a_client_that_goes_away_in_a_request_makes_room_for_the_others() -> None:
-    size = 4 * COUNTED_FROM_BYTES
-    intake = Intake(size // 2)
+    size = 4 * COUNTED_BYTES_MIN
+    intake = RequestMemory(size // 2)
     first, second = (Client(lambda frame: b"!", intake=intake) for _ in range(2))
     for client in (first, second):
         client.receive(framed(bytes(size))[:-1])

@@ -21,7 +21,7 @@ def test_frames_come_out_however_the_bytes_arrive(frames: list[bytes], steps: li
     at = turn = 0
     while at < len(data):
         step = steps[turn % len(steps)]
-        found += reader.feed(data[at : at + step])
+        found += reader.read_frames(data[at : at + step])
         at, turn = at + step, turn + 1
     assert found == frames
 
@@ -31,9 +31,9 @@ def test_frames_come_out_however_the_bytes_arrive(frames: list[bytes], steps: li
 )
 def test_a_length_that_no_client_sends_is_malformed_at_once(head: bytes) -> None:
     with pytest.raises(MalformedFrame, match="at most 1000"):
-        list(FrameReader(FRAMES_MAX).feed(head))
+        list(FrameReader(FRAMES_MAX).read_frames(head))
 
 
 def test_the_largest_frame_is_taken_and_so_is_an_empty_one() -> None:
     largest = bytes(FRAMES_MAX)
-    assert list(FrameReader(FRAMES_MAX).feed(framed(largest, b""))) == [largest, b""]
+    assert list(FrameReader(FRAMES_MAX).read_frames(framed(largest, b""))) == [largest, b""]

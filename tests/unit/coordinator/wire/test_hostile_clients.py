@@ -17,10 +17,10 @@ from kio.index import load_request_schema
 from coordinator import EmbeddedBroker
 from coordinator.errors import Code
 from coordinator.log.batch import encode_batch
-from coordinator.wire.codec import build
-from coordinator.wire.connection import Connection
-from coordinator.wire.intake import COUNTED_FROM_BYTES
-from coordinator.wire.outgoing import CHUNK_BYTES
+from coordinator.wire.codec import build_entity
+from coordinator.wire.connection import ClientConnection
+from coordinator.wire.request_memory import COUNTED_BYTES_MIN
+from coordinator.wire.send_buffer import CHUNK_BYTES
 from tests.processes import HANG_LIMIT_S, UNREACHED_MS, wait_until
 from tests.unit.coordinator.api.client import read_answer, request_bytes
 from tests.unit.coordinator.log.logs import NOW_MS
@@ -82,7 +82,7 @@ class Client:
 
 
 def framed(api_key: int, version: int, **given: Any) -> bytes:
-    data = request_bytes(build(cast(type, load_request_schema(api_key, version)), given))
+    data = request_bytes(build_entity(cast(type, load_request_schema(api_key, version)), given))
     return len(data).to_bytes(4, "big") + data
 
 
@@ -119,14 +119,14 @@ def is_served(client: Client) -> bool:
     return bool(answer.topics[0].error_code == Code.NONE)
 
 
-def on_loop(broker: EmbeddedBroker, look: Callable[[list[Connection]], int]) -> int:
+def on_loop(broker: EmbeddedBroker, look: Callable[[list[ClientConnection]], int]) -> int:
     """What `look` finds in the broker's connections, asked on the broker's own thread."""
     inside, loop = broker._broker, broker._loop
     assert inside is not None
     assert loop is not None
 
     async def answer() -> int:
-        return look([cast(Connection, each) for each in inside._server._connections])
+        return look([cast(ClientConnection, each) for each in inside._server._connections])
 
     return asyncio.run_coroutine_threadsafe(answer(), loop).result(HANG_LIMIT_S)
 
@@ -317,11 +317,11 @@ def test_requests_that_are_half_there_are_held_up_to_a_limit_and_all_answered(
         for client in clients:
             [answer] = client.receive(PRODUCE, 10).responses[0].partition_responses
             assert answer.error_code == Code.UNKNOWN_TOPIC_OR_PARTITION
-        assert most <= limit + size + count * COUNTED_FROM_BYTES
+        assert most <= limit + size + count * COUNTED_BYTES_MIN
         assert on_loop(broker, held_bytes) == 0
 
 
-def held_bytes(connections: list[Connection]) -> int:
+def held_bytes(connections: list[ClientConnection]) -> int:
     return sum(c._frames.held_bytes + c._queue_bytes for c in connections)
 
 

@@ -12,7 +12,7 @@ from kio.schema.consumer_protocol_subscription.v3.data import ConsumerProtocolSu
 from kio.serial import entity_reader
 
 from coordinator.assignors import consumer_protocol
-from coordinator.assignors.subscriptions import Subscription
+from coordinator.assignors.subscriptions import ConsumerSubscription
 from streams.membership.protocol import (
     Assigned,
     Subscribed,
@@ -70,7 +70,7 @@ def test_the_release_before_reads_the_fields_that_it_knows(data: bytes, read: st
 
 def test_what_the_release_before_writes_is_read() -> None:
     user_data = orjson.dumps({"format": 1, "tasks": ["0_0"]})
-    subscription = consumer_protocol.encode_subscription(Subscription(("in",), user_data))
+    subscription = consumer_protocol.encode_subscription(ConsumerSubscription(("in",), user_data))
     assert decode_subscription(subscription) == Subscribed(("0_0",), topics=("in",))
     assignment = consumer_protocol.encode_assignment((("in", 0),), user_data)
     assert decode_assignment(assignment) == Assigned(("0_0",), (("in", 0),))
@@ -78,7 +78,7 @@ def test_what_the_release_before_writes_is_read() -> None:
 
 def test_fields_of_a_later_release_are_skipped() -> None:
     user_data = orjson.dumps({"format": 1, "tasks": ["0_0"], "lags": {"0_1": 7}, "tags": {}})
-    subscription = consumer_protocol.encode_subscription(Subscription(("in",), user_data))
+    subscription = consumer_protocol.encode_subscription(ConsumerSubscription(("in",), user_data))
     assert decode_subscription(subscription) == Subscribed(("0_0",), topics=("in",))
 
 

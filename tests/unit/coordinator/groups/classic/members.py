@@ -6,12 +6,12 @@ from functools import partial
 from itertools import count
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.draft import JoinAnswer, SyncAnswer
+from coordinator.groups.classic.group_transition import JoinAnswer, SyncAnswer
 from coordinator.groups.classic.heartbeat import Heartbeat
 from coordinator.groups.classic.join import JoinGroup
-from coordinator.groups.classic.leave import LeaveGroup, Leaving
+from coordinator.groups.classic.leave import LeaveGroup, LeavingMember
 from coordinator.groups.classic.sync import SyncGroup
-from coordinator.offsets.commit import Committer
+from coordinator.offsets.commit import CommittingMember
 from tests.unit.coordinator.world import World
 
 SESSION_MS = 10_000
@@ -48,8 +48,8 @@ class FakeMember:
         return self.joined.generation
 
     @property
-    def committer(self) -> Committer:
-        return Committer(
+    def committer(self) -> CommittingMember:
+        return CommittingMember(
             generation=self.generation, member_id=self.member_id, instance_id=self.instance_id
         )
 
@@ -72,7 +72,9 @@ class FakeMember:
             can_skip_assignment=self.version >= 9,
         )
         self._requests += 1
-        self.world.groups.classic_protocol.join(command, partial(self._on_join, self._requests))
+        self.world.groups.classic_protocol.handle_join(
+            command, partial(self._on_join, self._requests)
+        )
         return self.joined
 
     def _on_join(self, request: int, answer: JoinAnswer) -> None:
@@ -100,7 +102,7 @@ class FakeMember:
             protocol=None,
             assignments={m.member_id: found for m, found in (assignments or {}).items()},
         )
-        self.world.groups.classic_protocol.sync(command, self._on_sync)
+        self.world.groups.classic_protocol.handle_sync(command, self._on_sync)
 
     def _on_sync(self, answer: SyncAnswer) -> None:
         self.synced = answer
@@ -119,13 +121,13 @@ class FakeMember:
             self.generation if generation is None else generation,
         )
         try:
-            return self.world.groups.classic_protocol.heartbeat(command)
+            return self.world.groups.classic_protocol.handle_heartbeat(command)
         except Refused as refused:
             return refused.code
 
     def leave(self, *, by_instance: bool = False) -> Code:
-        leaving = Leaving("" if by_instance else self.member_id, self.instance_id)
-        [code] = self.world.groups.classic_protocol.leave(LeaveGroup("counts", [leaving]))
+        leaving = LeavingMember("" if by_instance else self.member_id, self.instance_id)
+        [code] = self.world.groups.classic_protocol.handle_leave(LeaveGroup("counts", [leaving]))
         return code
 
 
@@ -148,6 +150,6 @@ def stable_group(world: World, *members: FakeMember) -> None:
 
 def phase(world: World) -> str:
     try:
-        return world.groups.describe("counts").phase
+        return world.groups.describe_group("counts").phase
     except Refused:
         return "none"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator.errors import Code
-from coordinator.offsets.commit import Committer
+from coordinator.offsets.commit import CommittingMember
 from tests.unit.coordinator.groups.classic.members import (
     FakeMember,
     phase,
@@ -20,7 +20,7 @@ def test_a_commit_needs_the_exact_generation(world: World, transactional: bool) 
     stable_group(world, a)
 
     def commit(generation: int, member_id: str) -> Code:
-        committer = Committer(generation=generation, member_id=member_id)
+        committer = CommittingMember(generation=generation, member_id=member_id)
         if not transactional:
             return code_of(world.commit, 5, committer=committer)
         owner = world.init()
@@ -37,7 +37,7 @@ def test_a_commit_needs_the_exact_generation(world: World, transactional: bool) 
 
 def test_a_commit_to_a_group_that_is_not_there_needs_no_generation(world: World) -> None:
     assert code_of(world.commit, 5) is Code.NONE
-    stranger = Committer(generation=3, member_id="m")
+    stranger = CommittingMember(generation=3, member_id="m")
     refused = code_of(world.commit, 5, group_id="none", committer=stranger)
     assert refused is Code.ILLEGAL_GENERATION
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator.errors import Code
-from coordinator.groups.classic.draft import GroupConfig
+from coordinator.groups.classic.group_transition import ClassicGroupConfig
 from tests.unit.coordinator.groups.classic.members import (
     REBALANCE_MS,
     SESSION_MS,
@@ -90,7 +90,7 @@ def test_a_member_that_the_leader_left_out_gets_nothing(world: World) -> None:
 
 
 def test_the_initial_rebalance_waits_for_more_members() -> None:
-    world = World(GroupConfig(initial_rebalance_delay_ms=3000))
+    world = World(ClassicGroupConfig(initial_rebalance_delay_ms=3000))
     a, b, c = (FakeMember(world, name) for name in "abc")
     a.join()
     world.clock.advance(2000)
@@ -105,7 +105,7 @@ def test_the_initial_rebalance_waits_for_more_members() -> None:
 
 
 def test_the_initial_wait_ends_with_the_rebalance_timeout_at_the_latest() -> None:
-    world = World(GroupConfig(initial_rebalance_delay_ms=3000))
+    world = World(ClassicGroupConfig(initial_rebalance_delay_ms=3000))
     first = FakeMember(world, "first")
     first.join()
     waited_ms = 0
@@ -136,7 +136,7 @@ def test_a_member_without_a_common_protocol_is_turned_away(world: World) -> None
 
 
 def test_a_full_group_turns_newcomers_away() -> None:
-    world = World(GroupConfig(initial_rebalance_delay_ms=0, max_size=1))
+    world = World(ClassicGroupConfig(initial_rebalance_delay_ms=0, max_size=1))
     a = FakeMember(world, "a")
     stable_group(world, a)
     for newcomer in (FakeMember(world, "b"), FakeMember(world, "c", protocols=())):
@@ -148,7 +148,7 @@ def test_a_full_group_turns_newcomers_away() -> None:
 
 def test_of_those_that_have_an_id_the_last_to_join_is_one_too_many() -> None:
     """Ids are given to all; there is room for one, and who joins first has it."""
-    world = World(GroupConfig(initial_rebalance_delay_ms=0, max_size=1))
+    world = World(ClassicGroupConfig(initial_rebalance_delay_ms=0, max_size=1))
     a, b = FakeMember(world, "a"), FakeMember(world, "b")
     for member in (a, b):
         member.join_once()
@@ -162,7 +162,7 @@ def test_of_those_that_have_an_id_the_last_to_join_is_one_too_many() -> None:
 
 
 def test_in_a_round_the_member_that_comes_last_to_a_full_group_is_out() -> None:
-    world = World(GroupConfig(initial_rebalance_delay_ms=0, max_size=2))
+    world = World(ClassicGroupConfig(initial_rebalance_delay_ms=0, max_size=2))
     a, b, c = (FakeMember(world, name) for name in "abc")
     stable_group(world, a)
     b.join_once()
@@ -178,10 +178,10 @@ def test_in_a_round_the_member_that_comes_last_to_a_full_group_is_out() -> None:
 
 
 def test_a_group_that_is_larger_than_it_may_be_by_now_rebalances_when_it_is_loaded() -> None:
-    world = World(GroupConfig(initial_rebalance_delay_ms=0))
+    world = World(ClassicGroupConfig(initial_rebalance_delay_ms=0))
     a, b = FakeMember(world, "a"), FakeMember(world, "b")
     stable_group(world, a, b)
-    world.group_config = GroupConfig(initial_rebalance_delay_ms=0, max_size=1)
+    world.group_config = ClassicGroupConfig(initial_rebalance_delay_ms=0, max_size=1)
     world.restart()
     assert phase(world) == "PreparingRebalance"
     assert a.heartbeat() is b.heartbeat() is Code.REBALANCE_IN_PROGRESS

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from coordinator.errors import Code
-from coordinator.groups.classic.draft import Draft, GroupConfig
-from coordinator.groups.classic.state import PREVIOUS, Group, Phase
+from coordinator.groups.classic.group_transition import ClassicGroupConfig, GroupTransition
+from coordinator.groups.classic.state import VALID_PREVIOUS_PHASES, ClassicGroup, ClassicGroupPhase
 from tests.unit.coordinator.groups.classic.members import (
     REBALANCE_MS,
     SESSION_MS,
@@ -138,16 +138,18 @@ def test_leaving_starts_a_rebalance_and_the_last_one_leaves_the_group_empty(worl
     assert a.leave() is Code.UNKNOWN_MEMBER_ID
 
 
-@pytest.mark.parametrize("before", Phase)
-@pytest.mark.parametrize("after", Phase)
-def test_only_the_steps_of_the_table_are_taken(before: Phase, after: Phase) -> None:
-    draft = Draft(Group("counts", phase=before), GroupConfig(), now_ms=0)
-    if before in PREVIOUS[after]:
-        draft.go(after)
+@pytest.mark.parametrize("before", ClassicGroupPhase)
+@pytest.mark.parametrize("after", ClassicGroupPhase)
+def test_only_the_steps_of_the_table_are_taken(
+    before: ClassicGroupPhase, after: ClassicGroupPhase
+) -> None:
+    draft = GroupTransition(ClassicGroup("counts", phase=before), ClassicGroupConfig(), now_ms=0)
+    if before in VALID_PREVIOUS_PHASES[after]:
+        draft.transition_to(after)
         assert draft.group.phase is after
     else:
         with pytest.raises(AssertionError, match="can't follow"):
-            draft.go(after)
+            draft.transition_to(after)
 
 
 def test_groups_are_listed_with_those_that_have_only_offsets(world: World) -> None:
@@ -155,5 +157,5 @@ def test_groups_are_listed_with_those_that_have_only_offsets(world: World) -> No
     world.commit(1, group_id="simple")
     found = {g.group_id: (g.protocol_type, g.phase) for g in world.groups.list_groups()}
     assert found == {"counts": ("consumer", "Stable"), "simple": ("", "Empty")}
-    assert world.groups.describe("simple").phase == "Empty"
-    assert code_of(world.groups.describe, "none") is Code.GROUP_ID_NOT_FOUND
+    assert world.groups.describe_group("simple").phase == "Empty"
+    assert code_of(world.groups.describe_group, "none") is Code.GROUP_ID_NOT_FOUND

@@ -41,7 +41,7 @@ SAVED = GroupSaved(
     generation=5,
     protocol="range",
     leader="m1",
-    phase_ms=1_700_000_000_123,
+    phase_started_at_ms=1_700_000_000_123,
     members=(
         SavedMember("m1", "i1", "c", "/127.0.0.1", 300_000, 45_000, b"\1\2", b"\3"),
         SavedMember("m2", None, "c", "/127.0.0.1", 300_000, 45_000, b"", b""),
@@ -50,22 +50,24 @@ SAVED = GroupSaved(
 
 
 def test_a_group_is_written_as_kafka_writes_it() -> None:
-    assert GroupCodec().encode(SAVED) == (KEY, V3)
+    assert GroupCodec().encode_record(SAVED) == (KEY, V3)
     empty = GroupSaved("counts", "consumer", 6, None, None, 1, ())
-    assert GroupCodec().encode(empty) == (KEY, EMPTY)
-    assert GroupCodec().decode(KEY, EMPTY) == empty
-    assert GroupCodec().encode(GroupForgotten("counts")) == (KEY, None)
-    assert GroupCodec().decode(KEY, None) == GroupForgotten("counts")
+    assert GroupCodec().encode_record(empty) == (KEY, EMPTY)
+    assert GroupCodec().decode_record(KEY, EMPTY) == empty
+    assert GroupCodec().encode_record(GroupForgotten("counts")) == (KEY, None)
+    assert GroupCodec().decode_record(KEY, None) == GroupForgotten("counts")
 
 
 def test_every_version_is_read() -> None:
     """What a version lacks is as in Kafka's schema; a rebalance takes the session's time then."""
-    assert GroupCodec().decode(KEY, V4) == SAVED
-    assert GroupCodec().decode(KEY, V3) == SAVED
+    assert GroupCodec().decode_record(KEY, V4) == SAVED
+    assert GroupCodec().decode_record(KEY, V3) == SAVED
     dynamic = replace(
         SAVED, members=tuple(replace(member, instance_id=None) for member in SAVED.members)
     )
-    assert GroupCodec().decode(KEY, V2) == dynamic
-    assert GroupCodec().decode(KEY, V1) == replace(dynamic, phase_ms=-1)
+    assert GroupCodec().decode_record(KEY, V2) == dynamic
+    assert GroupCodec().decode_record(KEY, V1) == replace(dynamic, phase_started_at_ms=-1)
     hurried = tuple(replace(member, rebalance_timeout_ms=45_000) for member in dynamic.members)
-    assert GroupCodec().decode(KEY, V0) == replace(dynamic, phase_ms=-1, members=hurried)
+    assert GroupCodec().decode_record(KEY, V0) == replace(
+        dynamic, phase_started_at_ms=-1, members=hurried
+    )

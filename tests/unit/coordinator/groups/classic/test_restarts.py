@@ -7,8 +7,8 @@ import random
 import pytest
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.draft import GroupConfig
-from coordinator.groups.classic.state import Group, Phase
+from coordinator.groups.classic.group_transition import ClassicGroupConfig
+from coordinator.groups.classic.state import ClassicGroup, ClassicGroupPhase
 from tests.unit.coordinator.groups.classic.members import (
     SESSION_MS,
     FakeMember,
@@ -95,7 +95,7 @@ def test_a_static_place_that_can_not_be_persisted_stays_with_its_member(world: W
 @pytest.mark.parametrize("seed", range(15))
 def test_a_stable_group_is_what_its_record_says_after_any_history(seed: int) -> None:
     rng = random.Random(seed)
-    world = World(GroupConfig(initial_rebalance_delay_ms=rng.choice([0, 3000])))
+    world = World(ClassicGroupConfig(initial_rebalance_delay_ms=rng.choice([0, 3000])))
     members = [
         FakeMember(world, f"m{i}", instance_id=f"i{i}" if i % 2 else None, version=9 - i)
         for i in range(5)
@@ -124,11 +124,16 @@ def test_a_stable_group_is_what_its_record_says_after_any_history(seed: int) -> 
             pass
         for shard in world.groups.shards:
             for group_id, group in shard.groups.items():
-                if group.phase in (Phase.STABLE, Phase.EMPTY) and group.generation > 0:
+                if (
+                    group.phase in (ClassicGroupPhase.STABLE, ClassicGroupPhase.EMPTY)
+                    and group.generation > 0
+                ):
                     said = shard.state.groups[group_id]
-                    assert replace_time(group) == replace_time(Group.of(said)), f"{seed=} {step=}"
+                    assert replace_time(group) == replace_time(ClassicGroup.from_record(said)), (
+                        f"{seed=} {step=}"
+                    )
 
 
-def replace_time(group: Group) -> tuple[object, ...]:
-    saved = group.saved()
+def replace_time(group: ClassicGroup) -> tuple[object, ...]:
+    saved = group.to_record()
     return saved.generation, saved.leader, saved.protocol, saved.members

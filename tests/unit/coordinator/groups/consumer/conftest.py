@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from coordinator.groups.consumer.config import GroupSettings
+from coordinator.groups.consumer.config import ConsumerGroupSettings
 from tests.unit.coordinator.groups.consumer.members import GROUP, Consumer
 from tests.unit.coordinator.world import World
 
@@ -16,7 +16,7 @@ from tests.unit.coordinator.world import World
 def world() -> World:
     """Targets are computed whenever they are due."""
     world = World()
-    world.group_settings[GROUP] = GroupSettings(assignment_interval_ms=0)
+    world.group_settings[GROUP] = ConsumerGroupSettings(assignment_interval_ms=0)
     return world
 
 

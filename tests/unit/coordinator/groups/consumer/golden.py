@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from coordinator.groups.consumer.facts import (
-    ClassicMember,
+from coordinator.groups.consumer.record_types import (
+    ClassicMemberMetadata,
     ConsumerGroupForgotten,
     ConsumerGroupSaved,
     ConsumerMemberForgotten,
@@ -132,7 +132,7 @@ GOLDEN = (
             regex=None,
             rebalance_timeout_ms=-1,
             assignor=None,
-            classic=ClassicMember(10_000, (("range", b"\0\1"), ("sticky", b""))),
+            classic=ClassicMemberMetadata(10_000, (("range", b"\0\1"), ("sticky", b""))),
         ),
         5,
         MEMBER,
@@ -168,7 +168,7 @@ GOLDEN = (
             regex="",
             rebalance_timeout_ms=1,
             assignor="",
-            classic=ClassicMember(0, ()),
+            classic=ClassicMemberMetadata(0, ()),
         ),
         5,
         MEMBER,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from coordinator.groups.consumer.heartbeat import ConsumerHeartbeat, HeartbeatAnswer
+from coordinator.groups.consumer.heartbeat import ConsumerHeartbeat, ConsumerHeartbeatAnswer
 from coordinator.groups.consumer.state import AWAY_EPOCH, JOINING_EPOCH, LEFT_EPOCH, ConsumerGroup
 from tests.unit.coordinator.world import World
 
@@ -30,8 +30,8 @@ class Consumer:
         self.has: Owned = {}
         self.told: Owned = {}
 
-    def send(self, **fields: Any) -> HeartbeatAnswer:
-        return self.world.groups.consumer.heartbeat(
+    def send(self, **fields: Any) -> ConsumerHeartbeatAnswer:
+        return self.world.groups.consumer.handle_heartbeat(
             ConsumerHeartbeat(
                 **{
                     "group_id": self.group_id,
@@ -45,7 +45,7 @@ class Consumer:
             )
         )
 
-    def take(self, answer: HeartbeatAnswer) -> HeartbeatAnswer:
+    def take(self, answer: ConsumerHeartbeatAnswer) -> ConsumerHeartbeatAnswer:
         """Do as the broker says."""
         self.epoch = answer.epoch
         if answer.assigned is not None:
@@ -55,7 +55,7 @@ class Consumer:
             self.has = self.told
         return answer
 
-    def join(self, *topics: str, **fields: Any) -> HeartbeatAnswer:
+    def join(self, *topics: str, **fields: Any) -> ConsumerHeartbeatAnswer:
         self.has = self.told = {}
         joining = {
             "epoch": JOINING_EPOCH,
@@ -65,11 +65,11 @@ class Consumer:
         }
         return self.take(self.send(**{**joining, **fields}))
 
-    def beat(self, **fields: Any) -> HeartbeatAnswer:
+    def beat(self, **fields: Any) -> ConsumerHeartbeatAnswer:
         """A heartbeat that says what the member has."""
         return self.take(self.send(owned=self.has, **fields))
 
-    def leave(self, *, to_come_back: bool = False) -> HeartbeatAnswer:
+    def leave(self, *, to_come_back: bool = False) -> ConsumerHeartbeatAnswer:
         return self.send(epoch=AWAY_EPOCH if to_come_back else LEFT_EPOCH)
 
     def partitions(self, topic_id: UUID) -> list[int]:

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from coordinator.groups.consumer.apply import apply
-from coordinator.groups.consumer.facts import (
+from coordinator.groups.consumer.apply import apply_record
+from coordinator.groups.consumer.record_types import (
     ConsumerGroupForgotten,
     ConsumerMemberForgotten,
     ConsumerMemberSaved,
@@ -17,10 +17,10 @@ from coordinator.groups.consumer.facts import (
     TargetAssignmentForgotten,
 )
 from coordinator.groups.consumer.state import ConsumerGroup
-from coordinator.shard.decision import Origin
+from coordinator.shard.decision import LogRecordOrigin
 
 T = UUID(int=1)
-LIVE, LOADING = Origin(0), Origin(0, replaying=True)
+LIVE, LOADING = LogRecordOrigin(0), LogRecordOrigin(0, replaying=True)
 
 
 def has(member_id: str, *partitions: int, epoch: int = 2) -> CurrentAssignmentSaved:
@@ -49,28 +49,28 @@ def groups() -> dict[str, ConsumerGroup]:
 def test_a_partition_that_somebody_has_is_given_to_nobody_else(
     groups: dict[str, ConsumerGroup],
 ) -> None:
-    apply(groups, has("a", 0, 1), LIVE)
+    apply_record(groups, has("a", 0, 1), LIVE)
     with pytest.raises(AssertionError, match="is given to b, and a has it"):
-        apply(groups, has("b", 1), LIVE)
+        apply_record(groups, has("b", 1), LIVE)
 
 
 def test_while_a_log_is_loaded_the_later_record_holds(groups: dict[str, ConsumerGroup]) -> None:
-    apply(groups, has("a", 0, 1), LOADING)
-    apply(groups, has("b", 1), LOADING)
+    apply_record(groups, has("a", 0, 1), LOADING)
+    apply_record(groups, has("b", 1), LOADING)
     assert groups["g"].owners == {T: {0: "a", 1: "b"}}
-    apply(groups, has("a", 0), LOADING)
+    apply_record(groups, has("a", 0), LOADING)
     assert groups["g"].owners == {T: {0: "a", 1: "b"}}
 
 
 def test_two_who_were_loaded_with_one_partition_go_on_until_one_gives_it_up(
     groups: dict[str, ConsumerGroup],
 ) -> None:
-    apply(groups, has("a", 0, 1), LOADING)
-    apply(groups, has("b", 1), LOADING)
-    apply(groups, has("a", 0, 1, 2, epoch=3), LIVE)
+    apply_record(groups, has("a", 0, 1), LOADING)
+    apply_record(groups, has("b", 1), LOADING)
+    apply_record(groups, has("a", 0, 1, 2, epoch=3), LIVE)
     assert groups["g"].owners == {T: {0: "a", 1: "b", 2: "a"}}
-    apply(groups, has("b", epoch=3), LIVE)
-    apply(groups, has("a", 0, 1, epoch=4), LIVE)
+    apply_record(groups, has("b", epoch=3), LIVE)
+    apply_record(groups, has("a", 0, 1, epoch=4), LIVE)
     assert groups["g"].owners == {T: {0: "a", 1: "a"}}
 
 
@@ -78,12 +78,12 @@ def test_a_member_s_end_frees_what_it_has_in_any_part_of_it(
     groups: dict[str, ConsumerGroup],
 ) -> None:
     for end in (CurrentAssignmentForgotten("g", "a"), ConsumerMemberForgotten("g", "a")):
-        apply(groups, said("a", "one"), LOADING)
-        apply(groups, has("a", 0), LOADING)
-        apply(groups, end, LOADING)
+        apply_record(groups, said("a", "one"), LOADING)
+        apply_record(groups, has("a", 0), LOADING)
+        apply_record(groups, end, LOADING)
         assert groups["g"].owners == {}
     assert (groups["g"].members, groups["g"].static_members) == ({}, {})
-    assert groups["g"].subscribers == {}
+    assert groups["g"].subscriber_counts == {}
 
 
 def test_the_end_of_what_is_not_there_is_nothing(groups: dict[str, ConsumerGroup]) -> None:
@@ -93,13 +93,13 @@ def test_the_end_of_what_is_not_there_is_nothing(groups: dict[str, ConsumerGroup
         ConsumerMemberForgotten("g", "a"),
         ConsumerGroupForgotten("g"),
     ):
-        apply(groups, end, LIVE)
+        apply_record(groups, end, LIVE)
     assert groups == {}
 
 
 def test_a_group_does_not_end_while_somebody_is_in_it(groups: dict[str, ConsumerGroup]) -> None:
-    apply(groups, said("a"), LIVE)
+    apply_record(groups, said("a"), LIVE)
     with pytest.raises(AssertionError, match="g ends with 1 members"):
-        apply(groups, ConsumerGroupForgotten("g"), LIVE)
-    apply(groups, ConsumerGroupForgotten("g"), LOADING)
+        apply_record(groups, ConsumerGroupForgotten("g"), LIVE)
+    apply_record(groups, ConsumerGroupForgotten("g"), LOADING)
     assert groups == {}

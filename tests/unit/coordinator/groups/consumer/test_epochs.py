@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from coordinator.groups.consumer.topics import metadata_hash
+from coordinator.groups.consumer.topics import compute_metadata_hash
 from tests.unit.coordinator.groups.consumer.members import Consumer, group_of, settle
 from tests.unit.coordinator.world import World
 
@@ -14,7 +14,7 @@ Make = Callable[..., Consumer]
 def knows(world: World, *topics: str) -> bool:
     """The group has seen these topics, as they are, and no other: else it gets another epoch as
     soon as somebody looks."""
-    return group_of(world).metadata_hash == metadata_hash(topics, world.topics)
+    return group_of(world).metadata_hash == compute_metadata_hash(topics, world.topics)
 
 
 def look(world: World, *members: Consumer) -> None:

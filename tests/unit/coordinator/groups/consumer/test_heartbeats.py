@@ -10,8 +10,8 @@ import pytest
 
 from coordinator.errors import Code
 from coordinator.groups.consumer.config import ConsumerGroupConfig
-from coordinator.groups.consumer.heartbeat import check_room
-from coordinator.groups.consumer.state import ConsumerGroup, Member
+from coordinator.groups.consumer.heartbeat import check_group_size
+from coordinator.groups.consumer.state import ConsumerGroup, ConsumerGroupMember
 from tests.unit.coordinator.groups.consumer.members import (
     REBALANCE_TIMEOUT_MS,
     Consumer,
@@ -150,11 +150,11 @@ def test_an_instance_id_that_nobody_has_is_unknown(member: Make) -> None:
 def test_a_full_group_has_room_for_its_members_only() -> None:
     config = ConsumerGroupConfig(max_size=2)
     group = ConsumerGroup("g")
-    group.members["a"] = Member("a")
+    group.members["a"] = ConsumerGroupMember("a")
     for newcomer in ("b", None):
-        check_room(group, newcomer, config)
-    group.members["b"] = Member("b")
+        check_group_size(group, newcomer, config)
+    group.members["b"] = ConsumerGroupMember("b")
     for newcomer in ("c", None):
-        assert code_of(check_room, group, newcomer, config) is Code.GROUP_MAX_SIZE_REACHED
+        assert code_of(check_group_size, group, newcomer, config) is Code.GROUP_MAX_SIZE_REACHED
     for known in group.members:
-        check_room(group, known, config)
+        check_group_size(group, known, config)

@@ -19,11 +19,11 @@ from uuid import UUID
 import pytest
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.consumer.config import GroupSettings
-from coordinator.groups.consumer.state import AWAY_EPOCH, ConsumerGroup, Member
+from coordinator.groups.consumer.config import ConsumerGroupSettings
+from coordinator.groups.consumer.state import AWAY_EPOCH, ConsumerGroup, ConsumerGroupMember
 from coordinator.groups.shard import GroupShard
 from coordinator.groups.state import GroupCodec, GroupShardState
-from coordinator.shard.decision import Origin
+from coordinator.shard.decision import LogRecordOrigin
 from tests.unit.coordinator.fakes import FakeBackground, FakeLog
 from tests.unit.coordinator.groups.consumer.members import GROUP, Consumer, group_of
 from tests.unit.coordinator.world import World
@@ -41,7 +41,7 @@ class History:
         self.world = World()
         self.world.background = FakeBackground(at_once=False)
         self.world.topics.delete("words")
-        self.world.group_settings[GROUP] = GroupSettings(
+        self.world.group_settings[GROUP] = ConsumerGroupSettings(
             assignment_interval_ms=self.random.choice((0, 1_000))
         )
         self.world.restart()
@@ -202,7 +202,7 @@ class History:
                 for topic_id, epochs in topics.items():
                     owned.update((topic_id, partition) for partition in epochs)
                     for partition, epoch in epochs.items():
-                        assert group.owner(topic_id, partition) == member.member_id
+                        assert group.find_owner(topic_id, partition) == member.member_id
                         assert epoch <= max(member.epoch, 0)
         assert not [each for each, count in owned.items() if count > 1], "two owners"
         assert sum(map(len, group.owners.values())) == len(owned)
@@ -225,7 +225,7 @@ class History:
     def check_reload(self) -> None:
         for shard, log in zip(self.world.groups.shards, self.world.group_logs, strict=True):
             again = GroupShard("again", log, self.world.clock)
-            again.log.load()
+            again.log.replay_log()
             assert again.state == shard.state
             upto = self.random.randint(0, log.end_offset)
             assert compacted(log, upto) == shard.state, f"compacted up to {upto}"
@@ -272,7 +272,7 @@ class History:
         assert given == wanted
 
 
-def is_subscribed(member: Member, topic: str) -> bool:
+def is_subscribed(member: ConsumerGroupMember, topic: str) -> bool:
     return topic in member.topics or bool(member.regex and re.fullmatch(member.regex, topic))
 
 
@@ -282,15 +282,15 @@ def compacted(log: FakeLog, upto: int) -> GroupShardState:
     records = [
         (found.offset, found.key, found.value)
         for batch in log.batches()
-        for found in batch.records()
+        for found in batch.iterate_records()
     ]
     last = {key: offset for offset, key, _ in records if offset < upto}
     state = GroupShardState()
     for offset, key, value in records:
         if offset >= upto or last[key] == offset:
-            record = codec.decode(key, value)
+            record = codec.decode_record(key, value)
             assert record is not None
-            state.apply(record, Origin(offset, replaying=True))
+            state.apply_record(record, LogRecordOrigin(offset, replaying=True))
     return state
 
 

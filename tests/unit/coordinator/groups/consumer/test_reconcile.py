@@ -10,25 +10,25 @@ from uuid import UUID
 import pytest
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.consumer.facts import MemberState
-from coordinator.groups.consumer.reconcile import Owned, reconcile
-from coordinator.groups.consumer.state import Member
+from coordinator.groups.consumer.reconcile import OwnedPartitions, reconcile_member
+from coordinator.groups.consumer.record_types import MemberState
+from coordinator.groups.consumer.state import ConsumerGroupMember
 
 T, U = UUID(int=1), UUID(int=2)
 STABLE = MemberState.STABLE
 UNREVOKED, UNRELEASED = MemberState.UNREVOKED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS
-HAS_TWO = Member("m", epoch=3, previous_epoch=3, assigned={T: {0: 2, 1: 3}})
+HAS_TWO = ConsumerGroupMember("m", epoch=3, previous_epoch=3, assigned={T: {0: 2, 1: 3}})
 
 
 def step(
-    member: Member,
+    member: ConsumerGroupMember,
     *target: int,
     epoch: int = 4,
-    owned: Owned = None,
+    owned: OwnedPartitions = None,
     taken: Mapping[tuple[UUID, int], str] = {},
     subscribed: frozenset[UUID] = frozenset({T}),
     subscription_changed: bool = False,
-) -> Member:
+) -> ConsumerGroupMember:
     """Towards these partitions of T."""
 
     def owner(topic_id: UUID, partition: int) -> str | None:
@@ -37,7 +37,7 @@ def step(
                 return member.member_id
         return taken.get((topic_id, partition))
 
-    return reconcile(
+    return reconcile_member(
         member,
         epoch,
         {T: frozenset(target)} if target else {},

@@ -7,14 +7,14 @@ from uuid import UUID
 
 import pytest
 
-from coordinator.groups.consumer.facts import (
+from coordinator.groups.consumer.record_types import (
     CurrentAssignmentSaved,
     MemberState,
     Record,
     SubscriptionMetadataSaved,
 )
-from coordinator.groups.consumer.records import decode_consumer, encode_consumer
-from coordinator.shard.records import Reader
+from coordinator.groups.consumer.records import decode_consumer_record, encode_consumer_record
+from coordinator.shard.record_fields import FieldReader
 from tests.unit.coordinator.groups.consumer.golden import GOLDEN, Golden
 
 TOPIC = UUID(int=2)
@@ -23,8 +23,8 @@ CURRENT_KEY = bytes.fromhex("00080006636f756e747300026d31")
 
 
 def decode(key: bytes, value: bytes | None) -> Record:
-    reader = Reader(key)
-    return decode_consumer(reader.int16(), reader, value)
+    reader = FieldReader(key)
+    return decode_consumer_record(reader.read_int16(), reader, value)
 
 
 def name(golden: Golden) -> str:
@@ -42,13 +42,13 @@ WRITTEN = [each for each in GOLDEN if not isinstance(each.record, SubscriptionMe
 
 @pytest.mark.parametrize("golden", WRITTEN, ids=name)
 def test_a_record_is_written_as_kafka_writes_it(golden: Golden) -> None:
-    key, value = encode_consumer(golden.record)
+    key, value = encode_consumer_record(golden.record)
     assert (key.hex(), None if value is None else value.hex()) == (golden.key, golden.value)
 
 
 def test_what_kafka_no_longer_writes_is_not_written() -> None:
     with pytest.raises(ValueError, match="only read"):
-        encode_consumer(SubscriptionMetadataSaved("counts"))
+        encode_consumer_record(SubscriptionMetadataSaved("counts"))
 
 
 @pytest.mark.parametrize(

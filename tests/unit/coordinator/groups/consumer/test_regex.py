@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.consumer.regex import check_regex, resolve
+from coordinator.groups.consumer.regex import resolve_regexes, validate_regex
 from tests.unit.coordinator.fakes import FakeBackground
 from tests.unit.coordinator.groups.consumer.members import Consumer, group_of
 from tests.unit.coordinator.world import World
@@ -91,9 +91,9 @@ def test_an_expression_goes_with_its_last_subscriber(world: World, member: Make)
     world.background.run_all()
     join(second, "s.*")
     first.beat(regex="")
-    assert set(group_of(world).resolved) == {"s.*"}
+    assert set(group_of(world).resolved_regexes) == {"s.*"}
     second.leave()
-    assert not group_of(world).resolved
+    assert not group_of(world).resolved_regexes
 
 
 def test_what_is_found_after_everybody_has_gone_is_nothing(world: World, member: Make) -> None:
@@ -102,7 +102,7 @@ def test_what_is_found_after_everybody_has_gone_is_nothing(world: World, member:
     someone.leave()
     epoch = group_of(world).epoch
     world.background.run_all()
-    assert (group_of(world).resolved, group_of(world).epoch) == ({}, epoch)
+    assert (group_of(world).resolved_regexes, group_of(world).epoch) == ({}, epoch)
 
 
 def test_what_is_found_after_the_group_has_gone_is_nothing(world: World, member: Make) -> None:
@@ -165,10 +165,10 @@ def test_another_expression_in_the_place_of_one_is_resolved(world: World, member
 @pytest.mark.parametrize("regex", ["[", "(", "*", "(?=a)", r"\1", "a{1001}"])
 def test_what_is_no_expression_of_re2_is_refused(regex: str) -> None:
     with pytest.raises(Refused, match="is not a valid regular expression: ") as refused:
-        check_regex(regex)
+        validate_regex(regex)
     assert refused.value.code is Code.INVALID_REGULAR_EXPRESSION
 
 
 def test_names_match_as_a_whole() -> None:
-    found = resolve(["a", "a.*", "["], ["a", "ab", "ba"])
+    found = resolve_regexes(["a", "a.*", "["], ["a", "ab", "ba"])
     assert found == {"a": {"a"}, "a.*": {"a", "ab"}, "[": set()}

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.consumer.config import GroupSettings
+from coordinator.groups.consumer.config import ConsumerGroupSettings
 from tests.unit.coordinator.groups.consumer.members import (
     GROUP,
     REBALANCE_TIMEOUT_MS,
@@ -47,7 +47,7 @@ def test_a_group_s_own_session_timeout_holds_from_the_next_heartbeat_on(
 ) -> None:
     someone = member("a")
     someone.join("six")
-    world.group_settings[GROUP] = GroupSettings(session_timeout_ms=60_000)
+    world.group_settings[GROUP] = ConsumerGroupSettings(session_timeout_ms=60_000)
     someone.beat()
     world.clock.advance(60_000 - 1)
     assert members_of(world) == {"a"}

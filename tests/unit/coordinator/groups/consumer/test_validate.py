@@ -9,35 +9,40 @@ from uuid import UUID
 import pytest
 
 from coordinator.errors import Code
-from coordinator.groups.consumer.facts import ClassicMember
-from coordinator.groups.consumer.state import ConsumerGroup, Member
+from coordinator.groups.consumer.record_types import ClassicMemberMetadata
+from coordinator.groups.consumer.state import ConsumerGroup, ConsumerGroupMember
 from coordinator.groups.consumer.validate import validate_offset_commit, validate_offset_fetch
-from coordinator.offsets.commit import CommitOffset, CommitOffsets, Committer
+from coordinator.offsets.commit import CommittingMember, OffsetCommitCommand, OffsetToCommit
 from tests.unit.coordinator.groups.consumer.members import GROUP, Consumer
 from tests.unit.coordinator.world import World, code_of
 
 T, U = UUID(int=1), UUID(int=2)
 # It has got to its epoch, 5, with partitions that came at 3 and 5; it gives up one of 4.
-MEMBER = Member("m", epoch=5, previous_epoch=4, assigned={T: {0: 3, 1: 5}}, revoking={T: {2: 4}})
-OLD = replace(MEMBER, member_id="old", classic=ClassicMember(10_000, (("range", b""),)))
-NOBODY = Committer()
+MEMBER = ConsumerGroupMember(
+    "m", epoch=5, previous_epoch=4, assigned={T: {0: 3, 1: 5}}, revoking={T: {2: 4}}
+)
+OLD = replace(MEMBER, member_id="old", classic=ClassicMemberMetadata(10_000, (("range", b""),)))
+NOBODY = CommittingMember()
 
 
-def group(*members: Member) -> ConsumerGroup:
+def group(*members: ConsumerGroupMember) -> ConsumerGroup:
     made = ConsumerGroup("g")
     made.members.update({member.member_id: member for member in members})
     return made
 
 
-def by(epoch: int, member_id: str = "m", *, knows_epochs: bool = True) -> Committer:
-    return Committer(generation=epoch, member_id=member_id, knows_epochs=knows_epochs)
+def by(epoch: int, member_id: str = "m", *, knows_epochs: bool = True) -> CommittingMember:
+    return CommittingMember(generation=epoch, member_id=member_id, knows_epochs=knows_epochs)
 
 
 def commit(
-    committer: Committer, *partitions: int, topic_id: UUID | None = T, transactional: bool = False
+    committer: CommittingMember,
+    *partitions: int,
+    topic_id: UUID | None = T,
+    transactional: bool = False,
 ) -> Code:
     """Of a group with a member of each protocol."""
-    offsets = [CommitOffset("t", each, 1, topic_id=topic_id) for each in partitions]
+    offsets = [OffsetToCommit("t", each, 1, topic_id=topic_id) for each in partitions]
     both = group(MEMBER, OLD)
     return code_of(validate_offset_commit, both, committer, offsets, transactional=transactional)
 
@@ -123,9 +128,9 @@ def test_what_is_not_written_for_its_metadata_is_not_asked_an_epoch(
     late = by(2, "a")
 
     def commit(metadata: str) -> list[Code]:
-        offset = CommitOffset("six", 6, 1, metadata=metadata, topic_id=topic_id)
-        return world.groups.offsets.commit(
-            CommitOffsets(GROUP, [offset]), late, unknown_group=Code.GROUP_ID_NOT_FOUND
+        offset = OffsetToCommit("six", 6, 1, metadata=metadata, topic_id=topic_id)
+        return world.groups.offsets.commit_offsets(
+            OffsetCommitCommand(GROUP, [offset]), late, unknown_group_code=Code.GROUP_ID_NOT_FOUND
         )
 
     assert commit("x" * 4_097) == [Code.OFFSET_METADATA_TOO_LARGE]

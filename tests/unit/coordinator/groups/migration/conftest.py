@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.groups.consumer.config import GroupSettings
+from coordinator.groups.consumer.config import ConsumerGroupSettings
 from tests.unit.coordinator.groups.migration.migrants import GROUP, TOPIC
 from tests.unit.coordinator.world import World
 
@@ -13,5 +13,5 @@ from tests.unit.coordinator.world import World
 def world() -> World:
     made = World()
     made.topics.create(TOPIC, 6)
-    made.group_settings[GROUP] = GroupSettings(assignment_interval_ms=0)
+    made.group_settings[GROUP] = ConsumerGroupSettings(assignment_interval_ms=0)
     return made

@@ -7,10 +7,10 @@ from coordinator.assignors.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from coordinator.assignors.subscriptions import Subscription
+from coordinator.assignors.subscriptions import ConsumerSubscription
 from coordinator.errors import Code
-from coordinator.groups.classic.draft import JoinAnswer
-from coordinator.groups.classic.state import Group
+from coordinator.groups.classic.group_transition import JoinAnswer
+from coordinator.groups.classic.state import ClassicGroup
 from coordinator.groups.consumer.state import ConsumerGroup
 from tests.unit.coordinator.groups.classic.members import FakeMember
 from tests.unit.coordinator.groups.consumer.members import Consumer, group_of
@@ -38,7 +38,7 @@ class Migrant(FakeMember):
         self.has: list[tuple[str, int]] = []
 
     def join_once(self, member_id: str | None = None) -> JoinAnswer | None:
-        self.metadata = encode_subscription(Subscription(self.topics, owned=self.has), 1)
+        self.metadata = encode_subscription(ConsumerSubscription(self.topics, owned=self.has), 1)
         return super().join_once(member_id)
 
     def take(self) -> None:
@@ -84,7 +84,7 @@ def consumer_group(world: World) -> ConsumerGroup:
     return group_of(world, GROUP)
 
 
-def classic_group(world: World) -> Group:
+def classic_group(world: World) -> ClassicGroup:
     return world.groups.shards[world.groups.partition_of(GROUP)].groups[GROUP]
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from coordinator.assignors.consumer_protocol import decode_assignment
 from coordinator.errors import Code
-from coordinator.groups.classic.state import Group, GroupSaved
-from coordinator.groups.consumer.config import GroupSettings
-from coordinator.groups.consumer.facts import ConsumerGroupForgotten
-from coordinator.groups.migration.downgrade import downgrade
+from coordinator.groups.classic.state import ClassicGroup, GroupSaved
+from coordinator.groups.consumer.config import ConsumerGroupSettings
+from coordinator.groups.consumer.record_types import ConsumerGroupForgotten
+from coordinator.groups.migration.downgrade import convert_to_classic_group
 from coordinator.groups.migration.policy import MigrationPolicy
 from coordinator.groups.state import GroupCodec
 from tests.unit.coordinator.groups.classic.members import REBALANCE_MS, SESSION_MS
@@ -48,7 +48,7 @@ def test_the_classic_group_that_is_left_is_what_its_record_says(world: World) ->
     new.leave()
     assert kind(world) == "classic PreparingRebalance"
     shard = world.groups.shards[world.groups.partition_of(GROUP)]
-    loaded = Group.of(shard.state.groups[GROUP])
+    loaded = ClassicGroup.from_record(shard.state.groups[GROUP])
     assert (loaded.generation, loaded.protocol, loaded.leader) == (epoch, "range", old.member_id)
     assert decode_assignment(loaded.members[old.member_id].assignment)[0] == old.has
     world.restart()
@@ -64,15 +64,17 @@ def test_a_compaction_leaves_nothing_of_the_consumer_group(world: World) -> None
     old, new = mixed(world)
     new.beat(regex="w.*")
     settle(old, new)
-    assert consumer_group(world).resolved
+    assert consumer_group(world).resolved_regexes
     new.leave()
     log = world.group_logs[world.groups.partition_of(GROUP)]
     *_, batch = log.batches()
-    written = [GroupCodec().decode(each.key, each.value) for each in batch.records()]
+    written = [GroupCodec().decode_record(each.key, each.value) for each in batch.iterate_records()]
     assert isinstance(written[-1], GroupSaved)
     assert isinstance(written[-2], ConsumerGroupForgotten)
-    last = {each.key: each.value for batch in log.batches() for each in batch.records()}
-    left = [GroupCodec().decode(key, value) for key, value in last.items() if value is not None]
+    last = {each.key: each.value for batch in log.batches() for each in batch.iterate_records()}
+    left = [
+        GroupCodec().decode_record(key, value) for key, value in last.items() if value is not None
+    ]
     assert [type(each) for each in left] == [GroupSaved]
 
 
@@ -149,7 +151,7 @@ def test_the_time_to_join_a_consumer_group_ends_with_it(world: World) -> None:
 
 @pytest.mark.parametrize(
     "policy",
-    [MigrationPolicy(downgrade=False), MigrationPolicy(classic_max_size=0)],
+    [MigrationPolicy(allows_downgrade=False), MigrationPolicy(classic_max_size=0)],
     ids=["policy", "size"],
 )
 def test_a_group_that_is_not_to_be_converted_goes_on_with_classic_members(
@@ -188,7 +190,7 @@ def test_a_static_consumer_that_comes_back_as_a_classic_member_keeps_its_share(
     world.restart()
     assert kind(world) == "classic Stable"
     assert old.heartbeat() is back.heartbeat() is Code.NONE
-    assert classic_group(world).static_member_id("one") == back.member_id
+    assert classic_group(world).find_static_member_id("one") == back.member_id
 
 
 @pytest.mark.parametrize("preferred", [b"", b"\x01", b"\xff\xff", b"\x00\x03"])
@@ -204,7 +206,7 @@ def test_an_assignment_is_written_in_the_version_of_the_protocol_that_all_offer(
     odd = replace(known, classic=replace(known.classic, protocols=protocols))
     other = replace(known, member_id="other", instance_id=None)
     group.members.update({old.member_id: odd, "other": other})
-    made = downgrade(group, [group.members[new.member_id]], {}, world.topics, 0)
+    made = convert_to_classic_group(group, [group.members[new.member_id]], {}, world.topics, 0)
     assert made.protocol == "range"
     assert made.members[old.member_id].assignment[:2] == b"\x00\x01"
     assert decode_assignment(made.members[old.member_id].assignment)[0] == old.has
@@ -218,14 +220,14 @@ def test_metadata_that_nobody_can_read_keep_no_one_in_the_group(world: World) ->
     assert known.classic is not None
     unreadable = replace(known.classic, protocols=(("odd", b"\x01"),))
     group.members[old.member_id] = replace(known, classic=unreadable)
-    made = downgrade(group, [group.members[new.member_id]], {}, world.topics, 0)
+    made = convert_to_classic_group(group, [group.members[new.member_id]], {}, world.topics, 0)
     assert decode_assignment(made.members[old.member_id].assignment)[0] == old.has
 
 
 def outdated(world: World) -> tuple[Migrant, Consumer, int]:
     """A classic member, a static consumer, and the group's epoch, for which there is no target."""
     old, new = mixed(world, "one")
-    world.group_settings[GROUP] = GroupSettings(assignment_interval_ms=15_000)
+    world.group_settings[GROUP] = ConsumerGroupSettings(assignment_interval_ms=15_000)
     third = consumer(world, "third")
     third.join(TOPIC)
     third.leave()
@@ -247,7 +249,7 @@ def test_members_are_assigned_their_target_whatever_they_have_got_to(world: Worl
     old, new = mixed(world)
     third = consumer(world, "third")
     third.join(TOPIC)
-    target = consumer_group(world).target_of(old.member_id, None)
+    target = consumer_group(world).target_assignment_of(old.member_id, None)
     third.leave()
     new.leave()
     given, _ = decode_assignment(classic_group(world).members[old.member_id].assignment)
@@ -289,7 +291,7 @@ def test_the_records_of_a_static_consumer_that_comes_back_are_in_the_same_order(
     Migrant(world, "back", instance_id="one").join()
     log = world.group_logs[world.groups.partition_of(GROUP)]
     *_, batch = log.batches()
-    written = [GroupCodec().decode(each.key, each.value) for each in batch.records()]
+    written = [GroupCodec().decode_record(each.key, each.value) for each in batch.iterate_records()]
     assert isinstance(written[-1], GroupSaved)
     assert isinstance(written[-2], ConsumerGroupForgotten)
 

@@ -12,7 +12,7 @@ import pytest
 
 from coordinator.assignors.consumer_protocol import decode_assignment, encode_assignment
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.state import Group, Phase
+from coordinator.groups.classic.state import ClassicGroup, ClassicGroupPhase
 from coordinator.groups.service import GroupService
 from tests.unit.coordinator.groups.classic.members import SESSION_MS
 from tests.unit.coordinator.groups.consumer.members import Consumer
@@ -67,9 +67,12 @@ def check(world: World, where: str) -> None:
     assert is_classic == (GROUP in shard.state.groups), where
     if is_classic:
         group = shard.groups[GROUP]
-        if group.phase in (Phase.STABLE, Phase.EMPTY) and group.generation > 0:
-            said = Group.of(shard.state.groups[GROUP]).saved()
-            assert said.members == group.saved().members, where
+        if (
+            group.phase in (ClassicGroupPhase.STABLE, ClassicGroupPhase.EMPTY)
+            and group.generation > 0
+        ):
+            said = ClassicGroup.from_record(shard.state.groups[GROUP]).to_record()
+            assert said.members == group.to_record().members, where
             assert (said.generation, said.leader) == (group.generation, group.leader), where
 
 

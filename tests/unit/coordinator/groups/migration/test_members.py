@@ -93,7 +93,7 @@ def test_a_static_consumer_that_comes_back_as_a_classic_member_has_no_expression
     back.join()
     known = consumer_group(world).members[back.member_id]
     assert (known.regex, set(known.topics)) == ("", {TOPIC})
-    assert consumer_group(world).regex_subscribers == {}
+    assert consumer_group(world).regex_subscriber_counts == {}
 
 
 def test_a_member_that_has_to_give_something_up_takes_what_it_keeps_and_joins_again(

@@ -9,7 +9,7 @@ from coordinator.errors import Code, Refused
 from coordinator.groups.classic.state import GroupForgotten
 from coordinator.groups.migration.policy import MigrationPolicy
 from coordinator.groups.state import GroupCodec, Record
-from coordinator.log.batch import Batch
+from coordinator.log.batch import RecordBatch
 from tests.unit.coordinator.fakes import FakeLog
 from tests.unit.coordinator.groups.classic.members import SESSION_MS, FakeMember, stable_group
 from tests.unit.coordinator.groups.migration.migrants import (
@@ -30,8 +30,8 @@ def group_log(world: World) -> FakeLog:
     return world.group_logs[world.groups.partition_of(GROUP)]
 
 
-def decoded(batch: Batch) -> list[Record | None]:
-    return [GroupCodec().decode(each.key, each.value) for each in batch.records()]
+def decoded(batch: RecordBatch) -> list[Record | None]:
+    return [GroupCodec().decode_record(each.key, each.value) for each in batch.iterate_records()]
 
 
 def test_the_group_is_converted_by_one_batch_with_the_newcomer_s_own_records(world: World) -> None:
@@ -157,7 +157,7 @@ def test_members_that_are_joining_for_the_first_time_are_converted_too(world: Wo
 @pytest.mark.parametrize(
     ("policy", "why"),
     [
-        (MigrationPolicy(upgrade=False), "because online upgrade is disabled."),
+        (MigrationPolicy(allows_upgrade=False), "because online upgrade is disabled."),
         (
             MigrationPolicy(consumer_max_size=1),
             "because the group size exceeds the consumer group maximum size.",

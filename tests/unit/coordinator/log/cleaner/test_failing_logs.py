@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from coordinator.log.batch import encode_batch
-from coordinator.log.cleaner.checkpoint import read_cleaned
-from coordinator.log.cleaner.cleaning import NotNow, cleaned
-from coordinator.log.cleaner.section import section_of
-from coordinator.log.cleaner.steps import done_at_once
-from coordinator.log.disk import Disk, File
+from coordinator.log.cleaner.cleanable_section import find_cleanable_section
+from coordinator.log.cleaner.cleaning import LogCleaningAborted, clean_log
+from coordinator.log.cleaner.offset_checkpoint import read_first_dirty_offsets
+from coordinator.log.cleaner.steps import run_to_completion
+from coordinator.log.disk import BrokerDisk, File
 from coordinator.shard import loading
 from tests.unit.coordinator.api.client import Client
 from tests.unit.coordinator.disks import MemoryDisk
@@ -44,31 +44,31 @@ class WithoutDescriptors(MemoryDisk):
 
     wanted = False
 
-    def open(self, path: Path) -> File:
+    def open_file(self, path: Path) -> File:
         if self.wanted and path.parent.name == "t-0":
             raise OSError(errno.EMFILE, "Too many open files")
-        return super().open(path)
+        return super().open_file(path)
 
 
 def test_a_log_that_can_not_be_looked_at_for_a_while_stops_no_cleaning() -> None:
     disk = WithoutDescriptors()
     again = with_two_logs(disk)
     disk.wanted = True
-    again.cleaner.start()
+    again.cleaner.start_cleaning()
     again.clock.advance(1_000)
-    assert {topic for topic, _ in read_cleaned(disk, DATA)} == {"other"}
+    assert {topic for topic, _ in read_first_dirty_offsets(disk, DATA)} == {"other"}
     disk.wanted = False
     again.clock.advance(1_000)
-    assert {topic for topic, _ in read_cleaned(disk, DATA)} == {"other", "t"}
+    assert {topic for topic, _ in read_first_dirty_offsets(disk, DATA)} == {"other", "t"}
 
 
 def test_a_log_whose_file_was_cut_keeps_no_other_from_being_cleaned() -> None:
     disk = MemoryDisk()
     again = with_two_logs(disk)
     del disk.files[DATA / "t-0" / f"{0:020}.log"].content[30:]
-    again.cleaner.start()
+    again.cleaner.start_cleaning()
     again.clock.advance(2_000)
-    assert {topic for topic, _ in read_cleaned(disk, DATA)} == {"other"}
+    assert {topic for topic, _ in read_first_dirty_offsets(disk, DATA)} == {"other"}
 
 
 class Unwritable(MemoryDisk):
@@ -76,10 +76,10 @@ class Unwritable(MemoryDisk):
 
     wanted = True
 
-    def open(self, path: Path) -> File:
+    def open_file(self, path: Path) -> File:
         if self.wanted and path.parent.name == "t-0" and path.suffix == ".cleaned":
             raise OSError(errno.EIO, "no")
-        return super().open(path)
+        return super().open_file(path)
 
 
 def test_a_log_that_can_not_be_cleaned_for_a_while_keeps_no_other_from_it() -> None:
@@ -91,12 +91,12 @@ def test_a_log_that_can_not_be_cleaned_for_a_while_keeps_no_other_from_it() -> N
         write(other, b"key-%d" % i, b"value-%d" % i)
     for i in range(20):
         write(other, b"key-%d" % i, b"value-%d" % i)
-    world.cleaner.start()
+    world.cleaner.start_cleaning()
     world.clock.advance(2_000)
-    assert {topic for topic, _ in read_cleaned(disk, DATA)} == {"other"}
+    assert {topic for topic, _ in read_first_dirty_offsets(disk, DATA)} == {"other"}
     disk.wanted = False
     world.clock.advance(2_000)
-    assert {topic for topic, _ in read_cleaned(disk, DATA)} == {"other", "t"}
+    assert {topic for topic, _ in read_first_dirty_offsets(disk, DATA)} == {"other", "t"}
 
 
 def test_a_batch_that_holds_no_records_keeps_its_log_from_being_cleaned_and_no_other() -> None:
@@ -111,13 +111,13 @@ def test_a_batch_that_holds_no_records_keeps_its_log_from_being_cleaned_and_no_o
     for i in range(20):
         write(other, b"k", b"%d" % i)
     before = list(records(other))
-    world.cleaner.clean_now()
+    world.cleaner.clean_all_now()
     assert len(list(records(other))) < len(before)
-    assert ("t", 0) not in read_cleaned(world.disk, DATA)
-    assert ("u", 0) in read_cleaned(world.disk, DATA)
+    assert ("t", 0) not in read_first_dirty_offsets(world.disk, DATA)
+    assert ("u", 0) in read_first_dirty_offsets(world.disk, DATA)
 
 
-def log_files(disk: Disk) -> dict[Path, bytes]:
+def log_files(disk: BrokerDisk) -> dict[Path, bytes]:
     assert isinstance(disk, MemoryDisk)
     return {
         path: bytes(inode.content)
@@ -131,12 +131,12 @@ def test_a_cleaning_under_way_leaves_a_log_that_is_protected_meanwhile(steps_bef
     world = World(MemoryDisk())
     log = filled(world, count=60, keys=5)
     before = log_files(world.disk)
-    steps = cleaned(log, section_of(log, world.clock.now_ms()), 10_000, 0)
+    steps = clean_log(log, find_cleanable_section(log, world.clock.now_ms()), 10_000, 0)
     for _ in range(steps_before):
         assert next(steps) is None
     log.protect("planned")
-    with pytest.raises(NotNow, match="planned"):
-        done_at_once(steps)
+    with pytest.raises(LogCleaningAborted, match="planned"):
+        run_to_completion(steps)
     assert log_files(world.disk) == before
 
 
@@ -146,8 +146,10 @@ class Later:
     def __init__(self) -> None:
         self.waiting: list[tuple[Callable[[], None], Callable[[Exception | None], None]]] = []
 
-    def run(self, work: Callable[[], None], done: Callable[[Exception | None], None]) -> None:
-        self.waiting.append((work, done))
+    def run_in_background(
+        self, work: Callable[[], None], on_done: Callable[[Exception | None], None]
+    ) -> None:
+        self.waiting.append((work, on_done))
 
     def run_next(self) -> None:
         work, done = self.waiting.pop(0)
@@ -166,9 +168,9 @@ def test_a_run_is_not_replaced_in_a_log_that_is_protected_while_the_journal_is_w
         background.run_next()
     before = log_files(world.disk)
     run = log.closed_segments()[:2]
-    new = log.cleaned(run[0].base_offset)
+    new = log.create_cleaned_segment(run[0].base_offset)
     outcome: list[Exception | None] = []
-    log.replace(run, new, 10, outcome.append)
+    log.replace_segments(run, new, 10, outcome.append)
     log.protect("planned")
     background.run_next()
     [error] = outcome
@@ -182,16 +184,16 @@ def test_nothing_is_cleaned_before_the_coordinators_have_read_their_logs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = Client(tmp_path)
-    client.broker.topics.create("t", 1, CONFIGS)
+    client.broker.topics.create_topic("t", 1, CONFIGS)
     for value in range(40):
         write(client.partition("t"), b"key", b"%d" % value)
     client.broker.close()
     monkeypatch.setattr(loading, "QUICK_MS", -1)
     client = Client(tmp_path)
     log, cleaner = client.partition("t"), client.broker.cleaner
-    assert not done_at_once(cleaner._look_and_clean())
+    assert not run_to_completion(cleaner._clean_dirtiest_log())
     assert log.first_dirty_offset == 0
     while not client.broker.coordinators.is_loaded:
         client.scheduler.pending(0)[-1]()
-    assert done_at_once(cleaner._look_and_clean())
+    assert run_to_completion(cleaner._clean_dirtiest_log())
     client.broker.close()

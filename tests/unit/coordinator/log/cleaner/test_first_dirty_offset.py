@@ -11,9 +11,13 @@ from random import Random
 
 import pytest
 
-from coordinator.log.cleaner.checkpoint import FILE_NAME, read_cleaned, write_cleaned
-from coordinator.log.cleaner.section import section_of
-from coordinator.log.partition import Partition
+from coordinator.log.cleaner.cleanable_section import find_cleanable_section
+from coordinator.log.cleaner.offset_checkpoint import (
+    FILE_NAME,
+    read_first_dirty_offsets,
+    write_first_dirty_offsets,
+)
+from coordinator.log.partition import PartitionLog
 from tests.unit.coordinator.disks import MemoryDisk
 from tests.unit.coordinator.fakes import FakeClock
 from tests.unit.coordinator.log.cleaner.worlds import (
@@ -34,13 +38,13 @@ class WithoutCheckpoint(MemoryDisk):
 
     is_failing = False
 
-    def replace(self, path: Path, content: bytes) -> None:
+    def replace_file(self, path: Path, content: bytes) -> None:
         if self.is_failing and path.name == FILE_NAME:
             raise OSError(28, "No space left on device")
-        super().replace(path, content)
+        super().replace_file(path, content)
 
 
-def write_history_with_a_deleted_key(log: Partition) -> dict[bytes | None, bytes | None]:
+def write_history_with_a_deleted_key(log: PartitionLog) -> dict[bytes | None, bytes | None]:
     """Set and delete a key in the first 20 offsets, and go on to 100; what is alive then."""
     write(log, b"deleted", b"old")
     for i in range(100):
@@ -54,13 +58,13 @@ def write_history_with_a_deleted_key(log: Partition) -> dict[bytes | None, bytes
 def clean_past_the_delete_horizon(world: World) -> None:
     """Clean, let the tombstones become old, and clean again what was written meanwhile."""
     for _ in range(3):
-        world.cleaner.clean_now()
+        world.cleaner.clean_all_now()
         world.clock.advance(2 * RETENTION_MS)
         for i in range(20):
             write(world.log, b"later", b"%d" % i)
 
 
-def alive(log: Partition) -> dict[bytes | None, bytes | None]:
+def alive(log: PartitionLog) -> dict[bytes | None, bytes | None]:
     return {
         key: value for key, value in values(log).items() if value is not None and key != b"later"
     }
@@ -69,7 +73,7 @@ def alive(log: Partition) -> dict[bytes | None, bytes | None]:
 def delete_topic(world: World) -> None:
     topic = world.topics.get("t")
     assert topic is not None
-    world.topics.delete(topic)
+    world.topics.delete_topic(topic)
 
 
 def restarted(disk: MemoryDisk) -> World:
@@ -83,7 +87,7 @@ def test_a_deleted_key_stays_deleted_in_a_topic_of_an_older_ones_name(
     disk = WithoutCheckpoint()
     world = World(disk)
     filled(world, count=90)
-    world.cleaner.clean_now()
+    world.cleaner.clean_all_now()
     disk.is_failing = True  # or the broker is killed before the file without the topic is there
     delete_topic(world)
     if is_made_again_before_the_kill:
@@ -100,7 +104,7 @@ def test_a_deleted_key_stays_deleted_in_a_topic_of_an_older_ones_name(
 def test_a_deleted_key_stays_deleted_if_a_namesake_is_cleaned_after_its_deletion() -> None:
     world = World(MemoryDisk())
     filled(world, count=90)
-    world.cleaner.clean_now()
+    world.cleaner.clean_all_now()
     delete_topic(world)
     world.create(configs=CONFIGS)
     expected = write_history_with_a_deleted_key(world.log)
@@ -117,13 +121,13 @@ def test_a_deleted_key_stays_deleted_in_files_that_take_the_place_of_others() ->
     disk = MemoryDisk()
     world = World(disk)
     filled(world, 90, 5, **CONFIGS)
-    world.cleaner.clean_now()
+    world.cleaner.clean_all_now()
     world.topics.close()
     target = disk.kill()
     directory = DATA / "t-0"
-    for name in target.names(directory):
+    for name in target.list_names(directory):
         if name != "partition.metadata":
-            target.remove(directory / name)
+            target.remove_file(directory / name)
     assert isinstance(source.disk, MemoryDisk)
     for path, inode in source.disk.files.items():
         if path.parent == directory and path.name != "partition.metadata":
@@ -139,12 +143,12 @@ def test_a_deleted_key_stays_deleted_where_a_log_was_cut_and_grew_again() -> Non
     disk = MemoryDisk()
     world = World(disk)
     filled(world, 90, 5, **CONFIGS)
-    world.cleaner.clean_now()
+    world.cleaner.clean_all_now()
     world.topics.close()
     target = disk.kill()
     for path in [each for each in target.files if each.suffix in (".log", ".index", ".timeindex")]:
         if path.parent == DATA / "t-0":
-            target.remove(path)
+            target.remove_file(path)
     again = World(target)
     assert again.log.end_offset == 0
     expected = write_history_with_a_deleted_key(again.log)
@@ -155,7 +159,7 @@ def test_a_deleted_key_stays_deleted_where_a_log_was_cut_and_grew_again() -> Non
 def test_a_line_of_another_broker_is_not_believed() -> None:
     disk = MemoryDisk()
     disk.make_directory(DATA)
-    write_cleaned(disk, DATA, {("t", 0): 60})
+    write_first_dirty_offsets(disk, DATA, {("t", 0): 60})
     world = World(disk)
     world.create(configs=CONFIGS)
     expected = write_history_with_a_deleted_key(world.log)
@@ -168,24 +172,24 @@ def test_a_log_is_not_cleaned_again_after_a_restart() -> None:
         disk = MemoryDisk()
         world = World(disk)
         filled(world)
-        assert world.cleaner.clean_now() == 1
-        cleaned_to = world.log.active_offset
+        assert world.cleaner.clean_all_now() == 1
+        cleaned_to = world.log.active_base_offset
         again = World(restart(disk))
-        section = section_of(again.log, FakeClock().now_ms())
+        section = find_cleanable_section(again.log, FakeClock().now_ms())
         assert section.first_dirty_offset == cleaned_to
         assert section.dirty_bytes == 0
-        assert again.cleaner.clean_now() == 0
+        assert again.cleaner.clean_all_now() == 0
 
 
 def test_a_log_without_a_checkpoint_that_can_be_believed_is_cleaned_from_its_start() -> None:
     disk = MemoryDisk()
     world = World(disk)
     filled(world)
-    assert world.cleaner.clean_now() == 1
+    assert world.cleaner.clean_all_now() == 1
     after = disk.kill()
-    after.remove(DATA / "t-0" / "checkpoint")
+    after.remove_file(DATA / "t-0" / "checkpoint")
     again = World(after)
-    assert section_of(again.log, FakeClock().now_ms()).first_dirty_offset == 0
+    assert find_cleanable_section(again.log, FakeClock().now_ms()).first_dirty_offset == 0
 
 
 def test_the_file_for_others_names_no_topic_that_has_gone() -> None:
@@ -195,14 +199,14 @@ def test_the_file_for_others_names_no_topic_that_has_gone() -> None:
     other = world.create("other")
     for i in range(50):
         write(other, b"key", b"%d" % i)
-    assert world.cleaner.clean_now() == 2
+    assert world.cleaner.clean_all_now() == 2
     disk.is_failing = True
     delete_topic(world)
     after = disk.kill()
-    assert read_cleaned(after, DATA).keys() == {("t", 0), ("other", 0)}
+    assert read_first_dirty_offsets(after, DATA).keys() == {("t", 0), ("other", 0)}
     again = World(after)
-    again.cleaner.start()
-    assert read_cleaned(after, DATA) == {("other", 0): other.active_offset}
+    again.cleaner.start_cleaning()
+    assert read_first_dirty_offsets(after, DATA) == {("other", 0): other.active_base_offset}
 
 
 def test_a_log_stays_clean_whether_the_file_for_others_can_be_written_or_not() -> None:
@@ -210,10 +214,10 @@ def test_a_log_stays_clean_whether_the_file_for_others_can_be_written_or_not() -
     world = World(disk)
     filled(world)
     disk.is_failing = True
-    assert world.cleaner.clean_now() == 1
-    assert world.cleaner.clean_now() == 0
-    assert read_cleaned(disk, DATA) == {}
-    assert World(disk.kill()).cleaner.clean_now() == 0
+    assert world.cleaner.clean_all_now() == 1
+    assert world.cleaner.clean_all_now() == 0
+    assert read_first_dirty_offsets(disk, DATA) == {}
+    assert World(disk.kill()).cleaner.clean_all_now() == 0
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -234,7 +238,7 @@ def test_in_any_history_of_topics_of_one_name_what_is_deleted_stays_deleted(seed
                 model[key] = value
         chance = rng.random()
         if chance < 0.7:
-            world.cleaner.clean_now()
+            world.cleaner.clean_all_now()
         elif chance < 0.85:
             disk = killed(disk)
             world = World(disk)

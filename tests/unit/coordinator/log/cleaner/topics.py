@@ -8,15 +8,25 @@ from dataclasses import dataclass, field
 
 from crc32c import crc32c
 
-from coordinator.log.aborted import AbortedTransaction
-from coordinator.log.batch import HEADER_BYTES, Batch, encode_batch, encode_marker, parse_header
-from coordinator.log.cleaner.mapping import take_up
+from coordinator.log.batch import (
+    HEADER_BYTES,
+    RecordBatch,
+    encode_batch,
+    encode_marker,
+    parse_header,
+)
+from coordinator.log.cleaner.batch_compaction import (
+    CleaningParameters,
+    LastProducerRecord,
+    compact_batch,
+)
+from coordinator.log.cleaner.cleaned_transactions import CleanedTransactionMetadata
 from coordinator.log.cleaner.offset_map import OffsetMap
-from coordinator.log.cleaner.steps import done_at_once
-from coordinator.log.cleaner.survivors import Cleaning, LastOfProducer, surviving
-from coordinator.log.cleaner.transactions import CleanedTransactions
-from coordinator.log.compression import Codec, compress
-from coordinator.log.producers import Producers
+from coordinator.log.cleaner.offset_map_builder import add_batch_to_offset_map
+from coordinator.log.cleaner.steps import run_to_completion
+from coordinator.log.compression import CompressionType, compress_records
+from coordinator.log.producer_state import ProducerStateManager
+from coordinator.log.transaction_index import AbortedTransaction
 
 NOW_MS = 1_700_000_000_000
 RETENTION_MS = 1_000
@@ -24,13 +34,13 @@ RETENTION_MS = 1_000
 Pair = tuple[bytes | None, bytes | None]
 
 
-def at_offset(data: bytes, offset: int) -> Batch:
+def at_offset(data: bytes, offset: int) -> RecordBatch:
     return parse_header(struct.pack(">q", offset) + data[8:])
 
 
-def compressed(data: bytes, codec: Codec) -> bytes:
+def compressed(data: bytes, codec: CompressionType) -> bytes:
     out = bytearray(data)
-    out[HEADER_BYTES:] = compress(codec, bytes(data[HEADER_BYTES:]))
+    out[HEADER_BYTES:] = compress_records(codec, bytes(data[HEADER_BYTES:]))
     out[22] |= codec
     struct.pack_into(">i", out, 8, len(out) - 12)
     struct.pack_into(">I", out, 17, crc32c(bytes(out[21:])))
@@ -41,10 +51,10 @@ def compressed(data: bytes, codec: Codec) -> bytes:
 class Topic:
     """One partition; batches are appended whole, and cleaned up to the last stable offset."""
 
-    batches: list[Batch] = field(default_factory=list)
+    batches: list[RecordBatch] = field(default_factory=list)
     end_offset: int = 0
     aborted: list[AbortedTransaction] = field(default_factory=list)
-    producers: Producers = field(default_factory=Producers)
+    producers: ProducerStateManager = field(default_factory=ProducerStateManager)
     sequences: dict[int, int] = field(default_factory=dict)
     first_dirty: int = 0
     now_ms: int = NOW_MS
@@ -54,7 +64,7 @@ class Topic:
         *pairs: Pair,
         producer_id: int = -1,
         transactional: bool = False,
-        codec: Codec = Codec.NONE,
+        codec: CompressionType = CompressionType.NONE,
     ) -> None:
         sequence = -1
         if producer_id >= 0:
@@ -70,7 +80,7 @@ class Topic:
         )
         batch = self._append(compressed(data, codec) if codec else data)
         if producer_id >= 0:
-            self.producers.applied(batch, batch.base_offset)
+            self.producers.apply_batch(batch, batch.base_offset)
 
     def end(self, producer_id: int, *, committed: bool) -> None:
         marker = self._append(
@@ -78,13 +88,13 @@ class Topic:
                 producer_id, 0, committed=committed, coordinator_epoch=0, timestamp_ms=self.now_ms
             )
         )
-        first = self.producers.ended(producer_id, 0, 0, self.now_ms)
+        first = self.producers.apply_marker(producer_id, 0, 0, self.now_ms)
         if first is not None and not committed:
             self.aborted.append(
                 AbortedTransaction(producer_id, first, marker.base_offset, self.stable_offset)
             )
 
-    def _append(self, data: bytes) -> Batch:
+    def _append(self, data: bytes) -> RecordBatch:
         batch = at_offset(data, self.end_offset)
         self.batches.append(batch)
         self.end_offset = batch.last_offset + 1
@@ -95,9 +105,9 @@ class Topic:
         unstable = self.producers.first_unstable_offset()
         return self.end_offset if unstable is None else unstable
 
-    def last_of_producers(self) -> dict[int, LastOfProducer]:
+    def last_of_producers(self) -> dict[int, LastProducerRecord]:
         return {
-            producer_id: LastOfProducer(
+            producer_id: LastProducerRecord(
                 known.batches[-1].base_offset
                 + known.batches[-1].last_sequence
                 - known.batches[-1].first_sequence
@@ -105,7 +115,7 @@ class Topic:
                 else None,
                 known.epoch,
             )
-            for producer_id, known, _ in self.producers.items()
+            for producer_id, known, _ in self.producers.iterate_producers()
         }
 
     def clean(self, map_bytes: int = 1 << 20, max_message_bytes: int = 1 << 20) -> bool:
@@ -115,24 +125,24 @@ class Topic:
         end = section[-1].last_offset + 1 if section else 0
         offsets = OffsetMap(map_bytes)
         offsets.end_offset = self.first_dirty
-        transactions = CleanedTransactions(self.aborted)
+        transactions = CleanedTransactionMetadata(self.aborted)
         for batch in section:
-            if batch.last_offset >= self.first_dirty and not done_at_once(
-                take_up(batch, offsets, transactions, self.first_dirty)
+            if batch.last_offset >= self.first_dirty and not run_to_completion(
+                add_batch_to_offset_map(batch, offsets, transactions, self.first_dirty)
             ):
                 break
-        cleaning = Cleaning(
+        cleaning = CleaningParameters(
             offsets=offsets,
             now_ms=self.now_ms,
             delete_retention_ms=RETENTION_MS,
             max_message_bytes=max_message_bytes,
             producers=self.last_of_producers(),
         )
-        transactions = CleanedTransactions(self.aborted)
-        left: list[Batch] = []
+        transactions = CleanedTransactionMetadata(self.aborted)
+        left: list[RecordBatch] = []
         for batch in section:
             is_last = batch is section[-1]
-            made = done_at_once(surviving(batch, cleaning, transactions, is_last=is_last))
+            made = run_to_completion(compact_batch(batch, cleaning, transactions, is_last=is_last))
             left += map(parse_header, made)
         self.aborted = [
             *transactions.take_kept(),
@@ -160,12 +170,12 @@ class Topic:
             while index and index[0].first_offset <= batch.last_offset:
                 aborting.add(index.pop(0).producer_id)
             if batch.is_control:
-                if batch.record_count and not batch.marker()[0]:
+                if batch.record_count and not batch.decode_marker()[0]:
                     aborting.discard(batch.producer_id)
                 continue
             if committed and batch.is_transactional and batch.producer_id in aborting:
                 continue
-            for record in batch.records():
+            for record in batch.iterate_records():
                 yield record.offset, record.timestamp_ms, (record.key, record.value)
 
     def last_values(self) -> Mapping[bytes | None, bytes]:
@@ -182,7 +192,7 @@ class Topic:
         """The last sequence of each producer, as a broker learns it that reads the log."""
         return {
             producer_id: known.batches[-1].last_sequence
-            for producer_id, known, _ in self._told().items()
+            for producer_id, known, _ in self._told().iterate_producers()
             if known.batches
         }
 
@@ -190,12 +200,12 @@ class Topic:
         """(producer id, first offset) of what such a broker takes for open."""
         return list(self._told().open_transactions())
 
-    def _told(self) -> Producers:
-        told = Producers()
+    def _told(self) -> ProducerStateManager:
+        told = ProducerStateManager()
         for batch in self.batches:
             if batch.is_control:
                 if batch.record_count:
-                    told.ended(batch.producer_id, batch.producer_epoch, 0, 0)
+                    told.apply_marker(batch.producer_id, batch.producer_epoch, 0, 0)
             elif batch.producer_id >= 0:
-                told.applied(batch, batch.base_offset)
+                told.apply_batch(batch, batch.base_offset)
         return told

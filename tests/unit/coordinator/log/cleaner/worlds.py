@@ -9,13 +9,13 @@ from uuid import UUID
 
 from coordinator.clock import Background
 from coordinator.config import BrokerConfig
-from coordinator.log.batch import batches, encode_batch, parse_header
-from coordinator.log.cleaner.cleaner import Cleaner
-from coordinator.log.disk import Disk
-from coordinator.log.machine import Machine
-from coordinator.log.partition import Partition
-from coordinator.log.storage import Storage
-from coordinator.log.topics import Topics
+from coordinator.log.batch import encode_batch, iterate_batches, parse_header
+from coordinator.log.cleaner.cleaner import LogCleaner
+from coordinator.log.data_directory import DataDirectory
+from coordinator.log.disk import BrokerDisk
+from coordinator.log.machine import BrokerMachine
+from coordinator.log.partition import PartitionLog
+from coordinator.log.topics import TopicRegistry
 from tests.unit.coordinator.fakes import FakeClock
 from tests.unit.coordinator.log.logs import AtOnce
 
@@ -29,58 +29,58 @@ class World:
 
     def __init__(
         self,
-        disk: Disk,
+        disk: BrokerDisk,
         clock: FakeClock | None = None,
         background: Background | None = None,
         **configs: Any,
     ) -> None:
         self.disk = disk
         self.clock = clock or FakeClock()
-        machine = Machine(disk, self.clock, self.clock, background or AtOnce())
+        machine = BrokerMachine(disk, self.clock, self.clock, background or AtOnce())
         self.config = BrokerConfig(data_dir=DATA, **configs)
-        storage = Storage(DATA, 1, UUID(int=1), disk)
+        storage = DataDirectory(DATA, 1, UUID(int=1), disk)
         ids = iter(range(100, 200))
-        self.topics = Topics(storage, self.config, machine, lambda: UUID(int=next(ids)))
-        self.topics.load()
-        self.cleaner = Cleaner(self.topics, DATA, machine, lambda: self.config)
+        self.topics = TopicRegistry(storage, self.config, machine, lambda: UUID(int=next(ids)))
+        self.topics.load_topics()
+        self.cleaner = LogCleaner(self.topics, DATA, machine, lambda: self.config)
 
-    def create(self, name: str = "t", configs: Mapping[str, str] = {}) -> Partition:
-        return self.topics.create(name, 1, {**CONFIGS, **configs}).partitions[0]
+    def create(self, name: str = "t", configs: Mapping[str, str] = {}) -> PartitionLog:
+        return self.topics.create_topic(name, 1, {**CONFIGS, **configs}).partitions[0]
 
     @property
-    def log(self) -> Partition:
-        found = self.topics.partition("t", 0)
+    def log(self) -> PartitionLog:
+        found = self.topics.find_partition("t", 0)
         assert found is not None
         return found
 
 
-def write(log: Partition, key: bytes, value: bytes | None, **producer: Any) -> None:
+def write(log: PartitionLog, key: bytes, value: bytes | None, **producer: Any) -> None:
     data = encode_batch([(key, value)], timestamp_ms=FakeClock().now_ms(), **producer)
-    log.append(parse_header(data))
+    log.append_produced(parse_header(data))
 
 
-def filled(world: World, count: int = 50, keys: int = 5, **configs: str) -> Partition:
+def filled(world: World, count: int = 50, keys: int = 5, **configs: str) -> PartitionLog:
     log = world.create(configs=configs)
     for i in range(count):
         write(log, b"key-%d" % (i % keys), b"value-%d" % i)
     return log
 
 
-def records(log: Partition) -> Iterator[tuple[int, bytes | None, bytes | None]]:
+def records(log: PartitionLog) -> Iterator[tuple[int, bytes | None, bytes | None]]:
     offset = log.start_offset
     while data := log.read(offset, 1_000):
-        for batch in batches(data):
+        for batch in iterate_batches(data):
             assert batch.is_intact()
             offset = batch.last_offset + 1
             if not batch.is_control:
-                for record in batch.records():
+                for record in batch.iterate_records():
                     yield record.offset, record.key, record.value
 
 
-def values(log: Partition) -> dict[bytes | None, bytes | None]:
+def values(log: PartitionLog) -> dict[bytes | None, bytes | None]:
     return {key: value for _, key, value in records(log)}
 
 
-def has_each_key_once_where_it_is_clean(log: Partition) -> bool:
+def has_each_key_once_where_it_is_clean(log: PartitionLog) -> bool:
     keys = [key for offset, key, _ in records(log) if offset < log.first_dirty_offset]
     return len(keys) == len(set(keys))

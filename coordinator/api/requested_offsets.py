@@ -1,0 +1,112 @@
+"""Converts requests to commit offsets to commands, and their codes to responses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+from uuid import UUID
+
+from coordinator.api.coordinator_codes import translate_coordinator_code
+from coordinator.errors import Code, Refused
+from coordinator.log.topics import BrokerTopic
+from coordinator.offsets.commit import OffsetToCommit, create_offset_to_commit
+
+# The topics of a request or a response: name or id, and the partitions.
+RequestedPartitions: TypeAlias = tuple[tuple[str | None, UUID | None, tuple[int, ...]], ...]
+
+
+class RequestedOffsets:
+    """Splits the partitions of a request into `offsets` to commit and codes for unknown ones."""
+
+    def __init__(
+        self,
+        topics: Iterable[Any],
+        find_topic: Callable[[Any], BrokerTopic | None],
+        unknown_topic: Code,
+    ) -> None:
+        self.offsets: list[OffsetToCommit] = []
+        self._topics = topics
+        self._known_codes: list[list[Code | None]] = []  # None: the code of the next of `offsets`
+        self.all_known = True
+        for requested in topics:
+            topic = find_topic(requested)
+            if topic is None:
+                self._known_codes.append([unknown_topic] * len(requested.partitions))
+                self.all_known = False
+                continue
+            count = len(topic.partitions)
+            codes: list[Code | None] = []
+            for partition in requested.partitions:
+                if 0 <= partition.partition_index < count:
+                    codes.append(None)
+                    self.offsets.append(_to_commit_offset(topic, partition))
+                else:
+                    codes.append(Code.UNKNOWN_TOPIC_OR_PARTITION)
+                    self.all_known = False
+            self._known_codes.append(codes)
+
+    def commit_known(self, commit: Callable[[list[OffsetToCommit]], list[Code]]) -> list[Code]:
+        """Call `commit` with `offsets` and return its codes; if it is refused, that code for each.
+
+        `commit` isn't called if there are no offsets.
+        """
+        if not self.offsets:
+            return []
+        try:
+            return commit(self.offsets)
+        except Refused as error:
+            return [translate_coordinator_code(error.code)] * len(self.offsets)
+
+    @property
+    def requested_partitions(self) -> RequestedPartitions:
+        """Return the topics and partitions of the request, without the offsets."""
+        return tuple(
+            [
+                (
+                    getattr(topic, "name", None),
+                    getattr(topic, "topic_id", None),
+                    tuple([partition.partition_index for partition in topic.partitions]),
+                )
+                for topic in self._topics
+            ]
+        )
+
+    def build_topics(self, codes: Iterable[Code]) -> list[dict[str, Any]]:
+        """Build the topics of the response, with these codes for `offsets`."""
+        following = iter(codes)
+        return [
+            _build_topic_result(
+                topic, [next(following) if code is None else code for code in found]
+            )
+            for topic, found in zip(self._topics, self._known_codes, strict=True)
+        ]
+
+
+def build_refused_topics(topics: Iterable[Any], code: Code) -> list[dict[str, Any]]:
+    """Build the topics of a response that has the same code for every partition."""
+    return [_build_topic_result(topic, [code] * len(topic.partitions)) for topic in topics]
+
+
+def _build_topic_result(topic: Any, codes: Iterable[Code]) -> dict[str, Any]:
+    return {
+        "name": getattr(topic, "name", None),
+        "topic_id": getattr(topic, "topic_id", None),
+        "partitions": [
+            {"partition_index": partition.partition_index, "error_code": code}
+            for partition, code in zip(topic.partitions, codes, strict=True)
+        ],
+    }
+
+
+def _to_commit_offset(topic: BrokerTopic, partition: Any) -> OffsetToCommit:
+    """Convert one partition of a request; fields that its version lacks get Kafka's defaults."""
+    return create_offset_to_commit(
+        (
+            topic.name,
+            partition.partition_index,
+            partition.committed_offset,
+            getattr(partition, "committed_leader_epoch", -1),
+            partition.committed_metadata or "",
+            topic.id,
+        )
+    )

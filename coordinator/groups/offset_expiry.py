@@ -1,0 +1,156 @@
+"""Expire offsets by a timer, and delete an empty group with the last of its offsets.
+
+Each shard is swept every `offsets.retention.check.interval.ms`, in slices: so many offsets at a
+time, then whoever waits, then the next. What is due is decided anew in each slice, by the state and
+the time there (see `offsets.expire`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+
+from coordinator.clock import Clock, Scheduler
+from coordinator.errors import Refused
+from coordinator.groups.offset_policy import (
+    build_deletion_records,
+    find_offset_policy,
+    iterate_group_ids,
+)
+from coordinator.groups.shard import GroupShard, GroupShards
+from coordinator.groups.state import Record
+from coordinator.offsets.config import OffsetConfig
+from coordinator.offsets.expire import build_expiry_tombstones, has_no_other_offsets
+from coordinator.offsets.state import OffsetForgotten
+from coordinator.shard.timers import KeyedTimers
+
+logger = logging.getLogger(__name__)
+
+SLICE_SIZE = 250  # offsets and groups together: few enough even if all have expired
+NEXT_SLICE = -1
+
+
+class OffsetExpiry:
+    """Sweeps active shards for expired offsets, one slice after the other."""
+
+    def __init__(
+        self,
+        shards: GroupShards,
+        config: OffsetConfig,
+        clock: Clock,
+        scheduler: Scheduler,
+    ) -> None:
+        self._shards = shards
+        self._config = config
+        self._clock = clock
+        self._timers: KeyedTimers[int] = KeyedTimers(
+            clock, scheduler, self._handle_timer
+        )  # by shard, or NEXT_SLICE
+        self._sweeps: deque[_Sweep] = deque()
+
+    def schedule_sweeps(self, shard_index: int) -> None:
+        """Sweep this shard, which has become active, once every check interval."""
+        self._timers.set_timer(shard_index, self._config.retention_check_interval_ms)
+
+    def cancel_sweeps(self, shard_index: int) -> None:
+        """Stop sweeping a shard that has resigned.
+
+        A sweep of it that has begun finds no group any more, or is refused.
+        """
+        self._timers.cancel_timer(shard_index)
+
+    def close(self) -> None:
+        """Cancel all sweeps."""
+        self._timers.close()
+        self._sweeps.clear()
+
+    def _handle_timer(self, key: int) -> None:
+        """Start the sweep of a shard whose interval has passed, or run the next slice."""
+        if key == NEXT_SLICE:
+            self._run_slice()
+        else:
+            self._timers.set_timer(key, self._config.retention_check_interval_ms)
+            self._sweeps.append(_Sweep(self._shards.all[key]))
+        if self._sweeps:
+            self._timers.set_timer(NEXT_SLICE, 0)
+
+    def _run_slice(self) -> None:
+        """Run one slice of the sweeps, the first one first; end a sweep that the log refuses."""
+        left = SLICE_SIZE
+        while self._sweeps and left > 0:
+            sweep = self._sweeps[0]
+            try:
+                left = self._sweep_some(sweep, left)
+            except Refused as refused:
+                self._sweeps.popleft()
+                logger.warning("offsets that have expired are kept for now: %s", refused)
+                continue
+            if left > 0:
+                self._sweeps.popleft()
+
+    def _sweep_some(self, sweep: _Sweep, max_count: int) -> int:
+        """Check at most `max_count` offsets and append tombstones of those that have expired.
+
+        Returns what is left of the number: above 0 if that was all of the shard.
+        """
+        shard, now_ms = sweep.shard, self._clock.now_ms()
+        records: list[Record] = []
+        deleted_group_ids: list[str] = []
+        expirations = 0
+        while max_count > 0 and sweep.take_next(max_count):
+            max_count -= 1 + len(sweep.partitions)
+            expired, deletes_group = self._find_expired(
+                shard, sweep.group_id, sweep.partitions, now_ms
+            )
+            expirations += len(expired)
+            if deletes_group:
+                deleted_group_ids.append(sweep.group_id)
+                records += build_deletion_records(shard, sweep.group_id)
+            else:
+                records += expired
+        shard.log.append_in_batches(records)
+        for group_id in deleted_group_ids:
+            shard.drop_group(group_id)
+        shard.offset_counters.expirations += expirations
+        return max_count
+
+    def _find_expired(
+        self, shard: GroupShard, group_id: str, partitions: list[tuple[str, int]], now_ms: int
+    ) -> tuple[list[OffsetForgotten], bool]:
+        """Return which of the offsets have expired, and whether the group is to be deleted."""
+        holding = find_offset_policy(shard, group_id)
+        if holding is None:  # deleted since the sweep began
+            return [], False
+        offsets, retention_ms = shard.state.offsets, self._config.retention_ms
+        expired = build_expiry_tombstones(
+            offsets, group_id, holding, partitions, retention_ms, now_ms
+        )
+        return expired, holding.is_empty and has_no_other_offsets(offsets, group_id, len(expired))
+
+
+class _Sweep:
+    """Walks one shard from its first group to its last, one group or part of it at a time."""
+
+    def __init__(self, shard: GroupShard) -> None:
+        self.shard = shard
+        self.group_id = ""
+        self.partitions: list[tuple[str, int]] = []  # those selected by the last call
+        self._groups = deque(iterate_group_ids(shard))
+        self._remaining_partitions: deque[tuple[str, int]] = (
+            deque()
+        )  # of the group, for later calls
+
+    def take_next(self, max_count: int) -> bool:
+        """Select the next at most `max_count` partitions of a group; return False at the end."""
+        if not self._remaining_partitions:
+            if not self._groups:
+                return False
+            self.group_id = self._groups.popleft()
+            self._remaining_partitions.extend(
+                self.shard.state.offsets.committed.get(self.group_id, ())
+            )
+        self.partitions = [
+            self._remaining_partitions.popleft()
+            for _ in range(min(max_count, len(self._remaining_partitions)))
+        ]
+        return True

@@ -1,0 +1,58 @@
+"""Find which offsets of a group may be deleted, and build the records that delete a group.
+
+A group that has been joined is of one kind; one that somebody only commits offsets for is simple.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from coordinator.groups.classic import offset_policy as classic
+from coordinator.groups.classic.state import GroupForgotten
+from coordinator.groups.consumer import offset_policy as consumer
+from coordinator.groups.consumer.deletion import build_consumer_group_tombstones
+from coordinator.groups.shard import GroupShard
+from coordinator.groups.state import Record
+from coordinator.offsets.deletion import build_group_offset_tombstones
+from coordinator.offsets.policy import (
+    SIMPLE_GROUP_POLICY,
+    UNREADABLE_GROUP_POLICY,
+    GroupOffsetPolicy,
+)
+
+
+def find_offset_policy(shard: GroupShard, group_id: str) -> GroupOffsetPolicy | None:
+    """Return which offsets of a group may be deleted or expire; None if there is no such group."""
+    if shard.log.unknown_records.has_records_of(group_id):
+        return UNREADABLE_GROUP_POLICY
+    group = shard.groups.get(group_id)
+    if group is not None:
+        return classic.derive_offset_policy(group)
+    consumer_group = shard.state.consumer.get(group_id)
+    if consumer_group is not None:
+        return consumer.derive_offset_policy(consumer_group)
+    return SIMPLE_GROUP_POLICY if group_id in shard.state.offsets.groups else None
+
+
+def iterate_group_ids(shard: GroupShard) -> Iterator[str]:
+    """Yield the ids of all groups of a shard, of every kind."""
+    yield from shard.groups
+    yield from shard.state.consumer
+    yield from shard.state.offsets.groups - shard.groups.keys() - shard.state.consumer.keys()
+
+
+def build_deletion_records(shard: GroupShard, group_id: str) -> list[Record]:
+    """Return the tombstones that delete an empty group and all its offsets.
+
+    Its offsets come first: as long as one of them stays, the group does.
+    """
+    return [
+        *build_group_offset_tombstones(shard.state.offsets, group_id),
+        *build_group_tombstones(shard, group_id),
+    ]
+
+
+def build_group_tombstones(shard: GroupShard, group_id: str) -> Sequence[Record]:
+    """Return the tombstones of an empty group itself, which has no offsets any more."""
+    group = shard.state.consumer.get(group_id)
+    return [GroupForgotten(group_id)] if group is None else build_consumer_group_tombstones(group)

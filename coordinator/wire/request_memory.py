@@ -1,0 +1,75 @@
+"""Limits the memory that the requests of all clients take together.
+
+A request may have 100 MB, and it is in memory until it is answered. While all requests are within
+the limit, every client is read from. Above it only one client is, the one that began first, so that
+its request is completed, answered and freed; the others continue after it. So the limit is exceeded
+by one request at most, and incomplete requests can't wait for each other. Small pieces aren't
+counted: accounting for what a single read brings would cost more than it saves.
+Source of the idea: queued.max.request.bytes, KIP-72.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+COUNTED_BYTES_MIN = 262_144
+
+
+class RequestReader(Protocol):
+    """Represents a connection whose reading can be paused and resumed."""
+
+    def resume_reading(self) -> None:
+        """Resume reading from the client, which was paused before."""
+        ...
+
+
+class RequestMemory:
+    """Counts the bytes that connections hold, in the order in which they began to hold some.
+
+    Kafka's counterpart is MemoryPool.
+    """
+
+    def __init__(self, bytes_max: int) -> None:
+        """Create an empty count; `bytes_max` -1 means no limit."""
+        self._bytes_max = bytes_max
+        self._bytes_by_reader: dict[RequestReader, int] = {}
+        self._waiting: dict[RequestReader, None] = {}
+        self.held_bytes = 0
+
+    def update_held_bytes(self, reader: RequestReader, held_bytes: int) -> bool:
+        """Set the bytes that a connection holds and return whether it may be read from.
+
+        If not, its `resume_reading` is called when it may.
+        """
+        before = self._bytes_by_reader.get(reader, 0)
+        if held_bytes < COUNTED_BYTES_MIN:
+            if before:
+                self.release_reader(reader)
+            return True
+        self._bytes_by_reader[reader] = held_bytes
+        self.held_bytes += held_bytes - before
+        if held_bytes < before:
+            self._resume_waiting_readers()
+        if self._may_read(reader):
+            self._waiting.pop(reader, None)
+            return True
+        self._waiting[reader] = None
+        return False
+
+    def release_reader(self, reader: RequestReader) -> None:
+        """Forget what a connection holds and resume those that may be read from now."""
+        self._waiting.pop(reader, None)
+        self.held_bytes -= self._bytes_by_reader.pop(reader, 0)
+        self._resume_waiting_readers()
+
+    def _resume_waiting_readers(self) -> None:
+        for reader in [reader for reader in self._waiting if self._may_read(reader)]:
+            self._waiting.pop(reader, None)
+            reader.resume_reading()
+
+    def _may_read(self, reader: RequestReader) -> bool:
+        return (
+            self._bytes_max < 0
+            or self.held_bytes <= self._bytes_max
+            or next(iter(self._bytes_by_reader)) is reader
+        )

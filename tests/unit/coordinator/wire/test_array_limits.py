@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import pytest
+from kio.index import load_request_schema
+
+from coordinator.api.router import APIS
+from coordinator.wire.array_limits import ELEMENTS_MAX, create_walk
+from coordinator.wire.codec import MalformedRequest, load_schema, read_request, read_request_header
+from coordinator.wire.tagged_fields import skip_tags
+from tests.unit.coordinator.api.client import example, request_bytes
+
+SERVED = [(api.API_KEY, version) for api in APIS for version in api.VERSIONS]
+LIST_OFFSETS, METADATA, OFFSET_FETCH = 2, 3, 9
+INT32_MAX = b"\x7f\xff\xff\xff"
+UVARINT_MAX = b"\xff\xff\xff\xff\x0f"
+
+
+@pytest.mark.parametrize(("api_key", "version"), SERVED)
+def test_the_walk_over_a_request_ends_where_the_request_does(api_key: int, version: int) -> None:
+    entity_type = load_request_schema(api_key, version)
+    frame = request_bytes(example(entity_type))
+    at = read_request_header(frame).body_start
+    if entity_type.__flexible__:
+        at = skip_tags(frame, at)
+    assert create_walk(entity_type)(frame, at, [ELEMENTS_MAX]) == len(frame)
+
+
+def read(api_key: int, version: int, body: bytes) -> object:
+    schema = load_schema(api_key, version)
+    assert schema is not None
+    head = api_key.to_bytes(2, "big") + version.to_bytes(2, "big") + bytes(4) + b"\xff\xff"
+    frame = head + (b"\0" if schema.is_flexible else b"") + body
+    return read_request(schema, frame, read_request_header(frame).body_start)
+
+
+@pytest.mark.parametrize(
+    ("version", "body"),
+    [
+        (1, INT32_MAX),
+        (1, INT32_MAX + bytes(1_000)),
+        (4, b"\0\0\0\x02\0\x01t\0"),
+        (12, UVARINT_MAX),
+        (12, UVARINT_MAX + bytes(1_000)),
+        (12, b"\xff" * 1_000),
+        (12, b"\x01\0\0" + UVARINT_MAX),
+    ],
+)
+def test_an_array_or_a_varint_that_can_not_be_is_malformed(version: int, body: bytes) -> None:
+    with pytest.raises(MalformedRequest):
+        read(METADATA, version, body)
+
+
+def test_an_array_inside_an_array_is_looked_at_too() -> None:
+    body = b"\0\x01a" + bytes(10) + b"\0\0\0\x01" + b"\0\x01t" + INT32_MAX
+    with pytest.raises(MalformedRequest, match="2147483647 elements in 0 bytes"):
+        read(24, 0, body)
+
+
+def test_a_request_has_a_bounded_number_of_elements_in_all_its_arrays() -> None:
+    def partitions(count: int) -> bytes:
+        return b"\0\x01t" + count.to_bytes(4, "big") + bytes(4 * count)
+
+    def body(topics: int, partitions_each: int) -> bytes:
+        return b"\0\x01g" + topics.to_bytes(4, "big") + partitions(partitions_each) * topics
+
+    each = 999
+    most = ELEMENTS_MAX // (1 + each)
+    assert read(OFFSET_FETCH, 1, body(most, each))
+    for topics, partitions_each in ((most + 1, each), (most, each + 1), (1, ELEMENTS_MAX)):
+        with pytest.raises(MalformedRequest, match=f"above the {ELEMENTS_MAX} of a request"):
+            read(OFFSET_FETCH, 1, body(topics, partitions_each))
+
+
+def test_a_null_array_is_none() -> None:
+    assert "topics=None" in repr(read(METADATA, 1, b"\xff\xff\xff\xff"))
+    assert "topics=None" in repr(read(METADATA, 12, b"\0\0\0\0"))
+
+
+def test_a_header_of_endless_bits_is_malformed_at_once() -> None:
+    frame = b"\0\x03\0\x0c" + bytes(4) + b"\xff\xff" + b"\xff" * 1_000_000
+    schema = load_schema(METADATA, 12)
+    assert schema is not None
+    with pytest.raises(MalformedRequest, match="more than 5 bytes"):
+        read_request(schema, frame, read_request_header(frame).body_start)
+
+
+@pytest.mark.parametrize("version", [1, 6])
+def test_a_null_array_where_there_must_be_one_is_malformed(version: int) -> None:
+    null = b"\xff\xff\xff\xff" if version == 1 else b"\0\0"
+    with pytest.raises(MalformedRequest, match="topics is null"):
+        read(LIST_OFFSETS, version, bytes(4) + b"\0" * (version > 1) + null)
