@@ -22,10 +22,10 @@ from benchmarks.dsl_cases import CASES, TOPICS
 from benchmarks.recorded import record
 from state.cache import ObjectCache
 from state.memory import MemoryDisk
-from state.store import Checkpoint
+from state.store import StoreCheckpoint
 from streams import App
 from streams.runtime.context import TaskContext
-from streams.runtime.failures import FAILING
+from streams.runtime.failures import FAIL_ON_ANY_ERROR
 from streams.runtime.stores import open_store
 from streams.topology.compile import compile_subtopology
 
@@ -82,7 +82,12 @@ class BoundApp:
             stores = {spec.name: open_store(spec, MemoryDisk(), cache=cache) for spec in sub.stores}
             producer: Any = self
             context = TaskContext(
-                f"{sub.number}_0", producer, stores, FAILING, stream_time_ms=-1, now_ms=lambda: 0
+                f"{sub.number}_0",
+                producer,
+                stores,
+                FAIL_ON_ANY_ERROR,
+                stream_time_ms=-1,
+                now_ms=lambda: 0,
             )
             self.receivers |= {
                 topic: self._create_receiver(context, receive)
@@ -115,11 +120,11 @@ class BoundApp:
         """Flush the operators and commit the stores."""
         for context in self._contexts:
             context.message = None
-            for flush in reversed(context.flushers):
+            for flush in reversed(context.commit_callbacks):
                 flush()
         for store in self._stores:
-            store.drain()
-            store.commit(Checkpoint(0, "t"))
+            store.drain_writes()
+            store.commit(StoreCheckpoint(0, "t"))
 
 
 class Cost(NamedTuple):
@@ -183,7 +188,7 @@ def count_calls(describe: Callable[[App], object], topics: Sequence[str]) -> flo
 def read_only(app: App, topics: Sequence[str]) -> None:
     """Describe an application that reads the topics and does nothing with their records."""
     for topic in topics:
-        app._source(topic, *TOPICS[topic], None)
+        app._add_source(topic, *TOPICS[topic], None)
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.recorded import RATE
-from streams.app import report as reported
+from streams.app import report_error as reported
 from streams.errors import ConfigError, UserError
 from streams.spark.commands import Master, SparkSettings, spark_session
 

@@ -20,9 +20,9 @@ from typing import Any
 from benchmarks.recorded import record
 from state.cache import ObjectCache
 from state.rocksdb import RocksDisk
-from state.store import Checkpoint
+from state.store import StoreCheckpoint
 from streams import serdes
-from streams.runtime.stores import Store, open_store
+from streams.runtime.stores import AnyStore, open_store
 from streams.topology.nodes import StoreKind, StoreSpec
 
 _TRANSACTION = 10_000
@@ -62,7 +62,7 @@ def main() -> None:
         _measure_versions(Path(directory) / "versions", records)
 
 
-def _open_store(path: Path, kind: StoreKind, **settings: Any) -> Store:
+def _open_store(path: Path, kind: StoreKind, **settings: Any) -> AnyStore:
     spec = StoreSpec(
         name="s", key=serdes.string, value=serdes.int64, kind=kind, caching=True, **settings
     )
@@ -75,11 +75,13 @@ def _measure_count(path: Path, title: str, keys: int, records: int) -> None:
     one = serdes.int64.serialize(1)
     for first in range(0, keys, 50_000):
         batch = range(first, min(first + 50_000, keys))
-        store.replay([(f"key-{n}".encode(), one, 0) for n in batch], Checkpoint(first, "t"))
-    store.caught_up()
+        store.replay_changelog(
+            [(f"key-{n}".encode(), one, 0) for n in batch], StoreCheckpoint(first, "t")
+        )
+    store.finish_restore()
 
     def count_names(names: list[str]) -> None:
-        find = store.update
+        find = store.entry_for_update
         for name in names:
             entry = find(name)
             entry.value = 1 if entry.value is None else entry.value + 1
@@ -93,7 +95,7 @@ def _measure_windows(path: Path, records: int) -> None:
 
     def count_in_windows(names: list[str]) -> None:
         for number, name in enumerate(names):
-            entry = store.update(name, number // 100 * 1_000)
+            entry = store.entry_for_update(name, number // 100 * 1_000)
             entry.value, entry.timestamp_ms = (entry.value or 0) + 1, number
 
     _run_transactions(store, "windows", 1_000, records, {"update": count_in_windows})
@@ -138,8 +140,8 @@ def _run_transactions(
         names = [f"key-{chance.randrange(keys)}" for _ in range(_TRANSACTION)]
         for what, action in actions.items():
             measured.run_timed(what, partial(action, names))
-        measured.run_timed("drain, a record", store.drain)
-        checkpoint = Checkpoint((number + 1) * _TRANSACTION, "t")
+        measured.run_timed("drain, a record", store.drain_writes)
+        checkpoint = StoreCheckpoint((number + 1) * _TRANSACTION, "t")
         measured.run_timed("commit, a record", partial(store.commit, checkpoint))
     store.close()
     measured.print_report(title)

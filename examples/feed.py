@@ -19,12 +19,12 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from examples.data.inputs import Input
 from streams import App, StreamsConfig
-from streams.app import report
+from streams.app import report_error
+from streams.broker_connector import BROKER_WAIT_S
 from streams.config import load_config
-from streams.dialing import BROKER_WAIT_S
-from streams.embedded import bootstrap_address
+from streams.embedded import resolve_bootstrap_servers
 from streams.errors import OutcomeUnknown, StreamsError, UserError
-from streams.runtime.clients import Clients
+from streams.runtime.clients import KafkaClientSupplier
 from streams.topology.nodes import SinkNode, SourceNode
 
 PARTITIONS = 4
@@ -74,9 +74,9 @@ def one_message() -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        raise typer.Exit(report(error)) from None
+        raise typer.Exit(report_error(error)) from None
     except OutcomeUnknown as error:
-        raise typer.Exit(report(UserError(str(error)))) from None
+        raise typer.Exit(report_error(UserError(str(error)))) from None
 
 
 def write(servers: str, chosen: Example, inputs: Iterator[Input]) -> int:
@@ -126,12 +126,12 @@ def main(
     chosen = example(name)
     with one_message():
         config = configured(bootstrap_servers, state_dir)
-        servers = bootstrap_address(config)
+        servers = resolve_bootstrap_servers(config)
         topics = [*chosen.sources(), *chosen.sinks()]
         # Records have the times that the example gives them: retention must not delete them.
         settings = {topic: {"retention.ms": "-1"} for topic in topics}
-        admin = Clients("feed", config, servers).admin(retry_s=BROKER_WAIT_S)
-        admin.partition_counts_at_start(BROKER_WAIT_S)
+        admin = KafkaClientSupplier("feed", config, servers).create_admin(retry_s=BROKER_WAIT_S)
+        admin.fetch_partition_counts_at_start(BROKER_WAIT_S)
         admin.create_topics(dict.fromkeys(topics, PARTITIONS), settings, config.replication_factor)
         written = write(servers, chosen, chosen.records(seed, count))
     print(f"{written} records in {', '.join(chosen.sources())} on {servers}")

@@ -14,7 +14,7 @@ import typer
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from examples.feed import Servers, State, configured, example, one_message
-from streams.embedded import bootstrap_address
+from streams.embedded import resolve_bootstrap_servers
 from streams.errors import ConfigError, StreamsError
 
 _WAIT_S = 10.0
@@ -74,7 +74,7 @@ def main(
 ) -> None:
     """Print what an example has written so far, committed records only."""
     with one_message():
-        servers = bootstrap_address(configured(bootstrap_servers, state_dir))
+        servers = resolve_bootstrap_servers(configured(bootstrap_servers, state_dir))
         for topic, sink in example(name).sinks().items():
             messages = read(servers, topic)
             print(f"{topic}: {len(messages)} records")

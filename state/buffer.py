@@ -21,25 +21,32 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
 
-from state.buffered import Buffered, Headers, Origin, decoded, encoded, size_of
+from state.buffered_change import (
+    BufferedChange,
+    Headers,
+    RecordOrigin,
+    change_size_bytes,
+    decode_change,
+    encode_change,
+)
 from state.cache import ObjectCache
+from state.disk_backed import DiskBackedStore
+from state.disk_layout import checkpoint_of_layout
 from state.keys import TIME_MAX, pack_time, unpack_time
-from state.layout import checkpoint_in
-from state.on_disk import OnDisk
-from state.store import ChangelogEntry, Checkpoint, Disk
-from state.transaction import no_record
+from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
+from state.transaction import raise_no_record
 
 _TIME_BYTES = 8
 _ENTRY_BYTES = 500
 """The memory that a change takes beside its values, with its places in the dicts and the heap."""
 
-Place = tuple[int, bytes]
+TimeAndKey = tuple[int, bytes]
 """The time in ms at which a key's change leaves, and the key."""
-Waits = tuple[Buffered, int, int]
+TimedChange = tuple[BufferedChange, int, int]
 """A change, its time in ms, and the bytes that it counts together with its key."""
 
 
-class BufferStore(OnDisk):
+class BufferStore(DiskBackedStore):
     """Buffers one change for each key, in the order of their times (TimeOrderedKeyValueBuffer).
 
     Keys and values are bytes; times are in ms and not negative. `time_of` returns the time that a
@@ -51,37 +58,42 @@ class BufferStore(OnDisk):
     changelog_headers: Headers | None = (("v", b"\x03"),)
     """Headers of every change in the changelog: the version of its bytes."""
 
-    _before: dict[bytes, Waits | None]
+    _before_transaction: dict[bytes, TimedChange | None]
     """The buffered change of each key from before the transaction touched it, or None."""
     _drained: list[ChangelogEntry] | None
-    _written: int
+    _written_bytes: int
 
     def __init__(
         self,
         name: str,
-        disk: Disk,
+        disk: StoreDisk,
         *,
         time_of: Callable[[bytes], int] | None = None,
         cache: ObjectCache | None = None,
-        clock: Callable[[], int] = no_record,
+        clock: Callable[[], int] = raise_no_record,
     ) -> None:
         self.name = name
         self.clock = clock
         self._disk = disk
         self._time_of = time_of
         self._cache = ObjectCache(0) if cache is None else cache
-        self._cached = self._cache.share()
-        checkpoint_in(disk, self._layout, name)
-        self._changes: dict[bytes, Waits] | None = None
+        self._cached = self._cache.add_store_cache()
+        checkpoint_of_layout(disk, self._layout, name)
+        self._changes: dict[bytes, TimedChange] | None = None
         """Each key's change and time; None: they are not read from disk yet."""
-        self._heap: list[Place] = []
-        self._written_ms = 0
+        self._heap: list[TimeAndKey] = []
+        self._max_timestamp_ms = 0
         """The largest timestamp of a change: changelog entries are written with it."""
         self._size_bytes = 0
-        self._begin()
+        self._begin_transaction()
 
     def put(
-        self, key: bytes, time_ms: int, old: bytes | None, new: bytes | None, origin: Origin
+        self,
+        key: bytes,
+        time_ms: int,
+        old_value: bytes | None,
+        new_value: bytes | None,
+        origin: RecordOrigin,
     ) -> int:
         """Buffer a change of `key` until `time_ms`; return the time at which the first one leaves.
 
@@ -90,84 +102,84 @@ class BufferStore(OnDisk):
         """
         changes = self._changes
         if changes is None or self._drained is not None:
-            changes = self._writable()
+            changes = self._changes_to_write()
         waits = changes.get(key)
-        self._before.setdefault(key, waits)
+        self._before_transaction.setdefault(key, waits)
         if waits is None:
-            prior, replaced_bytes = old, 0
+            prior, replaced_bytes = old_value, 0
             heappush(self._heap, (time_ms, key))
         else:
             (prior, _, _, _), time_ms, replaced_bytes = waits
-        change = Buffered(prior, old, new, origin)
-        size_bytes = _TIME_BYTES + len(key) + size_of(change)
+        change = BufferedChange(prior, old_value, new_value, origin)
+        size_bytes = _TIME_BYTES + len(key) + change_size_bytes(change)
         changes[key] = change, time_ms, size_bytes
         self._size_bytes += size_bytes - replaced_bytes
-        self._written += _ENTRY_BYTES + size_bytes
-        if origin.timestamp_ms > self._written_ms:
-            self._written_ms = origin.timestamp_ms
+        self._written_bytes += _ENTRY_BYTES + size_bytes
+        if origin.timestamp_ms > self._max_timestamp_ms:
+            self._max_timestamp_ms = origin.timestamp_ms
         return self._heap[0][0]
 
     @property
-    def first_ms(self) -> int:
+    def min_time_ms(self) -> int:
         """Return the time in ms at which the first change leaves, `TIME_MAX` if there is none."""
         if self._changes is None:
-            self._read()
+            self._read_changes()
         return self._heap[0][0] if self._heap else TIME_MAX
 
-    def first(self) -> tuple[bytes, Buffered]:
+    def peek_first(self) -> tuple[bytes, BufferedChange]:
         """Return the key and the change that leave first: the earliest time, then the smallest key.
 
         Raises IndexError if the buffer is empty.
         """
         if self._changes is None:
-            self._read()
+            self._read_changes()
         assert self._changes is not None
         key = self._heap[0][1]
         return key, self._changes[key][0]
 
-    def remove_first(self) -> None:
+    def evict_first(self) -> None:
         """Remove the change that `peek_first` returns."""
-        changes = self._writable()
+        changes = self._changes_to_write()
         _, key = heappop(self._heap)
         left = changes.pop(key)
-        self._before.setdefault(key, left)
+        self._before_transaction.setdefault(key, left)
         self._size_bytes -= left[2]
 
-    def waiting(self, key: bytes) -> Buffered | None:
+    def find_change(self, key: bytes) -> BufferedChange | None:
         """Return the buffered change of `key`, or None."""
         if self._changes is None:
-            self._read()
+            self._read_changes()
         assert self._changes is not None
         waits = self._changes.get(key)
         return None if waits is None else waits[0]
 
-    def waiting_keys(self) -> Iterable[bytes]:
+    def buffered_keys(self) -> Iterable[bytes]:
         """Return the keys of all buffered changes, in no order."""
         if self._changes is None:
-            self._read()
+            self._read_changes()
         assert self._changes is not None
         return self._changes.keys()
 
     @property
-    def records(self) -> int:
+    def record_count(self) -> int:
         """Return the number of buffered changes."""
         if self._changes is None:
-            self._read()
+            self._read_changes()
         return len(self._heap)
 
     @property
     def size_bytes(self) -> int:
         """Return the memory in bytes that the buffered changes take, as Kafka Streams counts it."""
         if self._changes is None:
-            self._read()
+            self._read_changes()
         return self._size_bytes
 
     @property
     def uncommitted_bytes(self) -> int:
         """Return about how much memory the running transaction's writes take, in bytes."""
-        return self._written
+        return self._written_bytes
 
-    def drain(self) -> list[ChangelogEntry]:
+    def drain_writes(self) -> list[ChangelogEntry]:
         """Serialise each key that the transaction touched once and return the changelog entries.
 
         Returns the same list until the outcome. A key that came and went is a tombstone too, as in
@@ -175,11 +187,14 @@ class BufferStore(OnDisk):
         """
         if self._drained is None:
             changes = self._changes or {}
-            time_ms = self._written_ms
-            self._drained = [(key, self._stored(changes.get(key)), time_ms) for key in self._before]
+            time_ms = self._max_timestamp_ms
+            self._drained = [
+                (key, self._encode_change(changes.get(key)), time_ms)
+                for key in self._before_transaction
+            ]
         return self._drained
 
-    def commit(self, checkpoint: Checkpoint) -> None:
+    def commit(self, checkpoint: StoreCheckpoint) -> None:
         """Write the drained entries and `checkpoint` to disk, after Kafka has committed them.
 
         Raises RuntimeError before `drain_writes`.
@@ -188,70 +203,74 @@ class BufferStore(OnDisk):
             raise RuntimeError(f"store {self.name!r}: commit before drain")
         if self._drained:
             written = {key: value for key, value, _ in self._drained}
-            self._disk.write(written, self._noted(checkpoint))
-        self._begin()
+            self._disk.write_changes(written, self._complete_checkpoint(checkpoint))
+        self._begin_transaction()
 
-    def rollback(self) -> None:
+    def rollback_transaction(self) -> None:
         """Undo the transaction's changes in memory; the disk was never touched by it."""
         changes = self._changes
-        if changes is not None and self._before:
-            for key, was in self._before.items():
+        if changes is not None and self._before_transaction:
+            for key, was in self._before_transaction.items():
                 if was is None:
                     changes.pop(key, None)
                 else:
                     changes[key] = was
-            self._order(changes)
-        self._begin()
+            self._rebuild_heap(changes)
+        self._begin_transaction()
 
-    def replay(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
+    def replay_changelog(
+        self, entries: Iterable[ChangelogEntry], checkpoint: StoreCheckpoint
+    ) -> None:
         """Write committed changelog entries to disk and drop the changes that memory has.
 
         Replaying the same entries again is safe.
         """
-        self._disk.load(((key, value) for key, value, _ in entries), self._noted(checkpoint))
+        self._disk.load_changes(
+            ((key, value) for key, value, _ in entries), self._complete_checkpoint(checkpoint)
+        )
         self._changes = None
 
-    def clear(self) -> None:
-        super().clear()
+    def clear_all_data(self) -> None:
+        super().clear_all_data()
         self._changes = None
 
-    def _begin(self) -> None:
+    def _begin_transaction(self) -> None:
         """Start a new transaction that has touched no key."""
-        self._before = {}
+        self._before_transaction = {}
         self._drained = None
-        self._written = 0
+        self._written_bytes = 0
 
-    def _writable(self) -> dict[bytes, Waits]:
+    def _changes_to_write(self) -> dict[bytes, TimedChange]:
         """Return the changes, read from disk if needed, or raise RuntimeError after the drain."""
         if self._drained is not None:
             raise RuntimeError(f"store {self.name!r}: a write after drain would miss the changelog")
-        return self._read() if self._changes is None else self._changes
+        return self._read_changes() if self._changes is None else self._changes
 
-    def _read(self) -> dict[bytes, Waits]:
+    def _read_changes(self) -> dict[bytes, TimedChange]:
         """Read all buffered changes from disk into memory and return them by key."""
-        changes: dict[bytes, Waits] = {}
+        changes: dict[bytes, TimedChange] = {}
         for key, stored in self._disk.range(None, None):
-            change, at = decoded(stored)
+            change, at = decode_change(stored)
             (time_ms,) = unpack_time(stored[at : at + _TIME_BYTES])
             if self._time_of is not None:
                 time_ms = self._time_of(key)
-            changes[key] = change, time_ms, _TIME_BYTES + len(key) + size_of(change)
+            changes[key] = change, time_ms, _TIME_BYTES + len(key) + change_size_bytes(change)
         self._changes = changes
-        self._order(changes)
+        self._rebuild_heap(changes)
         return changes
 
-    def _order(self, changes: dict[bytes, Waits]) -> None:
+    def _rebuild_heap(self, changes: dict[bytes, TimedChange]) -> None:
         """Rebuild the heap and the total size from the changes."""
         self._heap = [(time_ms, key) for key, (_, time_ms, _) in changes.items()]
         heapify(self._heap)
         self._size_bytes = sum(size_bytes for _, _, size_bytes in changes.values())
 
-    def _stored(self, waits: Waits | None) -> bytes | None:
-        if waits is None:
+    def _encode_change(self, timed_change: TimedChange | None) -> bytes | None:
+        if timed_change is None:
             return None
-        change, time_ms, _ = waits
-        return encoded(change) + pack_time(time_ms if self._time_of is None else 0)
+        change, time_ms, _ = timed_change
+        return encode_change(change) + pack_time(time_ms if self._time_of is None else 0)
 
-    def _noted(self, checkpoint: Checkpoint) -> Checkpoint:
+    def _complete_checkpoint(self, checkpoint: StoreCheckpoint) -> StoreCheckpoint:
         """Return `checkpoint` with this store's disk layout in it."""
         return replace(checkpoint, layout=self._layout)

@@ -14,13 +14,13 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from state.entry import Entry
+from state.entry import StoreEntry
 
 ENTRY_BYTES = 360
 """The measured size of an entry, the three objects that it surely has, and its place in a dict."""
 
 
-class Share:
+class StoreCache:
     """Holds the cached entries of one store, the least recently used first.
 
     `bytes` counts what a transaction has taken out to write it, too, until its outcome. A restore
@@ -30,17 +30,19 @@ class Share:
     __slots__ = ("bytes", "entries")
 
     def __init__(self) -> None:
-        self.entries: dict[bytes, Entry[Any, Any]] = {}
+        self.entries: dict[bytes, StoreEntry[Any, Any]] = {}
         self.bytes = 0
 
-    def clear(self) -> None:
+    def evict_all(self) -> None:
         """Evict all entries of the store."""
         self.entries = {}
         self.bytes = 0
 
-    def count(self) -> None:
+    def recount_bytes(self) -> None:
         """Recompute `bytes` from the entries, after some were taken out that don't come back."""
-        self.bytes = sum(size(key, entry.stored or b"") for key, entry in self.entries.items())
+        self.bytes = sum(
+            entry_size_bytes(key, entry.stored or b"") for key, entry in self.entries.items()
+        )
 
 
 class ObjectCache:
@@ -48,74 +50,74 @@ class ObjectCache:
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self._shares: list[Share] = []
-        self.now = 1
+        self._store_caches: list[StoreCache] = []
+        self.commit_count = 1
         """The number of commits; an entry has the number of the one that used it last, or 0."""
 
     @property
     def used_bytes(self) -> int:
         """Return about how much memory all entries take, in bytes."""
-        return sum(share.bytes for share in self._shares)
+        return sum(share.bytes for share in self._store_caches)
 
-    def share(self) -> Share:
+    def add_store_cache(self) -> StoreCache:
         """Register one more store and return its part of the cache."""
-        store_cache = Share()
-        self._shares.append(store_cache)
+        store_cache = StoreCache()
+        self._store_caches.append(store_cache)
         return store_cache
 
-    def give_back(self, share: Share) -> None:
+    def remove_store_cache(self, store_cache: StoreCache) -> None:
         """Remove the cache of a store that is closed; a second call does nothing."""
-        share.clear()
-        if share in self._shares:
-            self._shares.remove(share)
+        store_cache.evict_all()
+        if store_cache in self._store_caches:
+            self._store_caches.remove(store_cache)
 
-    def commit(self) -> None:
+    def advance_commit_count(self) -> None:
         """Count a commit and evict to the budget.
 
         A store calls this after it has put what it committed into its cache.
         """
-        self.now += 1
-        self.shrink()
+        self.commit_count += 1
+        self.evict_to_budget()
 
-    def shrink(self) -> None:
+    def evict_to_budget(self) -> None:
         """Evict the entries used longest ago until all entries together fit the budget."""
         excess = self.used_bytes - self._max_bytes
         while excess > 0:
-            filled = [store_cache for store_cache in self._shares if store_cache.entries]
+            filled = [store_cache for store_cache in self._store_caches if store_cache.entries]
             if not filled:
                 return
-            oldest = min(filled, key=_age)
-            age = _age(oldest)
-            excess -= _drop(oldest, age, excess)
+            oldest = min(filled, key=_oldest_use)
+            age = _oldest_use(oldest)
+            excess -= _evict_oldest(oldest, age, excess)
 
 
-def size(key: bytes, stored: bytes) -> int:
+def entry_size_bytes(key: bytes, stored_value: bytes) -> int:
     """Return about how much memory an entry takes, in bytes, from its key and its value on disk.
 
     Key and value are there as bytes and as objects.
     """
-    return ENTRY_BYTES + 2 * (len(key) + len(stored))
+    return ENTRY_BYTES + 2 * (len(key) + len(stored_value))
 
 
-def _age(share: Share) -> int:
-    return next((entry.used for entry in share.entries.values()), sys.maxsize)
+def _oldest_use(store_cache: StoreCache) -> int:
+    return next((entry.used for entry in store_cache.entries.values()), sys.maxsize)
 
 
-def _drop(share: Share, age: int, excess: int) -> int:
+def _evict_oldest(store_cache: StoreCache, last_used_commit: int, excess_bytes: int) -> int:
     """Evict entries last used at that commit or before, and return how many bytes they took.
 
     Stops when `excess_bytes` are free.
     """
     dropped = 0
     gone = []
-    entries = share.entries
+    entries = store_cache.entries
     for key, entry in entries.items():
-        if entry.used > age or dropped >= excess:
+        if entry.used > last_used_commit or dropped >= excess_bytes:
             break
-        dropped += size(key, entry.stored or b"")
+        dropped += entry_size_bytes(key, entry.stored or b"")
         gone.append(key)
     for key in gone:
         del entries[key]
-    if share.entries is entries:  # else a restore has cleared it meanwhile
-        share.bytes -= dropped
+    if store_cache.entries is entries:  # else a restore has cleared it meanwhile
+        store_cache.bytes -= dropped
     return dropped

@@ -20,14 +20,14 @@ import shutil
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from state.directory import LOCK_FILE, REMOVED, StateDirectory, is_task
+from state.directory import LOCK_FILE, REMOVED, StateDirectory, is_task_directory
 from state.errors import DirectoryLocked, StateError
 
 log = logging.getLogger(__name__)
 
 
-def clean(
-    directory: StateDirectory, *, now_ms: int, delay_ms: int, keep: Collection[str]
+def delete_unused_tasks(
+    state_directory: StateDirectory, *, now_ms: int, delay_ms: int, kept_tasks: Collection[str]
 ) -> list[str]:
     """Delete the directories of tasks that nobody on this machine has run for `delay_ms`.
 
@@ -36,13 +36,13 @@ def clean(
     next time (Kafka Streams' StateDirectory.cleanRemovedTasks).
     """
     removed = []
-    for path in sorted(directory.path.iterdir()):
+    for path in sorted(state_directory.path.iterdir()):
         try:
             if path.name.startswith(REMOVED):
                 shutil.rmtree(path)
-            elif not is_task(path.name) or path.name in keep:
+            elif not is_task_directory(path.name) or path.name in kept_tasks:
                 continue
-            elif _remove(directory, path, now_ms - delay_ms):
+            elif _delete_if_unused(state_directory, path, now_ms - delay_ms):
                 removed.append(path.name)
         except FileNotFoundError:
             continue  # another process has deleted it
@@ -53,37 +53,42 @@ def clean(
     return removed
 
 
-def _remove(directory: StateDirectory, path: Path, before_ms: int) -> bool:
+def _delete_if_unused(
+    state_directory: StateDirectory, task_path: Path, used_before_ms: int
+) -> bool:
     """Delete a task's directory and return True, unless it was used since or is locked."""
-    if _used_ms(path) > before_ms:
+    if _last_used_ms(task_path) > used_before_ms:
         return False
     try:
-        lock = directory.lock_task(path.name)
+        lock = state_directory.lock_task(task_path.name)
     except DirectoryLocked:
         return False
     try:
         # Look again, without the lock's own file: the task may have run since the first look.
-        if _used_ms(path, apart_from=LOCK_FILE) > before_ms:
+        if _last_used_ms(task_path, ignored_name=LOCK_FILE) > used_before_ms:
             return False
-        aside = path.with_name(f"{REMOVED}{path.name}-{os.getpid()}")
-        path.rename(aside)
+        aside = task_path.with_name(f"{REMOVED}{task_path.name}-{os.getpid()}")
+        task_path.rename(aside)
         shutil.rmtree(aside)
     finally:
         lock.release()
     return True
 
 
-def _used_ms(task: Path, apart_from: str | None = None) -> int:
+def _last_used_ms(task_path: Path, ignored_name: str | None = None) -> int:
     """Return when the task last ran, in ms since 1970: the newest modification time of its files.
 
     A database that is open writes now and then, and a lock is touched when it is taken and
     released.
     """
-    return max((time for name, time in _times(task) if name != apart_from), default=0)
+    return max(
+        (time for name, time in _modification_times_ms(task_path) if name != ignored_name),
+        default=0,
+    )
 
 
-def _times(task: Path) -> Iterator[tuple[str, int]]:
-    for entry in os.scandir(task):
+def _modification_times_ms(task_path: Path) -> Iterator[tuple[str, int]]:
+    for entry in os.scandir(task_path):
         yield entry.name, entry.stat().st_mtime_ns // 1_000_000
         if entry.is_dir(follow_symlinks=False):
             for file in os.scandir(entry.path):

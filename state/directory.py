@@ -25,8 +25,8 @@ from pathlib import Path
 from uuid import UUID
 
 from state.errors import DirectoryLocked, StateError
-from state.locks import Lock, exclusive
-from state.subtopologies import Contents, number_directories
+from state.locks import ProcessFileLock, lock_exclusively
+from state.subtopologies import SubtopologyContents, number_directories
 
 FORMAT = 1
 """The version of the directory's format: increased when older versions can't use what is new."""
@@ -36,12 +36,12 @@ _MARKER = "millrace.json"
 _TASK = re.compile(r"\d+_\d+")
 _SUBTOPOLOGIES = "subtopologies.json"
 _SUBTOPOLOGIES_LOCK = ".subtopologies.lock"
-_OURS = re.compile(
+_OWN_NAMES = re.compile(
     rf"{_TASK.pattern}|process-\d+|{re.escape(REMOVED)}.*|\.writable-\d+|\.?subtopologies\..*"
 )
 
 
-def is_task(name: str) -> bool:
+def is_task_directory(name: str) -> bool:
     """Return whether a directory of this name is a task's."""
     return _TASK.fullmatch(name) is not None
 
@@ -49,12 +49,12 @@ def is_task(name: str) -> bool:
 class ProcessSlot:
     """Identifies one worker of this machine by its number and a lasting UUID, and locks both."""
 
-    def __init__(self, number: int, identity: UUID, lock: Lock) -> None:
+    def __init__(self, number: int, process_id: UUID, lock: ProcessFileLock) -> None:
         self.number = number
-        self.id = identity
+        self.id = process_id
         self._lock = lock
 
-    def release(self) -> None:
+    def release_lock(self) -> None:
         self._lock.release()
 
 
@@ -70,7 +70,7 @@ class StateDirectory:
         self._owner = ""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            self._claim(application_id)
+            self._check_owner(application_id)
             probe = self.path / f".writable-{os.getpid()}"
             probe.touch()
             probe.unlink()
@@ -80,7 +80,7 @@ class StateDirectory:
                 "choose another with state_dir=..., MILLRACE_STATE_DIR or --state-dir"
             ) from error
 
-    def _claim(self, application_id: str) -> None:
+    def _check_owner(self, application_id: str) -> None:
         """Check that the directory is this application's, or mark an empty one as such.
 
         Raises StateError for any other directory, an unreadable marker or a newer format.
@@ -90,12 +90,14 @@ class StateDirectory:
             text = marker.read_text()
         except FileNotFoundError:
             for name in sorted(entry.name for entry in self.path.iterdir()):
-                if _OURS.fullmatch(name) is None and not name.startswith(_MARKER):
+                if _OWN_NAMES.fullmatch(name) is None and not name.startswith(_MARKER):
                     raise StateError(
                         f"{self.path} has no {_MARKER} and holds {name!r}: it is no state "
                         "directory; choose another state_dir or another application id"
                     ) from None
-            _write_whole(marker, json.dumps({"format": FORMAT, "application_id": application_id}))
+            _write_atomically(
+                marker, json.dumps({"format": FORMAT, "application_id": application_id})
+            )
             return
         try:
             found = json.loads(text)
@@ -117,7 +119,7 @@ class StateDirectory:
                 "and the state is rebuilt from changelogs"
             )
 
-    def claim_slot(self, new_id: Callable[[], UUID]) -> ProcessSlot:
+    def claim_slot(self, create_id: Callable[[], UUID]) -> ProcessSlot:
         """Lock and return the first worker slot that no live process holds.
 
         `create_id` returns the UUID of a slot that is used for the first time.
@@ -126,12 +128,14 @@ class StateDirectory:
         while True:
             directory = self.path / f"process-{number}"
             try:
-                lock = Lock(directory / LOCK_FILE)
+                lock = ProcessFileLock(directory / LOCK_FILE)
             except DirectoryLocked:
                 number += 1
                 continue
             try:
-                slot = ProcessSlot(number, self._identity(directory / "id", new_id), lock)
+                slot = ProcessSlot(
+                    number, self._read_or_create_id(directory / "id", create_id), lock
+                )
             except BaseException:
                 lock.release()
                 raise
@@ -139,41 +143,45 @@ class StateDirectory:
             return slot
 
     @staticmethod
-    def _identity(path: Path, new_id: Callable[[], UUID]) -> UUID:
+    def _read_or_create_id(path: Path, create_id: Callable[[], UUID]) -> UUID:
         try:
             return UUID(path.read_text().strip())
         except FileNotFoundError:
-            identity = new_id()
+            identity = create_id()
         except ValueError as error:
             raise StateError(
                 f"{path} should hold a UUID: {error}; delete it to start anew"
             ) from error
-        _write_whole(path, f"{identity}\n")
+        _write_atomically(path, f"{identity}\n")
         return identity
 
-    def number_subtopologies(self, wanted: Mapping[int, Contents]) -> dict[int, int]:
+    def number_subtopologies(
+        self, subtopologies: Mapping[int, SubtopologyContents]
+    ) -> dict[int, int]:
         """Return the directory number of each sub-topology on this machine, and write it to disk.
 
         Raises StateError if the numbers on disk can't be read or written.
         """
         try:
-            with exclusive(self.path / _SUBTOPOLOGIES_LOCK):
-                known = self._known_subtopologies()
-                numbers = number_directories(known, wanted)
-                now = known | {numbers[number]: contents for number, contents in wanted.items()}
+            with lock_exclusively(self.path / _SUBTOPOLOGIES_LOCK):
+                known = self._read_subtopologies()
+                numbers = number_directories(known, subtopologies)
+                now = known | {
+                    numbers[number]: contents for number, contents in subtopologies.items()
+                }
                 if now != known:
                     kept = {
                         number: {"sources": sorted(each.sources), "stores": sorted(each.stores)}
                         for number, each in sorted(now.items())
                     }
-                    _write_whole(self.path / _SUBTOPOLOGIES, json.dumps(kept, indent=1))
+                    _write_atomically(self.path / _SUBTOPOLOGIES, json.dumps(kept, indent=1))
                 return numbers
         except OSError as error:
             raise StateError(
                 f"{self.path / _SUBTOPOLOGIES} can't be used: {error.strerror}"
             ) from error
 
-    def _known_subtopologies(self) -> dict[int, Contents]:
+    def _read_subtopologies(self) -> dict[int, SubtopologyContents]:
         """Return the sub-topologies on disk by directory number.
 
         In a directory of a version that kept no such file they are known by the stores in it.
@@ -182,45 +190,51 @@ class StateDirectory:
         try:
             kept = json.loads(path.read_text())
             return {
-                int(number): Contents(frozenset(each["sources"]), frozenset(each["stores"]))
+                int(number): SubtopologyContents(
+                    frozenset(each["sources"]), frozenset(each["stores"])
+                )
                 for number, each in kept.items()
             }
         except FileNotFoundError:
             stores: dict[int, frozenset[str]] = {}
-            for task in (entry.name for entry in self.path.iterdir() if is_task(entry.name)):
+            for task in (
+                entry.name for entry in self.path.iterdir() if is_task_directory(entry.name)
+            ):
                 number = int(task.partition("_")[0])
-                stores[number] = stores.get(number, frozenset()) | self.stores_in(task)
-            return {n: Contents(frozenset(), each) for n, each in stores.items() if each}
+                stores[number] = stores.get(number, frozenset()) | self.store_names(task)
+            return {n: SubtopologyContents(frozenset(), each) for n, each in stores.items() if each}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StateError(
                 f"{path} can't be read ({error!r}): delete this one file, and directories are "
                 "found by the stores in them"
             ) from error
 
-    def lock_task(self, task: str) -> Lock:
+    def lock_task(self, task_name: str) -> ProcessFileLock:
         """Lock the directory of a task and return the lock.
 
         Raises DirectoryLocked, which names the holder, if another process or another lock of this
         one holds it.
         """
-        return Lock(self.path / task / LOCK_FILE, self._owner)
+        return ProcessFileLock(self.path / task_name / LOCK_FILE, self._owner)
 
-    def stores_in(self, task: str) -> frozenset[str]:
+    def store_names(self, task_name: str) -> frozenset[str]:
         """Return the names of the stores that have a directory in that of a task."""
         try:
-            return frozenset(each.name for each in (self.path / task).iterdir() if each.is_dir())
+            return frozenset(
+                each.name for each in (self.path / task_name).iterdir() if each.is_dir()
+            )
         except FileNotFoundError:
             return frozenset()
 
-    def global_path(self, slot: int, store: str) -> Path:
+    def global_store_path(self, slot: int, store_name: str) -> Path:
         """Return the path at which the worker of a slot keeps its own copy of a global table."""
-        return self.path / f"process-{slot}" / "global" / store
+        return self.path / f"process-{slot}" / "global" / store_name
 
-    def store_path(self, task: str, store: str) -> Path:
-        return self.path / task / store
+    def store_path(self, task_name: str, store_name: str) -> Path:
+        return self.path / task_name / store_name
 
 
-def _write_whole(path: Path, text: str) -> None:
+def _write_atomically(path: Path, text: str) -> None:
     """Write a file so that a crash or a power cut leaves the old content or all of the new."""
     fresh = path.with_name(f"{path.name}.new-{os.getpid()}")
     with fresh.open("w") as file:

@@ -27,7 +27,7 @@ SCALARS = frozenset(
 
 
 @dataclass(slots=True, eq=False)
-class Entry(Generic[K, V]):
+class StoreEntry(Generic[K, V]):
     """Represents a key's current value in the transaction; None is no value or a deleted one.
 
     It belongs to the transaction: nobody may keep it beyond.
@@ -49,7 +49,7 @@ class ValueAndTimestamp(NamedTuple, Generic[V]):
     timestamp_ms: int
 
 
-def immutable(value: object) -> bool:
+def is_immutable(value: object) -> bool:
     """Return whether `value` can't be changed in place.
 
     Scalars can't, nor can tuples, frozen sets and frozen dataclasses of such.
@@ -58,35 +58,39 @@ def immutable(value: object) -> bool:
     if kind in SCALARS:
         return True
     if isinstance(value, (tuple, frozenset)):
-        return kind in (tuple, frozenset) and all(map(immutable, value))
+        return kind in (tuple, frozenset) and all(map(is_immutable, value))
     parameters: Any = getattr(kind, "__dataclass_params__", None)
     if parameters is None or not parameters.frozen:
         return False
     held: Any = value
     parts = [getattr(held, field.name) for field in dataclasses.fields(held)]
     parts += getattr(held, "__dict__", {}).values()
-    return all(map(immutable, parts))
+    return all(map(is_immutable, parts))
 
 
-def size_of(value: object, depth: int = _DEPTH) -> int:
+def estimate_size_bytes(value: object, max_depth: int = _DEPTH) -> int:
     """Return about how many bytes of memory `value` takes together with what it holds.
 
     Of large collections a few elements stand for all; below `max_depth` levels nothing is counted.
     """
     size = sys.getsizeof(value)
-    if depth == 0 or type(value) in SCALARS:
+    if max_depth == 0 or type(value) in SCALARS:
         return size
     if isinstance(value, dict):
-        return size + _sampled((x for item in value.items() for x in item), 2 * len(value), depth)
+        return size + _estimate_elements_bytes(
+            (x for item in value.items() for x in item), 2 * len(value), max_depth
+        )
     if isinstance(value, (list, tuple, set, frozenset)):
-        return size + _sampled(value, len(value), depth)
+        return size + _estimate_elements_bytes(value, len(value), max_depth)
     held = getattr(value, "__dict__", None)
     if held is not None:
-        size += size_of(held, depth - 1)
+        size += estimate_size_bytes(held, max_depth - 1)
     slots = getattr(type(value), "__slots__", ())
-    return size + sum(size_of(getattr(value, name, None), depth - 1) for name in slots)
+    return size + sum(
+        estimate_size_bytes(getattr(value, name, None), max_depth - 1) for name in slots
+    )
 
 
-def _sampled(parts: Iterable[object], count: int, depth: int) -> int:
-    sizes = [size_of(part, depth - 1) for part in islice(parts, _SAMPLE)]
+def _estimate_elements_bytes(elements: Iterable[object], count: int, depth: int) -> int:
+    sizes = [estimate_size_bytes(part, depth - 1) for part in islice(elements, _SAMPLE)]
     return sum(sizes) * count // len(sizes) if sizes else 0

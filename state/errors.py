@@ -7,7 +7,7 @@ class StateError(Exception):
     """Reports that the state directory or a store can't be used, with its name and what to do."""
 
 
-class Refused(StateError):
+class StoreSerdeError(StateError):
     """Reports that a store's serde refused a key or a value; the message names the store."""
 
 
@@ -15,7 +15,7 @@ class DirectoryLocked(StateError):
     """Reports that another process holds the directory, which is free once that process ends."""
 
 
-class Corrupt(StateError):
+class StoreCorrupted(StateError):
     """Reports that a store's database is damaged and must be rebuilt from the changelog.
 
     `store` is its name, `path` its directory, `reason` the error that RocksDB gave.
@@ -28,16 +28,20 @@ class Corrupt(StateError):
         self.reason = reason
 
 
-class RefusedLate(Refused):
+class EarlierWriteRefused(StoreSerdeError):
     """Reports that the serde refuses a value of an earlier record, and which one is not known."""
 
 
-def refused(store: str, what: str, given: object, error: Exception) -> Refused:
+def store_serde_error(
+    store_name: str, role: str, refused_object: object, error: Exception
+) -> StoreSerdeError:
     """Return the error that says which key or value (`role`) the serde of `store_name` has refused.
 
     Raises `error` itself if it is MemoryError: the machine is in trouble, and not the record wrong.
     """
     if isinstance(error, MemoryError):
         raise error
-    of = f" ({type(given).__qualname__})" if what == "value" else ""
-    return Refused(f"store {store!r} can't take {what} {given!r:.200}{of}: {error}")
+    of = f" ({type(refused_object).__qualname__})" if role == "value" else ""
+    return StoreSerdeError(
+        f"store {store_name!r} can't take {role} {refused_object!r:.200}{of}: {error}"
+    )

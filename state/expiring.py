@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from state.cache import ObjectCache
-from state.entry import Entry
+from state.entry import StoreEntry
+from state.expiry_sweep import ExpirySweep
 from state.key_value import KeyValueStore
 from state.keys import unpack_time
-from state.store import ChangelogEntry, Checkpoint, Disk
-from state.sweep import Sweep
-from state.transaction import Codecs, no_record
+from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
+from state.transaction import StoreCodecs, raise_no_record
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -39,16 +39,16 @@ class ExpiringStore(KeyValueStore[K, V]):
     def __init__(
         self,
         name: str,
-        disk: Disk,
-        codecs: Codecs,
+        disk: StoreDisk,
+        codecs: StoreCodecs,
         *,
         ttl_ms: int,
         cache: ObjectCache | None = None,
-        clock: Callable[[], int] = no_record,
+        clock: Callable[[], int] = raise_no_record,
     ) -> None:
         super().__init__(name, disk, codecs, cache=cache, clock=clock)
         self._ttl_ms = ttl_ms
-        self._sweep = Sweep(disk)
+        self._sweep = ExpirySweep(disk)
         self.dropped = 0
         """The number of writes that came too late to be kept."""
 
@@ -57,73 +57,77 @@ class ExpiringStore(KeyValueStore[K, V]):
         """Return the largest timestamp that this store has been given, or -1 before the first."""
         return self._stream_time_ms
 
-    def rollback(self) -> None:
-        super().rollback()
+    def rollback_transaction(self) -> None:
+        super().rollback_transaction()
         self._sweep.restart()
 
-    def _live(self, timestamp_ms: int) -> bool:
+    def _is_live(self, timestamp_ms: int) -> bool:
         return timestamp_ms > self._stream_time_ms - self._ttl_ms
 
-    def _find(self, encoded: bytes, key: K) -> Entry[K, V] | None:
-        held = super()._find(encoded, key)
-        return held if held is not None and self._live(held.timestamp_ms) else None
+    def _find_entry(self, disk_key: bytes, key: K) -> StoreEntry[K, V] | None:
+        held = super()._find_entry(disk_key, key)
+        return held if held is not None and self._is_live(held.timestamp_ms) else None
 
-    def update(self, key: K) -> Entry[K, V]:
-        held = super().update(key)
-        if not self._live(held.timestamp_ms):
+    def entry_for_update(self, key: K) -> StoreEntry[K, V]:
+        held = super().entry_for_update(key)
+        if not self._is_live(held.timestamp_ms):
             held.value, held.timestamp_ms = None, -1
         return held
 
-    def advance(self, timestamp_ms: int) -> None:
+    def advance_stream_time(self, timestamp_ms: int) -> None:
         """Advance stream time to `timestamp_ms`, unless it is further already."""
         if timestamp_ms > self._stream_time_ms:
             self._stream_time_ms = timestamp_ms
 
-    def admits(self, timestamp_ms: int, *, deletes: bool) -> bool:
+    def admit_write(self, timestamp_ms: int, *, deletes: bool) -> bool:
         """Return whether `put` would keep a write of `timestamp_ms`, and advance stream time if so.
 
         A deletion is always kept; a value that has expired is not, and is counted in `dropped`.
         """
-        if not deletes and not self._live(timestamp_ms):
+        if not deletes and not self._is_live(timestamp_ms):
             self.dropped += 1
             return False
-        self.advance(timestamp_ms)
+        self.advance_stream_time(timestamp_ms)
         return True
 
-    def _set(self, encoded: bytes, key: K, value: V | None, timestamp_ms: int | None) -> None:
+    def _write_value(
+        self, disk_key: bytes, key: K, value: V | None, timestamp_ms: int | None
+    ) -> None:
         if timestamp_ms is None:
             timestamp_ms = self.clock()
-        if value is not None and not self._live(timestamp_ms):
-            self._check_open()
+        if value is not None and not self._is_live(timestamp_ms):
+            self._check_not_drained()
             self.dropped += 1
             return
-        super()._set(encoded, key, value, timestamp_ms)
-        self.advance(timestamp_ms)
+        super()._write_value(disk_key, key, value, timestamp_ms)
+        self.advance_stream_time(timestamp_ms)
 
-    def _scan(
-        self, first: bytes | None, last: bytes | None, *, reverse: bool
-    ) -> Iterator[tuple[bytes, Entry[K, V] | None, bytes]]:
-        for found in super()._scan(first, last, reverse=reverse):
+    def _scan_range(
+        self, first: bytes | None, end: bytes | None, *, reverse: bool
+    ) -> Iterator[tuple[bytes, StoreEntry[K, V] | None, bytes]]:
+        for found in super()._scan_range(first, end, reverse=reverse):
             _, entry, stored = found
-            if self._live(unpack_time(stored[:8])[0] if entry is None else entry.timestamp_ms):
+            if self._is_live(unpack_time(stored[:8])[0] if entry is None else entry.timestamp_ms):
                 yield found
 
-    def _serialised(self) -> list[ChangelogEntry]:
+    def _serialize_writes(self) -> list[ChangelogEntry]:
         times = [entry.timestamp_ms for entry in self._overlay.values()]
-        self.advance(max(times, default=-1))
-        for key, stored in self._sweep.next(len(self._overlay), self._stream_time_ms):
-            if key not in self._overlay and not self._live(unpack_time(stored[:8])[0]):
-                self._overlay[key] = self._expired(key, stored)
-        return super()._serialised()
+        self.advance_stream_time(max(times, default=-1))
+        for key, stored in self._sweep.next_entries(len(self._overlay), self._stream_time_ms):
+            if key not in self._overlay and not self._is_live(unpack_time(stored[:8])[0]):
+                self._overlay[key] = self._deletion_of_expired(key, stored)
+        return super()._serialize_writes()
 
-    def _expired(self, key: bytes, stored: bytes) -> Entry[K, V]:
-        entry = self._cached.entries.pop(key, None)
+    def _deletion_of_expired(self, disk_key: bytes, stored_value: bytes) -> StoreEntry[K, V]:
+        entry = self._cached.entries.pop(disk_key, None)
         if entry is None:
-            return Entry(self._decode_key(key), None, self._stream_time_ms, stored)
+            return StoreEntry(self._decode_key(disk_key), None, self._stream_time_ms, stored_value)
         entry.value, entry.timestamp_ms = None, self._stream_time_ms
         return entry
 
-    def replay(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
+    def replay_changelog(
+        self, entries: Iterable[ChangelogEntry], checkpoint: StoreCheckpoint
+    ) -> None:
         entries = list(entries)
         self._stream_time_ms = max(self._stream_time_ms, *(time for _, _, time in entries), -1)
-        super().replay(entries, checkpoint)
+        super().replay_changelog(entries, checkpoint)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from state.entry import Entry, ValueAndTimestamp
-from state.keys import after
+from state.entry import StoreEntry, ValueAndTimestamp
+from state.keys import end_of_prefix
 from state.transaction import TransactionalStore
 
 K = TypeVar("K")
@@ -23,14 +23,14 @@ class KeyValueStore(TransactionalStore[K, V]):
 
     def get(self, key: K) -> V | None:
         """Return the value of `key` as this transaction sees it, or None."""
-        found = self._find(self._encoded(key), key)
+        found = self._find_entry(self._serialize_key(key), key)
         return None if found is None else found.value
 
     def entry(self, key: K) -> ValueAndTimestamp[V] | None:
         """Return the value of `key` and the timestamp of the record that wrote it, or None."""
-        return self._read(self._encoded(key), key)
+        return self._read_value(self._serialize_key(key), key)
 
-    def copy(self, key: K) -> ValueAndTimestamp[V] | None:
+    def copy_entry(self, key: K) -> ValueAndTimestamp[V] | None:
         """Return a copy of the value of `key`, for the caller to change, and its timestamp.
 
         Returns None for a key without a value.
@@ -38,9 +38,9 @@ class KeyValueStore(TransactionalStore[K, V]):
         The value is never the object that the running transaction has put, which is to be written
         as it is.
         """
-        return self._copied(self._encoded(key), key)
+        return self._copy_value(self._serialize_key(key), key)
 
-    def update(self, key: K) -> Entry[K, V]:
+    def entry_for_update(self, key: K) -> StoreEntry[K, V]:
         """Return the entry of `key`, counted as written, to be changed in place by the caller.
 
         Set its `value` and `timestamp_ms`. An update that depends on the old value needs one
@@ -50,27 +50,27 @@ class KeyValueStore(TransactionalStore[K, V]):
         try:
             encoded = self._encode_key(key)
         except Exception as error:
-            raise self._refused("key", key, error) from error
+            raise self._serde_error("key", key, error) from error
         held = self._overlay.get(encoded)
-        return self._own(encoded, key) if held is None else held
+        return self._take_for_update(encoded, key) if held is None else held
 
     def put(self, key: K, value: V | None, timestamp_ms: int | None = None) -> None:
         """Set the value of `key`; None deletes it."""
-        self._set(self._encoded(key), key, value, timestamp_ms)
+        self._write_value(self._serialize_key(key), key, value, timestamp_ms)
 
     def put_if_absent(self, key: K, value: V | None, timestamp_ms: int | None = None) -> V | None:
         """Set the value of `key` if it has none, and return the value that it had, or None."""
-        encoded = self._encoded(key)
-        present = self._value_of(encoded, key)
+        encoded = self._serialize_key(key)
+        present = self._find_value(encoded, key)
         if present is None:
-            self._set(encoded, key, value, timestamp_ms)
+            self._write_value(encoded, key, value, timestamp_ms)
         return present
 
     def delete(self, key: K, timestamp_ms: int | None = None) -> V | None:
         """Delete `key` and return the value that it had, or None."""
-        encoded = self._encoded(key)
-        present = self._value_of(encoded, key)
-        self._set(encoded, key, None, timestamp_ms)
+        encoded = self._serialize_key(key)
+        present = self._find_value(encoded, key)
+        self._write_value(encoded, key, None, timestamp_ms)
         return present
 
     def range(self, key_from: K | None = None, key_to: K | None = None) -> Iterator[tuple[K, V]]:
@@ -78,13 +78,13 @@ class KeyValueStore(TransactionalStore[K, V]):
 
         None is no bound. Numbers sort as numbers only from 0 on.
         """
-        return self._between(key_from, key_to, reverse=False)
+        return self._iterate_between(key_from, key_to, reverse=False)
 
     def reverse_range(
         self, key_from: K | None = None, key_to: K | None = None
     ) -> Iterator[tuple[K, V]]:
         """Yield keys and values from `key_to` down to `key_from`, both included, by their bytes."""
-        return self._between(key_from, key_to, reverse=True)
+        return self._iterate_between(key_from, key_to, reverse=True)
 
     def prefix_scan(
         self, prefix: object, serialize: Callable[[Any], bytes] | None = None
@@ -97,8 +97,8 @@ class KeyValueStore(TransactionalStore[K, V]):
         if serialize is not None:
             first = serialize(prefix)
         else:
-            first = prefix if isinstance(prefix, bytes) else self._encoded(prefix)
-        return self._items(first, after(first), reverse=False)
+            first = prefix if isinstance(prefix, bytes) else self._serialize_key(prefix)
+        return self._iterate_items(first, end_of_prefix(first), reverse=False)
 
     def all(self) -> Iterator[tuple[K, V]]:
         """Yield every key and value as this transaction sees them, in the order of the keys' bytes.
@@ -106,11 +106,11 @@ class KeyValueStore(TransactionalStore[K, V]):
         The keys are those that there are at the first step; a key's value is the one it has when it
         is reached. Writing while iterating is allowed. The iterator ends with the transaction.
         """
-        return self._items(None, None, reverse=False)
+        return self._iterate_items(None, None, reverse=False)
 
     def reverse_all(self) -> Iterator[tuple[K, V]]:
         """Yield every key and value as this transaction sees them, the last key first."""
-        return self._items(None, None, reverse=True)
+        return self._iterate_items(None, None, reverse=True)
 
     def approximate_count(self) -> int:
         """Return about how many keys have a value (`approximateNumEntries`).
@@ -118,32 +118,32 @@ class KeyValueStore(TransactionalStore[K, V]):
         Of the running transaction's writes, a key that was not looked up before is counted as new,
         and one that was deleted as having had a value.
         """
-        added = sum(map(_added, self._overlay.values()))
+        added = sum(map(_count_change, self._overlay.values()))
         return max(self._disk.approximate_count() + added, 0)
 
-    def _between(
+    def _iterate_between(
         self, key_from: K | None, key_to: K | None, *, reverse: bool
     ) -> Iterator[tuple[K, V]]:
-        first = None if key_from is None else self._encoded(key_from)
-        last = None if key_to is None else self._encoded(key_to) + b"\0"
-        return self._items(first, last, reverse=reverse)
+        first = None if key_from is None else self._serialize_key(key_from)
+        last = None if key_to is None else self._serialize_key(key_to) + b"\0"
+        return self._iterate_items(first, last, reverse=reverse)
 
-    def _items(
-        self, first: bytes | None, last: bytes | None, *, reverse: bool
+    def _iterate_items(
+        self, first_bytes: bytes | None, end_bytes: bytes | None, *, reverse: bool
     ) -> Iterator[tuple[K, V]]:
-        for encoded, entry, stored in self._scan(first, last, reverse=reverse):
+        for encoded, entry, stored in self._scan_range(first_bytes, end_bytes, reverse=reverse):
             key = self._decode_key(encoded) if entry is None else entry.key
-            yield key, self._value(entry, stored)
+            yield key, self._entry_value(entry, stored)
 
-    def _value_of(self, encoded: bytes, key: K) -> V | None:
-        found = self._find(encoded, key)
+    def _find_value(self, disk_key: bytes, key: K) -> V | None:
+        found = self._find_entry(disk_key, key)
         return None if found is None else found.value
 
-    def _disk_key_of(self, key: K) -> bytes:
-        return self._encoded(key)
+    def _to_disk_key(self, key: K) -> bytes:
+        return self._serialize_key(key)
 
 
-def _added(entry: Entry[Any, Any]) -> int:
+def _count_change(entry: StoreEntry[Any, Any]) -> int:
     """Return by how many keys a write makes the store larger: 1, 0 or -1."""
     if entry.value is None:
         return 0 if entry.stored is None else -1

@@ -44,12 +44,12 @@ unpack_session = struct.Struct(">qq").unpack
 unpack_time = struct.Struct(">q").unpack
 
 
-def segment_ms_for(retention_ms: int) -> int:
+def choose_segment_ms(retention_ms: int) -> int:
     """Return the length of a segment in ms, for entries that are kept for `retention_ms`."""
     return max(retention_ms // 2, _SEGMENT_MS_MIN)
 
 
-def after(prefix: bytes) -> bytes | None:
+def end_of_prefix(prefix: bytes) -> bytes | None:
     """Return the first bytes after all that begin with `prefix`, or None if there are none."""
     stem = prefix.rstrip(b"\xff")
     return stem[:-1] + bytes((stem[-1] + 1,)) if stem else None
@@ -60,9 +60,9 @@ def next_segment(segment: bytes) -> bytes:
     return pack_time(unpack_time(segment)[0] + 1)
 
 
-def last_of(key: bytes, suffix_max: bytes) -> bytes:
+def largest_suffixed_key(key: bytes, largest_suffix: bytes) -> bytes:
     """Return the largest bytes that any key up to and including `key` can have with its suffix.
 
     A key that is a prefix of `key` sorts before it, but with a large suffix after it.
     """
-    return max(key[:length] + suffix_max for length in range(len(key) + 1))
+    return max(key[:length] + largest_suffix for length in range(len(key) + 1))

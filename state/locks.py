@@ -21,7 +21,7 @@ _COMMAND_CHARS = 200
 
 
 @contextmanager
-def exclusive(path: Path) -> Iterator[None]:
+def lock_exclusively(path: Path) -> Iterator[None]:
     """Lock a file for the time of a `with` block, after waiting for processes that have it locked.
 
     The file stays.
@@ -34,7 +34,7 @@ def exclusive(path: Path) -> Iterator[None]:
         os.close(file)
 
 
-class Lock:
+class ProcessFileLock:
     """Holds an exclusive lock on a file until it is released.
 
     `owner` says who holds it, for the error that others get, beside process id and command.
@@ -50,18 +50,18 @@ class Lock:
         self._file = -1
         try:
             for _ in range(_ATTEMPTS):
-                if self._take():
+                if self._try_lock():
                     break
             else:
                 raise StateError(f"{path} can't be locked: it is removed again and again")
             os.ftruncate(self._file, 0)
-            os.pwrite(self._file, f"{os.getpid()}\n{_command()}\n{owner}\n".encode(), 0)
+            os.pwrite(self._file, f"{os.getpid()}\n{_process_command()}\n{owner}\n".encode(), 0)
         except BlockingIOError as error:
-            holder = _holder(os.pread(self._file, 1_000, 0))
-            self._close()
+            holder = _describe_holder(os.pread(self._file, 1_000, 0))
+            self._close_file()
             raise DirectoryLocked(f"{path.parent} is in use by {holder}") from error
         except OSError as error:
-            self._close()
+            self._close_file()
             raise StateError(f"{path} can't be locked: {error.strerror}") from error
 
     def release(self) -> None:
@@ -72,36 +72,36 @@ class Lock:
             os.utime(self._file)  # the cleanup reads when it was in use last
             # Only while the path names this file: it may have been renamed with its directory,
             # and another process may have created the path anew.
-            if self._is_there() and os.listdir(self._path.parent) == [self._path.name]:
+            if self._is_still_at_path() and os.listdir(self._path.parent) == [self._path.name]:
                 self._path.unlink()
                 self._path.parent.rmdir()
-        self._close()
+        self._close_file()
 
-    def _take(self) -> bool:
+    def _try_lock(self) -> bool:
         """Lock the file at the path and return True, or False if it was replaced meanwhile."""
         try:
             with suppress(FileExistsError):  # mkdir(exist_ok=True) fails if it is deleted meanwhile
                 self._path.parent.mkdir()
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if self._is_there():
+            if self._is_still_at_path():
                 return True
         except FileNotFoundError:
             if not self._path.parent.parent.exists():
                 raise
-        self._close()
+        self._close_file()
         return False
 
-    def _is_there(self) -> bool:
+    def _is_still_at_path(self) -> bool:
         return os.path.samestat(os.fstat(self._file), os.stat(self._path))
 
-    def _close(self) -> None:
+    def _close_file(self) -> None:
         file, self._file = self._file, -1
         if file >= 0:
             os.close(file)
 
 
-def _command() -> str:
+def _process_command() -> str:
     try:
         arguments = Path("/proc/self/cmdline").read_bytes().split(b"\0")
     except OSError:
@@ -110,9 +110,9 @@ def _command() -> str:
     return " ".join(command.split())[:_COMMAND_CHARS]
 
 
-def _holder(written: bytes) -> str:
+def _describe_holder(lock_file_content: bytes) -> str:
     """Return a description of the process that holds a lock, from the content of its lock file."""
-    pid, command, owner, *_ = [*written.decode(errors="replace").split("\n"), "", "", ""]
+    pid, command, owner, *_ = [*lock_file_content.decode(errors="replace").split("\n"), "", "", ""]
     who = f"process {pid or 'unknown'}"
     if command:
         who += f" ({command})"

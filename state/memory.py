@@ -10,7 +10,7 @@ import threading
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping
 
-from state.store import Checkpoint
+from state.store import StoreCheckpoint
 
 _PIECE_KEYS_MAX = 1_000
 
@@ -28,45 +28,45 @@ class SortedKeys:
         half = piece_keys_max // 2
         self._pieces = [ordered[i : i + half] for i in range(0, len(ordered), half)]
 
-    def add(self, key: bytes) -> None:
+    def add_key(self, key: bytes) -> None:
         """Add a key that is not there."""
         if not self._pieces:
             self._pieces.append([key])
             return
-        number = _piece_of(self._pieces, key)
+        number = _find_piece(self._pieces, key)
         piece = self._pieces[number]
         insort(piece, key)
         if len(piece) > self._piece_keys_max:
             half = len(piece) // 2
             self._pieces[number : number + 1] = [piece[:half], piece[half:]]
 
-    def remove(self, key: bytes) -> None:
+    def remove_key(self, key: bytes) -> None:
         """Remove a key that is there."""
-        number = _piece_of(self._pieces, key)
+        number = _find_piece(self._pieces, key)
         piece = self._pieces[number]
         if len(piece) == 1:
             del self._pieces[number]
         else:
             del piece[bisect_left(piece, key)]
 
-    def between(self, first: bytes | None, last: bytes | None) -> Iterator[bytes]:
+    def keys_between(self, first: bytes | None, end: bytes | None) -> Iterator[bytes]:
         """Yield the keys from `first` up to, but without, `end`; keys may come and go meanwhile."""
         start = b"" if first is None else first
         while pieces := self._pieces.copy():
-            number = _piece_of(pieces, start)
+            number = _find_piece(pieces, start)
             found = pieces[number].copy()
             following = pieces[number + 1][0] if number + 1 < len(pieces) else None
-            stop = len(found) if last is None else bisect_left(found, last)
+            stop = len(found) if end is None else bisect_left(found, end)
             yield from found[bisect_left(found, start) : stop]
             if following is None or stop < len(found):
                 return
             start = following
 
-    def between_reversed(self, first: bytes | None, last: bytes | None) -> Iterator[bytes]:
+    def keys_between_reversed(self, first: bytes | None, last: bytes | None) -> Iterator[bytes]:
         """Yield the keys below `last` down to `first`; keys may come and go meanwhile."""
         bound = last
         while pieces := self._pieces.copy():
-            number = len(pieces) if bound is None else bisect_left(pieces, bound, key=_first)
+            number = len(pieces) if bound is None else bisect_left(pieces, bound, key=_first_key)
             if number == 0:
                 return
             found = pieces[number - 1].copy()
@@ -78,12 +78,12 @@ class SortedKeys:
                 return
 
 
-def _first(piece: list[bytes]) -> bytes:
+def _first_key(piece: list[bytes]) -> bytes:
     return piece[0]
 
 
-def _piece_of(pieces: list[list[bytes]], key: bytes) -> int:
-    return max(bisect_right(pieces, key, key=_first) - 1, 0)
+def _find_piece(pieces: list[list[bytes]], key: bytes) -> int:
+    return max(bisect_right(pieces, key, key=_first_key) - 1, 0)
 
 
 class MemoryDisk:
@@ -98,73 +98,77 @@ class MemoryDisk:
         self._ordering = threading.RLock()
         self._data: dict[bytes, bytes] = {}
         self._keys: SortedKeys | None = None
-        self._checkpoint: Checkpoint | None = None
+        self._checkpoint: StoreCheckpoint | None = None
 
     def get(self, key: bytes) -> bytes | None:
         return self._data.get(key)
 
     def range(
-        self, first: bytes | None, last: bytes | None, *, reverse: bool = False
+        self, first: bytes | None, end: bytes | None, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        keys = self._keys or self._in_order()
-        if first is not None and last is not None and first >= last:
+        keys = self._keys or self._sort_keys()
+        if first is not None and end is not None and first >= end:
             return
-        ordered = keys.between_reversed if reverse else keys.between
-        for key in ordered(first, last):
+        ordered = keys.keys_between_reversed if reverse else keys.keys_between
+        for key in ordered(first, end):
             value = self._data.get(key)
             if value is not None:
                 yield key, value
 
-    def check(self) -> None:
+    def raise_if_corrupted(self) -> None:
         """Do nothing: memory is not damaged."""
 
     def approximate_count(self) -> int:
         return len(self._data)
 
-    def checkpoint(self) -> Checkpoint | None:
+    def read_checkpoint(self) -> StoreCheckpoint | None:
         return self._checkpoint
 
-    def write(self, changes: Mapping[bytes, bytes | None], checkpoint: Checkpoint) -> None:
-        self._apply(changes.items())
+    def write_changes(
+        self, changes: Mapping[bytes, bytes | None], checkpoint: StoreCheckpoint
+    ) -> None:
+        self._apply_changes(changes.items())
         self._checkpoint = checkpoint
 
-    def delete_range(self, first: bytes, last: bytes) -> None:
-        self._apply((key, None) for key, _ in list(self.range(first, last)))
+    def delete_range(self, first: bytes, end: bytes) -> None:
+        self._apply_changes((key, None) for key, _ in list(self.range(first, end)))
 
-    def load(self, changes: Iterable[tuple[bytes, bytes | None]], checkpoint: Checkpoint) -> None:
-        self._apply(changes)
+    def load_changes(
+        self, changes: Iterable[tuple[bytes, bytes | None]], checkpoint: StoreCheckpoint
+    ) -> None:
+        self._apply_changes(changes)
         self._checkpoint = checkpoint
 
-    def _in_order(self) -> SortedKeys:
+    def _sort_keys(self) -> SortedKeys:
         with self._ordering:
             if self._keys is None:
                 self._keys = SortedKeys(self._data, self._piece_keys_max)
             return self._keys
 
-    def _apply(self, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
+    def _apply_changes(self, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
         with self._ordering:
             data = self._data
             for key, value in changes:
                 if self._keys is not None:
-                    self._change(key, value)
+                    self._apply_change(key, value)
                 elif value is None:
                     data.pop(key, None)
                 else:
                     data[key] = value
 
-    def _change(self, key: bytes, value: bytes | None) -> None:
+    def _apply_change(self, key: bytes, value: bytes | None) -> None:
         keys = self._keys
         if value is not None:
             if keys is not None and key not in self._data:
-                keys.add(key)
+                keys.add_key(key)
             self._data[key] = value
         elif self._data.pop(key, None) is not None and keys is not None:
-            keys.remove(key)
+            keys.remove_key(key)
 
-    def loaded(self) -> None:
+    def finish_load(self) -> None:
         """Do nothing: there is nothing to flush."""
 
-    def clear(self) -> None:
+    def clear_all_data(self) -> None:
         with self._ordering:
             self._data = {}
             self._keys = None

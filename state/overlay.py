@@ -17,14 +17,14 @@ T = TypeVar("T")
 _ONE_BY_ONE_MAX = 16
 
 
-class Order:
+class SortedOverlayKeys:
     """Sorts the keys of a dict that only grows."""
 
     def __init__(self, keys: dict[bytes, Any]) -> None:
         self._of = keys
         self._sorted: list[bytes] = []
 
-    def between(self, first: bytes | None, last: bytes | None) -> list[bytes]:
+    def keys_between(self, first: bytes | None, end: bytes | None) -> list[bytes]:
         """Return the keys from `first` up to, but without, `end`, in order; None is no bound."""
         added = len(self._of) - len(self._sorted)
         # A dict keeps the order of insertion: the new keys are at its end.
@@ -36,14 +36,14 @@ class Order:
             self._sorted.extend(newest)
             self._sorted.sort()
         start = 0 if first is None else bisect_left(self._sorted, first)
-        stop = None if last is None else bisect_left(self._sorted, last)
+        stop = None if end is None else bisect_left(self._sorted, end)
         return self._sorted[start:stop]
 
 
-def merged(
+def merge_overlay(
     disk: Iterable[tuple[bytes, bytes]],
     overlay: Mapping[bytes, T],
-    keys: list[bytes],
+    overlay_keys: list[bytes],
     *,
     reverse: bool,
 ) -> Iterator[tuple[bytes, T | None, bytes]]:
@@ -52,7 +52,7 @@ def merged(
     `disk` and `overlay_keys` are in order, or both in reverse. A key's object in the overlay is
     looked up when the key is reached.
     """
-    remaining = iter(keys)
+    remaining = iter(overlay_keys)
     pending = next(remaining, None)
     for key, stored in disk:
         while pending is not None and (pending > key if reverse else pending < key):

@@ -10,51 +10,51 @@ import logging
 from collections.abc import Iterable
 from typing import Any
 
-from state.errors import Corrupt
+from state.errors import StoreCorrupted
 from state.key_value import KeyValueStore
 from state.keys import pack_time
-from state.store import Checkpoint, Disk
-from state.transaction import Codecs
+from state.store import StoreCheckpoint, StoreDisk
+from state.transaction import StoreCodecs
 
 log = logging.getLogger(__name__)
 
-Copied = tuple[int, int, bytes, bytes | None, int]
+CopiedRecord = tuple[int, int, bytes, bytes | None, int]
 """A record of the topic: partition, offset, key, value, timestamp in ms."""
 
 
-class Replica:
+class TopicReplica:
     """Keeps the latest value of each key of a topic on a disk of its own."""
 
-    def __init__(self, name: str, disk: Disk, codecs: Codecs) -> None:
+    def __init__(self, name: str, disk: StoreDisk, codecs: StoreCodecs) -> None:
         self.name = name
         self._disk = disk
         self._codecs = codecs
 
-    def checkpoint(self) -> Checkpoint | None:
+    def read_checkpoint(self) -> StoreCheckpoint | None:
         """Return the checkpoint of the copy, or None before the first write.
 
         Its `positions` are the offsets up to which each partition was copied.
         """
-        return self._disk.checkpoint()
+        return self._disk.read_checkpoint()
 
-    def apply(self, records: Iterable[Copied], checkpoint: Checkpoint) -> None:
+    def apply_records(self, records: Iterable[CopiedRecord], checkpoint: StoreCheckpoint) -> None:
         """Write records of the topic, in order in a partition, and the checkpoint after them."""
         changes = {
             key: None if value is None else pack_time(max(timestamp_ms, 0)) + value
             for _, _, key, value, timestamp_ms in records
         }
-        self._disk.write(changes, checkpoint)
+        self._disk.write_changes(changes, checkpoint)
 
-    def view(self) -> KeyValueStore[Any, Any]:
+    def open_view(self) -> KeyValueStore[Any, Any]:
         """Return a key-value store for one thread that reads this copy.
 
         Nothing may be written to it.
         """
         return KeyValueStore(self.name, self._disk, self._codecs)
 
-    def clear(self) -> None:
+    def clear_all_data(self) -> None:
         """Delete all data, so that the topic is copied anew."""
-        self._disk.clear()
+        self._disk.clear_all_data()
 
     def close(self) -> None:
         """Release the disk, after all readers have stopped.
@@ -62,8 +62,8 @@ class Replica:
         If damage was found the disk is cleared: the next to open it copies the topic anew.
         """
         try:
-            self._disk.check()
-        except Corrupt as damage:
+            self._disk.raise_if_corrupted()
+        except StoreCorrupted as damage:
             log.warning("%s. It will be copied anew", damage)
-            self._disk.clear()
+            self._disk.clear_all_data()
         self._disk.close()

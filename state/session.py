@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from typing import Any, TypeVar
 
-from state.entry import Entry, ValueAndTimestamp
+from state.entry import StoreEntry, ValueAndTimestamp
 from state.keys import (
     BY_TIME,
     SEGMENT_BYTES,
     SESSION_SUFFIX_BYTES,
     TIME_MAX,
-    last_of,
+    largest_suffixed_key,
     next_segment,
     pack_session,
     unpack_session,
@@ -39,23 +39,23 @@ class SessionStore(SegmentedStore[V]):
 
         A session that has expired is left alone, and `dropped` counts it.
         """
-        encoded = self._encoded(session.key)
-        self._check_open()
-        if self._arrives(session.end_ms):
-            self._set(self._disk_key(encoded, session), session, value, timestamp_ms)
+        encoded = self._serialize_key(session.key)
+        self._check_not_drained()
+        if self._admit_write(session.end_ms):
+            self._write_value(self._build_disk_key(encoded, session), session, value, timestamp_ms)
 
-    def update(self, session: Windowed[Any]) -> Entry[Windowed[Any], V] | None:
+    def entry_for_update(self, session: Windowed[Any]) -> StoreEntry[Windowed[Any], V] | None:
         """Return the entry of a session, counted as written, or None if the session has expired.
 
         Set its `value` and `timestamp_ms` in place. `dropped` counts an expired one.
         """
-        encoded = self._encoded(session.key)
-        self._check_open()
-        if not self._arrives(session.end_ms):
+        encoded = self._serialize_key(session.key)
+        self._check_not_drained()
+        if not self._admit_write(session.end_ms):
             return None
-        disk_key = self._disk_key(encoded, session)
+        disk_key = self._build_disk_key(encoded, session)
         held = self._overlay.get(disk_key)
-        return self._own(disk_key, session) if held is None else held
+        return self._take_for_update(disk_key, session) if held is None else held
 
     def remove(self, session: Windowed[Any], timestamp_ms: int | None = None) -> None:
         """Remove the session that has this key, start and end."""
@@ -63,12 +63,12 @@ class SessionStore(SegmentedStore[V]):
 
     def entry(self, session: Windowed[Any]) -> ValueAndTimestamp[V] | None:
         """Return the value of a session and the timestamp of the record that wrote it, or None."""
-        encoded = self._encoded(session.key)
+        encoded = self._serialize_key(session.key)
         if session.end_ms < self._live_from_ms:
             return None
-        return self._read(self._disk_key(encoded, session), session)
+        return self._read_value(self._build_disk_key(encoded, session), session)
 
-    def copy(self, session: Windowed[Any]) -> ValueAndTimestamp[V] | None:
+    def copy_entry(self, session: Windowed[Any]) -> ValueAndTimestamp[V] | None:
         """Return a copy of a session's value, for the caller to change, and the session's end.
 
         Returns None for a session without a value.
@@ -76,16 +76,16 @@ class SessionStore(SegmentedStore[V]):
         The value is never the object that the running transaction has put, which is to be written
         as it is.
         """
-        encoded = self._encoded(session.key)
+        encoded = self._serialize_key(session.key)
         if session.end_ms < self._live_from_ms:
             return None
-        found = self._copied(self._disk_key(encoded, session), session)
+        found = self._copy_value(self._build_disk_key(encoded, session), session)
         return None if found is None else ValueAndTimestamp(found.value, session.end_ms)
 
-    def copy_passed_on(
-        self, session: Windowed[Any], waiting: Container[Entry[Windowed[Any], V]]
+    def copy_emitted_entry(
+        self, session: Windowed[Any], unemitted: Container[StoreEntry[Windowed[Any], V]]
     ) -> ValueAndTimestamp[V] | None:
-        found = super().copy_passed_on(session, waiting)
+        found = super().copy_emitted_entry(session, unemitted)
         return None if found is None else ValueAndTimestamp(found.value, session.end_ms)
 
     def fetch_session(self, key: Any, start_ms: int, end_ms: int) -> V | None:
@@ -95,22 +95,22 @@ class SessionStore(SegmentedStore[V]):
 
     def fetch(self, key: Any) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield all sessions of `key` with their values, oldest first."""
-        return self._of_key(key, 0, TIME_MAX, reverse=False)
+        return self._sessions_of_key(key, 0, TIME_MAX, reverse=False)
 
     def backward_fetch(self, key: Any) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield all sessions of `key` with their values, newest first."""
-        return self._of_key(key, 0, TIME_MAX, reverse=True)
+        return self._sessions_of_key(key, 0, TIME_MAX, reverse=True)
 
     def fetch_range(self, key_from: Any, key_to: Any) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield all sessions of the keys from `key_from` to `key_to`, those of a key oldest first.
 
         Both keys are included, by the order of their bytes; None is no bound.
         """
-        return self._of_keys(key_from, key_to, 0, TIME_MAX, TIME_MAX, reverse=False)
+        return self._sessions_of_keys(key_from, key_to, 0, TIME_MAX, TIME_MAX, reverse=False)
 
     def backward_fetch_range(self, key_from: Any, key_to: Any) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield all sessions of the keys `key_from` to `key_to`, those of a key newest first."""
-        return self._of_keys(key_from, key_to, 0, TIME_MAX, TIME_MAX, reverse=True)
+        return self._sessions_of_keys(key_from, key_to, 0, TIME_MAX, TIME_MAX, reverse=True)
 
     def find_sessions(
         self, key: Any, earliest_end_ms: int, latest_start_ms: int
@@ -119,43 +119,45 @@ class SessionStore(SegmentedStore[V]):
 
         They end at `earliest_end_ms` or later and start at `latest_start_ms` or earlier.
         """
-        return self._of_key(key, earliest_end_ms, latest_start_ms, reverse=False)
+        return self._sessions_of_key(key, earliest_end_ms, latest_start_ms, reverse=False)
 
     def backward_find_sessions(
         self, key: Any, earliest_end_ms: int, latest_start_ms: int
     ) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield the sessions of `key` that a record between two times would join, newest first."""
-        return self._of_key(key, earliest_end_ms, latest_start_ms, reverse=True)
+        return self._sessions_of_key(key, earliest_end_ms, latest_start_ms, reverse=True)
 
     def find_ended(
         self, earliest_end_ms: int, latest_end_ms: int
     ) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield the sessions of all keys that end between the two times, both included."""
-        return self._of_keys(None, None, earliest_end_ms, latest_end_ms, TIME_MAX, reverse=False)
+        return self._sessions_of_keys(
+            None, None, earliest_end_ms, latest_end_ms, TIME_MAX, reverse=False
+        )
 
     def all(self) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield all sessions with their values; those of a key come oldest first."""
-        return self._of_keys(None, None, 0, TIME_MAX, TIME_MAX, reverse=False)
+        return self._sessions_of_keys(None, None, 0, TIME_MAX, TIME_MAX, reverse=False)
 
-    def _of_key(
+    def _sessions_of_key(
         self, key: Any, earliest_end_ms: int, latest_start_ms: int, *, reverse: bool
     ) -> Iterator[tuple[Windowed[Any], V]]:
-        encoded = self._encoded(key)
+        encoded = self._serialize_key(key)
         length = SEGMENT_BYTES + len(encoded) + SESSION_SUFFIX_BYTES
         earliest = max(earliest_end_ms, self._live_from_ms)
         lower = encoded + pack_session(earliest, 0)
         # No session ends after stream time: with this bound, longer keys that begin with this
         # key's bytes are not read.
         upper = encoded + pack_session(max(self._stream_time_ms, 0), TIME_MAX) + b"\0"
-        for segment in self._segments(earliest, TIME_MAX, reverse=reverse):
-            found = self._scan(segment + lower, segment + upper, reverse=reverse)
+        for segment in self._live_segments(earliest, TIME_MAX, reverse=reverse):
+            found = self._scan_range(segment + lower, segment + upper, reverse=reverse)
             for disk_key, entry, stored in found:
                 if len(disk_key) == length:
                     end_ms, start_ms = unpack_session(disk_key[-SESSION_SUFFIX_BYTES:])
                     if start_ms <= latest_start_ms:
-                        yield Windowed(key, start_ms, end_ms), self._value(entry, stored)
+                        yield Windowed(key, start_ms, end_ms), self._entry_value(entry, stored)
 
-    def _of_keys(
+    def _sessions_of_keys(
         self,
         key_from: Any,
         key_to: Any,
@@ -165,14 +167,16 @@ class SessionStore(SegmentedStore[V]):
         *,
         reverse: bool,
     ) -> Iterator[tuple[Windowed[Any], V]]:
-        first = b"" if key_from is None else self._encoded(key_from)
-        last = None if key_to is None else self._encoded(key_to)
+        first = b"" if key_from is None else self._serialize_key(key_from)
+        last = None if key_to is None else self._serialize_key(key_to)
         earliest = max(earliest_end_ms, self._live_from_ms)
-        for segment in self._segments(earliest, latest_end_ms, reverse=reverse):
+        for segment in self._live_segments(earliest, latest_end_ms, reverse=reverse):
             upper = next_segment(segment)
             if last is not None:
-                upper = segment + last_of(last, _SUFFIX_MAX) + b"\0"
-            for disk_key, entry, stored in self._scan(segment + first, upper, reverse=reverse):
+                upper = segment + largest_suffixed_key(last, _SUFFIX_MAX) + b"\0"
+            for disk_key, entry, stored in self._scan_range(
+                segment + first, upper, reverse=reverse
+            ):
                 end_ms, start_ms = unpack_session(disk_key[-SESSION_SUFFIX_BYTES:])
                 encoded = disk_key[SEGMENT_BYTES:-SESSION_SUFFIX_BYTES]
                 if not earliest <= end_ms <= latest_end_ms or start_ms > latest_start_ms:
@@ -183,25 +187,25 @@ class SessionStore(SegmentedStore[V]):
                         if entry is None
                         else entry.key
                     )
-                    yield session, self._value(entry, stored)
+                    yield session, self._entry_value(entry, stored)
 
-    def _disk_key(self, encoded: bytes, session: Windowed[Any]) -> bytes:
+    def _build_disk_key(self, key_bytes: bytes, session: Windowed[Any]) -> bytes:
         suffix = pack_session(session.end_ms, session.start_ms)
-        return self._segment(session.end_ms) + encoded + suffix
+        return self._segment_of(session.end_ms) + key_bytes + suffix
 
-    def _disk_key_of(self, key: Windowed[Any]) -> bytes:
-        return self._disk_key(self._encoded(key.key), key)
+    def _to_disk_key(self, key: Windowed[Any]) -> bytes:
+        return self._build_disk_key(self._serialize_key(key.key), key)
 
-    def _time_of(self, logged: bytes) -> int:
-        return unpack_session(logged[-SESSION_SUFFIX_BYTES:])[0]  # type: ignore[no-any-return]
+    def _time_of_changelog_key(self, changelog_key: bytes) -> int:
+        return unpack_session(changelog_key[-SESSION_SUFFIX_BYTES:])[0]  # type: ignore[no-any-return]
 
-    def _at_time(self, disk_key: bytes) -> bytes:
+    def _to_time_key(self, disk_key: bytes) -> bytes:
         encoded = disk_key[SEGMENT_BYTES:-SESSION_SUFFIX_BYTES]
         return BY_TIME + disk_key[-SESSION_SUFFIX_BYTES:] + encoded
 
-    def _found_at(self, at: bytes) -> tuple[bytes, Windowed[Any]]:
-        times = at[len(BY_TIME) :][:SESSION_SUFFIX_BYTES]
+    def _from_time_key(self, time_key: bytes) -> tuple[bytes, Windowed[Any]]:
+        times = time_key[len(BY_TIME) :][:SESSION_SUFFIX_BYTES]
         end_ms, start_ms = unpack_session(times)
-        encoded = at[len(BY_TIME) + SESSION_SUFFIX_BYTES :]
+        encoded = time_key[len(BY_TIME) + SESSION_SUFFIX_BYTES :]
         session = Windowed(self._decode_key(encoded), start_ms, end_ms)
-        return self._disk_key(encoded, session), session
+        return self._build_disk_key(encoded, session), session

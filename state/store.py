@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from state.buffered import Headers
-from state.early import RefusedChange
+from state.buffered_change import Headers
+from state.early_serialization import RefusedChange
 
 ChangelogEntry = tuple[bytes, bytes | None, int]
 """One write in a changelog: key, value (None is a deletion) and timestamp in ms. It is a plain
@@ -15,7 +15,7 @@ tuple because one is made for each key that a transaction wrote."""
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class StoreCheckpoint:
     """Records how far a store has applied its changelog, and the layout of its disk.
 
     `position` is the first changelog offset that the store has not applied. `topic_id` tells a
@@ -34,7 +34,7 @@ class Checkpoint:
     positions: tuple[int, ...] = ()
 
 
-class Disk(Protocol):
+class StoreDisk(Protocol):
     """Stores committed state: values by key, as bytes, and a checkpoint that moves with the data.
 
     Any call may raise StateError: the machine is in trouble, and nothing is wiped; or
@@ -46,7 +46,7 @@ class Disk(Protocol):
     def get(self, key: bytes) -> bytes | None: ...
 
     def range(
-        self, first: bytes | None, last: bytes | None, *, reverse: bool = False
+        self, first: bytes | None, end: bytes | None, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yield entries from `first` up to, but without, `end`, in key order or in reverse.
 
@@ -55,7 +55,7 @@ class Disk(Protocol):
         """
         ...
 
-    def check(self) -> None:
+    def raise_if_corrupted(self) -> None:
         """Raise StoreCorrupted if a call has found damage since the last clear; read nothing."""
         ...
 
@@ -63,11 +63,13 @@ class Disk(Protocol):
         """Return about how many entries there are."""
         ...
 
-    def checkpoint(self) -> Checkpoint | None:
+    def read_checkpoint(self) -> StoreCheckpoint | None:
         """Return the checkpoint of the last durable write, or None before the first."""
         ...
 
-    def write(self, changes: Mapping[bytes, bytes | None], checkpoint: Checkpoint) -> None:
+    def write_changes(
+        self, changes: Mapping[bytes, bytes | None], checkpoint: StoreCheckpoint
+    ) -> None:
         """Write `changes` (None deletes) and then the checkpoint.
 
         A crash in the middle leaves the old checkpoint beside a prefix of the changes, which a
@@ -75,11 +77,13 @@ class Disk(Protocol):
         """
         ...
 
-    def delete_range(self, first: bytes, last: bytes) -> None:
+    def delete_range(self, first: bytes, end: bytes) -> None:
         """Delete the entries from `first` up to, but without, `end`."""
         ...
 
-    def load(self, changes: Iterable[tuple[bytes, bytes | None]], checkpoint: Checkpoint) -> None:
+    def load_changes(
+        self, changes: Iterable[tuple[bytes, bytes | None]], checkpoint: StoreCheckpoint
+    ) -> None:
         """Write `changes` in bulk for a restore; they are durable after `finish_load`.
 
         The last of several changes of a key wins. A crash before `finish_load` may take back whole
@@ -92,11 +96,11 @@ class Disk(Protocol):
         """
         ...
 
-    def loaded(self) -> None:
+    def finish_load(self) -> None:
         """Make durable what was loaded, since the restore has ended or paused."""
         ...
 
-    def clear(self) -> None:
+    def clear_all_data(self) -> None:
         """Delete all data, the checkpoint included."""
         ...
 
@@ -117,7 +121,7 @@ class StateStore(Protocol):
         """Return about how much memory the running transaction's writes take, in bytes."""
         ...
 
-    def check(self) -> None:
+    def raise_if_corrupted(self) -> None:
         """Raise StoreCorrupted if a read has found damage, also if its error was caught.
 
         It costs nothing. What was written after such a read may be wrong.
@@ -131,39 +135,41 @@ class StateStore(Protocol):
         """
         ...
 
-    def settle(self) -> list[RefusedChange]:
+    def serialize_mutated_objects(self) -> list[RefusedChange]:
         """Serialise the objects that the last record may have changed; return the refused ones.
 
         Does so where the store serialises early; a value that the serde refuses is taken back.
         """
         ...
 
-    def drain(self) -> list[ChangelogEntry]:
+    def drain_writes(self) -> list[ChangelogEntry]:
         """Serialise each dirty key once and return the changelog entries.
 
         Returns the same list until the outcome.
         """
         ...
 
-    def commit(self, checkpoint: Checkpoint) -> None:
+    def commit(self, checkpoint: StoreCheckpoint) -> None:
         """Write the drained entries and `checkpoint` to disk, after Kafka has committed them."""
         ...
 
-    def rollback(self) -> None:
+    def rollback_transaction(self) -> None:
         """Discard the transaction's writes, and every object that it handed out."""
         ...
 
-    def checkpoint(self) -> Checkpoint | None: ...
+    def read_checkpoint(self) -> StoreCheckpoint | None: ...
 
-    def replay(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
+    def replay_changelog(
+        self, entries: Iterable[ChangelogEntry], checkpoint: StoreCheckpoint
+    ) -> None:
         """Apply committed changelog entries in bulk; applying the same entries again is safe."""
         ...
 
-    def caught_up(self) -> None:
+    def finish_restore(self) -> None:
         """Make durable what was replayed, since the restore has ended or paused."""
         ...
 
-    def clear(self) -> None:
+    def clear_all_data(self) -> None:
         """Delete all data, committed state included, for a store that may be wrong."""
         ...
 

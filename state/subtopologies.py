@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 
-class Contents(NamedTuple):
+class SubtopologyContents(NamedTuple):
     """Names the source topics of a sub-topology and its stores."""
 
     sources: frozenset[str]
@@ -26,7 +26,8 @@ class Contents(NamedTuple):
 
 
 def number_directories(
-    known: Mapping[int, Contents], wanted: Mapping[int, Contents]
+    known_directories: Mapping[int, SubtopologyContents],
+    subtopologies: Mapping[int, SubtopologyContents],
 ) -> dict[int, int]:
     """Return the directory number of each sub-topology, given the directories that are known.
 
@@ -34,30 +35,33 @@ def number_directories(
     another.
     """
     found: dict[int, int] = {}
-    for likeness in (_is_same, _shared_stores, _shared_sources):
-        for number, contents in sorted(wanted.items()):
+    for likeness in (_have_same_contents, _count_shared_stores, _count_shared_sources):
+        for number, contents in sorted(subtopologies.items()):
             if number in found:
                 continue
-            left = {n: likeness(known[n], contents) for n in known.keys() - found.values()}
+            left = {
+                n: likeness(known_directories[n], contents)
+                for n in known_directories.keys() - found.values()
+            }
             best = max(left, key=lambda n: (left[n], n == number, -n), default=None)
             if best is not None and left[best]:
                 found[number] = best
-    free = _free_numbers({*known, *found.values(), *wanted})
-    for number in sorted(wanted.keys() - found.keys()):
-        taken = number in known or number in found.values()
+    free = _free_numbers({*known_directories, *found.values(), *subtopologies})
+    for number in sorted(subtopologies.keys() - found.keys()):
+        taken = number in known_directories or number in found.values()
         found[number] = next(free) if taken else number
     return found
 
 
-def _is_same(one: Contents, other: Contents) -> int:
+def _have_same_contents(one: SubtopologyContents, other: SubtopologyContents) -> int:
     return int(one == other)
 
 
-def _shared_stores(one: Contents, other: Contents) -> int:
+def _count_shared_stores(one: SubtopologyContents, other: SubtopologyContents) -> int:
     return len(one.stores & other.stores)
 
 
-def _shared_sources(one: Contents, other: Contents) -> int:
+def _count_shared_sources(one: SubtopologyContents, other: SubtopologyContents) -> int:
     return len(one.sources & other.sources)
 
 

@@ -32,15 +32,15 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from state.cache import ENTRY_BYTES, ObjectCache, size
-from state.early import EarlyEntries, RefusedChange, written_as_bytes
-from state.entry import SCALARS, Entry, ValueAndTimestamp, immutable, size_of
-from state.errors import Refused, RefusedLate, refused
+from state.cache import ENTRY_BYTES, ObjectCache, entry_size_bytes
+from state.disk_backed import DiskBackedStore
+from state.disk_layout import checkpoint_of_layout
+from state.early_serialization import EarlySerializedEntries, RefusedChange, serialized_writes
+from state.entry import SCALARS, StoreEntry, ValueAndTimestamp, estimate_size_bytes, is_immutable
+from state.errors import EarlierWriteRefused, StoreSerdeError, store_serde_error
 from state.keys import pack_time, unpack_time
-from state.layout import checkpoint_in
-from state.on_disk import OnDisk
-from state.overlay import Order, merged
-from state.store import ChangelogEntry, Checkpoint, Disk
+from state.overlay import SortedOverlayKeys, merge_overlay
+from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -53,7 +53,7 @@ _UNREAD = b""
 """Stands for the bytes on disk of a key whose bytes have not been read."""
 
 
-class Codecs(NamedTuple):
+class StoreCodecs(NamedTuple):
     """Holds the functions that serialise and deserialise the keys and values of a store.
 
     What a function refuses is reported as StoreSerdeError.
@@ -65,12 +65,12 @@ class Codecs(NamedTuple):
     decode_value: Callable[[bytes], Any]
 
 
-def no_record() -> int:
+def raise_no_record() -> int:
     """Raise RuntimeError: a store outside of a task has no record whose time a write could take."""
     raise RuntimeError("no record is being processed: give timestamp_ms")
 
 
-class TransactionalStore(OnDisk, Generic[K, V]):
+class TransactionalStore(DiskBackedStore, Generic[K, V]):
     """Reads its own uncommitted writes, serialises each dirty key once, and rolls back.
 
     `clock` returns the time of a write without one: that of the record being processed, in ms.
@@ -80,37 +80,37 @@ class TransactionalStore(OnDisk, Generic[K, V]):
     _prefix_bytes = 0
     """The number of bytes that a key has before it on disk and not in the changelog."""
     _layout = ""
-    _overlay: dict[bytes, Entry[K, V]]
+    _overlay: dict[bytes, StoreEntry[K, V]]
     _drained: list[ChangelogEntry] | None
     _changes: dict[bytes, bytes | None]
     """The drained entries as they will be on disk."""
     _deleted: list[bytes]
-    _changeable: list[Entry[K, V]]
+    _mutable_entries: list[StoreEntry[K, V]]
     """Of the drained entries: the deleted keys, and the entries whose objects can be changed."""
-    _grown: int
+    _cache_growth_bytes: int
     """The bytes by which the drained entries make the cache grow."""
 
     def __init__(
         self,
         name: str,
-        disk: Disk,
-        codecs: Codecs,
+        disk: StoreDisk,
+        codecs: StoreCodecs,
         *,
         cache: ObjectCache | None = None,
-        clock: Callable[[], int] = no_record,
+        clock: Callable[[], int] = raise_no_record,
     ) -> None:
         self.name = name
         self.clock = clock
         self._disk = disk
         self._encode_key, self._decode_key, self._encode_value, self._decode_value = codecs
         self._cache = ObjectCache(0) if cache is None else cache
-        self._cached = self._cache.share()
+        self._cached = self._cache.add_store_cache()
         self._on_refused: Callable[[], object] | None = None
-        checkpoint = checkpoint_in(disk, self._layout, name)
+        checkpoint = checkpoint_of_layout(disk, self._layout, name)
         self._committed_stream_time_ms = -1 if checkpoint is None else checkpoint.stream_time_ms
-        self._begin()
+        self._begin_transaction()
 
-    def before(self, entry: Entry[K, V]) -> V | None:
+    def committed_value(self, entry: StoreEntry[K, V]) -> V | None:
         """Return the value of an entry's key as it was committed before this transaction, or None.
 
         It is decoded anew from its bytes: never an object that user code was handed, and may have
@@ -118,28 +118,28 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         """
         stored = entry.stored
         if stored == _UNREAD:
-            stored = entry.stored = self._disk.get(self._disk_key_of(entry.key))
+            stored = entry.stored = self._disk.get(self._to_disk_key(entry.key))
         return None if stored is None else self._decode_value(stored[_TIMESTAMP_BYTES:])
 
-    def copy(self, key: K) -> ValueAndTimestamp[V] | None:
+    def copy_entry(self, key: K) -> ValueAndTimestamp[V] | None:
         """Return a copy of the value of `key`, for the caller to change, and its timestamp.
 
         Returns None for a key without a value.
         """
         raise NotImplementedError
 
-    def copy_passed_on(
-        self, key: K, waiting: Container[Entry[K, V]]
+    def copy_emitted_entry(
+        self, key: K, unemitted: Container[StoreEntry[K, V]]
     ) -> ValueAndTimestamp[V] | None:
         """Return a copy of the value of `key` that the steps downstream know, and its timestamp.
 
         For a key whose change is among those not emitted yet (`unemitted`), that is the value from
         before this transaction.
         """
-        held = self._overlay.get(self._disk_key_of(key))
-        if held is None or held not in waiting:
-            return self.copy(key)
-        value = self.before(held)
+        held = self._overlay.get(self._to_disk_key(key))
+        if held is None or held not in unemitted:
+            return self.copy_entry(key)
+        value = self.committed_value(held)
         if value is None:
             return None
         stored = held.stored or b""
@@ -157,29 +157,31 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         sample += islice(reversed(overlay.items()), min(len(overlay) - len(sample), _SAMPLE))
         if not sample:
             return 0
-        sizes = (_ENTRY_BYTES + 2 * len(key) + size_of(entry.value) for key, entry in sample)
+        sizes = (
+            _ENTRY_BYTES + 2 * len(key) + estimate_size_bytes(entry.value) for key, entry in sample
+        )
         return sum(sizes) * len(overlay) // len(sample)
 
     @property
-    def uncommitted_keys(self) -> int:
+    def uncommitted_key_count(self) -> int:
         """Return the number of keys that the running transaction has written."""
         return len(self._overlay)
 
-    def dirty(self) -> list[Entry[K, V]]:
+    def written_entries(self) -> list[StoreEntry[K, V]]:
         """Return the entries written in this transaction, in the order of their first write."""
         return list(self._overlay.values())
 
-    def drain(self) -> list[ChangelogEntry]:
+    def drain_writes(self) -> list[ChangelogEntry]:
         """Serialise each dirty key once and return the changelog entries.
 
         Returns the same list until the outcome. Raises StoreSerdeError for a value that the serde
         refuses: then the transaction can't be committed.
         """
         if self._drained is None:
-            self._drained = self._serialised()
+            self._drained = self._serialize_writes()
         return self._drained
 
-    def commit(self, checkpoint: Checkpoint) -> None:
+    def commit(self, checkpoint: StoreCheckpoint) -> None:
         """Write the drained entries and `checkpoint` to disk, after Kafka has committed them.
 
         Raises RuntimeError before `drain_writes`.
@@ -187,25 +189,25 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         if self._drained is None:
             raise RuntimeError(f"store {self.name!r}: commit before drain")
         if self._changes:
-            self._disk.write(self._changes, self._noted(checkpoint))
+            self._disk.write_changes(self._changes, self._complete_checkpoint(checkpoint))
         self._committed_stream_time_ms = self._stream_time_ms
         cached = self._cached
         if self._early is None:
             cached.entries.update(self._overlay)
             for key in self._deleted:
                 del cached.entries[key]
-            for entry in self._changeable:
+            for entry in self._mutable_entries:
                 entry.value = None  # to be decoded when it is used
-            cached.bytes += self._grown
+            cached.bytes += self._cache_growth_bytes
         else:
-            cached.clear()
-        self._cache.commit()
-        self._begin()
+            cached.evict_all()
+        self._cache.advance_commit_count()
+        self._begin_transaction()
 
-    def rollback(self) -> None:
+    def rollback_transaction(self) -> None:
         """Discard the transaction's writes; the disk was never touched by it."""
-        self._begin()
-        self._cached.count()
+        self._begin_transaction()
+        self._cached.recount_bytes()
 
     def serialize_early(self, on_refused: Callable[[], object] | None) -> None:
         """Serialise each value as it is written, and call `on_refused` for each refused one.
@@ -215,7 +217,7 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         """
         assert not self._overlay, f"store {self.name!r} has written already"
         self._on_refused = on_refused
-        self._begin()
+        self._begin_transaction()
 
     def check_value(self, value: V | None) -> None:
         """Raise StoreSerdeError for a value that the serde refuses, as far as that shows now.
@@ -230,47 +232,53 @@ class TransactionalStore(OnDisk, Generic[K, V]):
             try:
                 self._encode_value(value)
             except Exception as error:
-                raise self._refused("value", value, error) from error
+                raise self._serde_error("value", value, error) from error
 
-    def settle(self) -> list[RefusedChange]:
+    def serialize_mutated_objects(self) -> list[RefusedChange]:
         """Serialise the objects that the last record may have changed; return the refused ones.
 
         Does so where the store serialises early; a value that the serde refuses is taken back.
         """
-        return [] if self._early is None else self._early.settle()
+        return [] if self._early is None else self._early.serialize_mutated_objects()
 
-    def replay(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
+    def replay_changelog(
+        self, entries: Iterable[ChangelogEntry], checkpoint: StoreCheckpoint
+    ) -> None:
         """Write committed changelog entries to disk; replaying the same entries again is safe."""
-        self._disk.load(self._replayed(entries), self._noted(checkpoint))
+        self._disk.load_changes(
+            self._to_disk_changes(entries), self._complete_checkpoint(checkpoint)
+        )
         self._committed_stream_time_ms = self._stream_time_ms
-        self._cached.clear()
+        self._cached.evict_all()
 
-    def _begin(self) -> None:
+    def _begin_transaction(self) -> None:
         """Start a new transaction that has written nothing."""
         self._overlay = {}
-        self._order = Order(self._overlay)
-        self._early: EarlyEntries | None = None
+        self._order = SortedOverlayKeys(self._overlay)
+        self._early: EarlySerializedEntries | None = None
         if self._on_refused is not None:
-            self._early = EarlyEntries(self._encoded_value, self._decode_value, self._on_refused)
+            self._early = EarlySerializedEntries(
+                self._serialize_value, self._decode_value, self._on_refused
+            )
         self._drained = None
         self._changes = {}
         self._deleted = []
-        self._changeable = []
-        self._grown = 0
+        self._mutable_entries = []
+        self._cache_growth_bytes = 0
         self._stream_time_ms = self._committed_stream_time_ms
 
-    def _serialised(self) -> list[ChangelogEntry]:
+    def _serialize_writes(self) -> list[ChangelogEntry]:
         """Serialise the overlay into changelog entries; prepare the writes to disk and cache."""
-        overlay: Mapping[bytes, Entry[Any, Any]] = self._overlay
+        overlay: Mapping[bytes, StoreEntry[Any, Any]] = self._overlay
         encode = self._encode_value
         if self._early is not None:
-            overlay, encode = written_as_bytes(overlay), bytes
+            overlay, encode = serialized_writes(overlay), bytes
         prefix = self._prefix_bytes
-        now = self._cache.now
+        now = self._cache.commit_count
         drained: list[ChangelogEntry] = []
         changes: dict[bytes, bytes | None] = {}
         deleted: list[bytes] = []
-        changeable: list[Entry[K, V]] = []
+        changeable: list[StoreEntry[K, V]] = []
         grown = 0
         for key, entry in overlay.items():
             value = entry.value
@@ -278,7 +286,7 @@ class TransactionalStore(OnDisk, Generic[K, V]):
             logged = key[prefix:] if prefix else key
             if value is None:
                 if entry.used:  # it came from the cache, and is counted there
-                    grown -= size(key, entry.stored or b"")
+                    grown -= entry_size_bytes(key, entry.stored or b"")
                 drained.append((logged, None, timestamp_ms))
                 changes[key] = None
                 deleted.append(key)
@@ -286,7 +294,7 @@ class TransactionalStore(OnDisk, Generic[K, V]):
             try:
                 encoded = encode(value)
             except Exception as error:
-                raise self._refused("value", value, error) from error
+                raise self._serde_error("value", value, error) from error
             drained.append((logged, encoded, timestamp_ms))
             changes[key] = stored = pack_time(timestamp_ms) + encoded
             if entry.used:
@@ -294,13 +302,15 @@ class TransactionalStore(OnDisk, Generic[K, V]):
             else:
                 grown += ENTRY_BYTES + 2 * (len(key) + len(stored))
             entry.stored, entry.used = stored, now
-            if type(value) not in SCALARS and not immutable(value):
+            if type(value) not in SCALARS and not is_immutable(value):
                 changeable.append(entry)
-        self._changes, self._grown = changes, grown
-        self._deleted, self._changeable = deleted, changeable
+        self._changes, self._cache_growth_bytes = changes, grown
+        self._deleted, self._mutable_entries = deleted, changeable
         return drained
 
-    def _replayed(self, entries: Iterable[ChangelogEntry]) -> Iterable[tuple[bytes, bytes | None]]:
+    def _to_disk_changes(
+        self, entries: Iterable[ChangelogEntry]
+    ) -> Iterable[tuple[bytes, bytes | None]]:
         """Return changelog entries as they are on disk.
 
         It is called before the checkpoint is completed: a store with windows advances stream time
@@ -311,119 +321,125 @@ class TransactionalStore(OnDisk, Generic[K, V]):
             for key, value, timestamp_ms in entries
         ]
 
-    def _noted(self, checkpoint: Checkpoint) -> Checkpoint:
+    def _complete_checkpoint(self, checkpoint: StoreCheckpoint) -> StoreCheckpoint:
         """Return `checkpoint` with the store's stream time and layout in it."""
         if self._stream_time_ms < 0 and not self._layout:
             return checkpoint
         return replace(checkpoint, stream_time_ms=self._stream_time_ms, layout=self._layout)
 
-    def _disk_key_of(self, key: K) -> bytes:
+    def _to_disk_key(self, key: K) -> bytes:
         """Return the bytes that an entry's key has on disk, or raise StoreSerdeError."""
         raise NotImplementedError
 
-    def _encoded(self, key: Any) -> bytes:
+    def _serialize_key(self, key: Any) -> bytes:
         try:
             return self._encode_key(key)
         except Exception as error:
-            raise self._refused("key", key, error) from error
+            raise self._serde_error("key", key, error) from error
 
-    def _encoded_value(self, value: Any) -> bytes:
+    def _serialize_value(self, value: Any) -> bytes:
         try:
             return self._encode_value(value)
         except Exception as error:
-            raise self._refused("value", value, error) from error
+            raise self._serde_error("value", value, error) from error
 
-    def _find(self, encoded: bytes, key: K) -> Entry[K, V] | None:
+    def _find_entry(self, disk_key: bytes, key: K) -> StoreEntry[K, V] | None:
         """Return the entry of a key, for reading, as this transaction sees it, or None."""
-        held = self._overlay.get(encoded)
+        held = self._overlay.get(disk_key)
         if held is not None:
             return None if held.value is None else held
         entries = self._cached.entries
-        held = entries.pop(encoded, None)
+        held = entries.pop(disk_key, None)
         if held is not None:
-            held.used = self._cache.now
-            entries[encoded] = held
+            held.used = self._cache.commit_count
+            entries[disk_key] = held
             if held.value is None:
                 stored = held.stored or b""
                 value = self._decode_value(stored[_TIMESTAMP_BYTES:])
-                return Entry(key, value, held.timestamp_ms, stored)
+                return StoreEntry(key, value, held.timestamp_ms, stored)
             return held
-        held = self._load(key, encoded)
+        held = self._load_entry(key, disk_key)
         if held.stored is None:
             return None
-        held.key = self._own_key(key, encoded)
-        self._keep_read(encoded, held, held.stored)
+        held.key = self._copy_key(key, disk_key)
+        self._cache_read_entry(disk_key, held, held.stored)
         return held
 
-    def _read(self, encoded: bytes, key: K) -> ValueAndTimestamp[V] | None:
-        held = self._find(encoded, key)
+    def _read_value(self, disk_key: bytes, key: K) -> ValueAndTimestamp[V] | None:
+        held = self._find_entry(disk_key, key)
         if held is None or held.value is None:
             return None
         return ValueAndTimestamp(held.value, held.timestamp_ms)
 
-    def _keep_read(self, encoded: bytes, entry: Entry[K, V], stored: bytes) -> None:
+    def _cache_read_entry(
+        self, disk_key: bytes, entry: StoreEntry[K, V], stored_value: bytes
+    ) -> None:
         """Cache an entry that was read; only its bytes if the reader could change the object."""
         kept = entry
-        if not immutable(entry.value):
-            kept = Entry(entry.key, None, entry.timestamp_ms, stored)
-        kept.used = self._cache.now
-        self._cached.entries[encoded] = kept
-        self._cached.bytes += size(encoded, stored)
-        self._cache.shrink()
+        if not is_immutable(entry.value):
+            kept = StoreEntry(entry.key, None, entry.timestamp_ms, stored_value)
+        kept.used = self._cache.commit_count
+        self._cached.entries[disk_key] = kept
+        self._cached.bytes += entry_size_bytes(disk_key, stored_value)
+        self._cache.evict_to_budget()
 
-    def _own(self, encoded: bytes, key: K) -> Entry[K, V]:
+    def _take_for_update(self, disk_key: bytes, key: K) -> StoreEntry[K, V]:
         """Move the entry of a key from cache or disk to the overlay, for changing, and return it.
 
         It belongs to this transaction from now on, and is discarded with it in a rollback.
         """
-        self._check_open()
-        held = self._cached.entries.pop(encoded, None)
+        self._check_not_drained()
+        held = self._cached.entries.pop(disk_key, None)
         if held is None:
-            held = self._load(self._own_key(key, encoded), encoded)
+            held = self._load_entry(self._copy_key(key, disk_key), disk_key)
         elif held.value is None:
             held.value = self._decode_value((held.stored or b"")[_TIMESTAMP_BYTES:])
         if self._early is not None:
-            held = self._early.entry(held.key, held.timestamp_ms, held.stored)
-        self._overlay[encoded] = held
+            held = self._early.create_entry(held.key, held.timestamp_ms, held.stored)
+        self._overlay[disk_key] = held
         return held
 
-    def _set(self, encoded: bytes, key: K, value: V | None, timestamp_ms: int | None) -> None:
-        self._check_open()
+    def _write_value(
+        self, disk_key: bytes, key: K, value: V | None, timestamp_ms: int | None
+    ) -> None:
+        self._check_not_drained()
         if timestamp_ms is None:
             timestamp_ms = self.clock()
-        held = self._overlay.get(encoded)
+        held = self._overlay.get(disk_key)
         if self._early is not None:
             if held is None:
-                held = self._early.entry(self._own_key(key, encoded), -1, _UNREAD)
+                held = self._early.create_entry(self._copy_key(key, disk_key), -1, _UNREAD)
             held.value, held.timestamp_ms = value, timestamp_ms
-            self._overlay[encoded] = held
+            self._overlay[disk_key] = held
             return
         self.check_value(value)
         if held is not None:
-            self._check_replaced(held.value, value)
+            self._check_replaced_value(held.value, value)
             held.value, held.timestamp_ms = value, timestamp_ms
         else:
-            held = self._cached.entries.pop(encoded, None)
+            held = self._cached.entries.pop(disk_key, None)
             if held is None:
-                held = Entry(self._own_key(key, encoded), value, timestamp_ms, _UNREAD)
+                held = StoreEntry(self._copy_key(key, disk_key), value, timestamp_ms, _UNREAD)
             else:
                 held.value, held.timestamp_ms = value, timestamp_ms
-            self._overlay[encoded] = held
+            self._overlay[disk_key] = held
 
-    def _check_replaced(self, held: V | None, value: V | None) -> None:
+    def _check_replaced_value(self, old_value: V | None, new_value: V | None) -> None:
         """Raise EarlierWriteRefused if the serde refuses an uncommitted object that is replaced.
 
         It would never be serialised, since another takes its place in the same transaction.
         """
-        if held is not None and held is not value and type(held) not in SCALARS:
+        if old_value is not None and old_value is not new_value and type(old_value) not in SCALARS:
             try:
-                self._encode_value(held)
+                self._encode_value(old_value)
             except Exception as error:
-                raise RefusedLate(str(refused(self.name, "value", held, error))) from error
+                raise EarlierWriteRefused(
+                    str(store_serde_error(self.name, "value", old_value, error))
+                ) from error
 
-    def _scan(
-        self, first: bytes | None, last: bytes | None, *, reverse: bool
-    ) -> Iterator[tuple[bytes, Entry[K, V] | None, bytes]]:
+    def _scan_range(
+        self, first: bytes | None, end: bytes | None, *, reverse: bool
+    ) -> Iterator[tuple[bytes, StoreEntry[K, V] | None, bytes]]:
         """Yield the keys from `first` to before `end` with entry in the overlay and bytes on disk.
 
         Keys are as on disk; the entry is None, the bytes are b"", where there is none. The keys are
@@ -431,53 +447,55 @@ class TransactionalStore(OnDisk, Generic[K, V]):
         may not outlive the transaction.
         """
         overlay = self._overlay
-        keys = self._order.between(first, last)
+        keys = self._order.keys_between(first, end)
         if reverse:
             keys.reverse()
-        disk = self._disk.range(first, last, reverse=reverse)
-        for found in merged(disk, overlay, keys, reverse=reverse):
+        disk = self._disk.range(first, end, reverse=reverse)
+        for found in merge_overlay(disk, overlay, keys, reverse=reverse):
             if found[1] is None or found[1].value is not None:
                 yield found
             if overlay is not self._overlay:
                 raise RuntimeError(f"store {self.name!r}: a range outlived its transaction")
 
-    def _value(self, entry: Entry[K, V] | None, stored: bytes) -> V:
+    def _entry_value(self, entry: StoreEntry[K, V] | None, stored_value: bytes) -> V:
         if entry is not None and entry.value is not None:
             return entry.value
-        return self._decode_value(stored[_TIMESTAMP_BYTES:])  # type: ignore[no-any-return]
+        return self._decode_value(stored_value[_TIMESTAMP_BYTES:])  # type: ignore[no-any-return]
 
-    def _timestamp(self, entry: Entry[K, V] | None, stored: bytes) -> int:
+    def _entry_timestamp_ms(self, entry: StoreEntry[K, V] | None, stored_value: bytes) -> int:
         if entry is not None and entry.value is not None:
             return entry.timestamp_ms
-        return unpack_time(stored[:_TIMESTAMP_BYTES])[0]  # type: ignore[no-any-return]
+        return unpack_time(stored_value[:_TIMESTAMP_BYTES])[0]  # type: ignore[no-any-return]
 
-    def _copied(self, encoded: bytes, key: K) -> ValueAndTimestamp[V] | None:
+    def _copy_value(self, disk_key: bytes, key: K) -> ValueAndTimestamp[V] | None:
         """Return a copy of a key's value, for the caller to change, and its timestamp, or None."""
-        held = self._find(encoded, key)
+        held = self._find_entry(disk_key, key)
         if held is None or held.value is None:
             return None
         value = held.value
-        if type(value) not in SCALARS and encoded in self._overlay:
+        if type(value) not in SCALARS and disk_key in self._overlay:
             try:
                 value = self._decode_value(self._encode_value(value))
             except Exception as error:
-                raise RefusedLate(str(refused(self.name, "value", value, error))) from error
+                raise EarlierWriteRefused(
+                    str(store_serde_error(self.name, "value", value, error))
+                ) from error
         return ValueAndTimestamp(value, held.timestamp_ms)
 
-    def _own_key(self, key: K, encoded: bytes) -> K:
+    def _copy_key(self, key: K, disk_key: bytes) -> K:
         """Return `key` itself if it is a scalar, else a copy of it for the cached entry to keep."""
-        return key if type(key) in SCALARS else self._decode_key(encoded)
+        return key if type(key) in SCALARS else self._decode_key(disk_key)
 
-    def _load(self, key: K, encoded: bytes) -> Entry[K, V]:
-        stored = self._disk.get(encoded)
+    def _load_entry(self, key: K, disk_key: bytes) -> StoreEntry[K, V]:
+        stored = self._disk.get(disk_key)
         if stored is None:
-            return Entry(key, None, -1, None)
+            return StoreEntry(key, None, -1, None)
         (timestamp_ms,) = unpack_time(stored[:_TIMESTAMP_BYTES])
-        return Entry(key, self._decode_value(stored[_TIMESTAMP_BYTES:]), timestamp_ms, stored)
+        return StoreEntry(key, self._decode_value(stored[_TIMESTAMP_BYTES:]), timestamp_ms, stored)
 
-    def _check_open(self) -> None:
+    def _check_not_drained(self) -> None:
         if self._drained is not None:
             raise RuntimeError(f"store {self.name!r}: a write after drain would miss the changelog")
 
-    def _refused(self, what: str, given: object, error: Exception) -> Refused:
-        return refused(self.name, what, given, error)
+    def _serde_error(self, role: str, refused_object: object, error: Exception) -> StoreSerdeError:
+        return store_serde_error(self.name, role, refused_object, error)

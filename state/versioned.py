@@ -15,16 +15,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from state.cache import ObjectCache, size
-from state.entry import Entry
-from state.errors import refused
+from state.cache import ObjectCache, entry_size_bytes
+from state.disk_backed import DiskBackedStore
+from state.disk_layout import checkpoint_of_layout
+from state.entry import StoreEntry
+from state.errors import store_serde_error
+from state.expiry_sweep import ExpirySweep
 from state.keys import TIME_MAX, VERSION_SUFFIX_BYTES, pack_time, unpack_time
-from state.layout import checkpoint_in
-from state.on_disk import OnDisk
-from state.overlay import Order, merged
-from state.store import ChangelogEntry, Checkpoint, Disk
-from state.sweep import Sweep
-from state.transaction import Codecs, no_record
+from state.overlay import SortedOverlayKeys, merge_overlay
+from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
+from state.transaction import StoreCodecs, raise_no_record
 
 V = TypeVar("V")
 
@@ -50,7 +50,7 @@ class VersionedRecord(Generic[V]):
     valid_to_ms: int | None
 
 
-class VersionedStore(OnDisk, Generic[V]):
+class VersionedStore(DiskBackedStore, Generic[V]):
     """Stores versions of values by key and timestamp (Kafka Streams' VersionedKeyValueStore).
 
     `history_ms` says how far behind stream time, the largest timestamp put, a value can be read and
@@ -59,37 +59,37 @@ class VersionedStore(OnDisk, Generic[V]):
 
     _stream_time_ms: int
     _overlay: dict[bytes, bytes]
-    _written: dict[bytes, Entry[None, None]]
+    _latest_written: dict[bytes, StoreEntry[None, None]]
     """The latest version, as bytes, of each key that this transaction has written."""
     _drained: list[ChangelogEntry] | None
-    _dead: list[bytes]
+    _expired_keys: list[bytes]
     """The keys on disk of versions that have expired."""
 
     def __init__(
         self,
         name: str,
-        disk: Disk,
-        codecs: Codecs,
+        disk: StoreDisk,
+        codecs: StoreCodecs,
         *,
         history_ms: int,
         cache: ObjectCache | None = None,
-        clock: Callable[[], int] = no_record,
+        clock: Callable[[], int] = raise_no_record,
     ) -> None:
         self.name = name
         self.clock = clock
         self._disk = disk
         self._cache = ObjectCache(0) if cache is None else cache
-        self._cached = self._cache.share()
-        self._sweep = Sweep(disk)
+        self._cached = self._cache.add_store_cache()
+        self._sweep = ExpirySweep(disk)
         self._swept_last: bytes | None = None
         """The key on disk of the last version that the sweep has seen."""
         self._encode_key, self._decode_key, self._encode_value, self._decode_value = codecs
         self._history_ms = history_ms
         self.dropped = 0
         """The number of versions that came too late to be kept."""
-        checkpoint = checkpoint_in(disk, _LAYOUT, name)
+        checkpoint = checkpoint_of_layout(disk, _LAYOUT, name)
         self._committed_stream_time_ms = -1 if checkpoint is None else checkpoint.stream_time_ms
-        self._begin()
+        self._begin_transaction()
 
     def put(self, key: Any, value: V | None, timestamp_ms: int | None = None) -> int:
         """Add the version of `key` as of `timestamp_ms`, and return when its validity ends.
@@ -100,22 +100,22 @@ class VersionedStore(OnDisk, Generic[V]):
         """
         if self._drained is not None:
             raise RuntimeError(f"store {self.name!r}: a write after drain would miss the changelog")
-        encoded = self._encoded(key)
+        encoded = self._serialize_key(key)
         if timestamp_ms is None:
             timestamp_ms = self.clock()
         if timestamp_ms < self._stream_time_ms - self._history_ms:
             self.dropped += 1
             return NOT_PUT
-        stored = _DELETED if value is None else _VALUE + self._encoded_value(value)
+        stored = _DELETED if value is None else _VALUE + self._serialize_value(value)
         self._stream_time_ms = max(self._stream_time_ms, timestamp_ms)
-        latest = self._latest(encoded)
+        latest = self._latest_version(encoded)
         self._overlay[encoded + pack_time(timestamp_ms)] = stored
         self._overlay_bytes += _ENTRY_BYTES + 3 * len(encoded) + len(stored)
         if latest is None or timestamp_ms >= latest.timestamp_ms:
-            self._written[encoded] = Entry(None, None, timestamp_ms, stored)
+            self._latest_written[encoded] = StoreEntry(None, None, timestamp_ms, stored)
             return VALID_TO_UNDEFINED
         until: int
-        until, _ = next(self._versions(encoded, timestamp_ms + 1, TIME_MAX, reverse=False))
+        until, _ = next(self._versions_between(encoded, timestamp_ms + 1, TIME_MAX, reverse=False))
         return until
 
     def delete(self, key: Any, timestamp_ms: int | None = None) -> VersionedRecord[V] | None:
@@ -134,26 +134,28 @@ class VersionedStore(OnDisk, Generic[V]):
         None: there is none, or it was deleted. For a time older than the history only the latest
         version is returned, if it was valid then.
         """
-        encoded = self._encoded(key)
-        latest = self._latest(encoded)
+        encoded = self._serialize_key(key)
+        latest = self._latest_version(encoded)
         if latest is None:
             return None
         if as_of_ms is None or as_of_ms >= latest.timestamp_ms:
-            return self._record(latest.timestamp_ms, latest.stored or _DELETED, None)
+            return self._to_record(latest.timestamp_ms, latest.stored or _DELETED, None)
         if as_of_ms < self._stream_time_ms - self._history_ms:
             return None
-        found = next(self._versions(encoded, 0, as_of_ms, reverse=True), None)
+        found = next(self._versions_between(encoded, 0, as_of_ms, reverse=True), None)
         if found is None:
             return None
-        following = self._versions(encoded, as_of_ms + 1, latest.timestamp_ms, reverse=False)
-        return self._record(*found, next(following)[0])
+        following = self._versions_between(
+            encoded, as_of_ms + 1, latest.timestamp_ms, reverse=False
+        )
+        return self._to_record(*found, next(following)[0])
 
-    def _record(
-        self, timestamp_ms: int, stored: bytes, valid_to_ms: int | None
+    def _to_record(
+        self, timestamp_ms: int, stored_version: bytes, valid_to_ms: int | None
     ) -> VersionedRecord[V] | None:
-        if stored == _DELETED:
+        if stored_version == _DELETED:
             return None
-        return VersionedRecord(self._decode_value(stored[1:]), timestamp_ms, valid_to_ms)
+        return VersionedRecord(self._decode_value(stored_version[1:]), timestamp_ms, valid_to_ms)
 
     @property
     def stream_time_ms(self) -> int:
@@ -165,10 +167,10 @@ class VersionedStore(OnDisk, Generic[V]):
         """Return about how much memory the running transaction's writes take, in bytes."""
         return self._overlay_bytes
 
-    def drain(self) -> list[ChangelogEntry]:
+    def drain_writes(self) -> list[ChangelogEntry]:
         """Return the changelog entries of the versions put; the same list until the outcome."""
         if self._drained is None:
-            self._dead = self._expired()
+            self._expired_keys = self._find_expired()
             self._drained = [
                 (
                     key[:-VERSION_SUFFIX_BYTES],
@@ -179,38 +181,40 @@ class VersionedStore(OnDisk, Generic[V]):
             ]
         return self._drained
 
-    def commit(self, checkpoint: Checkpoint) -> None:
+    def commit(self, checkpoint: StoreCheckpoint) -> None:
         """Write the drained versions and `checkpoint` to disk, after Kafka has committed them.
 
         Raises RuntimeError before `drain_writes`.
         """
         if self._drained is None:
             raise RuntimeError(f"store {self.name!r}: commit before drain")
-        if self._overlay or self._dead:
-            changes: dict[bytes, bytes | None] = dict.fromkeys(self._dead)
-            self._disk.write(changes | self._overlay, self._noted(checkpoint))
+        if self._overlay or self._expired_keys:
+            changes: dict[bytes, bytes | None] = dict.fromkeys(self._expired_keys)
+            self._disk.write_changes(changes | self._overlay, self._complete_checkpoint(checkpoint))
         self._committed_stream_time_ms = self._stream_time_ms
-        for encoded, entry in self._written.items():
-            self._keep(encoded, entry)
-        self._cache.commit()
-        self._begin()
+        for encoded, entry in self._latest_written.items():
+            self._cache_latest(encoded, entry)
+        self._cache.advance_commit_count()
+        self._begin_transaction()
 
-    def rollback(self) -> None:
+    def rollback_transaction(self) -> None:
         """Discard the transaction's versions; the disk was never touched by it."""
         self._sweep.restart()
-        self._begin()
+        self._begin_transaction()
 
-    def _begin(self) -> None:
+    def _begin_transaction(self) -> None:
         """Start a new transaction that has put no version."""
         self._overlay = {}
         self._overlay_bytes = 0
-        self._order = Order(self._overlay)
-        self._written = {}
+        self._order = SortedOverlayKeys(self._overlay)
+        self._latest_written = {}
         self._drained = None
-        self._dead = []
+        self._expired_keys = []
         self._stream_time_ms = self._committed_stream_time_ms
 
-    def replay(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
+    def replay_changelog(
+        self, entries: Iterable[ChangelogEntry], checkpoint: StoreCheckpoint
+    ) -> None:
         """Write committed changelog entries to disk; replaying the same entries again is safe."""
         changes: list[tuple[bytes, bytes | None]] = []
         for key, value, timestamp_ms in entries:
@@ -219,36 +223,36 @@ class VersionedStore(OnDisk, Generic[V]):
             stored = _DELETED if value is None else _VALUE + value
             changes.append((key + pack_time(timestamp_ms), stored))
             self._stream_time_ms = max(self._stream_time_ms, timestamp_ms)
-        self._disk.load(changes, self._noted(checkpoint))
+        self._disk.load_changes(changes, self._complete_checkpoint(checkpoint))
         self._committed_stream_time_ms = self._stream_time_ms
-        self._cached.clear()
+        self._cached.evict_all()
 
-    def _latest(self, encoded: bytes) -> Entry[None, None] | None:
+    def _latest_version(self, key_bytes: bytes) -> StoreEntry[None, None] | None:
         """Return the latest version of a key, as bytes, or None if there is none."""
-        held = self._written.get(encoded)
+        held = self._latest_written.get(key_bytes)
         if held is None:
-            held = self._cached.entries.get(encoded)
+            held = self._cached.entries.get(key_bytes)
         if held is None:
             # The bound is stream time and not the end of time: between two versions of a key lie
             # all keys that begin with it and go on with less than the first byte of a timestamp.
             to_ms = max(self._stream_time_ms, 0)
-            found = next(self._versions(encoded, 0, to_ms, reverse=True), None)
+            found = next(self._versions_between(key_bytes, 0, to_ms, reverse=True), None)
             if found is None:
                 return None
-            held = Entry(None, None, *found)
-            self._keep(encoded, held)
-            self._cache.shrink()
+            held = StoreEntry(None, None, *found)
+            self._cache_latest(key_bytes, held)
+            self._cache.evict_to_budget()
         return held
 
-    def _keep(self, encoded: bytes, entry: Entry[None, None]) -> None:
-        replaced = self._cached.entries.pop(encoded, None)
+    def _cache_latest(self, key_bytes: bytes, entry: StoreEntry[None, None]) -> None:
+        replaced = self._cached.entries.pop(key_bytes, None)
         if replaced is not None:
-            self._cached.bytes -= size(encoded, replaced.stored or b"")
-        entry.used = self._cache.now
-        self._cached.entries[encoded] = entry
-        self._cached.bytes += size(encoded, entry.stored or b"")
+            self._cached.bytes -= entry_size_bytes(key_bytes, replaced.stored or b"")
+        entry.used = self._cache.commit_count
+        self._cached.entries[key_bytes] = entry
+        self._cached.bytes += entry_size_bytes(key_bytes, entry.stored or b"")
 
-    def _expired(self) -> list[bytes]:
+    def _find_expired(self) -> list[bytes]:
         """Return the keys on disk of expired versions, the older ones of a key first.
 
         A version has expired if its successor is as old as the history, and a deletion of that age
@@ -256,7 +260,7 @@ class VersionedStore(OnDisk, Generic[V]):
         """
         horizon_ms = self._stream_time_ms - self._history_ms
         dead: dict[bytes, None] = {}
-        for disk_key, stored in self._sweep.next(len(self._overlay), self._stream_time_ms):
+        for disk_key, stored in self._sweep.next_entries(len(self._overlay), self._stream_time_ms):
             key = disk_key[:-VERSION_SUFFIX_BYTES]
             (timestamp_ms,) = unpack_time(disk_key[-VERSION_SUFFIX_BYTES:])
             before, self._swept_last = self._swept_last, disk_key
@@ -265,39 +269,39 @@ class VersionedStore(OnDisk, Generic[V]):
             if before is not None and before[:-VERSION_SUFFIX_BYTES] == key and before < disk_key:
                 dead[before] = None
             if stored == _DELETED:
-                older = self._versions(key, 0, timestamp_ms - 1, reverse=False)
+                older = self._versions_between(key, 0, timestamp_ms - 1, reverse=False)
                 if all(key + pack_time(each) in dead for each, _ in older):
                     dead[disk_key] = None
         return list(dead)
 
-    def _versions(
-        self, encoded: bytes, from_ms: int, to_ms: int, *, reverse: bool
+    def _versions_between(
+        self, key_bytes: bytes, from_ms: int, to_ms: int, *, reverse: bool
     ) -> Iterator[tuple[int, bytes]]:
         """Yield timestamp and stored bytes of a key's versions between two times, both included."""
-        first = encoded + pack_time(from_ms)
-        last = encoded + pack_time(to_ms) + b"\0"
-        length = len(encoded) + VERSION_SUFFIX_BYTES
-        keys = self._order.between(first, last)
+        first = key_bytes + pack_time(from_ms)
+        last = key_bytes + pack_time(to_ms) + b"\0"
+        length = len(key_bytes) + VERSION_SUFFIX_BYTES
+        keys = self._order.keys_between(first, last)
         if reverse:
             keys.reverse()
         disk = self._disk.range(first, last, reverse=reverse)
-        for key, fresh, stored in merged(disk, self._overlay, keys, reverse=reverse):
+        for key, fresh, stored in merge_overlay(disk, self._overlay, keys, reverse=reverse):
             if len(key) == length:
                 (timestamp_ms,) = unpack_time(key[-VERSION_SUFFIX_BYTES:])
                 yield timestamp_ms, stored if fresh is None else fresh
 
-    def _noted(self, checkpoint: Checkpoint) -> Checkpoint:
+    def _complete_checkpoint(self, checkpoint: StoreCheckpoint) -> StoreCheckpoint:
         """Return `checkpoint` with the store's stream time and layout in it."""
         return replace(checkpoint, stream_time_ms=self._stream_time_ms, layout=_LAYOUT)
 
-    def _encoded(self, key: Any) -> bytes:
+    def _serialize_key(self, key: Any) -> bytes:
         try:
             return self._encode_key(key)
         except Exception as error:
-            raise refused(self.name, "key", key, error) from error
+            raise store_serde_error(self.name, "key", key, error) from error
 
-    def _encoded_value(self, value: V) -> bytes:
+    def _serialize_value(self, value: V) -> bytes:
         try:
             return self._encode_value(value)
         except Exception as error:
-            raise refused(self.name, "value", value, error) from error
+            raise store_serde_error(self.name, "value", value, error) from error

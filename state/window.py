@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar, overload
 
 from state.cache import ObjectCache
-from state.entry import Entry, ValueAndTimestamp
+from state.entry import StoreEntry, ValueAndTimestamp
 from state.keys import (
     BY_TIME,
     SEGMENT_BYTES,
@@ -15,7 +15,7 @@ from state.keys import (
     TIME_BYTES,
     TIME_MAX,
     WINDOW_SUFFIX_BYTES,
-    last_of,
+    largest_suffixed_key,
     next_segment,
     pack_time,
     pack_window,
@@ -23,8 +23,8 @@ from state.keys import (
     unpack_window,
 )
 from state.segmented import SegmentedStore
-from state.store import ChangelogEntry, Checkpoint, Disk
-from state.transaction import Codecs, no_record
+from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
+from state.transaction import StoreCodecs, raise_no_record
 from state.windowed import Windowed
 
 V = TypeVar("V")
@@ -48,8 +48,8 @@ class WindowStore(SegmentedStore[V]):
     def __init__(
         self,
         name: str,
-        disk: Disk,
-        codecs: Codecs,
+        disk: StoreDisk,
+        codecs: StoreCodecs,
         *,
         retention_ms: int,
         window_size_ms: int,
@@ -57,7 +57,7 @@ class WindowStore(SegmentedStore[V]):
         segment_ms: int | None = None,
         by_time: bool = False,
         cache: ObjectCache | None = None,
-        clock: Callable[[], int] = no_record,
+        clock: Callable[[], int] = raise_no_record,
     ) -> None:
         if retain_duplicates:
             cache = None  # such windows are read as ranges, which don't use the cache
@@ -76,13 +76,13 @@ class WindowStore(SegmentedStore[V]):
         self._retain_duplicates = retain_duplicates
         self._encode_put = self._encode_value
         if retain_duplicates:
-            self._encode_value = _as_it_is
+            self._encode_value = _return_unchanged
         self._sequence = self._committed_sequence = 0
-        checkpoint = disk.checkpoint()
+        checkpoint = disk.read_checkpoint()
         if checkpoint is not None:
-            self._number_from(checkpoint)
+            self._restore_sequence(checkpoint)
 
-    def _number_from(self, checkpoint: Checkpoint) -> None:
+    def _restore_sequence(self, checkpoint: StoreCheckpoint) -> None:
         """Continue the sequence numbers of duplicates from the checkpoint's changelog offset.
 
         Each put takes an offset of the changelog, and one that was rolled back gives its number
@@ -90,27 +90,29 @@ class WindowStore(SegmentedStore[V]):
         """
         self._sequence = self._committed_sequence = checkpoint.position & SEQUENCE_MAX
 
-    def commit(self, checkpoint: Checkpoint) -> None:
+    def commit(self, checkpoint: StoreCheckpoint) -> None:
         """Commit as any segmented store does, and keep the sequence number that was reached."""
         super().commit(checkpoint)
         self._committed_sequence = self._sequence
 
-    def rollback(self) -> None:
-        super().rollback()
+    def rollback_transaction(self) -> None:
+        super().rollback_transaction()
         self._sequence = self._committed_sequence
 
-    def _noted(self, checkpoint: Checkpoint) -> Checkpoint:
-        noted = super()._noted(checkpoint)
+    def _complete_checkpoint(self, checkpoint: StoreCheckpoint) -> StoreCheckpoint:
+        noted = super()._complete_checkpoint(checkpoint)
         # Without a changelog there is no offset: the sequence number stands in its place.
         return noted if checkpoint.topic_id else replace(noted, position=self._sequence)
 
-    def replay(self, entries: Iterable[ChangelogEntry], checkpoint: Checkpoint) -> None:
-        super().replay(entries, checkpoint)
-        self._number_from(checkpoint)
+    def replay_changelog(
+        self, entries: Iterable[ChangelogEntry], checkpoint: StoreCheckpoint
+    ) -> None:
+        super().replay_changelog(entries, checkpoint)
+        self._restore_sequence(checkpoint)
 
-    def clear(self) -> None:
+    def clear_all_data(self) -> None:
         self._committed_sequence = 0
-        super().clear()
+        super().clear_all_data()
 
     def serialize_early(self, on_refused: Callable[[], object] | None) -> None:
         if not self._retain_duplicates:  # those serialise each value as it is put
@@ -124,27 +126,29 @@ class WindowStore(SegmentedStore[V]):
         None deletes the value. Returns whether the window is live; `dropped` counts one that has
         expired.
         """
-        encoded = self._encoded(key)
-        self._check_open()
+        encoded = self._serialize_key(key)
+        self._check_not_drained()
         sequence = 0
         put: Any = value
         if self._retain_duplicates:
             if value is None:
                 return True
-            put = self._encoded_put(value)
-        if not self._arrives(window_start_ms):
+            put = self._serialize_duplicate(value)
+        if not self._admit_write(window_start_ms):
             return False
         if self._retain_duplicates:
             sequence = self._sequence = (self._sequence + 1) & SEQUENCE_MAX
-        self._set(
-            self._disk_key(encoded, window_start_ms, sequence),
-            self._window(key, window_start_ms),
+        self._write_value(
+            self._build_disk_key(encoded, window_start_ms, sequence),
+            self._create_window(key, window_start_ms),
             put,
             timestamp_ms,
         )
         return True
 
-    def update(self, key: Any, window_start_ms: int) -> Entry[Windowed[Any], V] | None:
+    def entry_for_update(
+        self, key: Any, window_start_ms: int
+    ) -> StoreEntry[Windowed[Any], V] | None:
         """Return the entry of `key` in a window, counted as written, or None if it has expired.
 
         Set its `value` and `timestamp_ms` in place. `dropped` counts an expired one.
@@ -152,52 +156,57 @@ class WindowStore(SegmentedStore[V]):
         try:
             encoded = self._encode_key(key)
         except Exception as error:
-            raise self._refused("key", key, error) from error
+            raise self._serde_error("key", key, error) from error
         if self._drained is not None:
-            self._check_open()
+            self._check_not_drained()
         if window_start_ms > self._stream_time_ms:
             self._stream_time_ms = window_start_ms
         elif window_start_ms <= self._stream_time_ms - self._retention_ms:
             self.dropped += 1
             return None
         affixes = self._affixes.get(window_start_ms)
-        before, after = self._affixed(window_start_ms) if affixes is None else affixes
+        before, after = self._key_affixes(window_start_ms) if affixes is None else affixes
         disk_key = before + encoded + after
         held = self._overlay.get(disk_key)
         if held is None:
-            return self._own(disk_key, self._window(key, window_start_ms))
+            return self._take_for_update(disk_key, self._create_window(key, window_start_ms))
         return held
 
-    def _affixed(self, start_ms: int) -> tuple[bytes, bytes]:
+    def _key_affixes(self, window_start_ms: int) -> tuple[bytes, bytes]:
         """Return the bytes before and after a key on disk, for a window that starts then.
 
         They are cached, as many records in a row are in the same few windows.
         """
-        if start_ms < 0:
-            raise ValueError(f"store {self.name!r}: windows begin at 0 or later, not {start_ms}")
+        if window_start_ms < 0:
+            raise ValueError(
+                f"store {self.name!r}: windows begin at 0 or later, not {window_start_ms}"
+            )
         if len(self._affixes) >= _AFFIXES_MAX:
             self._affixes.clear()
-        affixes = self._affixes[start_ms] = self._segment(start_ms), pack_window(start_ms, 0)
+        affixes = self._affixes[window_start_ms] = (
+            self._segment_of(window_start_ms),
+            pack_window(window_start_ms, 0),
+        )
         return affixes
 
     def entry(self, key: Any, window_start_ms: int) -> ValueAndTimestamp[V] | None:
         """Return the value of `key` in a window and the timestamp of its record, or None."""
-        encoded = self._encoded(key)
+        encoded = self._serialize_key(key)
         if window_start_ms < self._live_from_ms:
             return None
-        disk_key = self._disk_key(encoded, window_start_ms, 0)
-        return self._read(disk_key, self._window(key, window_start_ms))
+        disk_key = self._build_disk_key(encoded, window_start_ms, 0)
+        return self._read_value(disk_key, self._create_window(key, window_start_ms))
 
-    def copy(self, window: Windowed[Any]) -> ValueAndTimestamp[V] | None:
+    def copy_entry(self, window: Windowed[Any]) -> ValueAndTimestamp[V] | None:
         """Return a copy of a window's value, for the caller to change, and its timestamp, or None.
 
         The value is never the object that the running transaction has put, which is to be written
         as it is.
         """
-        encoded = self._encoded(window.key)
+        encoded = self._serialize_key(window.key)
         if window.start_ms < self._live_from_ms:
             return None
-        return self._copied(self._disk_key(encoded, window.start_ms, 0), window)
+        return self._copy_value(self._build_disk_key(encoded, window.start_ms, 0), window)
 
     def entries(
         self, key: Any, from_ms: int, to_ms: int, *, reverse: bool = False
@@ -207,18 +216,22 @@ class WindowStore(SegmentedStore[V]):
         Timestamps are of the records that wrote the values. Oldest first, or with `reverse` newest
         first.
         """
-        encoded = self._encoded(key)
+        encoded = self._serialize_key(key)
         length = SEGMENT_BYTES + len(encoded) + WINDOW_SUFFIX_BYTES
         from_ms = max(from_ms, self._live_from_ms)
         to_ms = min(to_ms, self._stream_time_ms)
         lower = encoded + pack_time(from_ms)
         upper = encoded + pack_window(max(to_ms, 0), SEQUENCE_MAX) + b"\0"
-        for segment in self._segments(from_ms, to_ms, reverse=reverse):
-            found = self._scan(segment + lower, segment + upper, reverse=reverse)
+        for segment in self._live_segments(from_ms, to_ms, reverse=reverse):
+            found = self._scan_range(segment + lower, segment + upper, reverse=reverse)
             for disk_key, entry, stored in found:
                 if len(disk_key) == length:
                     start_ms, _ = unpack_window(disk_key[-WINDOW_SUFFIX_BYTES:])
-                    yield start_ms, self._value(entry, stored), self._timestamp(entry, stored)
+                    yield (
+                        start_ms,
+                        self._entry_value(entry, stored),
+                        self._entry_timestamp_ms(entry, stored),
+                    )
 
     def all_entries(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], V, int]]:
         """Yield the windows of all keys that start between the two times, with value and timestamp.
@@ -230,14 +243,20 @@ class WindowStore(SegmentedStore[V]):
         to_ms = min(to_ms, self._stream_time_ms)
         if from_ms > to_ms:
             return
-        last = next_segment(self._segment(to_ms))
-        for disk_key, entry, stored in self._scan(self._segment(from_ms), last, reverse=False):
+        last = next_segment(self._segment_of(to_ms))
+        for disk_key, entry, stored in self._scan_range(
+            self._segment_of(from_ms), last, reverse=False
+        ):
             start_ms, _ = unpack_window(disk_key[-WINDOW_SUFFIX_BYTES:])
             if from_ms <= start_ms <= to_ms:
-                window = self._window_of(
+                window = self._window_of_entry(
                     disk_key[SEGMENT_BYTES:-WINDOW_SUFFIX_BYTES], start_ms, entry
                 )
-                yield window, self._value(entry, stored), self._timestamp(entry, stored)
+                yield (
+                    window,
+                    self._entry_value(entry, stored),
+                    self._entry_timestamp_ms(entry, stored),
+                )
 
     @overload
     def fetch(self, key: Any, from_ms: int) -> V | None: ...
@@ -254,11 +273,11 @@ class WindowStore(SegmentedStore[V]):
         if to_ms is None:
             entry = self.entry(key, from_ms)
             return None if entry is None else entry.value
-        return self._of_key(key, from_ms, to_ms, reverse=False)
+        return self._windows_of_key(key, from_ms, to_ms, reverse=False)
 
     def backward_fetch(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, V]]:
         """Yield start and value of the windows of `key` between two times, newest first."""
-        return self._of_key(key, from_ms, to_ms, reverse=True)
+        return self._windows_of_key(key, from_ms, to_ms, reverse=True)
 
     def fetch_range(
         self, key_from: Any, key_to: Any, from_ms: int, to_ms: int
@@ -268,101 +287,106 @@ class WindowStore(SegmentedStore[V]):
         The times are those of the windows' starts. Keys are from `key_from` to `key_to`, both
         included, by their bytes; None is no bound.
         """
-        return self._of_keys(key_from, key_to, from_ms, to_ms, reverse=False)
+        return self._windows_of_keys(key_from, key_to, from_ms, to_ms, reverse=False)
 
     def backward_fetch_range(
         self, key_from: Any, key_to: Any, from_ms: int, to_ms: int
     ) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield the windows of a range of keys between two times, those of a key newest first."""
-        return self._of_keys(key_from, key_to, from_ms, to_ms, reverse=True)
+        return self._windows_of_keys(key_from, key_to, from_ms, to_ms, reverse=True)
 
     def fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield the windows of all keys that start between two times, a key's oldest first."""
-        return self._of_keys(None, None, from_ms, to_ms, reverse=False)
+        return self._windows_of_keys(None, None, from_ms, to_ms, reverse=False)
 
     def backward_fetch_all(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield the windows of all keys that start between two times, a key's newest first."""
-        return self._of_keys(None, None, from_ms, to_ms, reverse=True)
+        return self._windows_of_keys(None, None, from_ms, to_ms, reverse=True)
 
     def all(self) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield all windows with their values; those of a key come oldest first."""
-        return self._of_keys(None, None, 0, TIME_MAX, reverse=False)
+        return self._windows_of_keys(None, None, 0, TIME_MAX, reverse=False)
 
     def backward_all(self) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield all windows with their values; those of a key come newest first."""
-        return self._of_keys(None, None, 0, TIME_MAX, reverse=True)
+        return self._windows_of_keys(None, None, 0, TIME_MAX, reverse=True)
 
-    def _of_key(
+    def _windows_of_key(
         self, key: Any, from_ms: int, to_ms: int, *, reverse: bool
     ) -> Iterator[tuple[int, V]]:
         for start_ms, value, _ in self.entries(key, from_ms, to_ms, reverse=reverse):
             yield start_ms, value
 
-    def _of_keys(
+    def _windows_of_keys(
         self, key_from: Any, key_to: Any, from_ms: int, to_ms: int, *, reverse: bool
     ) -> Iterator[tuple[Windowed[Any], V]]:
-        first = b"" if key_from is None else self._encoded(key_from)
-        last = None if key_to is None else self._encoded(key_to)
+        first = b"" if key_from is None else self._serialize_key(key_from)
+        last = None if key_to is None else self._serialize_key(key_to)
         from_ms = max(from_ms, self._live_from_ms)
         to_ms = min(to_ms, self._stream_time_ms)
         # Unlike in a range of one key, windows of other keys and times lie between the bounds.
-        for segment in self._segments(from_ms, to_ms, reverse=reverse):
-            upper = self._end_of(segment, last)
-            for disk_key, entry, stored in self._scan(segment + first, upper, reverse=reverse):
+        for segment in self._live_segments(from_ms, to_ms, reverse=reverse):
+            upper = self._end_in_segment(segment, last)
+            for disk_key, entry, stored in self._scan_range(
+                segment + first, upper, reverse=reverse
+            ):
                 start_ms, _ = unpack_window(disk_key[-WINDOW_SUFFIX_BYTES:])
                 encoded = disk_key[SEGMENT_BYTES:-WINDOW_SUFFIX_BYTES]
                 if from_ms <= start_ms <= to_ms and first <= encoded:
                     if last is not None and encoded > last:
                         continue
-                    yield self._window_of(encoded, start_ms, entry), self._value(entry, stored)
+                    yield (
+                        self._window_of_entry(encoded, start_ms, entry),
+                        self._entry_value(entry, stored),
+                    )
 
-    def _encoded_put(self, value: V) -> bytes:
+    def _serialize_duplicate(self, value: V) -> bytes:
         try:
             return self._encode_put(value)
         except Exception as error:
-            raise self._refused("value", value, error) from error
+            raise self._serde_error("value", value, error) from error
 
-    def _value(self, entry: Entry[Windowed[Any], V] | None, stored: bytes) -> V:
+    def _entry_value(self, entry: StoreEntry[Windowed[Any], V] | None, stored_value: bytes) -> V:
         held: Any = None if entry is None else entry.value
         if self._retain_duplicates and held is not None:
             return self._decode_value(held)  # type: ignore[no-any-return]
-        return super()._value(entry, stored)
+        return super()._entry_value(entry, stored_value)
 
     @staticmethod
-    def _end_of(segment: bytes, last: bytes | None) -> bytes:
-        if last is None:
+    def _end_in_segment(segment: bytes, last_key: bytes | None) -> bytes:
+        if last_key is None:
             return next_segment(segment)
-        return segment + last_of(last, pack_window(TIME_MAX, SEQUENCE_MAX)) + b"\0"
+        return segment + largest_suffixed_key(last_key, pack_window(TIME_MAX, SEQUENCE_MAX)) + b"\0"
 
-    def _window_of(
-        self, encoded: bytes, start_ms: int, entry: Entry[Windowed[Any], V] | None
+    def _window_of_entry(
+        self, key_bytes: bytes, start_ms: int, entry: StoreEntry[Windowed[Any], V] | None
     ) -> Windowed[Any]:
         if entry is not None:
             return entry.key
-        return self._window(self._decode_key(encoded), start_ms)
+        return self._create_window(self._decode_key(key_bytes), start_ms)
 
-    def _window(self, key: Any, start_ms: int) -> Windowed[Any]:
+    def _create_window(self, key: Any, start_ms: int) -> Windowed[Any]:
         return Windowed(key, start_ms, min(start_ms + self._window_size_ms, TIME_MAX))
 
-    def _disk_key(self, encoded: bytes, start_ms: int, sequence: int) -> bytes:
-        return self._segment(start_ms) + encoded + pack_window(start_ms, sequence)
+    def _build_disk_key(self, key_bytes: bytes, start_ms: int, sequence: int) -> bytes:
+        return self._segment_of(start_ms) + key_bytes + pack_window(start_ms, sequence)
 
-    def _disk_key_of(self, key: Windowed[Any]) -> bytes:
-        return self._disk_key(self._encoded(key.key), key.start_ms, 0)
+    def _to_disk_key(self, key: Windowed[Any]) -> bytes:
+        return self._build_disk_key(self._serialize_key(key.key), key.start_ms, 0)
 
-    def _time_of(self, logged: bytes) -> int:
-        return unpack_window(logged[-WINDOW_SUFFIX_BYTES:])[0]  # type: ignore[no-any-return]
+    def _time_of_changelog_key(self, changelog_key: bytes) -> int:
+        return unpack_window(changelog_key[-WINDOW_SUFFIX_BYTES:])[0]  # type: ignore[no-any-return]
 
-    def _at_time(self, disk_key: bytes) -> bytes:
+    def _to_time_key(self, disk_key: bytes) -> bytes:
         encoded = disk_key[SEGMENT_BYTES:-WINDOW_SUFFIX_BYTES]
         return BY_TIME + disk_key[-WINDOW_SUFFIX_BYTES:][:TIME_BYTES] + encoded
 
-    def _found_at(self, at: bytes) -> tuple[bytes, Windowed[Any]]:
-        (start_ms,) = unpack_time(at[len(BY_TIME) :][:TIME_BYTES])
-        encoded = at[len(BY_TIME) + TIME_BYTES :]
-        window = self._window(self._decode_key(encoded), start_ms)
-        return self._disk_key(encoded, start_ms, 0), window
+    def _from_time_key(self, time_key: bytes) -> tuple[bytes, Windowed[Any]]:
+        (start_ms,) = unpack_time(time_key[len(BY_TIME) :][:TIME_BYTES])
+        encoded = time_key[len(BY_TIME) + TIME_BYTES :]
+        window = self._create_window(self._decode_key(encoded), start_ms)
+        return self._build_disk_key(encoded, start_ms, 0), window
 
 
-def _as_it_is(value: Any) -> Any:
+def _return_unchanged(value: Any) -> Any:
     return value

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         TopologyError,
         TopologyRefused,
     )
-    from streams.handling import ErrorContext, dead_letter
+    from streams.exception_handlers import ErrorContext, dead_letter
     from streams.operators.lateness import LateRecord
     from streams.processor.context import ProcessorContext, RecordContext, RecordMetadata
     from streams.processor.processor import Processor
@@ -67,7 +67,7 @@ _MODULES = {
     "App": "streams.app",
     "ApplicationShutdown": "streams.errors",
     "ConfigError": "streams.errors",
-    "ErrorContext": "streams.handling",
+    "ErrorContext": "streams.exception_handlers",
     "LateRecord": "streams.operators.lateness",
     "NotClosed": "streams.errors",
     "Processor": "streams.processor.processor",
@@ -86,7 +86,7 @@ _MODULES = {
     "TopologyTestDriver": "streams.testing.driver",
     "ValueTransformer": "streams.processor.transformer",
     "Windowed": "state.windowed",
-    "dead_letter": "streams.handling",
+    "dead_letter": "streams.exception_handlers",
     "until_time_limit": "streams.dsl.suppressed",
     "until_window_closes": "streams.dsl.suppressed",
 }

@@ -12,22 +12,22 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from streams import signals
-from streams.config import StreamsConfig, check_ports, joined, load_config
-from streams.dsl.builder import Builder, known
-from streams.dsl.global_table import GlobalTable, global_table_of
+from streams.config import StreamsConfig, check_ports, load_config, merge_settings
+from streams.dsl.builder import InternalStreamsBuilder, require_serde
+from streams.dsl.global_table import GlobalTable, create_global_table
 from streams.dsl.materialized import Store
-from streams.dsl.routing import check_topic
+from streams.dsl.routing import check_topic_name
 from streams.dsl.stream import Stream
-from streams.dsl.table import Table, table_of
+from streams.dsl.table import Table, create_table
 from streams.errors import ConfigError, NotClosed, TopologyError, UserError
 from streams.running import RunningApp
-from streams.runtime.commit import Step
+from streams.runtime.commit import CommitStep
 from streams.runtime.progress import RestoreListener
 from streams.serdes import Serde
-from streams.topology.build import Topology, build
-from streams.topology.describe import describe
+from streams.topology.build import Topology, build_topology
 from streams.topology.nodes import SourceNode
-from streams.topology.optimize import optimizations
+from streams.topology.optimize import parse_optimizations
+from streams.topology.render import render_topology
 from streams.workers import run_workers, watcher_is_gone
 
 K = TypeVar("K")
@@ -53,14 +53,17 @@ class App:
                 "letters, digits, '.', '_' and '-' only, at most 200"
             )
         self.application_id = application_id
-        self._given = {**(config.model_dump(exclude_unset=True) if config else {}), **overrides}
-        self.config = load_config(**self._given)
-        self._builder = Builder(application_id)
+        self._given_settings = {
+            **(config.model_dump(exclude_unset=True) if config else {}),
+            **overrides,
+        }
+        self.config = load_config(**self._given_settings)
+        self._builder = InternalStreamsBuilder(application_id)
         self._streams: dict[str, Stream[Any, Any]] = {}
 
     def configure(self, file: Path | None, **flags: Any) -> None:
         """Apply settings of the command line: `file` below, `flags` above all given so far."""
-        self.config = load_config(file, **joined(self._given, flags))
+        self.config = load_config(file, **merge_settings(self._given_settings, flags))
 
     def stream(
         self,
@@ -76,23 +79,23 @@ class App:
         the same stream, with the name of the first call.
         """
         if not isinstance(topic, list | tuple):
-            return self._stream(topic, key, value, name)
+            return self._stream_of_topic(topic, key, value, name)
         topics = dict.fromkeys(topic)
         if not topics:
             raise TopologyError("stream() needs a topic, or a list of at least one")
         first, *others = (
-            self._stream(each, key, value, None if name is None else f"{name}-{each}")
+            self._stream_of_topic(each, key, value, None if name is None else f"{name}-{each}")
             for each in topics
         )
         return first.merge(*others, name=name) if others else first
 
-    def _stream(
+    def _stream_of_topic(
         self, topic: Any, key: Serde[Any] | None, value: Serde[Any] | None, name: str | None
     ) -> Stream[Any, Any]:
         """Return the stream of a topic, adding its source the first time."""
         again = self._streams.get(topic) if isinstance(topic, str) else None
         if again is None:
-            again = self._source(topic, key, value, name)
+            again = self._add_source(topic, key, value, name)
             self._streams[topic] = again
         elif (again._key, again._value) != (key, value):
             raise TopologyError(
@@ -101,15 +104,15 @@ class App:
             )
         return again
 
-    def _source(
+    def _add_source(
         self, topic: Any, key: Serde[Any] | None, value: Serde[Any] | None, name: str | None
     ) -> Stream[Any, Any]:
         """Add a source that reads `topic` and return its stream."""
         graph = self._builder.graph
-        step = graph.name("KSTREAM-SOURCE", name)
-        key, value = _checked_source(step, topic, key, value)
+        step = graph.choose_step_name("KSTREAM-SOURCE", name)
+        key, value = _require_source_serdes(step, topic, key, value)
         node = SourceNode(name=step, topic=topic, key=key, value=value)
-        graph.add(node)
+        graph.add_node(node)
         return Stream(self._builder, node, key, value)
 
     def table(
@@ -126,10 +129,10 @@ class App:
         The topic must exist when the application starts. A record without a value deletes its key;
         one without a key is dropped. The serdes may be given on the store instead.
         """
-        key, value = _or_of_store(store, key, value)
+        key, value = _resolve_serdes(store, key, value)
         source = None if name is None else f"{name}-source"
-        records = self._source(topic, key, value, source)
-        return table_of(self._builder, "KTABLE-SOURCE", records._node, key, value, store, name)
+        records = self._add_source(topic, key, value, source)
+        return create_table(self._builder, "KTABLE-SOURCE", records._node, key, value, store, name)
 
     def global_table(
         self,
@@ -145,10 +148,10 @@ class App:
         What a record finds in it depends on when the record is processed. The serdes may be given
         on the store instead. Kafka Streams' GlobalKTable.
         """
-        key, value = _or_of_store(store, key, value)
-        step = self._builder.graph.name("KSTREAM-GLOBALTABLE", name)
-        key, value = _checked_source(step, topic, key, value)
-        return global_table_of(self._builder, topic, key, value, store, name)
+        key, value = _resolve_serdes(store, key, value)
+        step = self._builder.graph.choose_step_name("KSTREAM-GLOBALTABLE", name)
+        key, value = _require_source_serdes(step, topic, key, value)
+        return create_global_table(self._builder, topic, key, value, store, name)
 
     def add_store(self, store: Store) -> None:
         """Add a state store that processors name in `stores`.
@@ -157,17 +160,17 @@ class App:
         """
         if not isinstance(store, Store):
             raise TopologyError(f"add_store takes a Store, got {store!r}")
-        self._builder.shared_store(store, "add_store")
+        self._builder.declare_shared_store(store, "add_store")
 
     def topology(self) -> Topology:
         """Build and return the finished topology.
 
         Raises TopologyError naming the step that is wrong.
         """
-        return build(
+        return build_topology(
             self.application_id,
             self._builder.graph,
-            optimizations(self.config.topology_optimization),
+            parse_optimizations(self.config.topology_optimization),
         )
 
     def describe(
@@ -178,12 +181,12 @@ class App:
 
         "mermaid" and "dot" are the source of a drawing for Mermaid or Graphviz.
         """
-        return describe(self.topology(), format)
+        return render_topology(self.topology(), format)
 
     def start(
         self,
         *,
-        reached: Callable[[Step], None] = lambda step: None,
+        on_step: Callable[[CommitStep], None] = lambda step: None,
         restore_listener: RestoreListener | None = None,
     ) -> RunningApp:
         """Start the application in the background and return its handle.
@@ -192,7 +195,7 @@ class App:
         stores that are restored.
         """
         return RunningApp(
-            self.topology(), self.config, reached=reached, restore_listener=restore_listener
+            self.topology(), self.config, on_step=on_step, restore_listener=restore_listener
         )
 
     def run(self, workers: int = 1) -> None:
@@ -207,7 +210,7 @@ class App:
             if workers < 1:
                 raise ConfigError(f"workers must be at least 1, not {workers}")
             if workers == 1:
-                self._run_here()
+                self._run_in_process()
                 return
             self.topology()  # an error in it is reported once, before workers start
             check_ports(self.config, workers)
@@ -217,42 +220,42 @@ class App:
                 workers, lambda number: self._run_worker(number, watcher), timeout_s=timeout_s
             )
         except UserError as error:
-            sys.exit(report(error))
+            sys.exit(report_error(error))
         if status:
             sys.exit(status)
 
     def _run_worker(self, number: int, watcher: int) -> None:
         """Run worker `number` in this process, which ends when its watcher process is gone."""
         try:
-            self._run_here(number, lambda: watcher_is_gone(watcher), watched=True)
+            self._run_in_process(number, lambda: watcher_is_gone(watcher), is_watched=True)
         except UserError as error:
-            sys.exit(report(error))
+            sys.exit(report_error(error))
 
-    def _run_here(
+    def _run_in_process(
         self,
         number: int = 0,
-        abandoned: Callable[[], bool] = lambda: False,
+        is_abandoned: Callable[[], bool] = lambda: False,
         *,
-        watched: bool = False,
+        is_watched: bool = False,
     ) -> None:
         """Run the application in this process until a signal, an error or `is_abandoned()`."""
         stopped = threading.Event()
         timeout_s = self.config.shutdown_timeout_ms / 1000
-        signals.on_stop(stopped.set, timeout_s=timeout_s, watched=watched)
+        signals.install_stop_handlers(stopped.set, timeout_s=timeout_s, is_watched=is_watched)
         running = RunningApp(self.topology(), self.config, number=number)
         while not stopped.wait(0.2):
-            if running.state == "ERROR" or abandoned():
+            if running.state == "ERROR" or is_abandoned():
                 break
         try:
             running.close()
         except NotClosed as error:
-            report(error)
-            signals.end(1)
+            report_error(error)
+            signals.exit_now(1)
         finally:
-            signals.ended_in_time()
+            signals.cancel_shutdown_limit()
 
 
-def _or_of_store(
+def _resolve_serdes(
     store: str | Store | None, key: Serde[Any] | None, value: Serde[Any] | None
 ) -> tuple[Serde[Any] | None, Serde[Any] | None]:
     """Return the table's serdes, each replaced by the store's own where it is None."""
@@ -261,30 +264,30 @@ def _or_of_store(
     return key, value
 
 
-def _checked_source(
+def _require_source_serdes(
     step: str, topic: object, key: Serde[Any] | None, value: Serde[Any] | None
 ) -> tuple[Serde[Any], Serde[Any]]:
     """Return the serdes of a source after checking its topic and that both are given.
 
     Raises TopologyError naming the step.
     """
-    check_topic(step, topic)
+    check_topic_name(step, topic)
     for what, serde in (("key", key), ("value", value)):
         if serde is None:
             raise TopologyError(
                 f"step {step!r} needs a {what} serde to read topic {topic!r}: "
                 f"pass {what}=serdes...."
             )
-    return known(key, "key", step), known(value, "value", step)
+    return require_serde(key, "key", step), require_serde(value, "value", step)
 
 
-def report(error: UserError) -> int:
+def report_error(error: UserError) -> int:
     """Print an error as one line on standard error and return exit status 2."""
-    sys.stderr.write(f"millrace: {error}{described_at(error)}\n")
+    sys.stderr.write(f"millrace: {error}{user_code_location(error)}\n")
     return 2
 
 
-def described_at(error: UserError) -> str:
+def user_code_location(error: UserError) -> str:
     """Return " (file:line)" of the user's code that described a step which can't be built.
 
     Empty for an error that is no TopologyError, or where the place is not known.

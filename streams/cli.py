@@ -10,18 +10,18 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from streams import planning
-from streams.app import report
+from streams import plan_command
+from streams.app import report_error
+from streams.command_arguments import import_app, parse_settings
 from streams.config import load_config
-from streams.embedded import bootstrap_address, broker_command
+from streams.embedded import broker_command, resolve_bootstrap_servers
 from streams.errors import ConfigError, OutcomeUnknown, UserError
-from streams.named import find_app, parse_settings
-from streams.runtime.clients import Clients
-from streams.runtime.clients.errors import librdkafka
+from streams.runtime.clients import KafkaClientSupplier
+from streams.runtime.clients.errors import librdkafka_log
 from streams.spark.books.reconcile_command import reconcile
 from streams.spark.exporting.export_command import export
-from streams.topology.description import described
-from streams.topology.plan import compare
+from streams.topology.compare_versions import compare_topologies
+from streams.topology.description import describe_topology
 
 _BROKER_WAIT_S = 10.0
 
@@ -32,7 +32,7 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Settings = Annotated[
+SettingOptions = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A setting, as often as needed."),
 ]
@@ -63,11 +63,11 @@ def run(
         str | None,
         typer.Option(help="shutdown_client, shutdown_application or replace_thread."),
     ] = None,
-    settings: Settings = None,
+    settings: SettingOptions = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what happens.")] = False,
 ) -> None:
     """Run an application until SIGTERM or SIGINT, then commit and leave."""
-    _log(verbose=verbose)
+    _configure_logging(verbose=verbose)
     flags: dict[str, Any] = {
         "bootstrap_servers": bootstrap_servers,
         "state_dir": state_dir,
@@ -78,11 +78,11 @@ def run(
         "uncaught_exception_handler": uncaught_exception_handler,
     }
     try:
-        found = find_app(app)
+        found = import_app(app)
         given = {name: value for name, value in flags.items() if value is not None}
         found.configure(config, **given, **parse_settings(settings or []))
     except UserError as error:
-        raise typer.Exit(report(error)) from None
+        raise typer.Exit(report_error(error)) from None
     found.run(workers)
 
 
@@ -91,7 +91,7 @@ def broker(
     data: Annotated[Path, typer.Option(help="The directory of topics; made if missing.")],
     port: Annotated[int, typer.Option(help="The port to listen on; 0 picks a free one.")] = 9092,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    settings: Settings = None,
+    settings: SettingOptions = None,
     metrics_port: Annotated[
         int | None, typer.Option(help="Answer Prometheus on this port of this machine.")
     ] = None,
@@ -124,14 +124,16 @@ def create_topics(
     given = {"bootstrap_servers": bootstrap_servers, "state_dir": state_dir}
     try:
         config = load_config(**{name: value for name, value in given.items() if value is not None})
-        servers = bootstrap_address(config)
-        admin = Clients("millrace", config, servers).admin(retry_s=_BROKER_WAIT_S)
-        existing = admin.partition_counts_at_start(_BROKER_WAIT_S)
+        servers = resolve_bootstrap_servers(config)
+        admin = KafkaClientSupplier("millrace", config, servers).create_admin(
+            retry_s=_BROKER_WAIT_S
+        )
+        existing = admin.fetch_partition_counts_at_start(_BROKER_WAIT_S)
         admin.create_topics(dict.fromkeys(names, partitions), {}, config.replication_factor)
     except UserError as error:
-        raise typer.Exit(report(error)) from None
+        raise typer.Exit(report_error(error)) from None
     except OutcomeUnknown as error:
-        raise typer.Exit(report(UserError(str(error)))) from None
+        raise typer.Exit(report_error(UserError(str(error)))) from None
     typer.echo(f"{', '.join(names)} on {servers}")
     for name in names:
         if existing.get(name, partitions) != partitions:
@@ -169,24 +171,28 @@ def plan(
     try:
         if against is None and save is None:
             raise ConfigError("plan needs --against FILE to compare with, or --save FILE to write")
-        found = find_app(app)
+        found = import_app(app)
         given = {} if bootstrap_servers is None else {"bootstrap_servers": bootstrap_servers}
         found.configure(config, **given)
-        new = described(found.topology())
-        old = None if against is None else planning.saved(against, new.application_id)
+        new = describe_topology(found.topology())
+        old = (
+            None if against is None else plan_command.load_description(against, new.application_id)
+        )
         inputs = [*new.input_topics, *(old.input_topics if old else ())]
         counts: dict[str, int] = {}
         if bootstrap_servers is not None:
-            clients = Clients("millrace", found.config, bootstrap_address(found.config))
-            counts = clients.admin().partition_counts_at_start(_BROKER_WAIT_S)
-        counts |= planning.parse_partitions(partitions or [], inputs)
-        result = None if old is None else compare(old, new, counts)
+            clients = KafkaClientSupplier(
+                "millrace", found.config, resolve_bootstrap_servers(found.config)
+            )
+            counts = clients.create_admin().fetch_partition_counts_at_start(_BROKER_WAIT_S)
+        counts |= plan_command.parse_partitions(partitions or [], inputs)
+        result = None if old is None else compare_topologies(old, new, counts)
         if result is not None:
-            planning.show(result, Console())
+            plan_command.print_plan(result, Console())
         if save is not None:
-            planning.save(save, new, counts)
+            plan_command.save_description(save, new, counts)
     except UserError as error:
-        raise typer.Exit(report(error)) from None
+        raise typer.Exit(report_error(error)) from None
     if result is not None and result.loses_state:
         raise typer.Exit(1)
     if result is not None and rolling and result.conflicts:
@@ -197,7 +203,7 @@ cli.command()(export)
 cli.command()(reconcile)
 
 
-def _log(*, verbose: bool) -> None:
+def _configure_logging(*, verbose: bool) -> None:
     """Configure logging: warnings and errors, or everything if `verbose`.
 
     librdkafka logs each attempt of each client to connect while a broker is away; those lines
@@ -208,11 +214,11 @@ def _log(*, verbose: bool) -> None:
         format="%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s",
     )
     if not verbose:
-        librdkafka.setLevel(logging.ERROR)
-        librdkafka.addFilter(_tells_of_no_attempt)
+        librdkafka_log.setLevel(logging.ERROR)
+        librdkafka_log.addFilter(_is_no_connection_attempt)
 
 
-def _tells_of_no_attempt(line: logging.LogRecord) -> bool:
+def _is_no_connection_attempt(line: logging.LogRecord) -> bool:
     """Whether a log line of librdkafka is about anything but an attempt to connect."""
     message = line.getMessage()
     return not ("Connect to " in message or "Connection setup timed out" in message)

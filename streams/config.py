@@ -22,14 +22,14 @@ from pydantic_settings import (
 )
 
 from streams.errors import ConfigError
-from streams.handling import Handlers, parse_handler
-from streams.resets import NOWHERE, reset
-from streams.topology.optimize import optimizations
-from streams.uncaught import Uncaught, checked
+from streams.exception_handlers import ExceptionHandlers, parse_handler
+from streams.offset_reset import STOP_WORDS, parse_reset_policy
+from streams.topology.optimize import parse_optimizations
+from streams.uncaught_exceptions import UncaughtExceptionResponse, parse_uncaught_handler
 
 EMBEDDED = "embedded"
 
-_CLIENT_SETTINGS_KEPT = {
+_RESERVED_CLIENT_SETTINGS = {
     "bootstrap.servers": "set bootstrap_servers",
     "group.id": "it is the application id",
     "group.instance.id": "workers are static members by the id in their state directory",
@@ -50,10 +50,10 @@ _CLIENT_SETTINGS_KEPT = {
     "group.protocol": "membership is ours",
 }
 
-_PORTS = ("health_port", "metrics_port")
+_PORT_SETTINGS = ("health_port", "metrics_port")
 _PORT_MAX = 65_535
 
-_AT_LEAST = {
+_MINIMUMS = {
     "num_stream_threads": 1,
     "max_poll_records": 1,
     "task_timeout_ms": 1,
@@ -97,7 +97,7 @@ class StreamsConfig(BaseSettings):
     """The replication factor of internal topics; -1 takes the broker's default."""
     auto_offset_reset: str = "earliest"
     """Where to start on an input partition for which nothing has been committed: `earliest`,
-    `latest`, `none` (the thread stops) or `by_duration:PT24H` (see `streams.resets`)."""
+    `latest`, `none` (the thread stops) or `by_duration:PT24H` (see `streams.offset_reset`)."""
     offset_out_of_range: str = "fail"
     """Where to go on when an input's offset is outside of its topic: `fail` (the thread stops),
     `earliest`, `latest` or `by_duration:PT24H`. The log and the counters say what was skipped."""
@@ -117,7 +117,7 @@ class StreamsConfig(BaseSettings):
     """How often consumed records of repartition topics are deleted."""
     shutdown_timeout_ms: int = 30_000
     """How long a worker that is told to stop may take to commit and leave; then it ends anyway."""
-    uncaught_exception_handler: Any = Uncaught.SHUTDOWN_CLIENT
+    uncaught_exception_handler: Any = UncaughtExceptionResponse.SHUTDOWN_CLIENT
     """The response to an error that ends a thread: `shutdown_client`, `shutdown_application`,
     `replace_thread`, or a function of the error that returns one of them."""
     stuck_after_ms: int = 30_000
@@ -171,31 +171,31 @@ class StreamsConfig(BaseSettings):
         return 100 if self.exactly_once else 30_000
 
     @property
-    def handlers(self) -> Handlers:
+    def handlers(self) -> ExceptionHandlers:
         """Return the deserialization, processing and production handlers together."""
-        return Handlers(
+        return ExceptionHandlers(
             self.deserialization_handler, self.processing_handler, self.production_handler
         )
 
     @field_validator("deserialization_handler", "processing_handler", "production_handler")
     @classmethod
-    def _a_handler(cls, given: Any) -> Any:
-        return parse_handler(given)
+    def _parse_handler(cls, value: Any) -> Any:
+        return parse_handler(value)
 
     @field_validator("topology_optimization")
     @classmethod
-    def _names_of_optimizations(cls, given: str) -> str:
-        optimizations(given)
-        return given
+    def _check_optimizations(cls, value: str) -> str:
+        parse_optimizations(value)
+        return value
 
     @field_validator("state_dir")
     @classmethod
-    def _expanded(cls, path: Path) -> Path:
+    def _expand_state_dir(cls, path: Path) -> Path:
         return path.expanduser().absolute()
 
     @field_validator("bootstrap_servers")
     @classmethod
-    def _addresses(cls, servers: str) -> str:
+    def _check_addresses(cls, servers: str) -> str:
         for server in servers.split(","):
             host, _, port = server.strip().rpartition(":")
             if servers != EMBEDDED and not (host and port.isdigit() and int(port) < 65536):
@@ -206,34 +206,34 @@ class StreamsConfig(BaseSettings):
 
     @field_validator("auto_offset_reset", "offset_out_of_range")
     @classmethod
-    def _resets(cls, text: str, info: ValidationInfo) -> str:
-        reset(text, nowhere=NOWHERE[info.field_name or ""])
+    def _check_offset_resets(cls, text: str, info: ValidationInfo) -> str:
+        parse_reset_policy(text, stop_word=STOP_WORDS[info.field_name or ""])
         return text
 
     @field_validator("consumer", "producer", mode="before")
     @classmethod
-    def _dotted(cls, settings: Any) -> Any:
+    def _flatten_client_settings(cls, settings: Any) -> Any:
         """Flatten tables of client settings to dotted names.
 
         In TOML `fetch.min.bytes = 1` without quotes is a table in a table.
         """
-        return dict(_flat(settings)) if isinstance(settings, dict) else settings
+        return dict(_flatten_tables(settings)) if isinstance(settings, dict) else settings
 
     @field_validator("consumer", "producer")
     @classmethod
-    def _none_that_breaks_the_guarantee(cls, settings: dict[str, Any]) -> dict[str, Any]:
+    def _refuse_settings_that_break_guarantee(cls, settings: dict[str, Any]) -> dict[str, Any]:
         for name in settings:
-            if name in _CLIENT_SETTINGS_KEPT:
-                raise ValueError(f"{name} can't be set: {_CLIENT_SETTINGS_KEPT[name]}")
+            if name in _RESERVED_CLIENT_SETTINGS:
+                raise ValueError(f"{name} can't be set: {_RESERVED_CLIENT_SETTINGS[name]}")
         return settings
 
     @field_validator("uncaught_exception_handler")
     @classmethod
-    def _an_answer(cls, given: Any) -> Any:
-        return checked(given)
+    def _parse_uncaught_exception_handler(cls, value: Any) -> Any:
+        return parse_uncaught_handler(value)
 
     @model_validator(mode="after")
-    def _as_the_guarantee_needs(self) -> StreamsConfig:
+    def _check_guarantee_settings(self) -> StreamsConfig:
         if self.exactly_once and self.commit_every_ms >= self.transaction_timeout_ms:
             raise ValueError(
                 f"commit_interval_ms ({self.commit_every_ms}) must be below "
@@ -244,11 +244,11 @@ class StreamsConfig(BaseSettings):
         return self
 
     @model_validator(mode="after")
-    def _consistent(self) -> StreamsConfig:
-        for name, least in _AT_LEAST.items():
+    def _check_ranges(self) -> StreamsConfig:
+        for name, least in _MINIMUMS.items():
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")
-        for name in _PORTS:
+        for name in _PORT_SETTINGS:
             port = getattr(self, name)
             if port is not None and not 0 <= port <= _PORT_MAX:
                 raise ValueError(f"{name} must be from 0 to {_PORT_MAX}, not {port}")
@@ -273,11 +273,11 @@ class StreamsConfig(BaseSettings):
         return (init_settings, env_settings, TomlConfigSettingsSource(settings_cls))
 
 
-CLIENTS = ("consumer", "producer")
+CLIENT_SETTINGS = ("consumer", "producer")
 """The settings that are dictionaries of librdkafka's own settings."""
 
 
-def parse_client_settings(given: str, text: str) -> dict[str, Any]:
+def parse_client_settings(setting: str, text: str) -> dict[str, Any]:
     """Parse librdkafka's settings from a JSON object.
 
     Raises ConfigError, which calls the setting `setting`.
@@ -288,26 +288,26 @@ def parse_client_settings(given: str, text: str) -> dict[str, Any]:
         settings = None
     if not isinstance(settings, dict):
         raise ConfigError(
-            f"{given} can't be {text!r}: it takes a JSON object of librdkafka's settings, "
+            f"{setting} can't be {text!r}: it takes a JSON object of librdkafka's settings, "
             'as in {"fetch.min.bytes": 1}'
         )
     return settings
 
 
-def joined(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+def merge_settings(lower: dict[str, Any], higher: dict[str, Any]) -> dict[str, Any]:
     """Merge settings of two places; `higher` wins, in `consumer` and `producer` by name."""
-    merged = {**below, **above}
-    for name in CLIENTS:
-        if isinstance(below.get(name), dict) and isinstance(above.get(name), dict):
-            merged[name] = {**below[name], **above[name]}
+    merged = {**lower, **higher}
+    for name in CLIENT_SETTINGS:
+        if isinstance(lower.get(name), dict) and isinstance(higher.get(name), dict):
+            merged[name] = {**lower[name], **higher[name]}
     return merged
 
 
-def _flat(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten_tables(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the values of nested tables with their dotted names."""
     for name, value in settings.items():
         if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{name}.")
+            yield from _flatten_tables(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
 
@@ -330,15 +330,20 @@ def load_config(file: Path | None = None, /, **overrides: Any) -> StreamsConfig:
     }.keys() - StreamsConfig.model_fields.keys()
     if unknown:
         raise ConfigError(
-            "; ".join(_unknown(f"MILLRACE_{name.upper()}", name) for name in sorted(unknown))
+            "; ".join(
+                _unknown_setting_message(f"MILLRACE_{name.upper()}", name)
+                for name in sorted(unknown)
+            )
         )
     for name, text in os.environ.items():
-        if name.removeprefix("MILLRACE_").lower() in CLIENTS and name.startswith("MILLRACE_"):
+        if name.removeprefix("MILLRACE_").lower() in CLIENT_SETTINGS and name.startswith(
+            "MILLRACE_"
+        ):
             parse_client_settings(name, text)
     try:
         loaded = FromFile(**overrides)
     except ValidationError as error:
-        raise ConfigError(_explain(error)) from None
+        raise ConfigError(_explain_validation_error(error)) from None
     except ValueError as error:  # the file is not valid TOML
         raise ConfigError(f"config file {str(file)!r}: {error}") from None
     return StreamsConfig.model_construct(**loaded.model_dump())
@@ -346,7 +351,7 @@ def load_config(file: Path | None = None, /, **overrides: Any) -> StreamsConfig:
 
 def check_ports(config: StreamsConfig, workers: int) -> None:
     """Raise ConfigError if so many workers, each with the next port, run out of ports."""
-    for name in _PORTS:
+    for name in _PORT_SETTINGS:
         port = getattr(config, name)
         if port and port + workers - 1 > _PORT_MAX:
             raise ConfigError(
@@ -355,19 +360,19 @@ def check_ports(config: StreamsConfig, workers: int) -> None:
             )
 
 
-def _unknown(given: str, name: str) -> str:
+def _unknown_setting_message(shown_name: str, name: str) -> str:
     """Return the message for an unknown setting, with the closest known name."""
     close = difflib.get_close_matches(name, StreamsConfig.model_fields, n=1)
-    return f"unknown setting {given}" + (f"; did you mean {close[0]!r}?" if close else "")
+    return f"unknown setting {shown_name}" + (f"; did you mean {close[0]!r}?" if close else "")
 
 
-def _explain(error: ValidationError) -> str:
+def _explain_validation_error(error: ValidationError) -> str:
     """Return pydantic's validation errors as one message in the words of the settings."""
     lines = []
     for problem in error.errors():
         name = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
-            lines.append(_unknown(f"{name} = {problem['input']!r}", name))
+            lines.append(_unknown_setting_message(f"{name} = {problem['input']!r}", name))
         elif problem["type"] == "value_error":
             message = problem["msg"].removeprefix("Value error, ")
             lines.append(f"setting {name!r}: {message}" if name else message)

@@ -7,7 +7,7 @@ from datetime import timedelta
 Duration = int | timedelta
 
 
-def duration_ms(duration: Duration, what: str) -> int:
+def duration_to_ms(duration: Duration, argument: str) -> int:
     """Convert `duration` to ms.
 
     Raises ValueError, which calls it `argument`, if it is no duration or is negative.
@@ -15,7 +15,7 @@ def duration_ms(duration: Duration, what: str) -> int:
     if isinstance(duration, timedelta):
         duration = duration // timedelta(milliseconds=1)
     if not isinstance(duration, int) or isinstance(duration, bool):
-        raise ValueError(f"{what}={duration!r} is neither milliseconds nor a timedelta")
+        raise ValueError(f"{argument}={duration!r} is neither milliseconds nor a timedelta")
     if duration < 0:
-        raise ValueError(f"{what} can't be negative: {duration} ms")
+        raise ValueError(f"{argument} can't be negative: {duration} ms")
     return duration

@@ -20,26 +20,26 @@ from pathlib import Path
 from streams.config import EMBEDDED, StreamsConfig
 from streams.errors import ConfigError
 
-_START_S = 30.0
+_START_TIMEOUT_S = 30.0
 
 
-def broker_command(data: Path, port: int, host: str, settings: list[str]) -> list[str]:
+def broker_command(data_dir: Path, port: int, host: str, settings: list[str]) -> list[str]:
     """Return the command line that runs a broker process."""
-    command = [sys.executable, "-m", "coordinator", "--data", str(data)]
+    command = [sys.executable, "-m", "coordinator", "--data", str(data_dir)]
     command += ["--port", str(port), "--host", host]
     for setting in settings:
         command += ["--set", setting]
     return command
 
 
-def bootstrap_address(config: StreamsConfig) -> str:
+def resolve_bootstrap_servers(config: StreamsConfig) -> str:
     """Return the bootstrap servers; an embedded broker is started if none answers."""
     if config.bootstrap_servers == EMBEDDED:
-        return embedded_broker(config.state_dir)
+        return ensure_embedded_broker(config.state_dir)
     return config.bootstrap_servers
 
 
-def embedded_broker(state_dir: Path) -> str:
+def ensure_embedded_broker(state_dir: Path) -> str:
     """Return the address of this directory's broker, which is started if none answers.
 
     Raises ConfigError if it does not start; the message ends with the last line of its log.
@@ -56,15 +56,15 @@ def embedded_broker(state_dir: Path) -> str:
     with open(directory / "starting.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         last = process_file.read_text().split()[0] if process_file.exists() else ""
-        if last and _answers(last):
+        if last and _accepts_connections(last):
             return last
         # Its last port is tried first, so that clients that still run find it again.
         port = int(last.rpartition(":")[2]) if last else 0
-        address, _ = _start(directory, list({port: None, 0: None}))
+        address, _ = _start_broker(directory, list({port: None, 0: None}))
         return address
 
 
-def start_again(state_dir: Path, address: str) -> int | None:
+def restart_embedded_broker(state_dir: Path, address: str) -> int | None:
     """Restart this directory's broker at `address` and return its process id.
 
     Returns None if another process has restarted it meanwhile. The address must stay the same
@@ -75,13 +75,13 @@ def start_again(state_dir: Path, address: str) -> int | None:
     # Opened with "r+", which fails if the directory is gone and creates no file.
     with open(directory / "starting.lock", "r+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if _answers(address):
+        if _accepts_connections(address):
             return None
-        _, pid = _start(directory, [int(address.rpartition(":")[2])])
+        _, pid = _start_broker(directory, [int(address.rpartition(":")[2])])
         return pid
 
 
-def _answers(address: str) -> bool:
+def _accepts_connections(address: str) -> bool:
     """Whether something accepts connections at `address` within 2 s."""
     host, _, port = address.rpartition(":")
     try:
@@ -91,7 +91,7 @@ def _answers(address: str) -> bool:
         return False
 
 
-def _start(directory: Path, ports: list[int]) -> tuple[str, int]:
+def _start_broker(directory: Path, ports: list[int]) -> tuple[str, int]:
     """Start a broker on the first free one of `ports`; return its address and process id.
 
     Writes both to the file `process`. The caller holds the lock. Raises ConfigError.
@@ -106,7 +106,7 @@ def _start(directory: Path, ports: list[int]) -> tuple[str, int]:
                 stderr=log,
                 start_new_session=True,
             )
-            output = _first_line(process)
+            output = _read_first_line(process)
         if output.startswith("listening on "):
             address = output.removeprefix("listening on ").strip()
             process_file = directory / "process"
@@ -120,10 +120,10 @@ def _start(directory: Path, ports: list[int]) -> tuple[str, int]:
     )
 
 
-def _first_line(process: subprocess.Popen[bytes]) -> str:
+def _read_first_line(process: subprocess.Popen[bytes]) -> str:
     """Return the first line that the broker process prints; kill it if none comes in time."""
     assert process.stdout is not None
-    deadline = time.monotonic() + _START_S
+    deadline = time.monotonic() + _START_TIMEOUT_S
     output = b""
     while b"\n" not in output and time.monotonic() < deadline:
         ready, _, _ = select.select([process.stdout], [], [], 0.1)

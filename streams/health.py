@@ -17,15 +17,15 @@ from dataclasses import dataclass
 
 import orjson
 
-from streams.runtime.progress import StoreProgress
-from streams.runtime.watchdog import Doing, Where, explain
+from streams.runtime.progress import RestoreProgress
+from streams.runtime.watchdog import ThreadActivity, ThreadLocation, describe_activity
 from streams.stream_thread import StreamThread
 
-GOING = frozenset({"CREATED", "REBALANCING", "RUNNING"})
+ACTIVE_STATES = frozenset({"CREATED", "REBALANCING", "RUNNING"})
 
 
 @dataclass(frozen=True, slots=True)
-class Restoring:
+class RestoringStore:
     """Reports the progress of a store that is restored from its changelog.
 
     `records_left` is an upper bound; `seconds_left` is None while no records arrive.
@@ -57,7 +57,7 @@ class ThreadHealth:
     stuck: bool
     stack: Sequence[str]
     tasks: dict[str, str]
-    restoring: Sequence[Restoring]
+    restoring: Sequence[RestoringStore]
     last_commit_ms: int | None
     trouble: str
     trouble_s: float
@@ -79,69 +79,69 @@ class Health:
         return orjson.dumps(self, option=orjson.OPT_INDENT_2)
 
 
-def thread_health(
-    thread: StreamThread, state: str, doing: Doing | None, now_s: float
+def report_thread_health(
+    thread: StreamThread, state: str, doing: ThreadActivity | None, now_s: float
 ) -> ThreadHealth:
     """Return the health report of one thread.
 
     `doing` is what the watchdog saw last; None if it has not seen the thread.
     """
     loop = thread.loop
-    since_s, silent_since_s = loop.trouble_since_s, loop.silent_since_s
+    since_s, silent_since_s = loop.failing_since_s, loop.silent_since_s
     return ThreadHealth(
         name=thread.name,
         state=state,
-        doing=doing.where.value if doing else "",
-        what=doing.what if doing else "",
+        doing=doing.location.value if doing else "",
+        what=doing.function_name if doing else "",
         seconds=round(now_s - doing.since_s, 1) if doing else 0.0,
-        record=doing.record if doing else "",
-        stuck=doing.stuck if doing else False,
+        record=doing.record_origin if doing else "",
+        stuck=doing.is_stuck if doing else False,
         stack=doing.stack if doing else (),
-        tasks={task.name: task.state.name for task in thread.tasks()},
-        restoring=[_restoring(store) for store in loop.restoring],
-        last_commit_ms=loop.committed_ms,
-        trouble=loop.trouble,
+        tasks={task.name: task.state.name for task in thread.current_tasks()},
+        restoring=[_restore_report(store) for store in loop.restore_progress],
+        last_commit_ms=loop.committed_at_ms,
+        trouble=loop.last_failure,
         trouble_s=0.0 if since_s is None else round(now_s - since_s, 1),
         silent_s=0.0 if silent_since_s is None else round(now_s - silent_since_s, 1),
     )
 
 
-def _restoring(store: StoreProgress) -> Restoring:
+def _restore_report(store: RestoreProgress) -> RestoringStore:
     """Convert a store's restore progress to its part of the report."""
-    left_s = store.seconds_left
-    return Restoring(
+    left_s = store.remaining_s
+    return RestoringStore(
         store.task,
         store.store,
         store.records_left,
-        round(store.rate, 1),
+        round(store.offsets_per_s, 1),
         None if left_s is None else round(left_s, 1),
     )
 
 
-def judge(
+def judge_health(
     state: str,
     error: Exception | None,
     threads: Sequence[ThreadHealth],
-    doing: dict[str, Doing],
+    doing: dict[str, ThreadActivity],
     *,
     stuck_after_s: float,
     now_s: float,
 ) -> Health:
     """Return the worker's health by the rule at the head of this module."""
-    why = [] if state in GOING else [f"state {state}" + (f": {error}" if error else "")]
+    why = [] if state in ACTIVE_STATES else [f"state {state}" + (f": {error}" if error else "")]
     for thread in threads:
-        why += _wrong(thread, doing.get(thread.name), stuck_after_s, now_s)
-    hangs = any(thread.stuck and thread.doing != Where.BROKER for thread in threads)
-    live = state in GOING and not hangs
+        why += _unhealthy_reasons(thread, doing.get(thread.name), stuck_after_s, now_s)
+    hangs = any(thread.stuck and thread.doing != ThreadLocation.BROKER for thread in threads)
+    live = state in ACTIVE_STATES and not hangs
     return Health(state, not why, live, why, threads)
 
 
-def _wrong(
-    thread: ThreadHealth, doing: Doing | None, stuck_after_s: float, now_s: float
+def _unhealthy_reasons(
+    thread: ThreadHealth, doing: ThreadActivity | None, stuck_after_s: float, now_s: float
 ) -> Iterator[str]:
     """Yield a line for each reason why a thread is not healthy."""
-    if doing is not None and (doing.stuck or doing.where is Where.REPLACEMENT):
-        yield f"{thread.name} {explain(doing, now_s)}"
+    if doing is not None and (doing.is_stuck or doing.location is ThreadLocation.REPLACEMENT):
+        yield f"{thread.name} {describe_activity(doing, now_s)}"
     if thread.trouble and thread.trouble_s >= stuck_after_s:
         yield f"{thread.name} has not committed for {thread.trouble_s:.0f} s: {thread.trouble}"
     if thread.silent_s >= stuck_after_s:

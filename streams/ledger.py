@@ -15,9 +15,10 @@ The value is JSON; the key is the transactional id:
      "written": {topic: {partition: [[first, last], ...]}},
      "commits": {task: number of the commit}}
 
-`commits` are the numbers in the metadata of the committed offsets (`streams.runtime.offsets`); an
-earlier release writes none. `written` are runs of offsets in which no record of another producer
-lies, first and last included: several threads may write to one partition at a time.
+`commits` are the numbers in the metadata of the committed offsets
+(`streams.runtime.offset_metadata`); an earlier release writes none. `written` are runs of offsets
+in which no record of another producer lies, first and last included: several threads may write to
+one partition at a time.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from streams.positions import Partition
+from streams.topic_partitions import Partition
 
-_FORMAT = 1
+_VERSION = 1
 
 
 def ledger_topic(application_id: str) -> str:
@@ -38,7 +39,7 @@ def ledger_topic(application_id: str) -> str:
     return f"{application_id}-ledger"
 
 
-class Run(NamedTuple):
+class WrittenRange(NamedTuple):
     """Represents a gapless range of offsets that one transaction wrote to one partition.
 
     Both ends belong to it.
@@ -49,7 +50,7 @@ class Run(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LedgerTransaction:
     """Represents one committed transaction in the ledger.
 
     `inputs`: for each task the offsets that it committed, which are the next ones to read.
@@ -59,7 +60,7 @@ class Entry:
     producer_id: int
     producer_epoch: int
     inputs: Mapping[str, Mapping[Partition, int]]
-    written: Mapping[Partition, tuple[Run, ...]]
+    written: Mapping[Partition, tuple[WrittenRange, ...]]
     commits: Mapping[str, int] = field(default_factory=dict)
     """The number of each task's commit."""
 
@@ -68,7 +69,9 @@ class Entry:
         return any(first <= offset <= last for first, last in self.written.get(partition, ()))
 
     def is_in(
-        self, cut: Mapping[Partition, int], commits: Mapping[Partition, int] | None = None
+        self,
+        cut_offsets: Mapping[Partition, int],
+        cut_commit_numbers: Mapping[Partition, int] | None = None,
     ) -> bool:
         """Whether the transaction is in a cut: its tasks had read nothing beyond the cut's offsets.
 
@@ -78,11 +81,11 @@ class Entry:
         A transaction that has only punctuated commits the same offsets as the one before it. The
         two are told apart by the numbers; where one is missing, both are in the cut.
         """
-        numbers = commits or {}
+        numbers = cut_commit_numbers or {}
         for task, offsets in self.inputs.items():
             number = self.commits.get(task, -1)
             for partition, offset in offsets.items():
-                cut_offset = cut.get(partition, -1)
+                cut_offset = cut_offsets.get(partition, -1)
                 if offset > cut_offset:
                     return False
                 if offset == cut_offset and number > numbers.get(partition, number):
@@ -90,35 +93,41 @@ class Entry:
         return True
 
 
-def encode(entry: Entry) -> bytes:
+def encode_transaction(transaction: LedgerTransaction) -> bytes:
     """Encode a transaction as the value of a ledger record."""
     fields = {
-        "v": _FORMAT,
-        "producer": [entry.producer_id, entry.producer_epoch],
-        "inputs": {task: _by_topic(offsets) for task, offsets in entry.inputs.items()},
-        "written": _by_topic({p: [[*run] for run in runs] for p, runs in entry.written.items()}),
+        "v": _VERSION,
+        "producer": [transaction.producer_id, transaction.producer_epoch],
+        "inputs": {task: _nest_by_topic(offsets) for task, offsets in transaction.inputs.items()},
+        "written": _nest_by_topic(
+            {p: [[*run] for run in runs] for p, runs in transaction.written.items()}
+        ),
     }
-    return orjson.dumps(fields | {"commits": dict(entry.commits)} if entry.commits else fields)
+    return orjson.dumps(
+        fields | {"commits": dict(transaction.commits)} if transaction.commits else fields
+    )
 
 
-def decode(value: bytes) -> Entry:
+def decode(value: bytes) -> LedgerTransaction:
     """Decode the value of a ledger record.
 
     Raises ValueError for another kind of record, or one of a later version.
     """
     fields: Any = orjson.loads(value)
-    if not isinstance(fields, dict) or fields.get("v") != _FORMAT:
-        raise ValueError(f"not a ledger record of version {_FORMAT}: {value!r:.100}")
+    if not isinstance(fields, dict) or fields.get("v") != _VERSION:
+        raise ValueError(f"not a ledger record of version {_VERSION}: {value!r:.100}")
     producer_id, epoch = fields["producer"]
-    inputs = {task: dict(_partitions(offsets)) for task, offsets in fields["inputs"].items()}
-    written = {
-        partition: tuple(Run(first, last) for first, last in runs)
-        for partition, runs in _partitions(fields["written"])
+    inputs = {
+        task: dict(_flatten_partitions(offsets)) for task, offsets in fields["inputs"].items()
     }
-    return Entry(producer_id, epoch, inputs, written, fields.get("commits") or {})
+    written = {
+        partition: tuple(WrittenRange(first, last) for first, last in runs)
+        for partition, runs in _flatten_partitions(fields["written"])
+    }
+    return LedgerTransaction(producer_id, epoch, inputs, written, fields.get("commits") or {})
 
 
-def _by_topic(values: Mapping[Partition, Any]) -> dict[str, dict[str, Any]]:
+def _nest_by_topic(values: Mapping[Partition, Any]) -> dict[str, dict[str, Any]]:
     """Nest a mapping by partition into one by topic and partition number."""
     topics: dict[str, dict[str, Any]] = {}
     for (topic, number), value in values.items():
@@ -126,7 +135,7 @@ def _by_topic(values: Mapping[Partition, Any]) -> dict[str, dict[str, Any]]:
     return topics
 
 
-def _partitions(topics: Mapping[str, Mapping[str, Any]]) -> list[tuple[Partition, Any]]:
+def _flatten_partitions(topics: Mapping[str, Mapping[str, Any]]) -> list[tuple[Partition, Any]]:
     """Return a mapping by topic and partition number as pairs by partition."""
     return [
         (Partition(topic, int(number)), value)

@@ -31,12 +31,12 @@ class WorkerCollector:
 
     def __init__(
         self,
-        health: Callable[[], Health],
-        counters: Callable[[], Mapping[str, Mapping[str, int]]],
+        get_health: Callable[[], Health],
+        get_counters: Callable[[], Mapping[str, Mapping[str, int]]],
         now_ms: Callable[[], int],
     ) -> None:
-        self._health = health
-        self._counters = counters
+        self._health = get_health
+        self._counters = get_counters
         self._now_ms = now_ms
 
     def collect(self) -> Iterator[Metric]:
@@ -66,23 +66,23 @@ class WorkerCollector:
                 tasks.add_metric([each.name, name], number)
             if each.last_commit_ms is not None:
                 age.add_metric([each.name], (self._now_ms() - each.last_commit_ms) / 1000)
-        yield from (stuck, tasks, age, _restoring(health))
+        yield from (stuck, tasks, age, _records_left_metric(health))
 
 
-def _restoring(health: Health) -> Metric:
+def _records_left_metric(report: Health) -> Metric:
     """Return the gauge of the records that each restoring store has left."""
     from prometheus_client.core import GaugeMetricFamily
 
     family = GaugeMetricFamily(
         "millrace_restore_records_left", "At most", labels=["thread", "task", "store"]
     )
-    for thread in health.threads:
+    for thread in report.threads:
         for each in thread.restoring:
             family.add_metric([thread.name, each.task, each.store], each.records_left)
     return family
 
 
-def exposition(collector: WorkerCollector) -> bytes:
+def render_prometheus_text(collector: WorkerCollector) -> bytes:
     """Return all metrics in Prometheus' text format."""
     from prometheus_client import CollectorRegistry, generate_latest
 

@@ -18,16 +18,16 @@ _CACHED_BYTES_MAX = 2_048
 _pack = struct.Struct(">QQ").pack
 
 
-def hash128(data: bytes) -> bytes:
+def murmur3_hash128(data: bytes) -> bytes:
     """Return the 16-byte hash of `data`.
 
     Recent hashes of short data are cached: a row is hashed when it subscribes, and again at each
     response.
     """
-    return _remembered(data) if len(data) <= _CACHED_BYTES_MAX else _hash128(data)
+    return _cached_hash128(data) if len(data) <= _CACHED_BYTES_MAX else _compute_hash128(data)
 
 
-def _hash128(data: bytes) -> bytes:
+def _compute_hash128(data: bytes) -> bytes:
     """Compute the 16-byte hash of `data`."""
     h1 = h2 = _SEED
     size = len(data)
@@ -51,16 +51,16 @@ def _hash128(data: bytes) -> bytes:
     h2 ^= size
     h1 = (h1 + h2) & _MASK
     h2 = (h2 + h1) & _MASK
-    h1, h2 = _mixed(h1), _mixed(h2)
+    h1, h2 = _mix_final_bits(h1), _mix_final_bits(h2)
     h1 = (h1 + h2) & _MASK
     return _pack(h1, (h2 + h1) & _MASK)
 
 
-def _mixed(h: int) -> int:
+def _mix_final_bits(h: int) -> int:
     """Mix the bits of 64-bit `h` so that each one affects all (fmix64)."""
     h = (h ^ h >> 33) * 0xFF51AFD7ED558CCD & _MASK
     h = (h ^ h >> 33) * 0xC4CEB9FE1A85EC53 & _MASK
     return h ^ h >> 33
 
 
-_remembered = lru_cache(maxsize=1_024)(_hash128)
+_cached_hash128 = lru_cache(maxsize=1_024)(_compute_hash128)

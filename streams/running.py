@@ -14,37 +14,37 @@ from uuid import uuid4
 from state.directory import StateDirectory
 from state.errors import StateError
 from state.rocksdb import MemoryBudget
+from streams.broker_connector import BROKER_WAIT_S, BrokerConnector
 from streams.config import StreamsConfig
-from streams.dialing import BROKER_WAIT_S, Dialing
-from streams.embedded import bootstrap_address
-from streams.endpoint import Answer, Endpoint
+from streams.embedded import resolve_bootstrap_servers
 from streams.errors import ConfigError, NotClosed, OutcomeUnknown, StreamsError, UserError
-from streams.health import Health, judge, thread_health
+from streams.health import Health, judge_health, report_thread_health
+from streams.http_endpoint import HttpEndpoint, HttpResponse
 from streams.ledger import ledger_topic
-from streams.metrics import WorkerCollector, exposition
+from streams.metrics import WorkerCollector, render_prometheus_text
 from streams.queries.local import LocalStore
-from streams.runtime.assembly import Worker
-from streams.runtime.assignment import check_inputs
-from streams.runtime.cleaning import Cleaning
-from streams.runtime.clients import Clients
-from streams.runtime.commit import Step
-from streams.runtime.globals import GlobalTables, ReadOnly, open_replicas
-from streams.runtime.host import ThreadHost
-from streams.runtime.internal_topics import LEDGER
-from streams.runtime.offsets import check_sizes
+from streams.runtime.assembly import WorkerResources
+from streams.runtime.assignment import check_topics
+from streams.runtime.clients import KafkaClientSupplier
+from streams.runtime.commit import CommitStep
+from streams.runtime.global_tables import GlobalTables, ReadOnlyGlobalStore, open_replicas
+from streams.runtime.host import SystemHost
+from streams.runtime.internal_topics import LEDGER_SETTINGS
+from streams.runtime.offset_metadata import check_metadata_sizes
 from streams.runtime.progress import RestoreListener
-from streams.runtime.watchdog import Watchdog, explain
+from streams.runtime.state_cleanup import StateDirectoryCleaner
+from streams.runtime.watchdog import Watchdog, describe_activity
 from streams.stream_thread import StreamThread
 from streams.topology.build import Topology
 
 log = logging.getLogger(__name__)
 
-_ENDED = "ENDED"
+_THREAD_ENDED = "ENDED"
 _JSON = "application/json"
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class State(StrEnum):
+class ApplicationState(StrEnum):
     """Names Kafka Streams' states of an application, with these transitions between them.
 
     CREATED -> REBALANCING <-> RUNNING -> PENDING_SHUTDOWN -> NOT_RUNNING
@@ -73,30 +73,30 @@ class RunningApp:
         topology: Topology,
         config: StreamsConfig,
         *,
-        reached: Callable[[Step], None] = lambda step: None,
+        on_step: Callable[[CommitStep], None] = lambda step: None,
         number: int = 0,
         restore_listener: RestoreListener | None = None,
     ) -> None:
         self._topology = topology
         self._config = config
-        self._host = ThreadHost()
-        self._stop = self._host.event()
-        self._over = self._host.event()
-        self._changed = threading.Condition()
-        self._state = State.CREATED
+        self._host = SystemHost()
+        self._stop = self._host.create_event()
+        self._all_ended = self._host.create_event()
+        self._state_changed = threading.Condition()
+        self._state = ApplicationState.CREATED
         self._error: UserError | None = None
-        self.bootstrap_servers = servers = bootstrap_address(config)
-        clients = Clients(topology.application_id, config, servers)
-        clients.check_settings()
-        admin = clients.admin(retry_s=BROKER_WAIT_S)
-        counts = admin.partition_counts_at_start(BROKER_WAIT_S)
-        check_inputs(topology, counts, servers, config.handlers.topics())
-        metadata_bytes_max = admin.metadata_bytes_max()
-        check_sizes(topology, metadata_bytes_max)
+        self.bootstrap_servers = servers = resolve_bootstrap_servers(config)
+        clients = KafkaClientSupplier(topology.application_id, config, servers)
+        clients.check_user_settings()
+        admin = clients.create_admin(retry_s=BROKER_WAIT_S)
+        counts = admin.fetch_partition_counts_at_start(BROKER_WAIT_S)
+        check_topics(topology, counts, servers, config.handlers.dead_letter_topics())
+        metadata_bytes_max = admin.fetch_metadata_bytes_max()
+        check_metadata_sizes(topology, metadata_bytes_max)
         if config.ledger:
             topic = ledger_topic(topology.application_id)
             try:
-                admin.create_topics({topic: 1}, {topic: LEDGER}, config.replication_factor)
+                admin.create_topics({topic: 1}, {topic: LEDGER_SETTINGS}, config.replication_factor)
             except OutcomeUnknown as error:
                 raise ConfigError(f"the ledger can't be made: {error}") from error
         with ExitStack() as exits:
@@ -105,48 +105,60 @@ class RunningApp:
                 slot = directory.claim_slot(uuid4)
             except StateError as error:
                 raise ConfigError(str(error)) from error
-            exits.callback(slot.release)
+            exits.callback(slot.release_lock)
             memory = MemoryBudget(config.rocksdb_memory_max_bytes)
-            worker = Worker(
-                id=str(slot.id),
+            worker = WorkerResources(
+                process_id=str(slot.id),
                 topology=topology,
                 config=config,
                 clients=clients,
                 directory=directory,
                 host=self._host,
-                dial=Dialing(config, servers, self._host, self._stop),
+                open_connection=BrokerConnector(config, servers, self._host, self._stop),
                 stop=self._stop,
                 metadata_bytes_max=metadata_bytes_max,
                 memory=memory,
                 restore_listener=restore_listener,
-                globals=self._global_tables(clients, directory, slot.number, memory, exits),
+                global_tables=self._open_global_tables(
+                    clients, directory, slot.number, memory, exits
+                ),
             )
-            self._globals = worker.globals
+            self._globals = worker.global_tables
             self._thread_states: dict[int, str] = {}
             self._threads = [
-                self._thread(worker, each, reached) for each in range(config.num_stream_threads)
+                self._create_thread(worker, each, on_step)
+                for each in range(config.num_stream_threads)
             ]
             self._watchdog = Watchdog(
-                self._threads, self._host, self._over, stuck_after_s=config.stuck_after_ms / 1000
+                self._threads,
+                self._host,
+                self._all_ended,
+                stuck_after_s=config.stuck_after_ms / 1000,
             )
             self.ports: dict[str, int] = {}
             """Where the settings `health_port` and `metrics_port` have led to."""
-            for endpoint in self._endpoints(number):
+            for endpoint in self._start_endpoints(number):
                 exits.callback(endpoint.close)
-            self._exits = exits.pop_all()
-        self._threads_left = len(self._threads)
+            self._cleanup = exits.pop_all()
+        self._running_thread_count = len(self._threads)
         for thread in self._threads:
-            thread.start()
-        self._copying = self._host.spawn("global-tables", self._copy_globals)
-        self._watching = self._host.spawn("watchdog", self._watchdog.run)
-        cleaning = Cleaning(
+            thread.start_thread()
+        self._replication_thread = self._host.spawn_thread(
+            "global-tables", self._replicate_global_tables
+        )
+        self._watchdog_thread = self._host.spawn_thread(
+            "watchdog", self._watchdog.watch_until_stopped
+        )
+        cleaning = StateDirectoryCleaner(
             directory,
             self._host,
-            self._over,
+            self._all_ended,
             delay_ms=config.state_cleanup_delay_ms,
-            tasks=lambda: {task.directory for thread in self._threads for task in thread.tasks()},
+            list_running_tasks=lambda: {
+                task.directory for thread in self._threads for task in thread.current_tasks()
+            },
         )
-        self._host.spawn("cleanup", cleaning.run)
+        self._host.spawn_thread("cleanup", cleaning.clean_until_stopped)
 
     @property
     def state(self) -> str:
@@ -162,12 +174,12 @@ class RunningApp:
         Raises the error that ends the application before that, or StreamsError after `timeout`
         seconds.
         """
-        wanted = State(state)
-        with self._changed:
-            self._changed.wait_for(
+        wanted = ApplicationState(state)
+        with self._state_changed:
+            self._state_changed.wait_for(
                 lambda: self._state is wanted or self._error is not None, timeout
             )
-            if self._error is not None and wanted is not State.ERROR:
+            if self._error is not None and wanted is not ApplicationState.ERROR:
                 raise self._error
             if self._state is not wanted:
                 raise StreamsError(f"still {self.state} and not {state} after {timeout:g} s")
@@ -180,36 +192,40 @@ class RunningApp:
         """
         totals: dict[str, int] = {"tasks": 0}
         for thread in self._threads:
-            totals["tasks"] += len(thread.tasks())
-            for name, value in thread.counters().items():
+            totals["tasks"] += len(thread.current_tasks())
+            for name, value in thread.sum_counters().items():
                 totals[name] = totals.get(name, 0) + value
         return totals
 
-    def store(self, name: str) -> LocalStore | ReadOnly:
+    def store(self, name: str) -> LocalStore | ReadOnlyGlobalStore:
         """Return a read-only view of a store with what this worker's tasks have committed.
 
         See `streams.queries.local`; Kafka Streams' interactive queries. Raises ConfigError for a
         store that the topology doesn't have.
         """
-        if self._globals is not None and (copy := self._globals.read(name)) is not None:
+        if (
+            self._globals is not None
+            and (copy := self._globals.find_read_only_store(name)) is not None
+        ):
             return copy
         specs = {spec.name: spec for sub in self._topology.subtopologies for spec in sub.stores}
         if name not in specs:
             raise ConfigError(f"there is no store {name!r}; there are {sorted(specs)}")
         return LocalStore(
-            specs[name], lambda: [task for thread in self._threads for task in thread.tasks()]
+            specs[name],
+            lambda: [task for thread in self._threads for task in thread.current_tasks()],
         )
 
     def health(self) -> Health:
         """Return the worker's health as of now; see `streams.health`."""
-        now_s, doing = self._host.monotonic_s(), dict(self._watchdog.doing)
+        now_s, doing = self._host.monotonic_s(), dict(self._watchdog.activities)
         threads = [
-            thread_health(
+            report_thread_health(
                 thread, self._thread_states.get(number, "CREATED"), doing.get(thread.name), now_s
             )
             for number, thread in enumerate(self._threads)
         ]
-        return judge(
+        return judge_health(
             self.state,
             self._error,
             threads,
@@ -230,26 +246,26 @@ class RunningApp:
         """
         if timeout is None:
             timeout = self._config.shutdown_timeout_ms / 1000
-        with self._changed:
-            if self._state is State.NOT_RUNNING:
+        with self._state_changed:
+            if self._state is ApplicationState.NOT_RUNNING:
                 return
             if self._error is None:
-                self._become(State.PENDING_SHUTDOWN)
+                self._set_state(ApplicationState.PENDING_SHUTDOWN)
         self.ask_to_stop()
         deadline_s = self._host.monotonic_s() + timeout
         for thread in self._threads:
-            thread.join(max(deadline_s - self._host.monotonic_s(), 0.0))
+            thread.join_thread(max(deadline_s - self._host.monotonic_s(), 0.0))
         if any(thread.is_alive() for thread in self._threads):
-            raise NotClosed(f"not closed after {timeout:g} s: {self._what_goes_on()}")
-        self._watching.join()
-        self._copying.join(max(deadline_s - self._host.monotonic_s(), 0.0))
-        if self._copying.is_alive():
+            raise NotClosed(f"not closed after {timeout:g} s: {self._describe_thread_activity()}")
+        self._watchdog_thread.join()
+        self._replication_thread.join(max(deadline_s - self._host.monotonic_s(), 0.0))
+        if self._replication_thread.is_alive():
             raise NotClosed(f"not closed after {timeout:g} s: global tables are being copied")
-        self._exits.close()
+        self._cleanup.close()
         if self._error is not None:
             raise self._error
-        with self._changed:
-            self._become(State.NOT_RUNNING)
+        with self._state_changed:
+            self._set_state(ApplicationState.NOT_RUNNING)
 
     def __enter__(self) -> RunningApp:
         return self
@@ -262,83 +278,88 @@ class RunningApp:
     ) -> None:
         self.close()
 
-    def _what_goes_on(self) -> str:
+    def _describe_thread_activity(self) -> str:
         """Return what each thread is doing, for the message of NotClosed."""
-        self._watchdog.look()
+        self._watchdog.inspect_threads()
         now_s = self._host.monotonic_s()
         return "; ".join(
-            f"{name} {explain(doing, now_s)}" for name, doing in self._watchdog.doing.items()
+            f"{name} {describe_activity(doing, now_s)}"
+            for name, doing in self._watchdog.activities.items()
         )
 
-    def _thread(self, worker: Worker, number: int, reached: Callable[[Step], None]) -> StreamThread:
+    def _create_thread(
+        self, worker: WorkerResources, number: int, on_step: Callable[[CommitStep], None]
+    ) -> StreamThread:
         """Create stream thread `number`, which reports to this object."""
         return StreamThread(
             worker,
             number,
             handler=self._config.uncaught_exception_handler,
-            changed=partial(self._thread_changed, number),
-            failed=self._failed,
-            ended=partial(self._thread_ended, number),
-            reached=reached,
+            on_state_change=partial(self._handle_thread_state, number),
+            on_failure=self._fail_application,
+            on_end=partial(self._handle_thread_end, number),
+            on_step=on_step,
         )
 
-    def _global_tables(
+    def _open_global_tables(
         self,
-        clients: Clients,
+        clients: KafkaClientSupplier,
         directory: StateDirectory,
         slot: int,
         memory: MemoryBudget,
-        exits: ExitStack,
+        cleanup: ExitStack,
     ) -> GlobalTables | None:
         """Open the replicas of the global tables in this worker's own part of the directory."""
         tables = self._topology.global_tables
         if not tables:
             return None
-        replicas = open_replicas(tables, lambda store: directory.global_path(slot, store), memory)
+        replicas = open_replicas(
+            tables, lambda store: directory.global_store_path(slot, store), memory
+        )
         for replica in replicas.values():
-            exits.callback(replica.close)
+            cleanup.callback(replica.close)
         return GlobalTables(
             tables,
             replicas,
-            consumer=lambda: clients.restore_consumer("global"),
-            admin=clients.admin(),
+            create_consumer=lambda: clients.create_restore_consumer("global"),
+            admin=clients.create_admin(),
             host=self._host,
             handler=self._config.handlers.deserialization,
             timeout_ms=self._config.task_timeout_ms,
         )
 
-    def _copy_globals(self) -> None:
+    def _replicate_global_tables(self) -> None:
         """Replicate the global tables until the stop; an error ends the application."""
         try:
             if self._globals is not None:
-                self._globals.run(self._stop)
+                self._globals.copy_until_stopped(self._stop)
         except UserError as error:
-            self._failed(error)
+            self._fail_application(error)
         except Exception as error:
             log.exception("the global tables ended")
-            self._failed(StreamsError(f"the global tables ended: {error!r}"))
+            self._fail_application(StreamsError(f"the global tables ended: {error!r}"))
 
-    def _endpoints(self, number: int) -> Iterator[Endpoint]:
+    def _start_endpoints(self, worker_number: int) -> Iterator[HttpEndpoint]:
         """Yield the HTTP endpoints that the settings ask for, listening.
 
         Raises ConfigError if a port is not available.
         """
         collector = WorkerCollector(
             self.health,
-            lambda: {thread.name: thread.counters() for thread in self._threads},
+            lambda: {thread.name: thread.sum_counters() for thread in self._threads},
             self._host.now_ms,
         )
 
-        def answer_health() -> Answer:
+        def answer_health() -> HttpResponse:
             report = self.health()
-            return Answer(200 if report.healthy else 503, _JSON, report.as_json())
+            return HttpResponse(200 if report.healthy else 503, _JSON, report.as_json())
 
-        def answer_live() -> Answer:
+        def answer_live() -> HttpResponse:
             report = self.health()
-            return Answer(200 if report.live else 503, _JSON, report.as_json())
+            return HttpResponse(200 if report.live else 503, _JSON, report.as_json())
 
-        def answer_metrics() -> Answer:
-            return Answer(200, _PROMETHEUS, exposition(collector))
+        def answer_metrics() -> HttpResponse:
+            return HttpResponse(200, _PROMETHEUS, render_prometheus_text(collector))
 
         answers = {"/health": answer_health, "/live": answer_live, "/metrics": answer_metrics}
         wanted = {"health_port": answers, "metrics_port": {"/metrics": answer_metrics}}
@@ -347,41 +368,47 @@ class RunningApp:
             same = setting == "metrics_port" and port == self._config.health_port
             if port is None or (port and same):
                 continue
-            endpoint = Endpoint(setting, port and port + number, paths, self._host)
+            endpoint = HttpEndpoint(setting, port and port + worker_number, paths, self._host)
             self.ports[setting] = endpoint.port
             log.info("%s: listening on 127.0.0.1:%d", setting, endpoint.port)
             yield endpoint
 
-    def _failed(self, error: UserError) -> None:
+    def _fail_application(self, error: UserError) -> None:
         """Keep the first thread's error and stop the others, which commit and leave."""
-        with self._changed:
+        with self._state_changed:
             if self._error is None:
                 self._error = error
-            self._become(State.PENDING_ERROR)
+            self._set_state(ApplicationState.PENDING_ERROR)
         self._stop.set()
 
-    def _thread_ended(self, number: int) -> None:
+    def _handle_thread_end(self, number: int) -> None:
         """Note that a thread has ended; the last one with an error sets the state ERROR."""
-        with self._changed:
-            self._thread_states[number] = _ENDED
-            self._threads_left -= 1
-            if not self._threads_left:
-                self._over.set()
+        with self._state_changed:
+            self._thread_states[number] = _THREAD_ENDED
+            self._running_thread_count -= 1
+            if not self._running_thread_count:
+                self._all_ended.set()
                 if self._error is not None:
-                    self._become(State.ERROR)
+                    self._set_state(ApplicationState.ERROR)
 
-    def _thread_changed(self, number: int, state: str) -> None:
+    def _handle_thread_state(self, number: int, state: str) -> None:
         """Note a thread's state and derive the application's: RUNNING if all threads run."""
-        with self._changed:
+        with self._state_changed:
             self._thread_states[number] = state
-            if self._state in (State.CREATED, State.REBALANCING, State.RUNNING):
+            if self._state in (
+                ApplicationState.CREATED,
+                ApplicationState.REBALANCING,
+                ApplicationState.RUNNING,
+            ):
                 states = set(self._thread_states.values())
                 all_run = len(self._thread_states) == len(self._threads) and states == {"RUNNING"}
-                self._become(State.RUNNING if all_run else State.REBALANCING)
+                self._set_state(
+                    ApplicationState.RUNNING if all_run else ApplicationState.REBALANCING
+                )
 
-    def _become(self, state: State) -> None:
+    def _set_state(self, state: ApplicationState) -> None:
         """Change the state and wake those who wait for it; the caller holds the lock."""
         if self._state is not state:
             log.info("state %s -> %s", self._state.value, state.value)
             self._state = state
-            self._changed.notify_all()
+            self._state_changed.notify_all()

@@ -20,12 +20,14 @@ from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
-STOP = (signal.SIGTERM, signal.SIGINT)
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _GRACE_S = 5.0
 """How much longer than `timeout_s` a worker may take to say what keeps it."""
 
 
-def on_stop(stop: Callable[[], None], *, timeout_s: float, watched: bool = False) -> None:
+def install_stop_handlers(
+    on_signal: Callable[[], None], *, timeout_s: float, is_watched: bool = False
+) -> None:
     """Install handlers for SIGTERM and SIGINT that call `on_signal`, and bound the shutdown.
 
     A worker that `is_watched` leaves the second signal to its watcher: a terminal, or an init
@@ -35,26 +37,26 @@ def on_stop(stop: Callable[[], None], *, timeout_s: float, watched: bool = False
 
     def handle_signal(number: int, frame: FrameType | None) -> None:
         nonlocal stopping
-        if stopping and not watched:
+        if stopping and not is_watched:
             os.write(2, b"millrace: stopped at once, without a commit\n")
-            end(128 + number)
+            exit_now(128 + number)
         if not stopping:
             stopping = True
             faulthandler.dump_traceback_later(timeout_s + _GRACE_S, exit=True)
-            stop()
+            on_signal()
 
-    for number in STOP:
+    for number in STOP_SIGNALS:
         signal.signal(number, handle_signal)
 
 
-def ended_in_time() -> None:
+def cancel_shutdown_limit() -> None:
     """Cancel the time limit of the shutdown: what is left of the program may take its time."""
     faulthandler.cancel_dump_traceback_later()
 
 
-def end(status: int) -> NoReturn:
+def exit_now(exit_status: int) -> NoReturn:
     """Flush the standard streams and end the process now, whatever its threads are doing."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, RuntimeError, ValueError):  # it was being written to, or is closed
             stream.flush()
-    os._exit(status)
+    os._exit(exit_status)

@@ -13,13 +13,23 @@ from collections.abc import Callable
 from dataclasses import asdict
 
 from streams.errors import StreamsError, UserError
-from streams.runtime.assembly import Worker, announce_shutdown, give_up_place, stream_loop
-from streams.runtime.commit import Step
-from streams.runtime.host import Spawned
+from streams.runtime.assembly import (
+    WorkerResources,
+    announce_shutdown,
+    create_stream_loop,
+    leave_for_ended_thread,
+)
+from streams.runtime.commit import CommitStep
+from streams.runtime.host import SpawnedThread
 from streams.runtime.loop import StreamLoop
 from streams.runtime.task import Task
-from streams.runtime.watchdog import Failed
-from streams.uncaught import BackOff, Handler, Uncaught, answer
+from streams.runtime.watchdog import ThreadFailure
+from streams.uncaught_exceptions import (
+    ReplacementBackOff,
+    UncaughtExceptionHandler,
+    UncaughtExceptionResponse,
+    call_uncaught_handler,
+)
 
 log = logging.getLogger(__name__)
 
@@ -33,143 +43,147 @@ class StreamThread:
 
     def __init__(
         self,
-        worker: Worker,
+        worker: WorkerResources,
         number: int,
         *,
-        handler: Handler,
-        changed: Callable[[str], None],
-        failed: Callable[[UserError], None],
-        ended: Callable[[], None],
-        reached: Callable[[Step], None],
+        handler: UncaughtExceptionHandler,
+        on_state_change: Callable[[str], None],
+        on_failure: Callable[[UserError], None],
+        on_end: Callable[[], None],
+        on_step: Callable[[CommitStep], None],
     ) -> None:
         self.name = f"thread {number}"
         self.ident: int | None = None
         """The id of the operating system's thread while it runs its loops; None before, while
         global tables are copied, so that the watchdog does not take it for stuck."""
-        self.replaced = 0
+        self.replaced_count = 0
         """How many loops were replaced."""
-        self.failed: Failed | None = None
+        self.failure: ThreadFailure | None = None
         """The error of the last loop while the thread waits to be replaced, else None."""
         self._worker = worker
         self._number = number
         self._handler = handler
-        self._changed, self._failed, self._ended = changed, failed, ended
-        self._reached = reached
-        self._answer = Uncaught.SHUTDOWN_CLIENT
-        self._before: dict[str, int] = {}
-        self._turns_before = 0
-        self.loop = self._new_loop()
-        self._spawned: Spawned | None = None
+        self._on_state_change, self._on_failure, self._on_end = on_state_change, on_failure, on_end
+        self._on_step = on_step
+        self._handler_response = UncaughtExceptionResponse.SHUTDOWN_CLIENT
+        self._counters_of_replaced: dict[str, int] = {}
+        self._turns_of_replaced = 0
+        self.loop = self._create_loop()
+        self._spawned: SpawnedThread | None = None
 
-    def start(self) -> None:
+    def start_thread(self) -> None:
         """Start the thread."""
-        self._spawned = self._worker.host.spawn(f"stream-{self._number}", self._run)
+        self._spawned = self._worker.host.spawn_thread(f"stream-{self._number}", self._run_thread)
 
     def is_alive(self) -> bool:
         """Whether the thread was started and has not ended."""
         return self._spawned is not None and self._spawned.is_alive()
 
-    def join(self, timeout_s: float) -> None:
+    def join_thread(self, timeout_s: float) -> None:
         """Wait until the thread has ended, at most `timeout_s`."""
         if self._spawned is not None:
             self._spawned.join(timeout_s)
 
-    def turns(self) -> int:
+    def count_turns(self) -> int:
         """Return how many iterations its loops have done, those that were replaced included."""
-        return self.loop.turns + self._turns_before
+        return self.loop.turn_count + self._turns_of_replaced
 
-    def record(self) -> str:
+    def current_record_origin(self) -> str:
         """Return the origin of the record being processed; empty if there is none."""
-        return self.loop.record
+        return self.loop.record_origin
 
-    def tasks(self) -> list[Task]:
+    def current_tasks(self) -> list[Task]:
         """Return a copy of the list of the loop's tasks."""
         return list(self.loop.tasks.values())
 
-    def counters(self) -> dict[str, int]:
+    def sum_counters(self) -> dict[str, int]:
         """Return the counters summed over its loops; see `streams.runtime.loop.Counters`."""
-        counted = asdict(self.loop.counters) | {"replaced_threads": self.replaced}
-        return {name: value + self._before.get(name, 0) for name, value in counted.items()}
+        counted = asdict(self.loop.counters) | {"replaced_threads": self.replaced_count}
+        return {
+            name: value + self._counters_of_replaced.get(name, 0) for name, value in counted.items()
+        }
 
-    def _new_loop(self) -> StreamLoop:
+    def _create_loop(self) -> StreamLoop:
         """Create a loop that calls `_decide_on_error` when it fails."""
-        return stream_loop(
+        return create_stream_loop(
             self._worker,
             self._number,
-            changed=self._changed,
-            reached=self._reached,
-            replaced=self._decide,
+            on_state_change=self._on_state_change,
+            on_commit_step=self._on_step,
+            decide_replacement=self._decide_on_error,
         )
 
-    def _run(self) -> None:
+    def _run_thread(self) -> None:
         """Run loops until the end, and report the error that ends the thread."""
         try:
             self._run_loops()
         except UserError as error:
-            self._failed(error)
+            self._on_failure(error)
         except BaseException as error:  # a user's function may call sys.exit: it ends this thread
             log.exception("a stream thread ended")
-            self._failed(_as_user_error(error))
+            self._on_failure(_to_user_error(error))
         finally:
             self.ident = None
-            self._ended()
+            self._on_end()
 
     def _run_loops(self) -> None:
         """Run loops until a stop or an error; replace a failed loop if the handler says so."""
-        worker, back_off = self._worker, BackOff()
-        if worker.globals is not None and not worker.globals.wait(worker.stop):
+        worker, back_off = self._worker, ReplacementBackOff()
+        if worker.global_tables is not None and not worker.global_tables.wait_until_caught_up(
+            worker.stop
+        ):
             return
         self.ident = threading.get_ident()
         while True:
             began_s = worker.host.monotonic_s()
-            self._answer = Uncaught.SHUTDOWN_CLIENT
+            self._handler_response = UncaughtExceptionResponse.SHUTDOWN_CLIENT
             try:
-                self.loop.run()
+                self.loop.run_until_stopped()
                 # A replacing loop may have been stopped before it took the place in the group.
-                if self.replaced:
-                    give_up_place(worker, self._number)
+                if self.replaced_count:
+                    leave_for_ended_thread(worker, self._number)
                 return
             except Exception as error:
-                if self._answer is Uncaught.SHUTDOWN_APPLICATION:
-                    self._announce(error)
-                if self._answer is not Uncaught.REPLACE_THREAD:
+                if self._handler_response is UncaughtExceptionResponse.SHUTDOWN_APPLICATION:
+                    self._announce_shutdown(error)
+                if self._handler_response is not UncaughtExceptionResponse.REPLACE_THREAD:
                     raise
-                wait_s = back_off.after(worker.host.monotonic_s() - began_s)
+                wait_s = back_off.next_wait_s(worker.host.monotonic_s() - began_s)
                 unexpected = None if isinstance(error, UserError) else error
                 log.error(
                     "%s is replaced in %g s: %s", self.name, wait_s, error, exc_info=unexpected
                 )
-                self.failed = Failed(str(error) or repr(error), worker.host.monotonic_s())
-            self._changed("REBALANCING")
+                self.failure = ThreadFailure(str(error) or repr(error), worker.host.monotonic_s())
+            self._on_state_change("REBALANCING")
             stopped = worker.stop.wait(wait_s)
-            self.failed = None
+            self.failure = None
             if stopped:
-                give_up_place(worker, self._number)
+                leave_for_ended_thread(worker, self._number)
                 return
-            self._before = {**self.counters(), "replaced_threads": 0}
-            self._turns_before = self.turns()
-            self.replaced += 1
-            self.loop = self._new_loop()
+            self._counters_of_replaced = {**self.sum_counters(), "replaced_threads": 0}
+            self._turns_of_replaced = self.count_turns()
+            self.replaced_count += 1
+            self.loop = self._create_loop()
 
-    def _decide(self, error: Exception) -> bool:
+    def _decide_on_error(self, error: Exception) -> bool:
         """Whether another loop replaces one that failed, as the handler answers.
 
         Called while the failed loop still holds its place in the group.
         """
-        self._answer = answer(self._handler, _as_user_error(error))
-        return self._answer is Uncaught.REPLACE_THREAD
+        self._handler_response = call_uncaught_handler(self._handler, _to_user_error(error))
+        return self._handler_response is UncaughtExceptionResponse.REPLACE_THREAD
 
-    def _announce(self, error: Exception) -> None:
+    def _announce_shutdown(self, error: Exception) -> None:
         """Tell the group's other workers to shut down because of `error`."""
         log.error("%s asks the whole application to shut down: %s", self.name, error)
-        who = f"{self._worker.topology.application_id}-{self._worker.id}-{self._number}"
+        who = f"{self._worker.topology.application_id}-{self._worker.process_id}-{self._number}"
         try:
             announce_shutdown(self._worker, self._number, f"shutdown asked for by {who}: {error}")
         except Exception as failure:
             log.error("the other workers could not be told to shut down: %s", failure)
 
 
-def _as_user_error(error: BaseException) -> UserError:
+def _to_user_error(error: BaseException) -> UserError:
     """Return a UserError as it is, any other error as a StreamsError with its place in the code."""
     if isinstance(error, UserError):
         return error

@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from state.keys import TIME_MAX
-from streams.durations import Duration, duration_ms
+from streams.durations import Duration, duration_to_ms
 from streams.errors import TopologyError
 
 __all__ = [
@@ -130,12 +130,12 @@ def tumbling(
     `idle_close`: see `docs/windows.md`. Raises TopologyError, as all these functions do, for
     arguments that define no window.
     """
-    size_ms = _positive("tumbling", size, "size")
+    size_ms = _positive_duration_ms("tumbling", size, "size")
     return TimeWindows(
         size_ms=size_ms,
         advance_ms=size_ms,
-        grace_ms=_ms("tumbling", grace, "grace"),
-        idle_close_ms=_idle("tumbling", idle_close),
+        grace_ms=_window_duration_ms("tumbling", grace, "grace"),
+        idle_close_ms=_idle_close_ms("tumbling", idle_close),
     )
 
 
@@ -146,8 +146,8 @@ def hopping(
 
     Raises TopologyError.
     """
-    size_ms = _positive("hopping", size, "size")
-    advance_ms = _positive("hopping", advance, "advance")
+    size_ms = _positive_duration_ms("hopping", size, "size")
+    advance_ms = _positive_duration_ms("hopping", advance, "advance")
     if advance_ms > size_ms:
         raise TopologyError(
             f"windows.hopping: advance is {advance_ms} ms and size {size_ms} ms: records between "
@@ -156,8 +156,8 @@ def hopping(
     return TimeWindows(
         size_ms=size_ms,
         advance_ms=advance_ms,
-        grace_ms=_ms("hopping", grace, "grace"),
-        idle_close_ms=_idle("hopping", idle_close),
+        grace_ms=_window_duration_ms("hopping", grace, "grace"),
+        idle_close_ms=_idle_close_ms("hopping", idle_close),
     )
 
 
@@ -169,9 +169,9 @@ def sliding(
     One ends at each record, and one begins right after it if records follow. Raises TopologyError.
     """
     return SlidingWindows(
-        difference_ms=_positive("sliding", difference, "difference"),
-        grace_ms=_ms("sliding", grace, "grace"),
-        idle_close_ms=_idle("sliding", idle_close),
+        difference_ms=_positive_duration_ms("sliding", difference, "difference"),
+        grace_ms=_window_duration_ms("sliding", grace, "grace"),
+        idle_close_ms=_idle_close_ms("sliding", idle_close),
     )
 
 
@@ -183,9 +183,9 @@ def session(
     Raises TopologyError.
     """
     return SessionWindows(
-        gap_ms=_ms("session", gap, "gap"),
-        grace_ms=_ms("session", grace, "grace"),
-        idle_close_ms=_idle("session", idle_close),
+        gap_ms=_window_duration_ms("session", gap, "gap"),
+        grace_ms=_window_duration_ms("session", grace, "grace"),
+        idle_close_ms=_idle_close_ms("session", idle_close),
     )
 
 
@@ -198,28 +198,29 @@ def unlimited(start: int = 0) -> UnlimitedWindows:
     return UnlimitedWindows(start_ms=start)
 
 
-def _ms(kind: str, duration: Duration, what: str) -> int:
+def _window_duration_ms(kind: str, duration: Duration, argument: str) -> int:
     """Convert a duration of a window to ms. Raises TopologyError if it is invalid or too long."""
     try:
-        ms = duration_ms(duration, what)
+        ms = duration_to_ms(duration, argument)
     except ValueError as error:
         raise TopologyError(f"windows.{kind}: {error}") from None
     if ms > TIME_MAX // 4:
         raise TopologyError(
-            f"windows.{kind}: {what}={duration!r} is too long: for one window of all time there "
+            f"windows.{kind}: {argument}={duration!r} is too long: for one window of all time "
+            "there "
             "is windows.unlimited()"
         )
     return ms
 
 
-def _positive(kind: str, duration: Duration, what: str) -> int:
+def _positive_duration_ms(kind: str, duration: Duration, argument: str) -> int:
     """Convert a duration of a window to ms. Raises TopologyError if it is invalid or 0."""
-    ms = _ms(kind, duration, what)
+    ms = _window_duration_ms(kind, duration, argument)
     if ms == 0:
-        raise TopologyError(f"windows.{kind}: {what}={duration!r} must be at least 1 ms")
+        raise TopologyError(f"windows.{kind}: {argument}={duration!r} must be at least 1 ms")
     return ms
 
 
-def _idle(kind: str, duration: Duration | None) -> int | None:
+def _idle_close_ms(kind: str, duration: Duration | None) -> int | None:
     """Convert `idle_close` to ms; None stays None. Raises TopologyError if it is invalid or 0."""
-    return None if duration is None else _positive(kind, duration, "idle_close")
+    return None if duration is None else _positive_duration_ms(kind, duration, "idle_close")

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import NamedTuple
 
-from streams.signals import STOP
+from streams.signals import STOP_SIGNALS
 
 _QUICKLY_S = 5.0
 _DEATHS_MAX = 5
@@ -30,11 +30,11 @@ _GRACE_S = 10.0
 """How much longer than `timeout_s` the watcher waits, since workers end themselves by then."""
 
 
-class _Child(NamedTuple):
+class _WorkerProcess(NamedTuple):
     """Represents a worker process: its number and when it was started."""
 
     number: int
-    began_s: float
+    started_at_s: float
 
 
 def run_workers(count: int, run: Callable[[int], None], *, timeout_s: float) -> int:
@@ -44,12 +44,12 @@ def run_workers(count: int, run: Callable[[int], None], *, timeout_s: float) -> 
     to end in order.
     """
     watcher = _Watcher(run, timeout_s)
-    for number in STOP:
-        signal.signal(number, watcher.stop)
-    signal.signal(signal.SIGALRM, watcher.kill)
+    for number in STOP_SIGNALS:
+        signal.signal(number, watcher.stop_workers)
+    signal.signal(signal.SIGALRM, watcher.kill_workers)
     for each in range(count):
-        watcher.start(each)
-    watcher.wait()
+        watcher.start_worker(each)
+    watcher.wait_for_workers()
     signal.setitimer(signal.ITIMER_REAL, 0)
     return watcher.status
 
@@ -61,57 +61,57 @@ class _Watcher:
         self.status = 0
         self._run = run
         self._timeout_s = timeout_s
-        self._children: dict[int, _Child] = {}
+        self._children: dict[int, _WorkerProcess] = {}
         self._stopping = False
         self._quick_deaths = 0
 
-    def start(self, number: int) -> None:
+    def start_worker(self, number: int) -> None:
         """Start worker `number` in a process of its own."""
         began_s = time.monotonic()
-        self._children[_fork(lambda: self._run(number))] = _Child(number, began_s)
+        self._children[_fork_process(lambda: self._run(number))] = _WorkerProcess(number, began_s)
 
-    def wait(self) -> None:
+    def wait_for_workers(self) -> None:
         """Wait until all workers have ended, and restart each that a signal has ended."""
         while self._children:
             pid, ended = os.wait()
-            self._ended(pid, self._children.pop(pid), os.waitstatus_to_exitcode(ended))
+            self._handle_worker_end(pid, self._children.pop(pid), os.waitstatus_to_exitcode(ended))
 
-    def stop(self, number: int, frame: FrameType | None) -> None:
+    def stop_workers(self, signal_number: int, frame: FrameType | None) -> None:
         """Send SIGTERM to all workers; a second call kills them.
 
         A signal handler, called too when a worker ends with an error.
         """
         if self._stopping:
-            self.kill(number, frame)
+            self.kill_workers(signal_number, frame)
             return
         self._stopping = True
         signal.setitimer(signal.ITIMER_REAL, self._timeout_s + _GRACE_S)
         for pid in self._children:
             os.kill(pid, signal.SIGTERM)
 
-    def kill(self, number: int, frame: FrameType | None) -> None:
+    def kill_workers(self, signal_number: int, frame: FrameType | None) -> None:
         """Kill all workers at once: at the second signal, or at SIGALRM when they took too long."""
         os.write(2, b"millrace: the workers are killed, without a commit\n")
-        self.status = self.status or (1 if number == signal.SIGALRM else 128 + number)
+        self.status = self.status or (1 if signal_number == signal.SIGALRM else 128 + signal_number)
         for pid in self._children:
             os.kill(pid, signal.SIGKILL)
 
-    def _ended(self, pid: int, child: _Child, code: int) -> None:
+    def _handle_worker_end(self, pid: int, worker: _WorkerProcess, exit_code: int) -> None:
         """Handle the end of a worker: restart it, stop the others, or note its exit status."""
         if self._stopping:
-            self.status = self.status or max(code, 0)
+            self.status = self.status or max(exit_code, 0)
             return
-        if code < 0:
-            quickly = time.monotonic() - child.began_s < _QUICKLY_S
+        if exit_code < 0:
+            quickly = time.monotonic() - worker.started_at_s < _QUICKLY_S
             self._quick_deaths = self._quick_deaths + 1 if quickly else 0
             if self._quick_deaths < _DEATHS_MAX:
-                name = signal.Signals(-code).name
+                name = signal.Signals(-exit_code).name
                 sys.stderr.write(f"millrace: worker {pid} was ended by {name}: started again\n")
-                self.start(child.number)
+                self.start_worker(worker.number)
                 return
-        if code != 0:
-            self.status = code if code > 0 else 1
-            self.stop(signal.SIGTERM, None)
+        if exit_code != 0:
+            self.status = exit_code if exit_code > 0 else 1
+            self.stop_workers(signal.SIGTERM, None)
 
 
 def watcher_is_gone(watcher: int) -> bool:
@@ -119,13 +119,13 @@ def watcher_is_gone(watcher: int) -> bool:
     return os.getppid() != watcher
 
 
-def _fork(run: Callable[[], None]) -> int:
+def _fork_process(run: Callable[[], None]) -> int:
     """Fork a process that calls `run` and exits; return its process id."""
     child = os.fork()
     if child:
         return child
     try:
-        for number in (*STOP, signal.SIGALRM):
+        for number in (*STOP_SIGNALS, signal.SIGALRM):
             signal.signal(number, signal.SIG_DFL)
         run()
     except SystemExit as end:

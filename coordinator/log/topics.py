@@ -393,7 +393,8 @@ class TopicRegistry:
         if found not in (None, topic_id):
             raise UnusableDataDirectory(
                 f"{partition.directory} is of topic id {uuid_to_base64(found)}, not "
-                f"{uuid_to_base64(topic_id)}: move it away, it is another topic's. If its files are "
+                f"{uuid_to_base64(topic_id)}: move it away, it is another topic's. If its files "
+                "are "
                 "to be this topic's from now on, remove its partition.metadata"
             )
         try:

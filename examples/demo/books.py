@@ -23,10 +23,10 @@ from examples.demo.corpus import Line
 from examples.demo.processes import DemoFailed
 from streams import serdes
 from streams.membership.connection import ConnectionLost
-from streams.membership.offsets import offsets_of_group
-from streams.positions import Partition
-from streams.runtime.clients import Admin, retry
+from streams.membership.group_offsets import fetch_group_offsets
+from streams.runtime.clients import Admin, call_with_retries
 from streams.spark.source.access import Access
+from streams.topic_partitions import Partition
 
 PARTITIONS = 4
 WAIT_S = 30.0
@@ -86,7 +86,7 @@ class Books:
 
         Raises ConfigError if no broker answers, OutcomeUnknown if they are not there in time.
         """
-        self._admin.partition_counts_at_start(10)
+        self._admin.fetch_partition_counts_at_start(10)
         self._admin.create_topics(dict.fromkeys((self._lines, self._counts), PARTITIONS), {}, -1)
 
     def delete_topics(self) -> str:
@@ -139,10 +139,10 @@ class Books:
 
     def words_written(self) -> int:
         """Return how many words are in the repartition topic by now, committed or not."""
-        if self._repartition not in self._admin.partition_counts():
+        if self._repartition not in self._admin.fetch_partition_counts():
             return 0  # The first worker is about to create it.
         partitions = [Partition(self._repartition, number) for number in range(PARTITIONS)]
-        return sum(self._admin.latest(partitions).values())
+        return sum(self._admin.fetch_latest_offsets(partitions).values())
 
     def drained(self) -> bool:
         """Return whether no committed record is left to process, on any topic that is read."""
@@ -152,8 +152,10 @@ class Books:
             for number in range(PARTITIONS)
         ]
         dial = Access(self._address).dial
-        found = retry(
-            lambda _: offsets_of_group(dial, self._group, partitions), self._wait_s, ConnectionLost
+        found = call_with_retries(
+            lambda _: fetch_group_offsets(dial, self._group, partitions),
+            self._wait_s,
+            ConnectionLost,
         )
         if found.pending:  # A transaction is about to commit the offsets.
             return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from state.store import Checkpoint
+from state.store import StoreCheckpoint
 
 _POSITION = b"position"
 _TOPIC_ID = b"topic-id"
@@ -15,38 +15,38 @@ _LAYOUT = b"layout"
 _POSITIONS = b"positions"
 
 
-def read(get: Callable[[bytes], bytes | None]) -> Checkpoint | None:
+def read_checkpoint(get_value: Callable[[bytes], bytes | None]) -> StoreCheckpoint | None:
     """Return the checkpoint that the column family has, or None if none was ever written."""
-    position = get(_POSITION)
+    position = get_value(_POSITION)
     if position is None:
         return None
-    written, stream_time = get(_WRITTEN_MS), get(_STREAM_TIME_MS)
-    return Checkpoint(
-        _integer(position),
-        (get(_TOPIC_ID) or b"").decode(),
-        _integer(written) if written else 0,
-        _integer(stream_time) if stream_time else -1,
-        (get(_LAYOUT) or b"").decode(),
-        tuple(map(int, (get(_POSITIONS) or b"").split())),
+    written, stream_time = get_value(_WRITTEN_MS), get_value(_STREAM_TIME_MS)
+    return StoreCheckpoint(
+        _decode_integer(position),
+        (get_value(_TOPIC_ID) or b"").decode(),
+        _decode_integer(written) if written else 0,
+        _decode_integer(stream_time) if stream_time else -1,
+        (get_value(_LAYOUT) or b"").decode(),
+        tuple(map(int, (get_value(_POSITIONS) or b"").split())),
     )
 
 
-def put(batch: Any, checkpoint: Checkpoint, family: Any) -> None:
+def add_checkpoint(batch: Any, checkpoint: StoreCheckpoint, column_family: Any) -> None:
     """Add a checkpoint to a write batch."""
-    batch.put(_POSITION, _stored(checkpoint.position), family)
-    batch.put(_TOPIC_ID, checkpoint.topic_id.encode(), family)
-    batch.put(_WRITTEN_MS, _stored(checkpoint.written_ms), family)
+    batch.put(_POSITION, _encode_integer(checkpoint.position), column_family)
+    batch.put(_TOPIC_ID, checkpoint.topic_id.encode(), column_family)
+    batch.put(_WRITTEN_MS, _encode_integer(checkpoint.written_ms), column_family)
     if checkpoint.stream_time_ms >= 0:
-        batch.put(_STREAM_TIME_MS, _stored(checkpoint.stream_time_ms), family)
+        batch.put(_STREAM_TIME_MS, _encode_integer(checkpoint.stream_time_ms), column_family)
     if checkpoint.layout:
-        batch.put(_LAYOUT, checkpoint.layout.encode(), family)
+        batch.put(_LAYOUT, checkpoint.layout.encode(), column_family)
     if checkpoint.positions:
-        batch.put(_POSITIONS, " ".join(map(str, checkpoint.positions)).encode(), family)
+        batch.put(_POSITIONS, " ".join(map(str, checkpoint.positions)).encode(), column_family)
 
 
-def _integer(stored: bytes) -> int:
+def _decode_integer(stored: bytes) -> int:
     return int.from_bytes(stored, "big", signed=True)
 
 
-def _stored(integer: int) -> bytes:
+def _encode_integer(integer: int) -> bytes:
     return integer.to_bytes(8, "big", signed=True)

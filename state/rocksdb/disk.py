@@ -39,12 +39,18 @@ from typing import Any
 
 from rocksdict import Rdict, WriteBatch, WriteOptions
 
-from state.errors import Corrupt, StateError
+from state.errors import StateError, StoreCorrupted
 from state.rocksdb import checkpoints, failures
 from state.rocksdb.memory import MemoryBudget
-from state.rocksdb.options import BULK, NORMAL, Tune, data_options, offsets_options
-from state.rocksdb.ranges import Cursor, Unusable, walk
-from state.store import Checkpoint
+from state.rocksdb.options import (
+    BULK_LOAD_OPTIONS,
+    NORMAL_OPTIONS,
+    TuneOptions,
+    create_data_options,
+    create_offsets_options,
+)
+from state.rocksdb.ranges import ClosedHandle, RangeCursor, iterate_range
+from state.store import StoreCheckpoint
 
 log = logging.getLogger(__name__)
 
@@ -92,91 +98,95 @@ class RocksDisk:
         self,
         path: Path,
         *,
-        store: str | None = None,
+        store_name: str | None = None,
         budget: MemoryBudget | None = None,
-        tune: Tune | None = None,
+        tune: TuneOptions | None = None,
         wait: Callable[[float], object] | None = None,
-        part_written: Callable[[], object] | None = None,
+        on_batch_written: Callable[[], object] | None = None,
         open_database: Callable[..., Any] = Rdict,
     ) -> None:
         self._path = path
-        self._store = store or path.name
+        self._store = store_name or path.name
         self._budget = budget or MemoryBudget(_OWN_BUDGET_BYTES)
         self._tune = tune
         self._wait = wait
-        self._part_written = part_written
+        self._part_written = on_batch_written
         self._open_database = open_database
-        self._cursors: set[Cursor] = set()
+        self._cursors: set[RangeCursor] = set()
         self._bulk = False
         self._loaded_bytes = 0
-        self._undurable: Checkpoint | None = None
-        self._undurable_bytes = 0
-        self._damage: Corrupt | None = None
-        self._logged = _write_options(logged=True, may_wait=wait is not None)
-        self._unlogged = _write_options(logged=False, may_wait=wait is not None)
-        self._unusable(self._closed)
-        self._open()
+        self._unflushed_checkpoint: StoreCheckpoint | None = None
+        self._unflushed_bytes = 0
+        self._damage: StoreCorrupted | None = None
+        self._logged = _create_write_options(use_log=True, refuse_stalls=wait is not None)
+        self._unlogged = _create_write_options(use_log=False, refuse_stalls=wait is not None)
+        self._replace_handles(self._closed_error)
+        self._open_column_families()
 
     def get(self, key: bytes) -> bytes | None:
         try:
             return self._get(key)  # raw mode: bytes in, bytes out
         except Exception as error:
-            raise self._not_read(error) from error
+            raise self._to_read_error(error) from error
 
     def range(
-        self, first: bytes | None, last: bytes | None, *, reverse: bool = False
+        self, first: bytes | None, end: bytes | None, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        return walk(self._iterate, self._cursors, first, last, reverse, self._not_read)
+        return iterate_range(
+            self._create_iterator, self._cursors, first, end, reverse, self._to_read_error
+        )
 
-    def check(self) -> None:
+    def raise_if_corrupted(self) -> None:
         if self._damage is not None:
             raise self._damage
 
     def approximate_count(self) -> int:
         return int(self._data.property_int_value("rocksdb.estimate-num-keys") or 0)
 
-    def checkpoint(self) -> Checkpoint | None:
+    def read_checkpoint(self) -> StoreCheckpoint | None:
         try:
-            return checkpoints.read(self._offsets.get)
+            return checkpoints.read_checkpoint(self._offsets.get)
         except Exception as error:
-            raise self._not_read(error) from error
+            raise self._to_read_error(error) from error
 
-    def write(self, changes: Mapping[bytes, bytes | None], checkpoint: Checkpoint) -> None:
+    def write_changes(
+        self, changes: Mapping[bytes, bytes | None], checkpoint: StoreCheckpoint
+    ) -> None:
         # What is in the log may not depend on what is not: the load is flushed first.
-        self.loaded()
-        self._write(changes.items(), checkpoint, self._logged)
-        self._make_room()
+        self.finish_load()
+        self._write_batches(changes.items(), checkpoint, self._logged)
+        self._flush_if_tight()
 
-    def delete_range(self, first: bytes, last: bytes) -> None:
+    def delete_range(self, first: bytes, end: bytes) -> None:
         try:
-            self._data.delete_range(first, last, self._unlogged if self._bulk else self._logged)
+            self._data.delete_range(first, end, self._unlogged if self._bulk else self._logged)
         except Exception as error:
-            raise self._failed("be written", error) from error
+            raise self._to_state_error("be written", error) from error
 
-    def load(self, changes: Changes, checkpoint: Checkpoint) -> None:
+    def load_changes(self, changes: Changes, checkpoint: StoreCheckpoint) -> None:
         if self._loaded_bytes < _BULK_FROM_BYTES:
-            self._loaded_bytes += self._write(changes, checkpoint, self._logged)
-            self._make_room()
+            self._loaded_bytes += self._write_batches(changes, checkpoint, self._logged)
+            self._flush_if_tight()
             return
         if not self._bulk:
             self._bulk = True
-            self._compact_for(BULK)
-        self._undurable_bytes += self._write(changes, None, self._unlogged)
-        self._undurable = checkpoint
-        if self._undurable_bytes >= self.bulk_durable_bytes:
-            self._make_durable()
+            self._set_compaction_options(BULK_LOAD_OPTIONS)
+        self._unflushed_bytes += self._write_batches(changes, None, self._unlogged)
+        self._unflushed_checkpoint = checkpoint
+        if self._unflushed_bytes >= self.bulk_durable_bytes:
+            self._flush_bulk_load()
 
-    def loaded(self) -> None:
-        self.check()
+    def finish_load(self) -> None:
+        self.raise_if_corrupted()
         self._loaded_bytes = 0
         if self._bulk:
-            self._make_durable()
+            self._flush_bulk_load()
             self._bulk = False
-            self._compact_for(NORMAL)
+            self._set_compaction_options(NORMAL_OPTIONS)
 
-    def clear(self) -> None:
-        self._forget_loaded()
-        self._release()
+    def clear_all_data(self) -> None:
+        self._discard_bulk_load()
+        self._close_handles()
         try:
             # CURRENT goes first: without it nothing that is left could pass for a database.
             (self._path / "CURRENT").unlink(missing_ok=True)
@@ -184,37 +194,37 @@ class RocksDisk:
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise self._failed("be cleared", error) from error
-        self._open()
+            raise self._to_state_error("be cleared", error) from error
+        self._open_column_families()
 
     def close(self) -> None:
         try:
             if self._damage is None:
-                self.loaded()
+                self.finish_load()
         finally:
-            self._release()
+            self._close_handles()
 
-    def _open(self) -> None:
-        options = data_options(self._store, self._budget, self._tune)
-        families = {"default": options, "offsets": offsets_options(self._budget)}
+    def _open_column_families(self) -> None:
+        options = create_data_options(self._store, self._budget, self._tune)
+        families = {"default": options, "offsets": create_offsets_options(self._budget)}
         try:
             self._path.mkdir(parents=True, exist_ok=True)
-            if (reason := failures.torn(self._path)) is not None:
-                raise Corrupt(self._store, self._path, reason)
+            if (reason := failures.find_missing_current(self._path)) is not None:
+                raise StoreCorrupted(self._store, self._path, reason)
             self._database = self._open_database(str(self._path), options, column_families=families)
             self._data = self._database.get_column_family("default")
             self._offsets = self._database.get_column_family("offsets")
             self._offsets_handle = self._database.get_column_family_handle("offsets")
         except Exception as error:
-            failed = failures.failure(self._store, self._path, "be opened", error)
-            if not isinstance(failed, Corrupt):
+            failed = failures.to_state_error(self._store, self._path, "be opened", error)
+            if not isinstance(failed, StoreCorrupted):
                 raise failed from error
-            self._damaged(failed)
+            self._mark_damaged(failed)
             return
         self._damage = None
         self._get = self._data.get
 
-    def _make_room(self) -> None:
+    def _flush_if_tight(self) -> None:
         """Start a flush of this store's write buffer if memory is tight and the buffer not small.
 
         When the buffers of all stores are full RocksDB flushes the store that writes, however
@@ -227,69 +237,71 @@ class RocksDisk:
             if size >= _WORTH_A_FLUSH_BYTES:
                 self._data.flush(wait=False)
         except Exception as error:
-            raise self._failed("be flushed", error) from error
+            raise self._to_state_error("be flushed", error) from error
 
-    def _make_durable(self) -> None:
+    def _flush_bulk_load(self) -> None:
         """Flush what was loaded past the log, then log the checkpoint after it."""
         try:
             self._data.flush()
         except Exception as error:
-            raise self._failed("be flushed", error) from error
-        if self._undurable is not None:
-            self._write((), self._undurable, self._logged)
-        self._undurable, self._undurable_bytes = None, 0
+            raise self._to_state_error("be flushed", error) from error
+        if self._unflushed_checkpoint is not None:
+            self._write_batches((), self._unflushed_checkpoint, self._logged)
+        self._unflushed_checkpoint, self._unflushed_bytes = None, 0
 
-    def _compact_for(self, purpose: dict[str, str]) -> None:
+    def _set_compaction_options(self, options: dict[str, str]) -> None:
         try:
-            self._data.set_options(purpose)
+            self._data.set_options(options)
         except Exception as error:
-            raise self._failed("be set up", error) from error
+            raise self._to_state_error("be set up", error) from error
 
-    def _write(self, changes: Changes, checkpoint: Checkpoint | None, options: Any) -> int:
+    def _write_batches(
+        self, changes: Changes, checkpoint: StoreCheckpoint | None, write_options: Any
+    ) -> int:
         """Write changes in bounded batches, the checkpoint in the last; return their bytes."""
         entries = iter(changes)
         written = 0
         following = list(islice(entries, self.batch_step_count))
         while True:
             batch, kept = WriteBatch(raw_mode=True), following
-            _fill(batch, following)
+            _add_to_batch(batch, following)
             following = list(islice(entries, self.batch_step_count))
             while following and batch.size_in_bytes() < self.batch_bytes_max:
-                _fill(batch, following)
+                _add_to_batch(batch, following)
                 kept += following
                 following = list(islice(entries, self.batch_step_count))
             written += batch.size_in_bytes()
-            self._put(batch, kept, None if following else checkpoint, options)
+            self._write_batch(batch, kept, None if following else checkpoint, write_options)
             if not following:
                 return written
             if self._part_written is not None:
                 self._part_written()
 
-    def _put(
+    def _write_batch(
         self,
         batch: Any,
         entries: list[tuple[bytes, bytes | None]],
-        checkpoint: Checkpoint | None,
-        options: Any,
+        checkpoint: StoreCheckpoint | None,
+        write_options: Any,
     ) -> None:
         """Write one batch; while RocksDB takes no writes, wait outside of it and write it again."""
         write = self._database.write
         stalled_s = 0.0
         while True:
             if checkpoint is not None:
-                checkpoints.put(batch, checkpoint, self._offsets_handle)
+                checkpoints.add_checkpoint(batch, checkpoint, self._offsets_handle)
             size = batch.size_in_bytes()
             try:
-                write(batch, options)
+                write(batch, write_options)
                 return
             except Exception as error:
-                if not failures.is_stall(error):
-                    raise self._failed("be written", error) from error
-            stalled_s = self._wait_out_stall(size, stalled_s)
+                if not failures.is_write_stall(error):
+                    raise self._to_state_error("be written", error) from error
+            stalled_s = self._wait_for_stall(size, stalled_s)
             batch = WriteBatch(raw_mode=True)  # a batch can be written once
-            _fill(batch, entries)
+            _add_to_batch(batch, entries)
 
-    def _wait_out_stall(self, size: int, stalled_s: float) -> float:
+    def _wait_for_stall(self, batch_bytes: int, stalled_s: float) -> float:
         """Wait a while for RocksDB to take `batch_bytes`; return the seconds waited in all.
 
         Raises StateError after two minutes: its threads are dead, or the disk is.
@@ -298,7 +310,7 @@ class RocksDisk:
         figure = self._database.property_int_value
         rate = figure("rocksdb.actual-delayed-write-rate") or 0
         # RocksDB counts a refused write as written: it has caught up after twice its time.
-        step_s = min(max(2 * size / rate if rate else 0.0, _STALL_STEP_S), 1.0)
+        step_s = min(max(2 * batch_bytes / rate if rate else 0.0, _STALL_STEP_S), 1.0)
         self._wait(step_s)
         after_s = stalled_s + step_s
         state = (
@@ -312,67 +324,67 @@ class RocksDisk:
             log.warning("%s", state)
         return after_s
 
-    def _release(self) -> None:
+    def _close_handles(self) -> None:
         """Close every handle: each keeps the database, and RocksDB's lock, alive."""
         data, offsets, database = self._data, self._offsets, self._database
-        self._unusable(self._closed)
+        self._replace_handles(self._closed_error)
         for cursor in list(self._cursors):  # other threads may begin ranges meanwhile
-            cursor.at = Unusable(self._closed)
+            cursor.iterator = ClosedHandle(self._closed_error)
         self._cursors.clear()
         # rocksdict flushes at each close, so the column family of the data is closed first.
         failed: Exception | None = None
         for handle in (data, offsets, database):
-            if isinstance(handle, Unusable):
+            if isinstance(handle, ClosedHandle):
                 continue
             try:
                 handle.close()
             except Exception as error:
                 failed = failed or error
         if failed is not None:
-            log.warning("closing %s", self._failed("be flushed", failed))
+            log.warning("closing %s", self._to_state_error("be flushed", failed))
 
-    def _damaged(self, damage: Corrupt) -> None:
+    def _mark_damaged(self, damage: StoreCorrupted) -> None:
         """Close the database and let every later call raise `damage`.
 
         Nothing more is read or written, lest something wrong be committed: the caller that met the
         damage may have caught the error and gone on.
         """
-        self._forget_loaded()
-        self._release()
+        self._discard_bulk_load()
+        self._close_handles()
         self._damage = damage
-        self._unusable(lambda: damage)
+        self._replace_handles(lambda: damage)
 
-    def _forget_loaded(self) -> None:
+    def _discard_bulk_load(self) -> None:
         self._bulk, self._loaded_bytes = False, 0
-        self._undurable, self._undurable_bytes = None, 0
+        self._unflushed_checkpoint, self._unflushed_bytes = None, 0
 
-    def _unusable(self, error: Callable[[], StateError]) -> None:
-        nothing = Unusable(error)
+    def _replace_handles(self, create_error: Callable[[], StateError]) -> None:
+        nothing = ClosedHandle(create_error)
         self._database = self._data = nothing
         self._offsets = self._offsets_handle = nothing
-        self._get = nothing.ask
+        self._get = nothing.raise_error
 
-    def _closed(self) -> StateError:
+    def _closed_error(self) -> StateError:
         return StateError(f"store {self._store!r} in {self._path} is closed")
 
-    def _iterate(self, bounds: Any) -> Any:
+    def _create_iterator(self, read_options: Any) -> Any:
         try:
-            return self._data.iter(bounds)
+            return self._data.iter(read_options)
         except Exception as error:
-            raise self._not_read(error) from error
+            raise self._to_read_error(error) from error
 
-    def _not_read(self, error: Exception) -> StateError:
-        failed = self._failed("be read", error)
+    def _to_read_error(self, error: Exception) -> StateError:
+        failed = self._to_state_error("be read", error)
         # If the disk is closed or damaged already, the error is `error` itself.
-        if failed is not error and isinstance(failed, Corrupt):
-            self._damaged(failed)
+        if failed is not error and isinstance(failed, StoreCorrupted):
+            self._mark_damaged(failed)
         return failed
 
-    def _failed(self, doing: str, error: Exception) -> StateError:
-        return failures.failure(self._store, self._path, doing, error)
+    def _to_state_error(self, operation: str, error: Exception) -> StateError:
+        return failures.to_state_error(self._store, self._path, operation, error)
 
 
-def _fill(batch: Any, entries: list[tuple[bytes, bytes | None]]) -> None:
+def _add_to_batch(batch: Any, entries: list[tuple[bytes, bytes | None]]) -> None:
     put, delete = batch.put, batch.delete
     for key, value in entries:
         if value is None:
@@ -381,12 +393,12 @@ def _fill(batch: Any, entries: list[tuple[bytes, bytes | None]]) -> None:
             put(key, value)
 
 
-def _write_options(*, logged: bool, may_wait: bool) -> Any:
+def _create_write_options(*, use_log: bool, refuse_stalls: bool) -> Any:
     """Return write options with or without the write-ahead log.
 
     With `refuse_stalls` RocksDB refuses a write that it would have to delay, and the caller waits.
     """
     options: Any = WriteOptions()  # rocksdict's stubs declare the settings as methods
-    options.disable_wal = not logged
-    options.no_slowdown = may_wait
+    options.disable_wal = not use_log
+    options.no_slowdown = refuse_stalls
     return options

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from state.errors import Corrupt, DirectoryLocked, StateError
+from state.errors import DirectoryLocked, StateError, StoreCorrupted
 
 
-def is_stall(error: Exception) -> bool:
+def is_write_stall(error: Exception) -> bool:
     """Return whether RocksDB refused a write because it would have had to delay it."""
     return "Write stall" in str(error)
 
 
-def failure(store: str, path: Path, doing: str, error: Exception) -> StateError:
+def to_state_error(store_name: str, path: Path, operation: str, error: Exception) -> StateError:
     """Return the error to raise for one that RocksDB raised; `operation` completes "can't ..."."""
     if isinstance(error, StateError):
         return error
@@ -29,11 +29,13 @@ def failure(store: str, path: Path, doing: str, error: Exception) -> StateError:
     if text.startswith("IO error") and ("While lock file" in text or "lock hold by" in text):
         return DirectoryLocked(f"{path} is open elsewhere: {text}")
     if text.startswith("Corruption") or "No such file or directory" in text:
-        return Corrupt(store, path, text)
-    return StateError(f"store {store!r} in {path} can't {doing}: {text}{_advice(error)}")
+        return StoreCorrupted(store_name, path, text)
+    return StateError(
+        f"store {store_name!r} in {path} can't {operation}: {text}{_suggest_remedy(error)}"
+    )
 
 
-def _advice(error: Exception) -> str:
+def _suggest_remedy(error: Exception) -> str:
     if isinstance(error, FileExistsError | NotADirectoryError):
         return (
             "; there is a file where a directory should be: remove it, the changelog has the data"
@@ -43,7 +45,7 @@ def _advice(error: Exception) -> str:
     return ""
 
 
-def torn(path: Path) -> str | None:
+def find_missing_current(path: Path) -> str | None:
     """Return why a directory is no complete database although it has data files, or None.
 
     RocksDB would create a new database there.

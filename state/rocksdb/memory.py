@@ -40,6 +40,6 @@ class MemoryBudget:
         """Return whether the write buffers have taken half of what they may."""
         return bool(self.write_buffers.get_usage() > self.max_bytes // 4)
 
-    def used(self) -> MemoryUse:
+    def measure_use(self) -> MemoryUse:
         """Return the memory in use now."""
         return MemoryUse(self.cache.get_usage(), self.write_buffers.get_usage())

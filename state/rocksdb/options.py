@@ -22,7 +22,7 @@ from rocksdict import (
 from state.errors import StateError
 from state.rocksdb.memory import MemoryBudget
 
-Tune = Callable[[Any], object]
+TuneOptions = Callable[[Any], object]
 """A function that changes the options of a store's data in place."""
 
 WRITE_BUFFER_BYTES = 16 << 20
@@ -37,12 +37,12 @@ _L0_SLOWDOWN = 32
 _L0_STOP = 48
 _OPEN_FILES_MAX = 128
 
-BULK = {"level0_file_num_compaction_trigger": "16"}
+BULK_LOAD_OPTIONS = {"level0_file_num_compaction_trigger": "16"}
 """Options for a bulk load: fewer, larger compactions. The trigger is below that of the slowdown, so
 that the writes after the load don't wait."""
-NORMAL = {"level0_file_num_compaction_trigger": str(_L0_COMPACTION)}
+NORMAL_OPTIONS = {"level0_file_num_compaction_trigger": str(_L0_COMPACTION)}
 
-_KEPT = {
+_FORBIDDEN_SETTINGS = {
     "create_if_missing": "a store is made when it is first opened",
     "create_missing_column_families": "a store is made when it is first opened",
     "set_allow_ingest_behind": "deleted keys would come back",
@@ -72,7 +72,7 @@ _KEPT = {
 }
 
 
-class Tunable:
+class RestrictedOptions:
     """Wraps rocksdict's Options, without the settings that a store must keep as they are.
 
     Raises StateError, with the store and the reason, where one of those is asked for.
@@ -84,8 +84,10 @@ class Tunable:
         self._budget = budget
 
     def __getattr__(self, name: str) -> Any:
-        if name in _KEPT:
-            raise StateError(f"store {self._store!r}: {name} can't be used: {_KEPT[name]}")
+        if name in _FORBIDDEN_SETTINGS:
+            raise StateError(
+                f"store {self._store!r}: {name} can't be used: {_FORBIDDEN_SETTINGS[name]}"
+            )
         return getattr(self._options, name)
 
     def set_block_based_table_factory(self, factory: Any) -> None:
@@ -100,9 +102,9 @@ class Tunable:
         )
 
 
-def data_options(store: str, budget: MemoryBudget, tune: Tune | None) -> Any:
+def create_data_options(store_name: str, budget: MemoryBudget, tune: TuneOptions | None) -> Any:
     """Return the options of the database and of the column family that holds a store's data."""
-    options = _common(budget, WRITE_BUFFER_BYTES, _ARENA_BLOCK_BYTES)
+    options = _create_common_options(budget, WRITE_BUFFER_BYTES, _ARENA_BLOCK_BYTES)
     options.create_if_missing(True)
     options.create_missing_column_families(True)
     options.set_max_background_jobs(2)
@@ -121,20 +123,22 @@ def data_options(store: str, budget: MemoryBudget, tune: Tune | None) -> Any:
     options.set_write_buffer_manager(budget.write_buffers)
     if tune is not None:
         try:
-            tune(Tunable(store, options, budget))
+            tune(RestrictedOptions(store_name, options, budget))
         except StateError:
             raise
         except Exception as error:
-            raise StateError(f"store {store!r}: its rocksdb options: {error!r}") from error
+            raise StateError(f"store {store_name!r}: its rocksdb options: {error!r}") from error
     return options
 
 
-def offsets_options(budget: MemoryBudget) -> Any:
+def create_offsets_options(budget: MemoryBudget) -> Any:
     """Return the options of the column family that holds the checkpoint: one small entry or two."""
-    return _common(budget, 1 << 20, 16 << 10)
+    return _create_common_options(budget, 1 << 20, 16 << 10)
 
 
-def _common(budget: MemoryBudget, write_buffer_bytes: int, arena_block_bytes: int) -> Any:
+def _create_common_options(
+    budget: MemoryBudget, write_buffer_bytes: int, arena_block_bytes: int
+) -> Any:
     options = Options(raw_mode=True)
     options.set_write_buffer_size(write_buffer_bytes)
     options.set_max_write_buffer_number(_WRITE_BUFFERS)

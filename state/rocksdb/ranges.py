@@ -14,35 +14,35 @@ from rocksdict import ReadOptions
 from state.errors import StateError
 
 
-class Unusable:
+class ClosedHandle:
     """Stands in for a closed database or iterator: every use of it raises `create_error()`."""
 
-    def __init__(self, error: Callable[[], StateError]) -> None:
-        self._error = error
+    def __init__(self, create_error: Callable[[], StateError]) -> None:
+        self._error = create_error
 
     def __getattr__(self, name: str) -> Any:
         raise self._error()
 
-    def ask(self, key: bytes) -> bytes | None:
+    def raise_error(self, key: bytes) -> bytes | None:
         raise self._error()
 
 
-class Cursor:
+class RangeCursor:
     """Holds RocksDB's iterator of one range until the database closes it."""
 
-    __slots__ = ("at",)
+    __slots__ = ("iterator",)
 
-    def __init__(self, at: Any) -> None:
-        self.at = at
+    def __init__(self, iterator: Any) -> None:
+        self.iterator = iterator
 
 
-def walk(
-    iterate: Callable[[ReadOptions], Any],
-    cursors: set[Cursor],
+def iterate_range(
+    create_iterator: Callable[[ReadOptions], Any],
+    open_cursors: set[RangeCursor],
     first: bytes | None,
-    last: bytes | None,
+    end: bytes | None,
     reverse: bool,
-    failed: Callable[[Exception], StateError],
+    to_state_error: Callable[[Exception], StateError],
 ) -> Iterator[tuple[bytes, bytes]]:
     """Yield entries from `first` to before `end` by an iterator that the database can close.
 
@@ -52,31 +52,31 @@ def walk(
     upper one.
     """
     bounds = ReadOptions()
-    if last is not None:
-        bounds.set_iterate_upper_bound(last)
-    cursor = Cursor(iterate(bounds))
-    cursors.add(cursor)
+    if end is not None:
+        bounds.set_iterate_upper_bound(end)
+    cursor = RangeCursor(create_iterator(bounds))
+    open_cursors.add(cursor)
     try:
         # Every step goes through the cursor: a bound method kept here would keep the lock.
         if reverse:
-            cursor.at.seek_to_last()
-            while (key := cursor.at.key()) is not None:
+            cursor.iterator.seek_to_last()
+            while (key := cursor.iterator.key()) is not None:
                 if first is not None and key < first:
                     return
-                yield key, cursor.at.value()
-                cursor.at.prev()
+                yield key, cursor.iterator.value()
+                cursor.iterator.prev()
         else:
             if first is None:
-                cursor.at.seek_to_first()
+                cursor.iterator.seek_to_first()
             else:
-                cursor.at.seek(first)
-            while (key := cursor.at.key()) is not None:
-                yield key, cursor.at.value()
-                cursor.at.next()
+                cursor.iterator.seek(first)
+            while (key := cursor.iterator.key()) is not None:
+                yield key, cursor.iterator.value()
+                cursor.iterator.next()
         try:
-            cursor.at.status()  # the iteration may have ended at a block that can't be read
+            cursor.iterator.status()  # the iteration may have ended at a block that can't be read
         except Exception as error:
-            raise failed(error) from error
+            raise to_state_error(error) from error
     finally:
-        cursors.discard(cursor)
-        cursor.at = None  # it must be gone before the bound that it borrows
+        open_cursors.discard(cursor)
+        cursor.iterator = None  # it must be gone before the bound that it borrows

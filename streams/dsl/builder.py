@@ -18,9 +18,9 @@ from streams.topology.nodes import (
     StoreKind,
     StoreSpec,
 )
-from streams.topology.rules import Rule
+from streams.topology.rules import StepRule
 
-_MEANT: dict[type, str] = {
+_SERDE_OF_TYPE: dict[type, str] = {
     bytes: "bytes",
     dict: "json",
     float: "float64",
@@ -32,7 +32,7 @@ _MEANT: dict[type, str] = {
 
 
 @dataclass(slots=True)
-class Builder:
+class InternalStreamsBuilder:
     """Collects the steps and stores of one application while it is described.
 
     Kafka Streams' InternalStreamsBuilder.
@@ -41,7 +41,7 @@ class Builder:
     application_id: str
     graph: Graph = field(default_factory=Graph)
 
-    def step(
+    def add_step(
         self,
         kind: str,
         parents: Node | tuple[Node, ...],
@@ -49,51 +49,51 @@ class Builder:
         *,
         name: str | None,
         stores: Iterable[str] = (),
-        updates: bool = False,
-        keeps_records: bool = False,
-        only_passes_on: bool = False,
+        emits_updates: bool = False,
+        forwards_unchanged: bool = False,
+        only_forwards: bool = False,
         joins_without_key: bool = False,
-        keeps_time: bool = False,
+        has_stream_time: bool = False,
         grace_ms: int | None = None,
-        rule: Rule | None = None,
+        rule: StepRule | None = None,
     ) -> ProcessorNode:
         """Add a processor step behind `parents` and return it; see ProcessorNode."""
         node = ProcessorNode(
-            name=self.graph.name(kind, name),
+            name=self.graph.choose_step_name(kind, name),
             parents=(parents,) if isinstance(parents, Node) else parents,
             operator=operator,
             kind=kind,
             stores=list(stores),
-            updates=updates,
-            keeps_records=keeps_records,
-            only_passes_on=only_passes_on,
+            emits_updates=emits_updates,
+            forwards_unchanged=forwards_unchanged,
+            only_forwards=only_forwards,
             joins_without_key=joins_without_key,
-            keeps_time=keeps_time,
+            has_stream_time=has_stream_time,
             grace_ms=grace_ms,
             rule=rule,
         )
-        self.graph.add(node)
+        self.graph.add_node(node)
         return node
 
-    def merged(
+    def add_merge_step(
         self, kind: str, parents: Iterable[Node], operator: Operator, *, name: str | None
     ) -> ProcessorNode:
         """Add and return a step that forwards the updates of several steps as one table's."""
         node = ProcessorNode(
-            name=self.graph.name(kind, name),
+            name=self.graph.choose_step_name(kind, name),
             parents=tuple(parents),
             operator=operator,
             stores=[],
-            updates=True,
-            only_passes_on=True,
+            emits_updates=True,
+            only_forwards=True,
         )
-        self.graph.add(node)
+        self.graph.add_node(node)
         return node
 
-    def repartitioned(
+    def add_repartition(
         self,
         parent: Node,
-        base: str,
+        base_name: str,
         step: str,
         key: Serde[Any] | None,
         value: Serde[Any] | None,
@@ -105,26 +105,26 @@ class Builder:
         The topic is `<application.id>-<base>-repartition`. A second call with equal arguments
         returns the same step. `step` is the step that needs it, for messages. Raises TopologyError.
         """
-        if not isinstance(base, str):
-            raise TopologyError(f"step {step!r}: its group's name=... is {base!r}: it is text")
+        if not isinstance(base_name, str):
+            raise TopologyError(f"step {step!r}: its group's name=... is {base_name!r}: it is text")
         node = RepartitionNode(
-            name=f"{base}-repartition",
+            name=f"{base_name}-repartition",
             parents=(parent,),
-            base=base,
-            key=known(key, "key", step),
-            value=known(value, "value", step),
+            base_name=base_name,
+            key=require_serde(key, "key", step),
+            value=require_serde(value, "value", step),
             keeps_null_keys=keeps_null_keys,
         )
         for existing in self.graph.nodes:
             if isinstance(existing, RepartitionNode) and (
-                (existing.base, existing.parents, existing.key, existing.value)
-                == (node.base, node.parents, node.key, node.value)
+                (existing.base_name, existing.parents, existing.key, existing.value)
+                == (node.base_name, node.parents, node.key, node.value)
             ):
                 return existing
-        self.graph.add(node)
+        self.graph.add_node(node)
         return node
 
-    def own_store(
+    def declare_own_store(
         self,
         store: str | Store,
         step: str,
@@ -137,11 +137,11 @@ class Builder:
 
         Raises TopologyError.
         """
-        spec = self.store_for(store, step, key, value, kinds=kinds)
-        self.graph.declare(spec, owner=object())
+        spec = self.create_store_spec(store, step, key, value, kinds=kinds)
+        self.graph.declare_store(spec, owner=object())
         return spec
 
-    def store_for(
+    def create_store_spec(
         self,
         store: str | Store,
         step: str,
@@ -149,7 +149,7 @@ class Builder:
         value: Serde[Any] | None,
         *,
         kinds: Collection[StoreKind] = (StoreKind.KEY_VALUE,),
-        windowed: bool = False,
+        is_windowed: bool = False,
     ) -> StoreSpec:
         """Return the spec of the store in which `step` would keep its results, undeclared.
 
@@ -159,33 +159,35 @@ class Builder:
         declared = Store.persistent(store) if isinstance(store, str) else store
         if not isinstance(declared, Store):
             raise TopologyError(f"step {step!r}: store={store!r} is neither a Store nor a name")
-        return declared.spec(key, value, kinds=kinds, step=step, windowed=windowed)
+        return declared.create_spec(key, value, kinds=kinds, step=step, is_windowed=is_windowed)
 
-    def shared_store(self, store: Store, step: str) -> str:
+    def declare_shared_store(self, store: Store, step: str) -> str:
         """Declare a store that processors bring and return its name; several may bring the same."""
-        self.graph.declare(store.spec(None, None, step=step), owner=store)
+        self.graph.declare_store(store.create_spec(None, None, step=step), owner=store)
         return store.name
 
 
-def known(serde: Serde[Any] | None, what: str, step: str) -> Serde[Any]:
+def require_serde(serde: Serde[Any] | None, role: str, step: str) -> Serde[Any]:
     """Return `serde`, or raise TopologyError that names the step which needs it."""
     if serde is None:
         raise TopologyError(
-            f"step {step!r} needs a {what} serde and none is known here: "
-            f"pass {what}=serdes.... to the step that made the {what} (map and flat_map keep no "
+            f"step {step!r} needs a {role} serde and none is known here: "
+            f"pass {role}=serdes.... to the step that made the {role} (map and flat_map keep no "
             "serde), to group_by, or to to()"
         )
     if not isinstance(serde, Serde):
-        raise TopologyError(f"step {step!r}: {what}={serde!r} is not a serde{_meant(serde, what)}")
+        raise TopologyError(
+            f"step {step!r}: {role}={serde!r} is not a serde{_serde_hint(serde, role)}"
+        )
     return serde
 
 
-def _meant(serde: object, what: str) -> str:
+def _serde_hint(serde: object, role: str) -> str:
     """Return a hint for a message: what was probably meant by a value that is no serde."""
-    if isinstance(serde, type) and serde in _MEANT:
-        return f": did you mean {what}=serdes.{_MEANT[serde]}?"
+    if isinstance(serde, type) and serde in _SERDE_OF_TYPE:
+        return f": did you mean {role}=serdes.{_SERDE_OF_TYPE[serde]}?"
     if getattr(serde, "__module__", "").startswith("streams.serdes"):
         return ": it makes serdes, so call it"
     if callable(serde):
-        return f": a {what} is computed by a step before, as select_key or map_values"
+        return f": a {role} is computed by a step before, as select_key or map_values"
     return ""

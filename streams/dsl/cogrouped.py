@@ -12,19 +12,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from state.windowed import Windowed
-from streams.dsl.builder import Builder, known
-from streams.dsl.functions import callable_for
-from streams.dsl.instead import Instead
+from streams.dsl.builder import InternalStreamsBuilder, require_serde
+from streams.dsl.function_checks import check_callable
+from streams.dsl.kafka_streams_names import DslBase
 from streams.dsl.materialized import Store
-from streams.dsl.table import KINDS, Table
-from streams.dsl.windowed import check_merger, window_store, windowed_key, windowed_operator
+from streams.dsl.table import TABLE_STORE_KINDS, Table
+from streams.dsl.windowed import (
+    check_merger,
+    create_windowed_operator,
+    declare_window_store,
+    windowed_key_serde,
+)
 from streams.errors import TopologyError
-from streams.operators.aggregate import aggregate, aggregating
-from streams.operators.folding import Folding
+from streams.operators.aggregate import aggregate_records, create_aggregate_fold
+from streams.operators.folding import WindowFold
 from streams.operators.lateness import LateRecord
 from streams.serdes import Serde
-from streams.topology.nodes import Binding, Node, Operator, StoreSpec, Update
-from streams.topology.views import StoredView, View
+from streams.topology.nodes import Binding, ForwardUpdate, Node, Operator, StoreSpec
+from streams.topology.views import StoredView, TableView
 from streams.windows import Windows
 
 if TYPE_CHECKING:
@@ -34,19 +39,19 @@ K = TypeVar("K")
 V = TypeVar("V")
 A = TypeVar("A")
 
-_AGGREGATE = "COGROUPKSTREAM-AGGREGATE"
-_MERGE = "COGROUPKSTREAM-MERGE"
+_AGGREGATE_KIND = "COGROUPKSTREAM-AGGREGATE"
+_MERGE_KIND = "COGROUPKSTREAM-MERGE"
 Aggregator = Callable[[Any, Any, Any], Any]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Cogrouped(Instead, Generic[K, A]):
+class Cogrouped(DslBase, Generic[K, A]):
     """Represents groups that share a key, each with the function that adds its records.
 
     Kafka Streams' CogroupedKStream.
     """
 
-    _builder: Builder
+    _builder: InternalStreamsBuilder
     _groups: tuple[tuple[Grouped[Any, Any], Aggregator], ...]
 
     @property
@@ -55,7 +60,7 @@ class Cogrouped(Instead, Generic[K, A]):
 
     def cogroup(self, other: Grouped[K, V], aggregator: Callable[[K, V, A], A]) -> Cogrouped[K, A]:
         """Add another group, with `aggregator(key, value, aggregate)` for its records."""
-        return Cogrouped(self._builder, (*self._groups, cogrouping(self, other, aggregator)))
+        return Cogrouped(self._builder, (*self._groups, check_cogroup(self, other, aggregator)))
 
     def aggregate(
         self,
@@ -67,17 +72,17 @@ class Cogrouped(Instead, Generic[K, A]):
     ) -> Table[K, A]:
         """Fold the records of all groups by key into a table; see `Grouped.aggregate`."""
         builder = self._builder
-        step = builder.graph.name(_MERGE, name)
-        callable_for(step, initializer, ())
-        _check_value(step, value, store)
-        key = self.key(step)
+        step = builder.graph.choose_step_name(_MERGE_KIND, name)
+        check_callable(step, initializer, ())
+        _require_aggregate_serde(step, value, store)
+        key = self.require_key_serde(step)
         store_or_name = store or f"{step}-STATE-STORE"
-        spec = builder.own_store(store_or_name, step, key, value, kinds=KINDS)
+        spec = builder.declare_own_store(store_or_name, step, key, value, kinds=TABLE_STORE_KINDS)
 
-        def create_operator(view: View, aggregator: Aggregator) -> Operator:
-            return aggregate(view, aggregating(initializer, aggregator))
+        def create_operator(view: TableView, aggregator: Aggregator) -> Operator:
+            return aggregate_records(view, create_aggregate_fold(initializer, aggregator))
 
-        return self.table(spec, key, create_operator, name)
+        return self.add_aggregations(spec, key, create_operator, name)
 
     def windowed_by(self, windows: Windows) -> WindowedCogroup[K, A]:
         """Divide each key's records into windows of time: one of `streams.windows`."""
@@ -88,19 +93,19 @@ class Cogrouped(Instead, Generic[K, A]):
             )
         return WindowedCogroup(self, windows)
 
-    def key(self, step: str) -> Serde[Any]:
+    def require_key_serde(self, step: str) -> Serde[Any]:
         """Return the key serde of the first group that knows it.
 
         Raises TopologyError if none does.
         """
         serdes = (group._key for group, _ in self._groups if group._key is not None)
-        return known(next(serdes, None), "key", step)
+        return require_serde(next(serdes, None), "key", step)
 
-    def table(
+    def add_aggregations(
         self,
         spec: StoreSpec,
         key: Serde[Any],
-        operator: Callable[[View, Aggregator], Operator],
+        create_operator: Callable[[TableView, Aggregator], Operator],
         name: str | None,
         *,
         grace_ms: int | None = None,
@@ -110,30 +115,33 @@ class Cogrouped(Instead, Generic[K, A]):
         `grace_ms` is the grace of the windows, None without windows.
         """
         builder, view = self._builder, StoredView(spec)
-        parents = self._parents(spec, name)
+        parents = self._repartition_parents(spec, name)
         if len(parents) > 1:
             builder.graph.copartitioned.append(tuple(parents))
         steps = [
-            builder.step(
-                _AGGREGATE,
+            builder.add_step(
+                _AGGREGATE_KIND,
                 parent,
-                operator(view, aggregator),
+                create_operator(view, aggregator),
                 name=None if name is None else f"{name}-cogroup-agg-{number}",
                 stores=[spec.name],
-                updates=True,
-                keeps_time=grace_ms is not None,
+                emits_updates=True,
+                has_stream_time=grace_ms is not None,
                 grace_ms=grace_ms,
             )
             for number, (parent, (_, aggregator)) in enumerate(
                 zip(parents, self._groups, strict=True)
             )
         ]
-        merged = builder.merged(
-            _MERGE, steps, _pass_on, name=None if name is None else f"{name}-cogroup-merge"
+        merged = builder.add_merge_step(
+            _MERGE_KIND,
+            steps,
+            _forward_updates,
+            name=None if name is None else f"{name}-cogroup-merge",
         )
         return Table(builder, merged, key, spec.value, view)
 
-    def _parents(self, spec: StoreSpec, name: str | None) -> list[Node]:
+    def _repartition_parents(self, spec: StoreSpec, name: str | None) -> list[Node]:
         """Return the step that each group's records come from: re-keyed ones are repartitioned."""
         parents: list[Node] = []
         rekeyed = 0
@@ -143,14 +151,14 @@ class Cogrouped(Instead, Generic[K, A]):
                 numbered = spec.name if rekeyed == 0 else f"{spec.name}-{rekeyed}"
                 base = group._name or numbered
                 step = name or spec.name
-                parent = self._builder.repartitioned(parent, base, step, group._key, group._value)
+                parent = self._builder.add_repartition(parent, base, step, group._key, group._value)
                 rekeyed += 1
             parents.append(parent)
         return parents
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class WindowedCogroup(Instead, Generic[K, A]):
+class WindowedCogroup(DslBase, Generic[K, A]):
     """Represents several groups by key and window.
 
     Kafka Streams' TimeWindowedCogroupedKStream and its siblings for other windows.
@@ -180,35 +188,35 @@ class WindowedCogroup(Instead, Generic[K, A]):
         """
         windows, cogrouped = self._windows, self._cogrouped
         builder = cogrouped._builder
-        step = builder.graph.name(_MERGE, name)
-        callable_for(step, initializer, ())
+        step = builder.graph.choose_step_name(_MERGE_KIND, name)
+        check_callable(step, initializer, ())
         check_merger(step, windows, merger)
         if on_late is not None:
-            callable_for(step, on_late, ("late",), returns=False)
+            check_callable(step, on_late, ("late",), needs_result=False)
         if windows.idle_close_ms is not None:
             raise TopologyError(
                 f"step {step!r}: idle_close= is for windows with emit='on_close', which cogroup "
                 "has not"
             )
-        _check_value(step, value, store)
-        key = cogrouped.key(step)
-        spec = window_store(builder, windows, store, step, key, value)
+        _require_aggregate_serde(step, value, store)
+        key = cogrouped.require_key_serde(step)
+        spec = declare_window_store(builder, windows, store, step, key, value)
 
-        def create_operator(view: View, aggregator: Aggregator) -> Operator:
-            folding = Folding(initializer, aggregator, merger)
-            return windowed_operator(view, windows, folding, on_late=on_late)
+        def create_operator(view: TableView, aggregator: Aggregator) -> Operator:
+            folding = WindowFold(initializer, aggregator, merger)
+            return create_windowed_operator(view, windows, folding, on_late=on_late)
 
-        return cogrouped.table(
+        return cogrouped.add_aggregations(
             spec,
-            windowed_key(spec.key, windows),
+            windowed_key_serde(spec.key, windows),
             create_operator,
             name,
             grace_ms=windows.close_after_ms,
         )
 
 
-def cogrouping(
-    there: Grouped[Any, Any] | Cogrouped[Any, Any], group: Any, aggregator: Aggregator
+def check_cogroup(
+    existing: Grouped[Any, Any] | Cogrouped[Any, Any], group: Any, aggregator: Aggregator
 ) -> tuple[Grouped[Any, Any], Aggregator]:
     """Return a group and its function after checking that they can join those of `existing`.
 
@@ -220,22 +228,24 @@ def cogrouping(
         raise TopologyError(
             f"cogroup({group!r}): take another group, made by group_by or group_by_key"
         )
-    if group._builder is not there._builder:
+    if group._builder is not existing._builder:
         raise TopologyError("cogroup: the groups are of two applications")
-    if isinstance(there, Cogrouped) and any(group is each for each, _ in there._groups):
+    if isinstance(existing, Cogrouped) and any(group is each for each, _ in existing._groups):
         raise TopologyError(
             "cogroup: the same group twice: each has one function, which may do what both would"
         )
-    callable_for("cogroup", aggregator, ("key", "value", "aggregate"))
+    check_callable("cogroup", aggregator, ("key", "value", "aggregate"))
     return group, aggregator
 
 
-def _check_value(step: str, value: Serde[Any] | None, store: str | Store | None) -> None:
+def _require_aggregate_serde(
+    step: str, value: Serde[Any] | None, store: str | Store | None
+) -> None:
     """Raise TopologyError if neither the step nor its store has a serde for the aggregate."""
     if value is None and not (isinstance(store, Store) and store.value):
         raise TopologyError(f"step {step!r} needs the serde of its aggregate: value=serdes.…")
 
 
-def _pass_on(at: Binding) -> Update:
+def _forward_updates(at: Binding) -> ForwardUpdate:
     """Bind a step that forwards each update as it is."""
     return at.downstream

@@ -9,26 +9,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from streams.dsl.builder import Builder
-from streams.dsl.instead import Instead
+from streams.dsl.builder import InternalStreamsBuilder
+from streams.dsl.kafka_streams_names import DslBase
 from streams.dsl.materialized import Store
 from streams.serdes import Serde
 from streams.topology.nodes import GlobalTableSpec, StoreSpec
-from streams.topology.views import GlobalView
+from streams.topology.views import GlobalTableView
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class GlobalTable(Instead, Generic[K, V]):
+class GlobalTable(DslBase, Generic[K, V]):
     """Represents a table that every worker replicates; see `App.global_table`.
 
     Kafka Streams' GlobalKTable.
     """
 
-    _builder: Builder
-    _view: GlobalView
+    _builder: InternalStreamsBuilder
+    _view: GlobalTableView
 
     @property
     def store(self) -> StoreSpec:
@@ -36,8 +36,8 @@ class GlobalTable(Instead, Generic[K, V]):
         return self._view.table.store
 
 
-def global_table_of(
-    builder: Builder,
+def create_global_table(
+    builder: InternalStreamsBuilder,
     topic: str,
     key: Serde[Any],
     value: Serde[Any],
@@ -45,8 +45,8 @@ def global_table_of(
     name: str | None,
 ) -> GlobalTable[Any, Any]:
     """Declare a global table and return it. Raises TopologyError for invalid serdes or store."""
-    step = builder.graph.name("KSTREAM-GLOBALTABLE", name)
-    kept = builder.store_for(store or f"{step}-STATE-STORE", step, key, value)
+    step = builder.graph.choose_step_name("KSTREAM-GLOBALTABLE", name)
+    kept = builder.create_store_spec(store or f"{step}-STATE-STORE", step, key, value)
     table = GlobalTableSpec(name=step, topic=topic, store=kept)
-    builder.graph.declare_global(table)
-    return GlobalTable(builder, GlobalView(table))
+    builder.graph.declare_global_table(table)
+    return GlobalTable(builder, GlobalTableView(table))

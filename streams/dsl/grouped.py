@@ -11,22 +11,27 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from streams import serdes
-from streams.dsl.builder import Builder, known
-from streams.dsl.cogrouped import Cogrouped, cogrouping
-from streams.dsl.functions import callable_for
-from streams.dsl.instead import Instead
+from streams.dsl.builder import InternalStreamsBuilder, require_serde
+from streams.dsl.cogrouped import Cogrouped, check_cogroup
+from streams.dsl.function_checks import check_callable
+from streams.dsl.kafka_streams_names import DslBase
 from streams.dsl.materialized import Store
-from streams.dsl.table import KINDS, Table
+from streams.dsl.table import TABLE_STORE_KINDS, Table
 from streams.dsl.windowed import WindowedGroup
 from streams.errors import TopologyError
 from streams.operators import folding
-from streams.operators.aggregate import Fold, aggregate, aggregating, reducing
-from streams.operators.count import count
-from streams.operators.folding import Folding
+from streams.operators.aggregate import (
+    AggregateFold,
+    aggregate_records,
+    create_aggregate_fold,
+    create_reduce_fold,
+)
+from streams.operators.count import count_records
+from streams.operators.folding import WindowFold
 from streams.serdes import Serde
 from streams.topology.nodes import Node, Operator
-from streams.topology.rules import Aggregated
-from streams.topology.views import StoredView, View
+from streams.topology.rules import AggregationRule
+from streams.topology.views import StoredView, TableView
 from streams.windows import Windows
 
 K = TypeVar("K")
@@ -35,10 +40,10 @@ A = TypeVar("A")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Grouped(Instead, Generic[K, V]):
+class Grouped(DslBase, Generic[K, V]):
     """Represents records grouped by key (Kafka Streams' KGroupedStream)."""
 
-    _builder: Builder
+    _builder: InternalStreamsBuilder
     _node: Node
     _key: Serde[Any] | None
     _value: Serde[Any] | None
@@ -52,8 +57,10 @@ class Grouped(Instead, Generic[K, V]):
         `store` names the store and, through it, its changelog and the repartition topic: names
         that stay when the code changes keep the state.
         """
-        rule = Aggregated(folding=folding.counting(), commutative=True)
-        return self._table("KSTREAM-AGGREGATE", count, serdes.int64, store, name, rule)
+        rule = AggregationRule(folding=folding.create_count_fold(), commutative=True)
+        return self._add_aggregation(
+            "KSTREAM-AGGREGATE", count_records, serdes.int64, store, name, rule
+        )
 
     def reduce(
         self,
@@ -70,11 +77,13 @@ class Grouped(Instead, Generic[K, V]):
         `commutative` says that the values of a key may be combined in any order, with the same
         result and no None on the way: then Spark can check it (docs/spark.md).
         """
-        step = self._builder.graph.name("KSTREAM-REDUCE", name)
-        callable_for(step, reducer, ("old", "new"))
-        value = known(self._value, "value", step)
-        rule = Aggregated(folding=folding.reducing(reducer), commutative=commutative)
-        return self._folded("KSTREAM-REDUCE", reducing(reducer), value, store, name, rule)
+        step = self._builder.graph.choose_step_name("KSTREAM-REDUCE", name)
+        check_callable(step, reducer, ("old", "new"))
+        value = require_serde(self._value, "value", step)
+        rule = AggregationRule(folding=folding.create_reduce_fold(reducer), commutative=commutative)
+        return self._add_fold(
+            "KSTREAM-REDUCE", create_reduce_fold(reducer), value, store, name, rule
+        )
 
     def aggregate(
         self,
@@ -94,14 +103,14 @@ class Grouped(Instead, Generic[K, V]):
         folded in any order, with the same result and no None on the way: then Spark can check it
         (docs/spark.md).
         """
-        step = self._builder.graph.name("KSTREAM-AGGREGATE", name)
-        callable_for(step, initializer, ())
-        callable_for(step, aggregator, ("key", "value", "aggregate"))
+        step = self._builder.graph.choose_step_name("KSTREAM-AGGREGATE", name)
+        check_callable(step, initializer, ())
+        check_callable(step, aggregator, ("key", "value", "aggregate"))
         if value is None and not (isinstance(store, Store) and store.value):
             raise TopologyError(f"step {step!r} needs the serde of its aggregate: value=serdes.…")
-        fold = aggregating(initializer, aggregator)
-        rule = Aggregated(folding=Folding(initializer, aggregator), commutative=commutative)
-        return self._folded("KSTREAM-AGGREGATE", fold, value, store, name, rule)
+        fold = create_aggregate_fold(initializer, aggregator)
+        rule = AggregationRule(folding=WindowFold(initializer, aggregator), commutative=commutative)
+        return self._add_fold("KSTREAM-AGGREGATE", fold, value, store, name, rule)
 
     def windowed_by(self, windows: Windows) -> WindowedGroup[K, V]:
         """Divide each key's records into windows of time: one of `streams.windows`."""
@@ -126,40 +135,50 @@ class Grouped(Instead, Generic[K, V]):
         `grouped.cogroup(fn).cogroup(other, fn).aggregate(initializer)`: each function takes `(key,
         value, aggregate)` of its own group.
         """
-        return Cogrouped(self._builder, (cogrouping(self, self, aggregator),))
+        return Cogrouped(self._builder, (check_cogroup(self, self, aggregator),))
 
-    def _folded(
+    def _add_fold(
         self,
         kind: str,
-        fold: Fold,
+        fold: AggregateFold,
         value: Serde[Any] | None,
         store: str | Store | None,
         name: str | None,
-        rule: Aggregated,
+        rule: AggregationRule,
     ) -> Table[Any, Any]:
         """Add an aggregation by `fold` and return its table."""
-        return self._table(kind, lambda view: aggregate(view, fold), value, store, name, rule)
+        return self._add_aggregation(
+            kind, lambda view: aggregate_records(view, fold), value, store, name, rule
+        )
 
-    def _table(
+    def _add_aggregation(
         self,
         kind: str,
-        operator: Callable[[View], Operator],
+        create_operator: Callable[[TableView], Operator],
         value: Serde[Any] | None,
         store: str | Store | None,
         name: str | None,
-        rule: Aggregated,
+        rule: AggregationRule,
     ) -> Table[Any, Any]:
         """Add an aggregation, repartitioned if re-keyed, and return its table."""
         builder = self._builder
-        step = builder.graph.name(kind, name)
-        key = known(self._key, "key", step)
+        step = builder.graph.choose_step_name(kind, name)
+        key = require_serde(self._key, "key", step)
         store_or_name = store or f"{step}-STATE-STORE"
-        spec = builder.own_store(store_or_name, step, key, value, kinds=KINDS)
+        spec = builder.declare_own_store(store_or_name, step, key, value, kinds=TABLE_STORE_KINDS)
         parent = self._node
         if self._rekeyed:
-            parent = builder.repartitioned(parent, self._name or spec.name, step, key, self._value)
+            parent = builder.add_repartition(
+                parent, self._name or spec.name, step, key, self._value
+            )
         view = StoredView(spec)
-        node = builder.step(
-            kind, parent, operator(view), name=step, stores=[spec.name], updates=True, rule=rule
+        node = builder.add_step(
+            kind,
+            parent,
+            create_operator(view),
+            name=step,
+            stores=[spec.name],
+            emits_updates=True,
+            rule=rule,
         )
         return Table(builder, node, key, spec.value, view)

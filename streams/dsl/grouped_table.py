@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from streams import serdes
-from streams.dsl.builder import Builder, known
-from streams.dsl.functions import KEY_VALUE, callable_for
-from streams.dsl.instead import Instead
+from streams.dsl.builder import InternalStreamsBuilder, require_serde
+from streams.dsl.function_checks import KEY_VALUE_ARGUMENTS, check_callable
+from streams.dsl.kafka_streams_names import DslBase
 from streams.dsl.materialized import Store
-from streams.dsl.table import KINDS, Table, refuse_expiring_rows
+from streams.dsl.table import TABLE_STORE_KINDS, Table, refuse_expiring_rows
 from streams.errors import TopologyError
 from streams.operators.table_aggregate import (
     ChangeFold,
-    adding,
     aggregate_changes,
-    combining,
-    counting,
+    create_aggregate_fold,
+    create_count_fold,
+    create_reduce_fold,
 )
-from streams.operators.table_group import Selector, change_groups
+from streams.operators.table_group import Selector, create_group_changes
 from streams.serdes import Serde
 from streams.topology.nodes import Node
 from streams.topology.views import StoredView
@@ -33,28 +33,30 @@ K = TypeVar("K")
 V = TypeVar("V")
 A = TypeVar("A")
 
-_FOLDED = ("key", "value", "aggregate")
+_FOLD_ARGUMENTS = ("key", "value", "aggregate")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class GroupedTable(Instead, Generic[K, V]):
+class GroupedTable(DslBase, Generic[K, V]):
     """Represents a table's rows grouped by a key that a selector chose.
 
     Kafka Streams' KGroupedTable.
     """
 
-    _builder: Builder
+    _builder: InternalStreamsBuilder
     _node: Node
     _key: Serde[Any]
     _value: Serde[Any]
-    _changes: Serde[Any]
+    _change_serde: Serde[Any]
     """The serde of changes (new and old value) of such values."""
     _name: str | None
     """The name of the one repartition topic for all aggregations; None: each has its own."""
 
     def count(self, *, store: str | Store | None = None, name: str | None = None) -> Table[K, int]:
         """Count the rows of each group into a table; 0 for a group that has lost all its rows."""
-        return self._table("KTABLE-AGGREGATE", counting(), serdes.int64, store, name)
+        return self._add_aggregation(
+            "KTABLE-AGGREGATE", create_count_fold(), serdes.int64, store, name
+        )
 
     def reduce(
         self,
@@ -70,10 +72,12 @@ class GroupedTable(Instead, Generic[K, V]):
         that goes; for a row that changes first the subtractor. The first value is taken as it is;
         None deletes the group.
         """
-        step = self._builder.graph.name("KTABLE-REDUCE", name)
+        step = self._builder.graph.choose_step_name("KTABLE-REDUCE", name)
         for function in (adder, subtractor):
-            callable_for(step, function, ("so_far", "value"))
-        return self._table("KTABLE-REDUCE", combining(adder, subtractor), self._value, store, name)
+            check_callable(step, function, ("so_far", "value"))
+        return self._add_aggregation(
+            "KTABLE-REDUCE", create_reduce_fold(adder, subtractor), self._value, store, name
+        )
 
     def aggregate(
         self,
@@ -92,16 +96,16 @@ class GroupedTable(Instead, Generic[K, V]):
         they are handed; the first is `initializer()`. `value` is the serde of the aggregate, unless
         the store has one. None deletes the group.
         """
-        step = self._builder.graph.name("KTABLE-AGGREGATE", name)
-        callable_for(step, initializer, ())
+        step = self._builder.graph.choose_step_name("KTABLE-AGGREGATE", name)
+        check_callable(step, initializer, ())
         for function in (adder, subtractor):
-            callable_for(step, function, _FOLDED)
+            check_callable(step, function, _FOLD_ARGUMENTS)
         if value is None and not (isinstance(store, Store) and store.value):
             raise TopologyError(f"step {step!r} needs the serde of its aggregate: value=serdes.…")
-        folding = adding(initializer, adder, subtractor)
-        return self._table("KTABLE-AGGREGATE", folding, value, store, name)
+        folding = create_aggregate_fold(initializer, adder, subtractor)
+        return self._add_aggregation("KTABLE-AGGREGATE", folding, value, store, name)
 
-    def _table(
+    def _add_aggregation(
         self,
         kind: str,
         folding: ChangeFold,
@@ -111,9 +115,11 @@ class GroupedTable(Instead, Generic[K, V]):
     ) -> Table[Any, Any]:
         """Add an aggregation behind a repartition topic and return its table."""
         builder = self._builder
-        step = builder.graph.name(kind, name)
+        step = builder.graph.choose_step_name(kind, name)
         store_or_name = store or f"{step}-STATE-STORE"
-        spec = builder.own_store(store_or_name, step, self._key, value, kinds=KINDS)
+        spec = builder.declare_own_store(
+            store_or_name, step, self._key, value, kinds=TABLE_STORE_KINDS
+        )
         if spec.ttl_ms is not None:
             raise TopologyError(
                 f"step {step!r} aggregates the rows of a table, and store {spec.name!r} has ttl=: "
@@ -121,26 +127,26 @@ class GroupedTable(Instead, Generic[K, V]):
                 "Leave ttl= out: a group goes when its subtractor returns None"
             )
         view = StoredView(spec)
-        rows = builder.repartitioned(
+        rows = builder.add_repartition(
             self._node,
             self._name or spec.name,
             step,
             self._key,
-            self._changes,
+            self._change_serde,
             keeps_null_keys=True,
         )
-        node = builder.step(
+        node = builder.add_step(
             kind,
             rows,
             aggregate_changes(view, folding),
             name=step,
             stores=[spec.name],
-            updates=True,
+            emits_updates=True,
         )
         return Table(builder, node, spec.key, spec.value, view)
 
 
-def grouped(
+def group_table(
     table: Table[Any, Any],
     selector: Selector,
     key: Serde[Any] | None,
@@ -152,11 +158,11 @@ def grouped(
     Raises TopologyError naming the step.
     """
     builder = table._builder
-    step = builder.graph.name("KTABLE-SELECT", name)
-    callable_for(step, selector, KEY_VALUE)
-    key, value = known(key, "key", step), known(value, "value", step)
+    step = builder.graph.choose_step_name("KTABLE-SELECT", name)
+    check_callable(step, selector, KEY_VALUE_ARGUMENTS)
+    key, value = require_serde(key, "key", step), require_serde(value, "value", step)
     refuse_expiring_rows(step, table, "groups")
-    table._view.send_old()
-    operator = change_groups(table._view, selector, key)
-    node = builder.step("KTABLE-SELECT", table._node, operator, name=step)
+    table._view.enable_sending_old_values()
+    operator = create_group_changes(table._view, selector, key)
+    node = builder.add_step("KTABLE-SELECT", table._node, operator, name=step)
     return GroupedTable(builder, node, key, value, serdes.changed(value), name)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from streams.durations import Duration, duration_ms
+from streams.durations import Duration, duration_to_ms
 from streams.errors import TopologyError
 from streams.serdes import Serde
 from streams.topology.nodes import StoreKind, StoreSpec
@@ -38,7 +38,7 @@ class Store:
     key: Serde[Any] | None = None
     value: Serde[Any] | None = None
     caching: bool = True
-    kept: Mapping[str, Any] = field(default_factory=dict)
+    spec_fields: Mapping[str, Any] = field(default_factory=dict)
     """The other fields of the StoreSpec, by name."""
 
     @classmethod
@@ -61,8 +61,17 @@ class Store:
         such rows can be looked up, and not be grouped or joined with another table. `retention` is
         for the windowed operators, which keep their windows in this store.
         """
-        return _store(name, key, value, logged, caching=caching, retention=retention, ttl=ttl,
-                      persistent=True, rocksdb=rocksdb)  # fmt: skip
+        return _create_store(
+            name,
+            key,
+            value,
+            logged,
+            caching=caching,
+            retention=retention,
+            ttl=ttl,
+            persistent=True,
+            rocksdb=rocksdb,
+        )
 
     @classmethod
     def in_memory(
@@ -80,8 +89,16 @@ class Store:
 
         The arguments are those of `persistent`.
         """
-        return _store(name, key, value, logged, caching=caching, retention=retention, ttl=ttl,
-                      persistent=False)  # fmt: skip
+        return _create_store(
+            name,
+            key,
+            value,
+            logged,
+            caching=caching,
+            retention=retention,
+            ttl=ttl,
+            persistent=False,
+        )
 
     @classmethod
     def versioned(
@@ -99,8 +116,17 @@ class Store:
 
         A value can be looked up as of any time in the history (KIP-889).
         """
-        return _store(name, key, value, logged, kind=StoreKind.VERSIONED, caching=False,
-                      history=history, persistent=persistent, rocksdb=rocksdb)  # fmt: skip
+        return _create_store(
+            name,
+            key,
+            value,
+            logged,
+            kind=StoreKind.VERSIONED,
+            caching=False,
+            history=history,
+            persistent=persistent,
+            rocksdb=rocksdb,
+        )
 
     @classmethod
     def window(
@@ -122,9 +148,19 @@ class Store:
         A value expires `retention` behind stream time, which is at least `size`. With
         `retain_duplicates` a window holds every value that was put.
         """
-        return _store(name, key, value, logged, kind=StoreKind.WINDOW, caching=caching, size=size,
-                      retention=retention, retain_duplicates=retain_duplicates,
-                      persistent=persistent, rocksdb=rocksdb)  # fmt: skip
+        return _create_store(
+            name,
+            key,
+            value,
+            logged,
+            kind=StoreKind.WINDOW,
+            caching=caching,
+            size=size,
+            retention=retention,
+            retain_duplicates=retain_duplicates,
+            persistent=persistent,
+            rocksdb=rocksdb,
+        )
 
     @classmethod
     def session(
@@ -143,17 +179,26 @@ class Store:
 
         A value expires `retention` behind stream time.
         """
-        return _store(name, key, value, logged, kind=StoreKind.SESSION, caching=caching,
-                      retention=retention, persistent=persistent, rocksdb=rocksdb)  # fmt: skip
+        return _create_store(
+            name,
+            key,
+            value,
+            logged,
+            kind=StoreKind.SESSION,
+            caching=caching,
+            retention=retention,
+            persistent=persistent,
+            rocksdb=rocksdb,
+        )
 
-    def spec(
+    def create_spec(
         self,
         key: Serde[Any] | None,
         value: Serde[Any] | None,
         *,
         kinds: Collection[StoreKind] = tuple(StoreKind),
         step: str,
-        windowed: bool = False,
+        is_windowed: bool = False,
     ) -> StoreSpec:
         """Return the store's spec as `step` uses it, with its own serdes or else those given.
 
@@ -165,15 +210,15 @@ class Store:
             raise TopologyError(
                 f"step {step!r} needs a {wanted} store, and {self.name!r} is a {self.kind} store"
             )
-        if windowed and self.kept["ttl_ms"] is not None:
+        if is_windowed and self.spec_fields["ttl_ms"] is not None:
             raise TopologyError(
                 f"store {self.name!r} of step {step!r} keeps windows, which go by retention=, not "
                 "by ttl="
             )
         if (
             self.kind is StoreKind.KEY_VALUE
-            and self.kept["retention_ms"] is not None
-            and not windowed
+            and self.spec_fields["retention_ms"] is not None
+            and not is_windowed
         ):
             raise TopologyError(
                 f"store {self.name!r} of step {step!r} has no windows that retention= could be "
@@ -190,11 +235,16 @@ class Store:
                 f"Store.…({self.name!r}, {what}=serdes.…)"
             )
         return StoreSpec(
-            name=self.name, kind=self.kind, key=key, value=value, caching=self.caching, **self.kept
+            name=self.name,
+            kind=self.kind,
+            key=key,
+            value=value,
+            caching=self.caching,
+            **self.spec_fields,
         )
 
 
-def _store(
+def _create_store(
     name: str,
     key: Serde[Any] | None,
     value: Serde[Any] | None,
@@ -231,7 +281,7 @@ def _store(
         raise store_error("rocksdb= is for persistent stores")
     given = {"size": size, "retention": retention, "history": history, "ttl": ttl}
     try:
-        ms = {what: None if d is None else duration_ms(d, what) for what, d in given.items()}
+        ms = {what: None if d is None else duration_to_ms(d, what) for what, d in given.items()}
     except ValueError as error:
         raise store_error(str(error)) from None
     for what in ("size", "ttl"):
@@ -243,7 +293,7 @@ def _store(
     kept = {
         "persistent": persistent,
         "logged": logged is not False,
-        "topic_settings": {str(each): _text(settings[each]) for each in settings},
+        "topic_settings": {str(each): _topic_setting_text(settings[each]) for each in settings},
         "retention_ms": ms["retention"],
         "window_size_ms": ms["size"],
         "retain_duplicates": retain_duplicates,
@@ -251,9 +301,9 @@ def _store(
         "ttl_ms": ms["ttl"],
         "rocksdb": rocksdb,
     }
-    return Store(name=name, kind=kind, key=key, value=value, caching=caching, kept=kept)
+    return Store(name=name, kind=kind, key=key, value=value, caching=caching, spec_fields=kept)
 
 
-def _text(setting: object) -> str:
+def _topic_setting_text(setting: object) -> str:
     """Return a topic setting as Kafka writes it."""
     return str(setting).lower() if isinstance(setting, bool) else str(setting)

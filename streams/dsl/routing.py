@@ -6,22 +6,22 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from streams.dsl.builder import known
-from streams.dsl.functions import KEY_VALUE, callable_for
+from streams.dsl.builder import require_serde
+from streams.dsl.function_checks import KEY_VALUE_ARGUMENTS, check_callable
 from streams.errors import TopologyError
-from streams.operators.routing import branch, pass_on
+from streams.operators.routing import forward_unchanged, split_records
 from streams.serdes import Serde
-from streams.topology.nodes import Partitioner, RepartitionNode, SinkNode, TopicOf
+from streams.topology.nodes import Partitioner, RepartitionNode, SinkNode, TopicNameExtractor
 
 if TYPE_CHECKING:
     from streams.dsl.stream import Stream
 
 _LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 """Kafka's Topic.LEGAL_CHARS and its longest name."""
-_PARTITIONER = (*KEY_VALUE, "partitions")
+_PARTITIONER_ARGUMENTS = (*KEY_VALUE_ARGUMENTS, "partitions")
 
 
-def check_topic(step: str, topic: object) -> None:
+def check_topic_name(step: str, topic: object) -> None:
     """Raise TopologyError, naming the step, if `topic` is no legal name of a topic."""
     if not isinstance(topic, str) or not _LEGAL_TOPIC.fullmatch(topic) or topic in (".", ".."):
         raise TopologyError(
@@ -30,7 +30,7 @@ def check_topic(step: str, topic: object) -> None:
         )
 
 
-def merged(
+def merge_streams(
     streams: tuple[Stream[Any, Any], ...],
     key: Serde[Any] | None,
     value: Serde[Any] | None,
@@ -41,32 +41,36 @@ def merged(
 
     first = streams[0]
     builder = first._builder
-    step = builder.graph.name("KSTREAM-MERGE", name)
+    step = builder.graph.choose_step_name("KSTREAM-MERGE", name)
     for other in streams[1:]:
         if not isinstance(other, Stream):
             raise TopologyError(
                 f"step {step!r} merges streams, and got {other!r}: a table first becomes one by "
                 "to_stream()"
             )
-        same_application(step, first, other)
-    node = builder.step(
-        "KSTREAM-MERGE", tuple(s._node for s in streams), pass_on, name=step, keeps_records=True
+        check_same_application(step, first, other)
+    node = builder.add_step(
+        "KSTREAM-MERGE",
+        tuple(s._node for s in streams),
+        forward_unchanged,
+        name=step,
+        forwards_unchanged=True,
     )
     return Stream(
         builder,
         node,
-        key or _common([stream._key for stream in streams]),
-        value or _common([stream._value for stream in streams]),
+        key or _common_serde([stream._key for stream in streams]),
+        value or _common_serde([stream._value for stream in streams]),
         any(stream._rekeyed for stream in streams),
     )
 
 
-def _common(serdes: list[Serde[Any] | None]) -> Serde[Any] | None:
+def _common_serde(serdes: list[Serde[Any] | None]) -> Serde[Any] | None:
     """Return the serde that all streams have; None if they differ."""
     return serdes[0] if all(serde == serdes[0] for serde in serdes) else None
 
 
-def same_application(step: str, one: Any, other: Any) -> None:
+def check_same_application(step: str, one: Any, other: Any) -> None:
     """Raise TopologyError if two streams or tables belong to two applications."""
     if one._builder is not other._builder:
         raise TopologyError(
@@ -76,7 +80,7 @@ def same_application(step: str, one: Any, other: Any) -> None:
         )
 
 
-def split(
+def split_stream(
     stream: Stream[Any, Any],
     branches: Mapping[str, Callable[[Any, Any], object]],
     default: str | None,
@@ -89,21 +93,25 @@ def split(
     from streams.dsl.stream import Stream
 
     builder = stream._builder
-    step = builder.graph.name("KSTREAM-BRANCH", name)
+    step = builder.graph.choose_step_name("KSTREAM-BRANCH", name)
     if not isinstance(branches, Mapping) or not branches:
         raise TopologyError(f"step {step!r} needs its branches as {{name: predicate}}")
     if default in branches:
         raise TopologyError(f"step {step!r}: the default {default!r} is one of the branches too")
     for predicate in branches.values():
-        callable_for(step, predicate, KEY_VALUE)
+        check_callable(step, predicate, KEY_VALUE_ARGUMENTS)
     names = {each: f"{step}-{each}" for each in (*branches, default) if each is not None}
     choices = [(predicate, names[each]) for each, predicate in branches.items()]
-    operator = branch(choices, None if default is None else names[default])
-    node = builder.step("KSTREAM-BRANCH", stream._node, operator, name=step, keeps_records=True)
+    operator = split_records(choices, None if default is None else names[default])
+    node = builder.add_step(
+        "KSTREAM-BRANCH", stream._node, operator, name=step, forwards_unchanged=True
+    )
     return {
         each: Stream(
             builder,
-            builder.step("KSTREAM-BRANCHCHILD", node, pass_on, name=child, keeps_records=True),
+            builder.add_step(
+                "KSTREAM-BRANCHCHILD", node, forward_unchanged, name=child, forwards_unchanged=True
+            ),
             stream._key,
             stream._value,
             stream._rekeyed,
@@ -112,7 +120,7 @@ def split(
     }
 
 
-def repartitioned(
+def repartition_stream(
     stream: Stream[Any, Any],
     partitions: int | None,
     key: Serde[Any] | None,
@@ -124,28 +132,28 @@ def repartitioned(
     from streams.dsl.stream import Stream
 
     graph = stream._builder.graph
-    base = graph.name("KSTREAM-REPARTITION", name)
+    base = graph.choose_step_name("KSTREAM-REPARTITION", name)
     if partitions is not None and (type(partitions) is not int or partitions < 1):
         raise TopologyError(f"step {base!r}: partitions={partitions!r}, at least 1 is needed")
     if partitioner is not None:
-        callable_for(base, partitioner, _PARTITIONER)
+        check_callable(base, partitioner, _PARTITIONER_ARGUMENTS)
     node = RepartitionNode(
         name=f"{base}-repartition",
         parents=(stream._node,),
-        base=base,
-        key=known(key or stream._key, "key", base),
-        value=known(value or stream._value, "value", base),
+        base_name=base,
+        key=require_serde(key or stream._key, "key", base),
+        value=require_serde(value or stream._value, "value", base),
         partitions=partitions,
         partitioner=partitioner,
-        asked_for=True,
+        is_explicit=True,
     )
-    graph.add(node)
+    graph.add_node(node)
     return Stream(stream._builder, node, node.key, node.value)
 
 
-def written(
+def write_stream(
     stream: Stream[Any, Any],
-    topic: str | TopicOf,
+    topic: str | TopicNameExtractor,
     key: Serde[Any] | None,
     value: Serde[Any] | None,
     partitioner: Partitioner | None,
@@ -153,20 +161,20 @@ def written(
 ) -> None:
     """Add a sink that writes the stream to a topic. Raises TopologyError."""
     graph = stream._builder.graph
-    step = graph.name("KSTREAM-SINK", name)
+    step = graph.choose_step_name("KSTREAM-SINK", name)
     if callable(topic):
-        callable_for(step, topic, ("record",))
+        check_callable(step, topic, ("record",))
     else:
-        check_topic(step, topic)
+        check_topic_name(step, topic)
     if partitioner is not None:
-        callable_for(step, partitioner, _PARTITIONER)
-    graph.add(
+        check_callable(step, partitioner, _PARTITIONER_ARGUMENTS)
+    graph.add_node(
         SinkNode(
             name=step,
             parents=(stream._node,),
             topic=topic,
-            key=known(key or stream._key, "key", step),
-            value=known(value or stream._value, "value", step),
+            key=require_serde(key or stream._key, "key", step),
+            value=require_serde(value or stream._value, "value", step),
             partitioner=partitioner,
         )
     )

@@ -12,20 +12,20 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from streams.dsl.builder import Builder
-from streams.dsl.functions import KEY_VALUE, VALUE, callable_for
+from streams.dsl.builder import InternalStreamsBuilder
+from streams.dsl.function_checks import KEY_VALUE_ARGUMENTS, VALUE_ARGUMENTS, check_callable
 from streams.dsl.grouped import Grouped
-from streams.dsl.instead import Instead
+from streams.dsl.kafka_streams_names import DslBase
 from streams.dsl.materialized import Store
-from streams.dsl.processing import processor_stores
-from streams.dsl.routing import merged, repartitioned, split, written
+from streams.dsl.processor_stores import declare_processor_stores
+from streams.dsl.routing import merge_streams, repartition_stream, split_stream, write_stream
 from streams.dsl.stream_joins import StreamJoins
-from streams.dsl.table import Table, table_of
-from streams.operators.filter import drop, keep
+from streams.dsl.table import Table, create_table
+from streams.operators.filter import filter_not_records, filter_records
 from streams.operators.flat_map import flat_map_pairs, flat_map_values
 from streams.operators.map import map_keys, map_pairs, map_values
-from streams.operators.peek import look
-from streams.operators.process import Factory, process_records, process_values
+from streams.operators.peek import peek_records
+from streams.operators.process import ProcessorFactory, process_records, process_values
 from streams.processor.processor import Processor
 from streams.processor.record import Record
 from streams.serdes import Serde
@@ -38,13 +38,13 @@ V2 = TypeVar("V2")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Stream(Instead, StreamJoins[K, V]):
+class Stream(DslBase, StreamJoins[K, V]):
     """Represents a step's output records (Kafka Streams' KStream).
 
     `rekeyed` says that keys may not match partitions any more.
     """
 
-    _builder: Builder
+    _builder: InternalStreamsBuilder
     _node: Node
     _key: Serde[Any] | None
     _value: Serde[Any] | None
@@ -59,7 +59,9 @@ class Stream(Instead, StreamJoins[K, V]):
         name: str | None = None,
     ) -> Stream[K, V]:
         """Keep the records for which `predicate(key, value)` is true."""
-        return self._keeping_both("KSTREAM-FILTER", predicate, keep(predicate), name, key, value)
+        return self._add_step_keeping_serdes(
+            "KSTREAM-FILTER", predicate, filter_records(predicate), name, key, value
+        )
 
     def filter_not(
         self,
@@ -70,7 +72,9 @@ class Stream(Instead, StreamJoins[K, V]):
         name: str | None = None,
     ) -> Stream[K, V]:
         """Drop the records for which `predicate(key, value)` is true."""
-        return self._keeping_both("KSTREAM-FILTER", predicate, drop(predicate), name, key, value)
+        return self._add_step_keeping_serdes(
+            "KSTREAM-FILTER", predicate, filter_not_records(predicate), name, key, value
+        )
 
     def peek(
         self,
@@ -81,13 +85,15 @@ class Stream(Instead, StreamJoins[K, V]):
         name: str | None = None,
     ) -> Stream[K, V]:
         """Call `action(key, value)` for each record and pass the record on."""
-        return self._keeping_both(
-            "KSTREAM-PEEK", action, look(action), name, key, value, returns=False
+        return self._add_step_keeping_serdes(
+            "KSTREAM-PEEK", action, peek_records(action), name, key, value, needs_result=False
         )
 
     def for_each(self, action: Callable[[K, V], object], *, name: str | None = None) -> None:
         """Call `action(key, value)` for each record, and end this branch."""
-        self._keeping_both("KSTREAM-FOREACH", action, look(action), name, returns=False)
+        self._add_step_keeping_serdes(
+            "KSTREAM-FOREACH", action, peek_records(action), name, needs_result=False
+        )
 
     def map(
         self,
@@ -98,7 +104,7 @@ class Stream(Instead, StreamJoins[K, V]):
         name: str | None = None,
     ) -> Stream[K2, V2]:
         """Replace each record by one with the key and value that `mapper(key, value)` returns."""
-        node = self._step("KSTREAM-MAP", mapper, map_pairs(mapper), name)
+        node = self._add_step("KSTREAM-MAP", mapper, map_pairs(mapper), name)
         return Stream(self._builder, node, key, value, True)
 
     def flat_map(
@@ -110,7 +116,9 @@ class Stream(Instead, StreamJoins[K, V]):
         name: str | None = None,
     ) -> Stream[K2, V2]:
         """Replace each record by any number of them: `mapper(key, value)` returns pairs."""
-        node = self._step("KSTREAM-FLATMAP", mapper, flat_map_pairs(mapper), name, may_yield=True)
+        node = self._add_step(
+            "KSTREAM-FLATMAP", mapper, flat_map_pairs(mapper), name, may_yield=True
+        )
         return Stream(self._builder, node, key, value, True)
 
     def map_values(
@@ -125,7 +133,9 @@ class Stream(Instead, StreamJoins[K, V]):
 
         The value's serde stays unless `value` is given.
         """
-        node = self._step("KSTREAM-MAPVALUES", mapper, map_values(mapper), name, VALUE)
+        node = self._add_step(
+            "KSTREAM-MAPVALUES", mapper, map_values(mapper), name, VALUE_ARGUMENTS
+        )
         return Stream(self._builder, node, key or self._key, value or self._value, self._rekeyed)
 
     def flat_map_values(
@@ -140,8 +150,13 @@ class Stream(Instead, StreamJoins[K, V]):
 
         The value's serde stays unless `value` is given.
         """
-        node = self._step(
-            "KSTREAM-FLATMAPVALUES", mapper, flat_map_values(mapper), name, VALUE, may_yield=True
+        node = self._add_step(
+            "KSTREAM-FLATMAPVALUES",
+            mapper,
+            flat_map_values(mapper),
+            name,
+            VALUE_ARGUMENTS,
+            may_yield=True,
         )
         return Stream(self._builder, node, key or self._key, value or self._value, self._rekeyed)
 
@@ -154,7 +169,7 @@ class Stream(Instead, StreamJoins[K, V]):
         name: str | None = None,
     ) -> Stream[K2, V]:
         """Replace each record's key by `selector(key, value)`."""
-        node = self._step("KSTREAM-KEY-SELECT", selector, map_keys(selector), name)
+        node = self._add_step("KSTREAM-KEY-SELECT", selector, map_keys(selector), name)
         return Stream(self._builder, node, key, value or self._value, True)
 
     def process(
@@ -172,7 +187,7 @@ class Stream(Instead, StreamJoins[K, V]):
         class does, or brings them. What it forwards has the serdes given here, and may have another
         key.
         """
-        node = self._processor(processor, process_records, stores, name)
+        node = self._add_processor(processor, process_records, stores, name)
         return Stream(self._builder, node, key, value, True)
 
     def process_values(
@@ -189,7 +204,7 @@ class Stream(Instead, StreamJoins[K, V]):
         No repartition follows, and the serdes stay unless others are given. A forward with another
         key is refused. The arguments are those of `process`.
         """
-        node = self._processor(processor, process_values, stores, name)
+        node = self._add_processor(processor, process_values, stores, name)
         return Stream(self._builder, node, key or self._key, value or self._value, self._rekeyed)
 
     def to_table(
@@ -207,10 +222,10 @@ class Stream(Instead, StreamJoins[K, V]):
         builder = self._builder
         key_serde, value_serde = key or self._key, value or self._value
         parent = self._node
-        step = builder.graph.name("KSTREAM-TOTABLE", name)
+        step = builder.graph.choose_step_name("KSTREAM-TOTABLE", name)
         if self._rekeyed:
-            parent = builder.repartitioned(parent, step, step, key_serde, value_serde)
-        return table_of(builder, "KSTREAM-TOTABLE", parent, key_serde, value_serde, store, step)
+            parent = builder.add_repartition(parent, step, step, key_serde, value_serde)
+        return create_table(builder, "KSTREAM-TOTABLE", parent, key_serde, value_serde, store, step)
 
     def group_by(
         self,
@@ -225,7 +240,7 @@ class Stream(Instead, StreamJoins[K, V]):
         All records of a key then come to one task, through a repartition topic. `name` names that
         topic, one for all aggregations of the group; else each aggregation's store does.
         """
-        node = self._step("KSTREAM-KEY-SELECT", selector, map_keys(selector), name)
+        node = self._add_step("KSTREAM-KEY-SELECT", selector, map_keys(selector), name)
         return Grouped(self._builder, node, key, value or self._value, True, name)
 
     def group_by_key(
@@ -253,7 +268,7 @@ class Stream(Instead, StreamJoins[K, V]):
 
         A serde that all have stays.
         """
-        return merged((self, *others), key, value, name)
+        return merge_streams((self, *others), key, value, name)
 
     def split(
         self,
@@ -267,7 +282,7 @@ class Stream(Instead, StreamJoins[K, V]):
         A record goes to the first branch whose predicate is true of `(key, value)`, else to the one
         named `default`, else nowhere.
         """
-        return split(self, branches, default, name)
+        return split_stream(self, branches, default, name)
 
     def repartition(
         self,
@@ -283,7 +298,7 @@ class Stream(Instead, StreamJoins[K, V]):
         It has `partitions` partitions, by default as many as the topics that are read upstream.
         `partitioner` is as in `to`.
         """
-        return repartitioned(self, partitions, key, value, partitioner, name)
+        return repartition_stream(self, partitions, key, value, partitioner, name)
 
     def print(
         self,
@@ -295,13 +310,13 @@ class Stream(Instead, StreamJoins[K, V]):
         """Write each record as a line `[label]: key, value` to standard output or to `to(line)`."""
         prefix = "" if label is None else f"[{label}]: "
         write = builtins.print if to is None else to
-        self._keeping_both(
+        self._add_step_keeping_serdes(
             "KSTREAM-PRINTER",
             write,
-            look(lambda key, value: write(f"{prefix}{key}, {value}")),
+            peek_records(lambda key, value: write(f"{prefix}{key}, {value}")),
             name,
-            takes=("line",),
-            returns=False,
+            argument_names=("line",),
+            needs_result=False,
         )
 
     def to(
@@ -318,9 +333,9 @@ class Stream(Instead, StreamJoins[K, V]):
         The topic must exist. The partition is chosen by the key, as Kafka's own producers do, or by
         `partitioner(key, value, partitions)`, where None leaves it to the key.
         """
-        written(self, topic, key, value, partitioner, name)
+        write_stream(self, topic, key, value, partitioner, name)
 
-    def _keeping_both(
+    def _add_step_keeping_serdes(
         self,
         kind: str,
         function: object,
@@ -329,44 +344,52 @@ class Stream(Instead, StreamJoins[K, V]):
         key: Serde[K] | None = None,
         value: Serde[V] | None = None,
         *,
-        takes: Sequence[str] = KEY_VALUE,
-        returns: bool = True,
+        argument_names: Sequence[str] = KEY_VALUE_ARGUMENTS,
+        needs_result: bool = True,
     ) -> Stream[K, V]:
         """Add a step that keeps key and value, and so both serdes, and return its stream."""
-        node = self._step(
-            kind, function, operator, name, takes, returns=returns, keeps_records=True
+        node = self._add_step(
+            kind,
+            function,
+            operator,
+            name,
+            argument_names,
+            needs_result=needs_result,
+            forwards_unchanged=True,
         )
         return Stream(self._builder, node, key or self._key, value or self._value, self._rekeyed)
 
-    def _processor(
+    def _add_processor(
         self,
-        factory: Factory,
-        operator: Callable[[Factory, Collection[str]], Operator],
+        factory: ProcessorFactory,
+        create_operator: Callable[[ProcessorFactory, Collection[str]], Operator],
         stores: Sequence[str | Store],
         name: str | None,
     ) -> Node:
         """Add a step that runs a user's processor, with its stores."""
-        step = self._builder.graph.name("KSTREAM-PROCESSOR", name)
-        used = processor_stores(self._builder, step, factory, stores)
-        return self._builder.step(
-            "KSTREAM-PROCESSOR", self._node, operator(factory, used), name=step, stores=used
+        step = self._builder.graph.choose_step_name("KSTREAM-PROCESSOR", name)
+        used = declare_processor_stores(self._builder, step, factory, stores)
+        return self._builder.add_step(
+            "KSTREAM-PROCESSOR", self._node, create_operator(factory, used), name=step, stores=used
         )
 
-    def _step(
+    def _add_step(
         self,
         kind: str,
         function: object,
         operator: Operator,
         name: str | None,
-        takes: Sequence[str] = KEY_VALUE,
+        argument_names: Sequence[str] = KEY_VALUE_ARGUMENTS,
         *,
-        returns: bool = True,
+        needs_result: bool = True,
         may_yield: bool = False,
-        keeps_records: bool = False,
+        forwards_unchanged: bool = False,
     ) -> Node:
         """Check the user's function and add a step that applies it."""
-        step = self._builder.graph.name(kind, name)
-        callable_for(step, function, takes, returns=returns, may_yield=may_yield)
-        return self._builder.step(
-            kind, self._node, operator, name=name, keeps_records=keeps_records
+        step = self._builder.graph.choose_step_name(kind, name)
+        check_callable(
+            step, function, argument_names, needs_result=needs_result, may_yield=may_yield
+        )
+        return self._builder.add_step(
+            kind, self._node, operator, name=name, forwards_unchanged=forwards_unchanged
         )

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from streams.dsl.global_table import GlobalTable
-from streams.dsl.joins import EMIT_INTERVAL, StreamJoin, join_streams
 from streams.dsl.materialized import Store
+from streams.dsl.stream_stream_joins import EMIT_INTERVAL_MS, StreamJoinOptions, join_streams
 from streams.dsl.stream_table_joins import join_with_global_table, join_with_table
 from streams.dsl.table import Table
 from streams.durations import Duration
@@ -145,7 +145,7 @@ class StreamJoins(Generic[K, V]):
         and repartitioned, where they are not known. `store` and `other_store` name the stores of
         the two streams, or bring them.
         """
-        return _joined(self, other, joiner, JoinKind.INNER, with_key, name, how)
+        return _join_stream(self, other, joiner, JoinKind.INNER, with_key, name, how)
 
     @overload
     def left_join(
@@ -157,7 +157,7 @@ class StreamJoins(Generic[K, V]):
         before: Duration | None = None,
         after: Duration | None = None,
         grace: Duration = 0,
-        emit_interval: Duration = EMIT_INTERVAL,
+        emit_interval: Duration = EMIT_INTERVAL_MS,
         key: Serde[K] | None = None,
         this_value: Serde[V] | None = None,
         value: Serde[R] | None = None,
@@ -179,7 +179,7 @@ class StreamJoins(Generic[K, V]):
         before: Duration | None = None,
         after: Duration | None = None,
         grace: Duration = 0,
-        emit_interval: Duration = EMIT_INTERVAL,
+        emit_interval: Duration = EMIT_INTERVAL_MS,
         key: Serde[K] | None = None,
         this_value: Serde[V] | None = None,
         value: Serde[R] | None = None,
@@ -253,7 +253,7 @@ class StreamJoins(Generic[K, V]):
         `emit_interval` of the wall clock; the result has the record's own time. A record without a
         key is joined with None at once.
         """
-        return _joined(self, other, joiner, JoinKind.LEFT, with_key, name, how)
+        return _join_stream(self, other, joiner, JoinKind.LEFT, with_key, name, how)
 
     @overload
     def outer_join(
@@ -265,7 +265,7 @@ class StreamJoins(Generic[K, V]):
         before: Duration | None = None,
         after: Duration | None = None,
         grace: Duration = 0,
-        emit_interval: Duration = EMIT_INTERVAL,
+        emit_interval: Duration = EMIT_INTERVAL_MS,
         key: Serde[K] | None = None,
         this_value: Serde[V] | None = None,
         value: Serde[R] | None = None,
@@ -287,7 +287,7 @@ class StreamJoins(Generic[K, V]):
         before: Duration | None = None,
         after: Duration | None = None,
         grace: Duration = 0,
-        emit_interval: Duration = EMIT_INTERVAL,
+        emit_interval: Duration = EMIT_INTERVAL_MS,
         key: Serde[K] | None = None,
         this_value: Serde[V] | None = None,
         value: Serde[R] | None = None,
@@ -307,72 +307,79 @@ class StreamJoins(Generic[K, V]):
         **how: Any,
     ) -> Stream[Any, Any]:
         """Join two streams, and each record of either stream without a match with None."""
-        return _joined(self, other, joiner, JoinKind.OUTER, with_key, name, how)
+        return _join_stream(self, other, joiner, JoinKind.OUTER, with_key, name, how)
 
 
-def _joined(
+def _join_stream(
     stream: Any,
     other: object,
     joiner: Callable[..., Any],
     kind: JoinKind,
     with_key: bool,
     name: str | None,
-    how: dict[str, Any],
+    options_given: dict[str, Any],
 ) -> Stream[Any, Any]:
     """Return the join of `stream` with another stream, a table or a global table.
 
     Raises TopologyError for anything else, and for options that such a join does not take.
     """
     if isinstance(other, StreamJoins):
-        _only(_OF_STREAMS[kind], how, "a stream", kind, name)
-        options = StreamJoin(kind=kind, with_key=with_key, name=name, **how)
+        _refuse_other_options(_STREAM_JOIN_OPTIONS[kind], options_given, "a stream", kind, name)
+        options = StreamJoinOptions(kind=kind, with_key=with_key, name=name, **options_given)
         return join_streams(stream, other, joiner, options)  # type: ignore[arg-type]
     if kind is JoinKind.OUTER:
         raise TopologyError(
-            f"{_step(kind, name)}: the outer join of a stream is with another stream, not with "
+            f"{_describe_join(kind, name)}: the outer join of a stream is with another stream, "
+            "not with "
             f"{other!r:.100}: a table's updates make no results. Use left_join"
         )
     left = kind is JoinKind.LEFT
     if isinstance(other, Table):
-        _only(_OF_TABLES, how, "a table", kind, name)
+        _refuse_other_options(_TABLE_JOIN_OPTIONS, options_given, "a table", kind, name)
         return join_with_table(
-            stream, other, joiner, left=left, with_key=with_key, name=name,
-            key=how.get("key"), this_value=how.get("this_value"), value=how.get("value"),
-            grace=how.get("grace"),
+            stream, other, joiner, is_left=left, with_key=with_key, name=name,
+            key=options_given.get("key"), this_value=options_given.get("this_value"),
+            value=options_given.get("value"), grace=options_given.get("grace"),
         )  # fmt: skip
     if isinstance(other, GlobalTable):
-        _only({"key", "value"}, how, "a global table", kind, name)
+        _refuse_other_options({"key", "value"}, options_given, "a global table", kind, name)
         return join_with_global_table(
-            stream, other, joiner, left=left, key_of=how.get("key"), value=how.get("value"),
-            with_key=with_key, name=name,
+            stream, other, joiner, is_left=left, select_key=options_given.get("key"),
+            value=options_given.get("value"), with_key=with_key, name=name,
         )  # fmt: skip
     raise TopologyError(
-        f"{_step(kind, name)} joins a stream with a stream, a table or a global table, not with "
+        f"{_describe_join(kind, name)} joins a stream with a stream, a table or a global table, "
+        "not with "
         f"{other!r:.100}"
     )
 
 
-_OF_INNER = {"within", "before", "after", "grace", "key", "this_value", "value", "other_value",
-             "store", "other_store", "on_late"}  # fmt: skip
-_OF_STREAMS = {
-    JoinKind.INNER: _OF_INNER,
-    JoinKind.LEFT: _OF_INNER | {"emit_interval"},
-    JoinKind.OUTER: _OF_INNER | {"emit_interval"},
+_INNER_JOIN_OPTIONS = {"within", "before", "after", "grace", "key", "this_value", "value",
+    "other_value", "store", "other_store", "on_late"}  # fmt: skip
+_STREAM_JOIN_OPTIONS = {
+    JoinKind.INNER: _INNER_JOIN_OPTIONS,
+    JoinKind.LEFT: _INNER_JOIN_OPTIONS | {"emit_interval"},
+    JoinKind.OUTER: _INNER_JOIN_OPTIONS | {"emit_interval"},
 }
-_OF_TABLES = {"key", "this_value", "value", "grace"}
+_TABLE_JOIN_OPTIONS = {"key", "this_value", "value", "grace"}
 
 
-def _only(
-    allowed: set[str], how: dict[str, Any], what: str, kind: JoinKind, name: str | None
+def _refuse_other_options(
+    allowed_options: set[str],
+    options: dict[str, Any],
+    other_kind: str,
+    kind: JoinKind,
+    name: str | None,
 ) -> None:
     """Raise TopologyError if the user gave options that this kind of join does not take."""
-    if unknown := sorted(how.keys() - allowed):
+    if unknown := sorted(options.keys() - allowed_options):
         raise TopologyError(
-            f"{_step(kind, name)} is with {what}, and takes no {', '.join(unknown)}: it takes "
-            f"{', '.join(sorted(allowed))}, with_key and name"
+            f"{_describe_join(kind, name)} is with {other_kind}, and takes no "
+            f"{', '.join(unknown)}: it takes "
+            f"{', '.join(sorted(allowed_options))}, with_key and name"
         )
 
 
-def _step(kind: JoinKind, name: str | None) -> str:
+def _describe_join(kind: JoinKind, name: str | None) -> str:
     """Return what messages call a join: its step's name if it has one, else its kind."""
     return f"the {kind.name.lower()} join" if name is None else f"step {name!r}"

@@ -6,22 +6,27 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from streams.dsl.builder import known
-from streams.dsl.functions import KEY_VALUE, callable_for
-from streams.dsl.joins import JOINED, known_value, same_task, without_key
+from streams.dsl.builder import require_serde
+from streams.dsl.function_checks import KEY_VALUE_ARGUMENTS, check_callable
 from streams.dsl.materialized import Store
-from streams.dsl.routing import same_application
-from streams.durations import Duration, duration_ms
+from streams.dsl.routing import check_same_application
+from streams.dsl.stream_stream_joins import (
+    JOINER_ARGUMENTS,
+    repartition_if_rekeyed,
+    require_value_serde,
+    wrap_joiner_without_key,
+)
+from streams.durations import Duration, duration_to_ms
 from streams.errors import TopologyError
 from streams.operators.stream_table_join import (
-    Grace,
+    JoinGrace,
     KeyOf,
-    join_table,
-    join_table_later,
-    time_of,
+    buffer_key_time_ms,
+    join_records_after_grace,
+    join_records_with_table,
 )
 from streams.serdes import Serde
-from streams.topology.finish import on_changelog
+from streams.topology.expand import bind_changelog_serdes
 from streams.topology.nodes import StoreKind, StoreSpec
 
 if TYPE_CHECKING:
@@ -35,7 +40,7 @@ def join_with_table(
     table: Table[Any, Any],
     joiner: Callable[..., Any],
     *,
-    left: bool,
+    is_left: bool,
     key: Serde[Any] | None,
     this_value: Serde[Any] | None,
     value: Serde[Any] | None,
@@ -49,16 +54,16 @@ def join_with_table(
     TopologyError naming the step.
     """
     builder, graph, view = stream._builder, stream._builder.graph, table._view
-    kind = "KSTREAM-LEFTJOIN" if left else "KSTREAM-JOIN"
-    step = graph.name(kind, name)
-    same_application(step, stream, table)
-    callable_for(step, joiner, ("key", *JOINED) if with_key else JOINED)
-    join = joiner if with_key else without_key(joiner)
+    kind = "KSTREAM-LEFTJOIN" if is_left else "KSTREAM-JOIN"
+    step = graph.choose_step_name(kind, name)
+    check_same_application(step, stream, table)
+    check_callable(step, joiner, ("key", *JOINER_ARGUMENTS) if with_key else JOINER_ARGUMENTS)
+    join = joiner if with_key else wrap_joiner_without_key(joiner)
     key, this_value = key or stream._key or table._key, this_value or stream._value
-    parent = same_task(builder, stream, name, step, key, this_value)
+    parent = repartition_if_rekeyed(builder, stream, name, step, key, this_value)
     graph.copartitioned.append((parent, table._node))
-    stores = view.read_from()
-    operator = join_table(view, join, left=left)
+    stores = view.require_readable_stores()
+    operator = join_records_with_table(view, join, is_left_join=is_left)
     if grace is not None:
         if not view.is_versioned:
             raise TopologyError(
@@ -66,35 +71,39 @@ def join_with_table(
                 "needs a versioned table, Store.versioned(name, history=...), or leave grace out"
             )
         buffer = replace(
-            Store.persistent(f"{step}-Buffer").spec(
-                known(key, "key", step), known_value(this_value, "this_value", step), step=step
+            Store.persistent(f"{step}-Buffer").create_spec(
+                require_serde(key, "key", step),
+                require_value_serde(this_value, "this_value", step),
+                step=step,
             ),
             kind=StoreKind.BUFFER,
             caching=False,
-            time_of=time_of,
+            extract_time_ms=buffer_key_time_ms,
         )
         try:
-            bound = on_changelog(builder.application_id, buffer)
-            grace_buffer = Grace(duration_ms(grace, "grace"), bound)
+            bound = bind_changelog_serdes(builder.application_id, buffer)
+            grace_buffer = JoinGrace(duration_to_ms(grace, "grace"), bound)
         except ValueError as error:
             raise TopologyError(f"step {step!r}: {error}") from None
-        _remembered_for(grace_buffer.ms, [graph.stores[name] for name in stores], step)
-        graph.declare(buffer, owner=object())
+        _check_history_covers_grace(
+            grace_buffer.grace_ms, [graph.stores[name] for name in stores], step
+        )
+        graph.declare_store(buffer, owner=object())
         stores.append(buffer.name)
-        operator = join_table_later(view, join, grace_buffer, left=left)
-    node = builder.step(
+        operator = join_records_after_grace(view, join, grace_buffer, is_left_join=is_left)
+    node = builder.add_step(
         kind,
         parent,
         operator,
         name=step,
         stores=stores,
-        joins_without_key=left,
-        keeps_time=grace is not None,
+        joins_without_key=is_left,
+        has_stream_time=grace is not None,
     )
     return type(stream)(builder, node, key, value)
 
 
-def _remembered_for(grace_ms: int, stores: Iterable[StoreSpec], step: str) -> None:
+def _check_history_covers_grace(grace_ms: int, stores: Iterable[StoreSpec], step: str) -> None:
     """Raise TopologyError if a store's history is shorter than the grace of the join.
 
     The table's rows must be known as they were for as long as records may be late.
@@ -112,8 +121,8 @@ def join_with_global_table(
     table: GlobalTable[Any, Any],
     joiner: Callable[..., Any],
     *,
-    left: bool,
-    key_of: KeyOf | None,
+    is_left: bool,
+    select_key: KeyOf | None,
     value: Serde[Any] | None,
     with_key: bool,
     name: str | None,
@@ -124,16 +133,16 @@ def join_with_global_table(
     """
     builder = stream._builder
     kind = "KSTREAM-LEFTJOIN"  # also of an inner join, as in Kafka Streams
-    step = builder.graph.name(kind, name)
-    same_application(step, stream, table)
-    callable_for(step, joiner, ("key", *JOINED) if with_key else JOINED)
-    if key_of is None:
+    step = builder.graph.choose_step_name(kind, name)
+    check_same_application(step, stream, table)
+    check_callable(step, joiner, ("key", *JOINER_ARGUMENTS) if with_key else JOINER_ARGUMENTS)
+    if select_key is None:
         raise TopologyError(
             f"step {step!r} joins with a global table and has no key to look up: pass "
             "key=lambda key, value: ..."
         )
-    callable_for(step, key_of, KEY_VALUE)
-    join = joiner if with_key else without_key(joiner)
-    operator = join_table(table._view, join, left=left, key_of=key_of)
-    node = builder.step(kind, stream._node, operator, name=step, joins_without_key=left)
+    check_callable(step, select_key, KEY_VALUE_ARGUMENTS)
+    join = joiner if with_key else wrap_joiner_without_key(joiner)
+    operator = join_records_with_table(table._view, join, is_left_join=is_left, key_of=select_key)
+    node = builder.add_step(kind, stream._node, operator, name=step, joins_without_key=is_left)
     return type(stream)(builder, node, stream._key, value, stream._rekeyed)

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from streams.dsl.builder import Builder, known
+from streams.dsl.builder import InternalStreamsBuilder, require_serde
 from streams.dsl.materialized import Logged, Store
-from streams.durations import Duration, duration_ms
+from streams.durations import Duration, duration_to_ms
 from streams.errors import TopologyError
-from streams.operators.suppress import SuppressedView, Waiting, suppress
-from streams.topology.finish import on_changelog
+from streams.operators.suppress import SuppressedView, SuppressOptions, suppress_updates
+from streams.topology.expand import bind_changelog_serdes
 from streams.topology.nodes import Node, ProcessorNode, StoreKind
-from streams.topology.rules import HeldBack
+from streams.topology.rules import SuppressionRule
 
 if TYPE_CHECKING:
     from streams.dsl.table import Table
@@ -60,12 +60,12 @@ def until_window_closes(
             f"until_window_closes(when_full={when_full!r}): only final results go on, so a full "
             'buffer can only "shut_down"; until_time_limit can emit early'
         )
-    suppression = _suppressed(
+    suppression = _create_suppressed(
         "until_window_closes", None, max_records, max_bytes, when_full, logged
     )
     if idle_close is None:
         return suppression
-    idle_close_ms = _ms("until_window_closes", idle_close, "idle_close")
+    idle_close_ms = _suppress_duration_ms("until_window_closes", idle_close, "idle_close")
     if idle_close_ms == 0:
         raise TopologyError("until_window_closes: idle_close must be at least 1 ms")
     return replace(suppression, idle_close_ms=idle_close_ms)
@@ -85,19 +85,21 @@ def until_time_limit(
     application ("shut_down"). `logged` is as for stores. Source: Suppressed.untilTimeLimit. Raises
     TopologyError.
     """
-    wait_ms = _ms("until_time_limit", duration, "duration")
-    return _suppressed("until_time_limit", wait_ms, max_records, max_bytes, when_full, logged)
+    wait_ms = _suppress_duration_ms("until_time_limit", duration, "duration")
+    return _create_suppressed(
+        "until_time_limit", wait_ms, max_records, max_bytes, when_full, logged
+    )
 
 
-def _ms(function: str, duration: Duration, what: str) -> int:
+def _suppress_duration_ms(function: str, duration: Duration, argument: str) -> int:
     """Convert a duration to ms. Raises TopologyError, naming the function, if it is invalid."""
     try:
-        return duration_ms(duration, what)
+        return duration_to_ms(duration, argument)
     except ValueError as error:
         raise TopologyError(f"{function}: {error}") from None
 
 
-def _suppressed(
+def _create_suppressed(
     function: str,
     wait_ms: int | None,
     max_records: int | None,
@@ -129,17 +131,17 @@ def _suppressed(
     )
 
 
-def suppressed(table: Table[Any, Any], how: Suppressed, name: str | None) -> Table[Any, Any]:
+def suppress_table(table: Table[Any, Any], until: Suppressed, name: str | None) -> Table[Any, Any]:
     """Return `table` behind a step that holds its updates back.
 
     The buffer is the store `<name>-store`. Raises TopologyError naming the step.
     """
-    builder: Builder = table._builder
-    step = builder.graph.name("KTABLE-SUPPRESS", name)
-    if not isinstance(how, Suppressed):
+    builder: InternalStreamsBuilder = table._builder
+    step = builder.graph.choose_step_name("KTABLE-SUPPRESS", name)
+    if not isinstance(until, Suppressed):
         raise TopologyError(
             f"step {step!r}: suppress takes until_window_closes(...) or until_time_limit(...), "
-            f"not {how!r}"
+            f"not {until!r}"
         )
     # Imported here, because it imports this module.
     from streams.dsl.table import refuse_expiring_rows
@@ -151,41 +153,46 @@ def suppressed(table: Table[Any, Any], how: Suppressed, name: str | None) -> Tab
             f"step {step!r}: the table is versioned, and updates of such a one can't be held back. "
             "Keep it in a store that is not versioned, or leave suppress out"
         )
-    wait_ms = _grace_above(table._node, step) if how.wait_ms is None else how.wait_ms
+    wait_ms = _find_window_grace_ms(table._node, step) if until.wait_ms is None else until.wait_ms
     store = Store.persistent(
-        f"{step}-STATE-STORE" if name is None else f"{step}-store", logged=how.logged
+        f"{step}-STATE-STORE" if name is None else f"{step}-store", logged=until.logged
     )
     spec = replace(
-        store.spec(known(table._key, "key", step), known(table._value, "value", step), step=step),
+        store.create_spec(
+            require_serde(table._key, "key", step),
+            require_serde(table._value, "value", step),
+            step=step,
+        ),
         kind=StoreKind.BUFFER,
         caching=False,
     )
-    spec = on_changelog(builder.application_id, spec)
-    builder.graph.declare(spec, owner=object())
-    bound = on_changelog(builder.application_id, spec)
-    parent.send_old()  # steps behind the buffer see the old value until the new one is emitted
-    waiting = Waiting(
+    spec = bind_changelog_serdes(builder.application_id, spec)
+    builder.graph.declare_store(spec, owner=object())
+    bound = bind_changelog_serdes(builder.application_id, spec)
+    # Steps behind the buffer see the old value until the new one is emitted.
+    parent.enable_sending_old_values()
+    waiting = SuppressOptions(
         wait_ms=wait_ms,
-        until_window_ends=how.wait_ms is None,
-        max_records=how.max_records,
-        max_bytes=how.max_bytes,
-        emits_early=how.emits_early,
-        idle_close_ms=how.idle_close_ms,
+        until_window_ends=until.wait_ms is None,
+        max_records=until.max_records,
+        max_bytes=until.max_bytes,
+        emits_early=until.emits_early,
+        idle_close_ms=until.idle_close_ms,
     )
-    node = builder.step(
+    node = builder.add_step(
         "KTABLE-SUPPRESS",
         table._node,
-        suppress(bound, waiting),
+        suppress_updates(bound, waiting),
         name=step,
         stores=[spec.name],
-        updates=True,
-        keeps_time=True,
-        rule=HeldBack(final=how.wait_ms is None and how.idle_close_ms is None),
+        emits_updates=True,
+        has_stream_time=True,
+        rule=SuppressionRule(final_only=until.wait_ms is None and until.idle_close_ms is None),
     )
     return replace(table, _node=node, _view=SuppressedView(parent, bound))
 
 
-def _grace_above(node: Node, step: str) -> int:
+def _find_window_grace_ms(node: Node, step: str) -> int:
     """Return the longest grace, in ms, of the windows upstream of `node`.
 
     Raises TopologyError if there are none (GraphGraceSearchUtil).
@@ -197,4 +204,4 @@ def _grace_above(node: Node, step: str) -> int:
             f"step {step!r} waits until windows close, and what comes from {node.name!r} is in no "
             "windows: aggregate with windowed_by(...) before it, or use until_time_limit"
         )
-    return max(_grace_above(parent, step) for parent in node.parents)
+    return max(_find_window_grace_ms(parent, step) for parent in node.parents)

@@ -11,20 +11,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from streams.dsl.builder import Builder
-from streams.dsl.functions import KEY_VALUE, VALUE, callable_for
-from streams.dsl.instead import Instead
+from streams.dsl.builder import InternalStreamsBuilder
+from streams.dsl.function_checks import KEY_VALUE_ARGUMENTS, VALUE_ARGUMENTS, check_callable
+from streams.dsl.kafka_streams_names import DslBase
 from streams.dsl.materialized import Store
-from streams.dsl.suppressed import Suppressed, suppressed
+from streams.dsl.suppressed import Suppressed, suppress_table
 from streams.errors import TopologyError
-from streams.operators.table_source import table_source
-from streams.operators.table_values import Computed, dropped_if, kept_if, mapped, table_values
-from streams.operators.to_stream import to_stream
+from streams.operators.table_source import read_table_updates
+from streams.operators.table_values import (
+    ComputeValue,
+    compute_filtered,
+    compute_filtered_not,
+    compute_mapped,
+    compute_table_values,
+)
+from streams.operators.to_stream import forward_as_records
 from streams.processor.transformer import ValueTransformer
 from streams.serdes import Serde
 from streams.topology.joined_view import JoinKind
 from streams.topology.nodes import Binding, Node, Partitioner, StoreKind, StoreSpec
-from streams.topology.views import DerivedView, SourceView, View
+from streams.topology.views import DerivedView, SourceView, TableView
 
 if TYPE_CHECKING:
     from streams.dsl.grouped_table import GroupedTable
@@ -36,19 +42,19 @@ K2 = TypeVar("K2")
 V2 = TypeVar("V2")
 V3 = TypeVar("V3")
 
-KINDS = (StoreKind.KEY_VALUE, StoreKind.VERSIONED)
+TABLE_STORE_KINDS = (StoreKind.KEY_VALUE, StoreKind.VERSIONED)
 """The kinds of stores in which a table may be materialized."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Table(Instead, Generic[K, V]):
+class Table(DslBase, Generic[K, V]):
     """Represents the latest value of each key (Kafka Streams' KTable)."""
 
-    _builder: Builder
+    _builder: InternalStreamsBuilder
     _node: Node
     _key: Serde[Any] | None
     _value: Serde[Any] | None
-    _view: View
+    _view: TableView
 
     def filter(
         self,
@@ -58,7 +64,7 @@ class Table(Instead, Generic[K, V]):
         name: str | None = None,
     ) -> Table[K, V]:
         """Keep rows for which `predicate(key, value)` is true; delete one when it becomes false."""
-        return self._filtered(predicate, kept_if(predicate), store, name)
+        return self._filter_rows(predicate, compute_filtered(predicate), store, name)
 
     def filter_not(
         self,
@@ -68,7 +74,7 @@ class Table(Instead, Generic[K, V]):
         name: str | None = None,
     ) -> Table[K, V]:
         """Keep rows for which `predicate(key, value)` is false; delete one when it becomes true."""
-        return self._filtered(predicate, dropped_if(predicate), store, name)
+        return self._filter_rows(predicate, compute_filtered_not(predicate), store, name)
 
     def map_values(
         self,
@@ -82,8 +88,8 @@ class Table(Instead, Generic[K, V]):
 
         The value's serde stays unless `value` is given.
         """
-        return self._derived(
-            "KTABLE-MAPVALUES", mapper, mapped(mapper), value or self._value, store, name
+        return self._derive_table(
+            "KTABLE-MAPVALUES", mapper, compute_mapped(mapper), value or self._value, store, name
         )
 
     @overload
@@ -131,7 +137,7 @@ class Table(Instead, Generic[K, V]):
         is dropped. `other_partitioner(key, None, partitions)` says where the other topic has a key,
         if it was not written with the clients' own partitioner.
         """
-        return self._joined(
+        return self._join_tables(
             JoinKind.INNER, other, joiner, foreign_key, value, store, name, other_partitioner
         )
 
@@ -174,7 +180,7 @@ class Table(Instead, Generic[K, V]):
         The other value is None too where `foreign_key` returns None. The arguments are those of
         `join`.
         """
-        return self._joined(
+        return self._join_tables(
             JoinKind.LEFT, other, joiner, foreign_key, value, store, name, other_partitioner
         )
 
@@ -189,7 +195,7 @@ class Table(Instead, Generic[K, V]):
         name: str | None = None,
     ) -> Table[K, V3]:
         """Join the rows of two tables for each key that either has; at most one value is None."""
-        return self._joined(JoinKind.OUTER, other, joiner, foreign_key, value, store, name)
+        return self._join_tables(JoinKind.OUTER, other, joiner, foreign_key, value, store, name)
 
     def suppress(self, until: Suppressed, *, name: str | None = None) -> Table[K, V]:
         """Hold updates back, so that only the last one of a key is emitted.
@@ -198,7 +204,7 @@ class Table(Instead, Generic[K, V]):
         (`until_time_limit`). Updates wait in the store `<name>-store`, which the step's `name`
         names.
         """
-        return suppressed(self, until, name)
+        return suppress_table(self, until, name)
 
     def transform_values(
         self,
@@ -215,9 +221,11 @@ class Table(Instead, Generic[K, V]):
         is given. `stores` names more stores than the class does, or brings them; `store` keeps the
         result.
         """
-        from streams.dsl.transformed import transformed  # imported here: it imports this module
+        from streams.dsl.transform_table_values import (
+            transform_table_values,
+        )  # imported here: it imports this module
 
-        return transformed(self, transformer, stores, value, store, name)
+        return transform_table_values(self, transformer, stores, value, store, name)
 
     def group_by(
         self,
@@ -233,20 +241,20 @@ class Table(Instead, Generic[K, V]):
         row that is in no group. Rows go through a repartition topic; `name` names it, else each
         aggregation's store does.
         """
-        from streams.dsl.grouped_table import grouped  # imported here: it imports this module
+        from streams.dsl.grouped_table import group_table  # imported here: it imports this module
 
-        return grouped(self, selector, key, value, name)
+        return group_table(self, selector, key, value, name)
 
     def to_stream(self, *, name: str | None = None) -> Stream[K, V]:
         """Return the table's updates as a stream; a deletion has the value None."""
         from streams.dsl.stream import Stream  # imported here: it imports this module
 
-        node = self._builder.step(
-            "KTABLE-TOSTREAM", self._node, to_stream, name=name, only_passes_on=True
+        node = self._builder.add_step(
+            "KTABLE-TOSTREAM", self._node, forward_as_records, name=name, only_forwards=True
         )
         return Stream(self._builder, node, self._key, self._value)
 
-    def _joined(
+    def _join_tables(
         self,
         kind: JoinKind,
         other: Table[Any, Any],
@@ -258,8 +266,8 @@ class Table(Instead, Generic[K, V]):
         other_partitioner: Partitioner | None = None,
     ) -> Table[K, Any]:
         """Join with another table by key, or by foreign key if one is given."""
-        from streams.dsl.foreign_key import join_by_foreign_key  # it imports this module
-        from streams.dsl.table_joins import joined
+        from streams.dsl.foreign_key_joins import join_by_foreign_key  # it imports this module
+        from streams.dsl.table_joins import join_tables
 
         if foreign_key is not None:
             return join_by_foreign_key(
@@ -275,75 +283,77 @@ class Table(Instead, Generic[K, V]):
             )
         if other_partitioner is not None:
             raise TopologyError(
-                f"step {self._builder.graph.name('KTABLE-MERGE', name)!r}: other_partitioner= is "
+                f"step {self._builder.graph.choose_step_name('KTABLE-MERGE', name)!r}: "
+                "other_partitioner= is "
                 "for joins by a foreign_key; others meet where the topics have their keys"
             )
-        return joined(kind, self, other, joiner, value=value, store=store, name=name)
+        return join_tables(kind, self, other, joiner, value=value, store=store, name=name)
 
-    def _filtered(
+    def _filter_rows(
         self,
         predicate: Callable[[K, V], object],
-        computed: Computed,
+        compute: ComputeValue,
         store: str | Store | None,
         name: str | None,
     ) -> Table[K, V]:
         """Add a filter step and return its table."""
-        return self._derived(
-            "KTABLE-FILTER", predicate, computed, self._value, store, name, filters=True
+        return self._derive_table(
+            "KTABLE-FILTER", predicate, compute, self._value, store, name, is_filter=True
         )
 
-    def _derived(
+    def _derive_table(
         self,
         kind: str,
         function: Callable[..., object],
-        computed: Computed,
+        compute: ComputeValue,
         value: Serde[Any] | None,
         store: str | Store | None,
         name: str | None,
         *,
-        filters: bool = False,
+        is_filter: bool = False,
     ) -> Table[K, Any]:
         """Add a step that computes each row from this table's row, and return its table."""
         builder = self._builder
-        step = builder.graph.name(kind, name)
-        callable_for(step, function, KEY_VALUE if filters else VALUE)
+        step = builder.graph.choose_step_name(kind, name)
+        check_callable(step, function, KEY_VALUE_ARGUMENTS if is_filter else VALUE_ARGUMENTS)
         spec = None
         if store is not None:
-            spec = builder.own_store(store, step, self._key, value, kinds=KINDS)
-        view = DerivedView(self._view, computed, spec)
+            spec = builder.declare_own_store(store, step, self._key, value, kinds=TABLE_STORE_KINDS)
+        view = DerivedView(self._view, compute, spec)
         # With old values deletions of rows that never were need not be forwarded. They are asked
         # for only if that makes no store; rows that expire have no old values.
-        if filters:
-            view.sends_old = self._view.send_old(force=False)
-        node = builder.step(
+        if is_filter:
+            view.sends_old_values = self._view.enable_sending_old_values(force=False)
+        node = builder.add_step(
             kind,
             self._node,
-            table_values(view, self._view, filters=filters),
+            compute_table_values(view, self._view, is_filter=is_filter),
             name=step,
             stores=[] if spec is None else [spec.name],
-            updates=True,
+            emits_updates=True,
         )
         return Table(builder, node, self._key, value if spec is None else spec.value, view)
 
 
-def refuse_expiring_rows(step: str, table: Table[Any, Any], result: str) -> None:
+def refuse_expiring_rows(step: str, table: Table[Any, Any], result_description: str) -> None:
     """Raise TopologyError if rows of `table` expire (`ttl=`) without an update that says so.
 
     What `step` makes of them would keep what was made of a row that has expired, and count it again
     when its key returns (docs/decisions/0027). `result_description` names it in the message.
     """
-    store = table._view.expires_in
+    store = table._view.expiring_store
     if store is not None:
         raise TopologyError(
-            f"step {step!r} can't make {result} of a table whose rows expire in store {store!r} "
+            f"step {step!r} can't make {result_description} of a table whose rows expire in store "
+            f"{store!r} "
             "(ttl=): nothing passes on that a row has expired, so what was made of it would stay, "
             "and be counted again when its key returns. Leave ttl= out and delete rows by records "
             'without a value, as in docs/tables.md, "Rows that expire"'
         )
 
 
-def table_of(
-    builder: Builder,
+def create_table(
+    builder: InternalStreamsBuilder,
     kind: str,
     parent: Node,
     key: Serde[Any] | None,
@@ -355,21 +365,21 @@ def table_of(
 
     It is materialized if `store` is given, or as soon as a step needs its values.
     """
-    step = builder.graph.name(kind, name)
+    step = builder.graph.choose_step_name(kind, name)
     store_or_name = store or f"{step}-STATE-STORE"
 
     def create_spec() -> StoreSpec:
-        return builder.store_for(store_or_name, step, key, value, kinds=KINDS)
+        return builder.create_store_spec(store_or_name, step, key, value, kinds=TABLE_STORE_KINDS)
 
     # The node needs its operator, which needs the view, which needs the node.
     bound: list[SourceView] = []
 
     def bind_operator(at: Binding) -> Any:
-        return table_source(bound[0])(at)
+        return read_table_updates(bound[0])(at)
 
-    node = builder.step(kind, parent, bind_operator, name=step, updates=True)
+    node = builder.add_step(kind, parent, bind_operator, name=step, emits_updates=True)
     view = SourceView(builder.graph, node, create_spec)
     bound.append(view)
     if store is not None:
-        view.keep()
+        view.materialize_in_store()
     return Table(builder, node, key, value, view)

@@ -13,21 +13,21 @@ from typing import Any, Generic, Literal, TypeVar
 
 from state.windowed import Windowed
 from streams import serdes
-from streams.dsl.builder import Builder, known
-from streams.dsl.functions import callable_for
-from streams.dsl.instead import Instead
+from streams.dsl.builder import InternalStreamsBuilder, require_serde
+from streams.dsl.function_checks import check_callable
+from streams.dsl.kafka_streams_names import DslBase
 from streams.dsl.materialized import Store
 from streams.dsl.table import Table
 from streams.errors import TopologyError
-from streams.operators.folding import Folding, counting, reducing
+from streams.operators.folding import WindowFold, create_count_fold, create_reduce_fold
 from streams.operators.lateness import LateRecord
-from streams.operators.session_aggregate import session_aggregate
-from streams.operators.sliding_aggregate import sliding_aggregate
-from streams.operators.window_aggregate import window_aggregate
+from streams.operators.session_aggregate import aggregate_sessions
+from streams.operators.sliding_aggregate import aggregate_sliding_windows
+from streams.operators.window_aggregate import aggregate_windows
 from streams.serdes import Serde
 from streams.topology.nodes import Node, Operator, StoreKind, StoreSpec
-from streams.topology.rules import Aggregated
-from streams.topology.views import StoredView, View
+from streams.topology.rules import AggregationRule
+from streams.topology.views import StoredView, TableView
 from streams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 
 K = TypeVar("K")
@@ -38,13 +38,13 @@ EmitWhen = Literal["on_update", "on_close"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class WindowedGroup(Instead, Generic[K, V]):
+class WindowedGroup(DslBase, Generic[K, V]):
     """Represents records grouped by key and window.
 
     Kafka Streams' TimeWindowedKStream and SessionWindowedKStream.
     """
 
-    _builder: Builder
+    _builder: InternalStreamsBuilder
     _node: Node
     _key: Serde[Any] | None
     _value: Serde[Any] | None
@@ -67,8 +67,8 @@ class WindowedGroup(Instead, Generic[K, V]):
         their size and grace, or longer (`retention=`). `on_late` is called with each record that is
         dropped because its window has closed.
         """
-        return self._table(
-            "KSTREAM-AGGREGATE", counting(), True, serdes.int64, store, emit, on_late, name
+        return self._add_aggregation(
+            "KSTREAM-AGGREGATE", create_count_fold(), True, serdes.int64, store, emit, on_late, name
         )
 
     def reduce(
@@ -86,11 +86,11 @@ class WindowedGroup(Instead, Generic[K, V]):
         The first value is taken as it is; None deletes the window. Sessions that join are combined
         by it too. `commutative` is as in `Grouped.reduce`.
         """
-        step = self._builder.graph.name("KSTREAM-REDUCE", name)
-        callable_for(step, reducer, ("old", "new"))
-        value = known(self._value, "value", step)
-        folding = reducing(reducer)
-        return self._table(
+        step = self._builder.graph.choose_step_name("KSTREAM-REDUCE", name)
+        check_callable(step, reducer, ("old", "new"))
+        value = require_serde(self._value, "value", step)
+        folding = create_reduce_fold(reducer)
+        return self._add_aggregation(
             "KSTREAM-REDUCE", folding, commutative, value, store, emit, on_late, name
         )
 
@@ -114,21 +114,21 @@ class WindowedGroup(Instead, Generic[K, V]):
         one aggregate of two sessions that join; no other windows take one. `value` is the serde of
         the aggregate, unless the store has one. `commutative` is as in `Grouped.aggregate`.
         """
-        step = self._builder.graph.name("KSTREAM-AGGREGATE", name)
-        callable_for(step, initializer, ())
-        callable_for(step, aggregator, ("key", "value", "aggregate"))
+        step = self._builder.graph.choose_step_name("KSTREAM-AGGREGATE", name)
+        check_callable(step, initializer, ())
+        check_callable(step, aggregator, ("key", "value", "aggregate"))
         check_merger(step, self._windows, merger)
-        folding = Folding(initializer, aggregator, merger)
+        folding = WindowFold(initializer, aggregator, merger)
         if value is None and not (isinstance(store, Store) and store.value):
             raise TopologyError(f"step {step!r} needs the serde of its aggregate: value=serdes.…")
-        return self._table(
+        return self._add_aggregation(
             "KSTREAM-AGGREGATE", folding, commutative, value, store, emit, on_late, name
         )
 
-    def _table(
+    def _add_aggregation(
         self,
         kind: str,
-        folding: Folding,
+        folding: WindowFold,
         commutative: bool,
         value: Serde[Any] | None,
         store: str | Store | None,
@@ -138,32 +138,34 @@ class WindowedGroup(Instead, Generic[K, V]):
     ) -> Table[Windowed[Any], Any]:
         """Add an aggregation by window, repartitioned if re-keyed, and return its table."""
         builder, windows = self._builder, self._windows
-        step = builder.graph.name(kind, name)
-        on_close = _closes(step, emit, windows)
+        step = builder.graph.choose_step_name(kind, name)
+        on_close = _emits_on_close(step, emit, windows)
         if on_late is not None:
-            callable_for(step, on_late, ("late",), returns=False)
-        key = known(self._key, "key", step)
-        spec = window_store(builder, windows, store, step, key, value, on_close=on_close)
+            check_callable(step, on_late, ("late",), needs_result=False)
+        key = require_serde(self._key, "key", step)
+        spec = declare_window_store(builder, windows, store, step, key, value, on_close=on_close)
         parent = self._node
         if self._rekeyed:
             base = self._name or spec.name
-            parent = builder.repartitioned(parent, base, step, key, self._value)
+            parent = builder.add_repartition(parent, base, step, key, self._value)
         view = StoredView(spec)
-        operator = windowed_operator(view, windows, folding, on_close=on_close, on_late=on_late)
-        node = builder.step(
+        operator = create_windowed_operator(
+            view, windows, folding, on_close=on_close, on_late=on_late
+        )
+        node = builder.add_step(
             kind,
             parent,
             operator,
             name=step,
             stores=[spec.name],
-            updates=True,
-            keeps_time=True,
+            emits_updates=True,
+            has_stream_time=True,
             grace_ms=windows.close_after_ms,
-            rule=Aggregated(
+            rule=AggregationRule(
                 folding=folding, commutative=commutative, windows=windows, on_close=on_close
             ),
         )
-        return Table(builder, node, windowed_key(spec.key, windows), spec.value, view)
+        return Table(builder, node, windowed_key_serde(spec.key, windows), spec.value, view)
 
 
 def check_merger(step: str, windows: Windows, merger: Callable[..., Any] | None) -> None:
@@ -179,13 +181,13 @@ def check_merger(step: str, windows: Windows, merger: Callable[..., Any] | None)
             raise TopologyError(
                 f"step {step!r} has a merger, which is for sessions: other windows don't join"
             )
-        callable_for(step, merger, ("key", "one", "other"))
+        check_callable(step, merger, ("key", "one", "other"))
 
 
-def windowed_operator(
-    view: View,
+def create_windowed_operator(
+    view: TableView,
     windows: Windows,
-    folding: Folding,
+    folding: WindowFold,
     *,
     on_close: bool = False,
     on_late: Callable[[LateRecord[Any, Any]], object] | None = None,
@@ -193,15 +195,21 @@ def windowed_operator(
     """Return the operator that aggregates by `windows`."""
     match windows:
         case TimeWindows() | UnlimitedWindows():
-            return window_aggregate(view, windows, folding, on_close=on_close, on_late=on_late)
+            return aggregate_windows(
+                view, windows, folding, emits_on_close=on_close, on_late=on_late
+            )
         case SlidingWindows():
-            return sliding_aggregate(view, windows, folding, on_close=on_close, on_late=on_late)
+            return aggregate_sliding_windows(
+                view, windows, folding, emits_on_close=on_close, on_late=on_late
+            )
         case SessionWindows():
-            return session_aggregate(view, windows, folding, on_close=on_close, on_late=on_late)
+            return aggregate_sessions(
+                view, windows, folding, emits_on_close=on_close, on_late=on_late
+            )
 
 
-def window_store(
-    builder: Builder,
+def declare_window_store(
+    builder: InternalStreamsBuilder,
     windows: Windows,
     store: str | Store | None,
     step: str,
@@ -217,8 +225,8 @@ def window_store(
     sessions = isinstance(windows, SessionWindows)
     kind = StoreKind.SESSION if sessions else StoreKind.WINDOW
     kinds = (kind, StoreKind.KEY_VALUE)  # Store.persistent("name") chooses only the medium
-    spec = builder.store_for(
-        store or f"{step}-STATE-STORE", step, key, value, kinds=kinds, windowed=True
+    spec = builder.create_store_spec(
+        store or f"{step}-STATE-STORE", step, key, value, kinds=kinds, is_windowed=True
     )
     retention_ms = spec.retention_ms
     if retention_ms is None:
@@ -249,13 +257,13 @@ def window_store(
         caching=spec.caching and not on_close,
         # Windows that close together are stored together, in the order in which they are emitted.
         segment_ms=windows.advance_ms if on_close and isinstance(windows, TimeWindows) else None,
-        by_time=on_close and not isinstance(windows, TimeWindows),
+        is_ordered_by_time=on_close and not isinstance(windows, TimeWindows),
     )
-    builder.graph.declare(spec, owner=object())
+    builder.graph.declare_store(spec, owner=object())
     return spec
 
 
-def windowed_key(key: Serde[Any], windows: Windows) -> Serde[Any]:
+def windowed_key_serde(key: Serde[Any], windows: Windows) -> Serde[Any]:
     """Return the serde of a windowed table's keys."""
     match windows:
         case SessionWindows():
@@ -265,7 +273,7 @@ def windowed_key(key: Serde[Any], windows: Windows) -> Serde[Any]:
     return serdes.windowed(key, windows.size_ms)
 
 
-def _closes(step: str, emit: str, windows: Windows) -> bool:
+def _emits_on_close(step: str, emit: str, windows: Windows) -> bool:
     """Whether the step emits on close. Raises TopologyError for windows that can't."""
     if emit not in ("on_update", "on_close"):
         raise TopologyError(f"step {step!r}: emit={emit!r} is neither 'on_update' nor 'on_close'")

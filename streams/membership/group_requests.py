@@ -12,63 +12,68 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from streams.errors import StreamsError
-from streams.membership.connection import Connection, ConnectionLost, build, schema
-from streams.membership.offsets import AWAY, LOST
-from streams.membership.terms import Membership
+from streams.membership.connection import (
+    BrokerConnection,
+    ConnectionLost,
+    build_entity,
+    load_request_classes,
+)
+from streams.membership.group_member import Membership
+from streams.membership.group_offsets import COORDINATOR_UNAVAILABLE_ERRORS, MEMBERSHIP_LOST_ERRORS
 
-_HEARTBEAT, _SYNC = 12, 14
+_HEARTBEAT_API_KEY, _SYNC_GROUP_API_KEY = 12, 14
 
 
 def send_heartbeat(
-    connection: Connection, group: str, instance_id: str, current: Membership
+    connection: BrokerConnection, group_id: str, instance_id: str, membership: Membership
 ) -> ErrorCode:
     """Send a heartbeat and return the error code of its answer.
 
     NONE does not prove membership: a coordinator that is still loading the group answers NONE to
     anybody (GroupCoordinatorService.heartbeat).
     """
-    request = build(
-        schema(connection, _HEARTBEAT, 4)["HeartbeatRequest"],
-        group_id=group,
-        generation_id=current.generation,
-        member_id=current.member_id,
+    request = build_entity(
+        load_request_classes(connection, _HEARTBEAT_API_KEY, 4)["HeartbeatRequest"],
+        group_id=group_id,
+        generation_id=membership.generation,
+        member_id=membership.member_id,
         group_instance_id=instance_id,
     )
-    code: ErrorCode = connection.request(request).error_code
+    code: ErrorCode = connection.send_request(request).error_code
     return code
 
 
-def send_sync(
-    connection: Connection,
-    group: str,
+def send_sync_group(
+    connection: BrokerConnection,
+    group_id: str,
     instance_id: str,
-    current: Membership,
+    membership: Membership,
     assignments: dict[str, bytes],
     *,
     timeout_s: float | None = None,
-    given_up: Callable[[], bool] = lambda: False,
+    is_given_up: Callable[[], bool] = lambda: False,
 ) -> Any:
     """Send SyncGroup with the leader's `assignments` by member id, and return its answer."""
-    classes = schema(connection, _SYNC, 5)
+    classes = load_request_classes(connection, _SYNC_GROUP_API_KEY, 5)
     entity = classes["SyncGroupRequestAssignment"]
-    request = build(
+    request = build_entity(
         classes["SyncGroupRequest"],
-        group_id=group,
-        generation_id=current.generation,
-        member_id=current.member_id,
+        group_id=group_id,
+        generation_id=membership.generation,
+        member_id=membership.member_id,
         group_instance_id=instance_id,
         protocol_type="consumer",
         protocol_name="stream",
         assignments=tuple(
-            build(entity, member_id=member_id, assignment=assigned)
+            build_entity(entity, member_id=member_id, assignment=assigned)
             for member_id, assigned in assignments.items()
         ),
     )
-    return connection.request(request, timeout_s=timeout_s, given_up=given_up)
+    return connection.send_request(request, timeout_s=timeout_s, is_given_up=is_given_up)
 
 
 def confirm_membership(
-    connection: Connection, group: str, instance_id: str, current: Membership
+    connection: BrokerConnection, group_id: str, instance_id: str, membership: Membership
 ) -> bool:
     """Return whether the coordinator still has this member in its generation.
 
@@ -81,19 +86,19 @@ def confirm_membership(
     COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, or no answer. Raises StreamsError for any other
     refusal, such as GROUP_AUTHORIZATION_FAILED.
     """
-    code: ErrorCode = send_sync(connection, group, instance_id, current, {}).error_code
+    code: ErrorCode = send_sync_group(connection, group_id, instance_id, membership, {}).error_code
     if code is ErrorCode.none:
         return True
     if code is ErrorCode.rebalance_in_progress:
-        code = send_heartbeat(connection, group, instance_id, current)
+        code = send_heartbeat(connection, group_id, instance_id, membership)
         if code is ErrorCode.rebalance_in_progress:
             return True
         if code is ErrorCode.none:
-            raise ConnectionLost(f"group {group!r} is being loaded by its coordinator")
-    if code in LOST:
+            raise ConnectionLost(f"group {group_id!r} is being loaded by its coordinator")
+    if code in MEMBERSHIP_LOST_ERRORS:
         return False
-    if code in AWAY:
-        raise ConnectionLost(f"membership of group {group!r} is unknown: {code.name}")
+    if code in COORDINATOR_UNAVAILABLE_ERRORS:
+        raise ConnectionLost(f"membership of group {group_id!r} is unknown: {code.name}")
     raise StreamsError(
-        f"group {group!r} refused to confirm member {instance_id!r}: {code.name} ({code.value})"
+        f"group {group_id!r} refused to confirm member {instance_id!r}: {code.name} ({code.value})"
     )

@@ -30,7 +30,7 @@ from streams.topology.declared import DeclaredTopology, decode_topology, encode_
 _FORMAT = 1
 
 
-class Subscribed(NamedTuple):
+class SubscriptionInfo(NamedTuple):
     """Represents what a member tells the leader: the tasks that it runs, and its topology.
 
     With `shutdown` it asks all members to end. Beside it the leader learns the topics that the
@@ -46,7 +46,7 @@ class Subscribed(NamedTuple):
     former: tuple[str, ...] = ()
 
 
-class Assigned(NamedTuple):
+class AssignmentInfo(NamedTuple):
     """Represents what the leader tells a member: its tasks, and the partitions that they read.
 
     Or it passes on why all are to end, or says why this one is refused: then there are none.
@@ -63,7 +63,7 @@ class Assigned(NamedTuple):
     fingerprint: str = ""
     leader: str = ""
 
-    def is_for_another(self, topology: DeclaredTopology | None) -> bool:
+    def is_for_other_topology(self, topology: DeclaredTopology | None) -> bool:
         """Return whether this was made for another topology than that of the member that gets it.
 
         A static member that comes back gets what was assigned before, in the task numbers of that
@@ -73,24 +73,24 @@ class Assigned(NamedTuple):
 
 
 def encode_subscription(
-    topics: Iterable[str], subscribed: Subscribed, declared: DeclaredTopology | None = None
+    topics: Iterable[str], subscription: SubscriptionInfo, declared: DeclaredTopology | None = None
 ) -> bytes:
     """Encode the subscription of a member that reads `topics` and declares its topology."""
     user_data = _encode_fields(
-        tasks=subscribed.tasks,
-        shutdown=subscribed.shutdown,
+        tasks=subscription.tasks,
+        shutdown=subscription.shutdown,
         topology=None if declared is None else encode_topology(declared),
-        former=subscribed.former,
+        former=subscription.former,
     )
     return consumer_protocol.encode_subscription(ConsumerSubscription(tuple(topics), user_data))
 
 
-def decode_subscription(data: bytes) -> Subscribed:
+def decode_subscription(data: bytes) -> SubscriptionInfo:
     """Decode a subscription; raise ValueError for bytes that no Millrace member has sent."""
     subscription = consumer_protocol.decode_subscription(data)
     fields = _decode_fields(subscription.user_data)
     declared = fields.get("topology")
-    return Subscribed(
+    return SubscriptionInfo(
         tuple(fields["tasks"]),
         fields.get("shutdown", ""),
         tuple(subscription.topics),
@@ -99,30 +99,30 @@ def decode_subscription(data: bytes) -> Subscribed:
     )
 
 
-def encode_assignment(assigned: Assigned) -> bytes:
+def encode_assignment(assignment: AssignmentInfo) -> bytes:
     """Encode the assignment of one member."""
-    topology = {"fingerprint": assigned.fingerprint, "leader": assigned.leader}
+    topology = {"fingerprint": assignment.fingerprint, "leader": assignment.leader}
     user_data = _encode_fields(
-        tasks=assigned.tasks,
-        shutdown=assigned.shutdown,
-        refused=assigned.refused,
-        notice=assigned.notice,
-        topology=topology if assigned.leader else None,
+        tasks=assignment.tasks,
+        shutdown=assignment.shutdown,
+        refused=assignment.refused,
+        notice=assignment.notice,
+        topology=topology if assignment.leader else None,
     )
-    return consumer_protocol.encode_assignment(assigned.partitions, user_data)
+    return consumer_protocol.encode_assignment(assignment.partitions, user_data)
 
 
-def decode_assignment(data: bytes) -> Assigned:
+def decode_assignment(data: bytes) -> AssignmentInfo:
     """Decode an assignment; empty bytes mean one without tasks.
 
     Raises: ValueError for bytes that no Millrace leader has sent.
     """
     if not data:
-        return Assigned((), ())
+        return AssignmentInfo((), ())
     partitions, user_data = consumer_protocol.decode_assignment(data)
     fields = _decode_fields(user_data)
     topology = fields.get("topology", {})
-    return Assigned(
+    return AssignmentInfo(
         tuple(fields["tasks"]),
         tuple(partitions),
         fields.get("shutdown", ""),

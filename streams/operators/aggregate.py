@@ -19,19 +19,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from state.entry import Entry
+from state.entry import StoreEntry
 from state.key_value import KeyValueStore
 from state.versioned import NOT_PUT, VALID_TO_UNDEFINED, VersionedStore
-from streams.operators.copies import Copied, copier, for_those_after, stored_copier
-from streams.operators.held import held_back
-from streams.topology.nodes import Binding, Emit, Operator, StoreKind
-from streams.topology.views import View
+from streams.operators.copies import (
+    CopyFunction,
+    copy_for_downstream,
+    create_copier,
+    create_stored_copier,
+)
+from streams.operators.uncommitted_results import emit_at_commit
+from streams.topology.nodes import Binding, ForwardRecord, Operator, StoreKind
+from streams.topology.views import TableView
 
-Fold = Callable[[Any, Any, Any], Any]
+AggregateFold = Callable[[Any, Any, Any], Any]
 """Takes key, value, and the aggregate so far or None; returns the next aggregate."""
 
 
-def aggregating(initializer: Callable[[], Any], aggregator: Callable[[Any, Any, Any], Any]) -> Fold:
+def create_aggregate_fold(
+    initializer: Callable[[], Any], aggregator: Callable[[Any, Any, Any], Any]
+) -> AggregateFold:
     """Return a fold that calls `aggregator`, at first with the initializer's value."""
 
     def aggregate_value(key: Any, value: Any, aggregate: Any) -> Any:
@@ -40,7 +47,7 @@ def aggregating(initializer: Callable[[], Any], aggregator: Callable[[Any, Any, 
     return aggregate_value
 
 
-def reducing(reducer: Callable[[Any, Any], Any]) -> Fold:
+def create_reduce_fold(reducer: Callable[[Any, Any], Any]) -> AggregateFold:
     """Return a fold that calls `reducer`; the first value of a key is its aggregate."""
 
     def reduce_value(key: Any, value: Any, aggregate: Any) -> Any:
@@ -49,28 +56,28 @@ def reducing(reducer: Callable[[Any, Any], Any]) -> Fold:
     return reduce_value
 
 
-def aggregate(view: View, fold: Fold) -> Operator:
+def aggregate_records(view: TableView, fold: AggregateFold) -> Operator:
     """Return the operator that folds each record into its key's aggregate and forwards that."""
 
-    def bind_operator(binding: Binding) -> Emit:
-        context, downstream, failed = binding.context, binding.downstream, binding.failed
+    def bind_operator(binding: Binding) -> ForwardRecord:
+        context, downstream, failed = binding.context, binding.downstream, binding.handle_failure
         spec = view.spec
         assert spec is not None
         if spec.kind is StoreKind.VERSIONED:
-            return _in_versions(binding, view, fold)
-        store: KeyValueStore[Any, Any] = context.store(spec.name)
-        copied, emitted = copier(spec.value), for_those_after(binding, spec.value)
-        sends_old, caching = view.sends_old, spec.caching
+            return _aggregate_into_versions(binding, view, fold)
+        store: KeyValueStore[Any, Any] = context.get_store(spec.name)
+        copied, emitted = create_copier(spec.value), copy_for_downstream(binding, spec.value)
+        sends_old, caching = view.sends_old_values, spec.caching
         if context.skips_processing:
-            advance = _beside(store, fold, copied, stored_copier(spec.value))
+            advance = _create_copying_fold(store, fold, copied, create_stored_copier(spec.value))
         else:
-            advance = _in_place(store, fold, copied)
-        pending_results = held_back(binding, store, view, emitted) if caching else {}
-        copy = store.copy
+            advance = _create_in_place_fold(store, fold, copied)
+        pending_results = emit_at_commit(binding, store, view, emitted) if caching else {}
+        copy = store.copy_entry
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             if key is None or value is None:
-                context.dropped += 1
+                context.dropped_count += 1
                 return
             try:
                 # The fold may change the object that it is handed: the old value is a copy.
@@ -89,39 +96,45 @@ def aggregate(view: View, fold: Fold) -> Operator:
                 old = None if previous is None else previous.value
                 downstream(key, emitted(entry.value), old, time_ms, True)
 
-        return process_record if spec.ttl_ms is None else in_stream_time(store, process_record)
+        return (
+            process_record
+            if spec.ttl_ms is None
+            else advance_stream_time_first(store, process_record)
+        )
 
     return bind_operator
 
 
-def in_stream_time(store: Any, process: Emit) -> Emit:
+def advance_stream_time_first(store: Any, process_record: ForwardRecord) -> ForwardRecord:
     """Return `process_record` preceded by advancing the store's stream time to the record's.
 
     The store's aggregates expire: one that expires by a record is gone when the record is folded.
     """
-    advance = store.advance
+    advance = store.advance_stream_time
 
     def process_in_time(key: Any, value: Any, timestamp_ms: int) -> None:
         if key is not None and value is not None:
             advance(timestamp_ms)
-        process(key, value, timestamp_ms)
+        process_record(key, value, timestamp_ms)
 
     return process_in_time
 
 
-def _in_versions(at: Binding, view: View, fold: Fold) -> Emit:
+def _aggregate_into_versions(
+    binding: Binding, view: TableView, fold: AggregateFold
+) -> ForwardRecord:
     """Return the function that writes each result as a version as of its timestamp.
 
     The store holds bytes: the fold is handed an object of its own, and the result needs no copy.
     """
-    context, downstream, failed = at.context, at.downstream, at.failed
+    context, downstream, failed = binding.context, binding.downstream, binding.handle_failure
     assert view.spec is not None
-    store: VersionedStore[Any] = context.store(view.spec.name)
-    get, put, sends_old = store.get, store.put, view.sends_old
+    store: VersionedStore[Any] = context.get_store(view.spec.name)
+    get, put, sends_old = store.get, store.put, view.sends_old_values
 
     def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
         if key is None or value is None:
-            context.dropped += 1
+            context.dropped_count += 1
             return
         try:
             found = get(key)
@@ -140,23 +153,25 @@ def _in_versions(at: Binding, view: View, fold: Fold) -> Emit:
     return process_record
 
 
-Advance = Callable[[Any, Any, int], Entry[Any, Any]]
+FoldIntoEntry = Callable[[Any, Any, int], StoreEntry[Any, Any]]
 """Folds key, value and timestamp in ms into the key's entry and returns the entry."""
 
 
-def _in_place(store: KeyValueStore[Any, Any], fold: Fold, copied: Copied) -> Advance:
+def _create_in_place_fold(
+    store: KeyValueStore[Any, Any], fold: AggregateFold, copy_value: CopyFunction
+) -> FoldIntoEntry:
     """Return a function that folds a record into its key's entry in place.
 
     It needs one look-up and no copy. It is used where a fold that fails ends the transaction.
     """
-    update, check_value = store.update, store.check_value
+    update, check_value = store.entry_for_update, store.check_value
 
-    def fold_in_place(key: Any, value: Any, timestamp_ms: int) -> Entry[Any, Any]:
+    def fold_in_place(key: Any, value: Any, timestamp_ms: int) -> StoreEntry[Any, Any]:
         entry = update(key)
         old = entry.value
         new = fold(key, value, old)
         check_value(new)
-        entry.value = copied(new) if new is value else new
+        entry.value = copy_value(new) if new is value else new
         if old is None or timestamp_ms > entry.timestamp_ms:
             entry.timestamp_ms = timestamp_ms
         return entry
@@ -164,22 +179,25 @@ def _in_place(store: KeyValueStore[Any, Any], fold: Fold, copied: Copied) -> Adv
     return fold_in_place
 
 
-def _beside(
-    store: KeyValueStore[Any, Any], fold: Fold, copied: Copied, copied_from_store: Copied
-) -> Advance:
+def _create_copying_fold(
+    store: KeyValueStore[Any, Any],
+    fold: AggregateFold,
+    copy_value: CopyFunction,
+    copy_stored_value: CopyFunction,
+) -> FoldIntoEntry:
     """Return a function that folds a record into a copy of its key's aggregate, then writes it.
 
     It is used where a fold may fail and its record be skipped: a key whose first record is skipped
     is not written.
     """
-    find, update, check_value = store.entry, store.update, store.check_value
+    find, update, check_value = store.entry, store.entry_for_update, store.check_value
 
-    def fold_into_copy(key: Any, value: Any, timestamp_ms: int) -> Entry[Any, Any]:
+    def fold_into_copy(key: Any, value: Any, timestamp_ms: int) -> StoreEntry[Any, Any]:
         stored = find(key)
         old = None if stored is None else stored.value
-        new = fold(key, value, copied_from_store(old))
+        new = fold(key, value, copy_stored_value(old))
         if new is value:
-            new = copied(new)
+            new = copy_value(new)
         check_value(new)
         entry = update(key)
         entry.value = new

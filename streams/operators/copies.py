@@ -13,15 +13,15 @@ from dataclasses import replace
 from typing import Any
 
 from state.entry import SCALARS
-from state.errors import RefusedLate, refused
+from state.errors import EarlierWriteRefused, store_serde_error
 from state.windowed import Windowed
 from streams.serdes import Serde
 from streams.topology.nodes import Binding, StoreKind, StoreSpec
 
-Copied = Callable[[Any], Any]
+CopyFunction = Callable[[Any], Any]
 
 
-def copier(serde: Serde[Any]) -> Copied:
+def create_copier(serde: Serde[Any]) -> CopyFunction:
     """Return a function that copies a value by `serde`, or returns a scalar as it is."""
     if serde.binder is not None:
         return deepcopy  # it is bound to no topic: serialising would need a schema registry
@@ -35,16 +35,15 @@ def copier(serde: Serde[Any]) -> Copied:
     return copy_value
 
 
-def copier_into(spec: StoreSpec) -> Copied:
+def create_copier_into(store_spec: StoreSpec) -> CopyFunction:
     """Return a function that copies a value which is to be put into the store of `store_spec`.
 
     It raises StoreSerdeError, with the store's name, for a value that the store's serde refuses.
     """
-    if spec.kind is StoreKind.VERSIONED:
-        return (
-            as_it_is  # it keeps bytes; other stores keep the object, which other branches have too
-        )
-    copy_value = copier(spec.value)
+    if store_spec.kind is StoreKind.VERSIONED:
+        # It keeps bytes; other stores keep the object, which other branches have too.
+        return return_unchanged
+    copy_value = create_copier(store_spec.value)
 
     def copied_into_store(value: Any) -> Any:
         if type(value) in SCALARS:
@@ -52,18 +51,18 @@ def copier_into(spec: StoreSpec) -> Copied:
         try:
             return copy_value(value)
         except Exception as error:
-            raise refused(spec.name, "value", value, error) from error
+            raise store_serde_error(store_spec.name, "value", value, error) from error
 
     return copied_into_store
 
 
-def stored_copier(serde: Serde[Any]) -> Copied:
+def create_stored_copier(serde: Serde[Any]) -> CopyFunction:
     """Return a function that copies a value which a store has.
 
     It raises EarlierWriteRefused for a value that the serde refuses: the record that is being
     processed is not at fault.
     """
-    copy_value = copier(serde)
+    copy_value = create_copier(serde)
 
     def copied_from_store(value: Any) -> Any:
         if type(value) in SCALARS:
@@ -73,7 +72,7 @@ def stored_copier(serde: Serde[Any]) -> Copied:
         except MemoryError:
             raise
         except Exception as error:
-            raise RefusedLate(
+            raise EarlierWriteRefused(
                 f"serde {serde.name!r} can't take a store's value {value!r:.200} "
                 f"({type(value).__qualname__}): {error}"
             ) from error
@@ -81,23 +80,23 @@ def stored_copier(serde: Serde[Any]) -> Copied:
     return copied_from_store
 
 
-def for_those_after(at: Binding, serde: Serde[Any]) -> Copied:
+def copy_for_downstream(binding: Binding, serde: Serde[Any]) -> CopyFunction:
     """Return a function that copies a store's own value for the steps downstream.
 
     If only sinks follow it returns the value itself: they only serialise it.
     """
-    return as_it_is if at.only_sinks_follow else stored_copier(serde)
+    return return_unchanged if binding.only_sinks_follow else create_stored_copier(serde)
 
 
-def keys_for_those_after(at: Binding, spec: StoreSpec) -> Copied:
+def copy_key_for_downstream(binding: Binding, store_spec: StoreSpec) -> CopyFunction:
     """Return a function that copies an entry's own key for the steps downstream.
 
     If only sinks follow it returns the key itself: they only serialise it.
     """
-    if at.only_sinks_follow:
-        return as_it_is
-    copy_inner = copier(spec.key)
-    of_windows = spec.kind in (StoreKind.WINDOW, StoreKind.SESSION)
+    if binding.only_sinks_follow:
+        return return_unchanged
+    copy_inner = create_copier(store_spec.key)
+    of_windows = store_spec.kind in (StoreKind.WINDOW, StoreKind.SESSION)
 
     def copy_key(key: Any) -> Any:
         if type(key) in SCALARS or (type(key) is Windowed and type(key.key) in SCALARS):
@@ -107,6 +106,6 @@ def keys_for_those_after(at: Binding, spec: StoreSpec) -> Copied:
     return copy_key
 
 
-def as_it_is(value: Any) -> Any:
+def return_unchanged(value: Any) -> Any:
     """Return `value` itself: the copy function for values that need no copy."""
     return value

@@ -10,34 +10,34 @@ from __future__ import annotations
 from typing import Any
 
 from state.key_value import KeyValueStore
-from streams.operators.aggregate import aggregate, in_stream_time
-from streams.operators.copies import as_it_is
-from streams.operators.held import held_back
-from streams.topology.nodes import Binding, Emit, Operator, StoreKind
-from streams.topology.views import View
+from streams.operators.aggregate import advance_stream_time_first, aggregate_records
+from streams.operators.copies import return_unchanged
+from streams.operators.uncommitted_results import emit_at_commit
+from streams.topology.nodes import Binding, ForwardRecord, Operator, StoreKind
+from streams.topology.views import TableView
 
 
-def _one_more(key: Any, value: Any, counted: Any) -> int:
-    return 1 if counted is None else counted + 1
+def _add_one(key: Any, value: Any, count: Any) -> int:
+    return 1 if count is None else count + 1
 
 
-def count(view: View) -> Operator:
+def count_records(view: TableView) -> Operator:
     """Return the operator that counts each key's records and forwards the count."""
 
-    def bind_operator(binding: Binding) -> Emit:
-        context, downstream, failed = binding.context, binding.downstream, binding.failed
+    def bind_operator(binding: Binding) -> ForwardRecord:
+        context, downstream, failed = binding.context, binding.downstream, binding.handle_failure
         spec = view.spec
         assert spec is not None
         if spec.kind is StoreKind.VERSIONED:
-            return aggregate(view, _one_more)(binding)
-        store: KeyValueStore[Any, int] = context.store(spec.name)
-        update = store.update
-        caching, sends_old = spec.caching, view.sends_old
-        pending_results = held_back(binding, store, view, as_it_is) if caching else {}
+            return aggregate_records(view, _add_one)(binding)
+        store: KeyValueStore[Any, int] = context.get_store(spec.name)
+        update = store.entry_for_update
+        caching, sends_old = spec.caching, view.sends_old_values
+        pending_results = emit_at_commit(binding, store, view, return_unchanged) if caching else {}
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             if key is None or value is None:
-                context.dropped += 1
+                context.dropped_count += 1
                 return
             try:
                 entry = update(key)
@@ -54,6 +54,10 @@ def count(view: View) -> Operator:
             else:
                 downstream(key, entry.value, old if sends_old else None, entry.timestamp_ms, True)
 
-        return process_record if spec.ttl_ms is None else in_stream_time(store, process_record)
+        return (
+            process_record
+            if spec.ttl_ms is None
+            else advance_stream_time_first(store, process_record)
+        )
 
     return bind_operator

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streams.topology.nodes import Binding, Emit, Operator
+from streams.topology.nodes import Binding, ForwardRecord, Operator
 
 
-def keep(predicate: Callable[[Any, Any], object]) -> Operator:
+def filter_records(predicate: Callable[[Any, Any], object]) -> Operator:
     """Return the operator that forwards the records for which `predicate` is true."""
 
-    def bind_operator(binding: Binding) -> Emit:
-        downstream, failed = binding.downstream, binding.failed
+    def bind_operator(binding: Binding) -> ForwardRecord:
+        downstream, failed = binding.downstream, binding.handle_failure
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:
@@ -28,11 +28,11 @@ def keep(predicate: Callable[[Any, Any], object]) -> Operator:
     return bind_operator
 
 
-def drop(predicate: Callable[[Any, Any], object]) -> Operator:
+def filter_not_records(predicate: Callable[[Any, Any], object]) -> Operator:
     """Return the operator that forwards the records for which `predicate` is false."""
 
-    def bind_operator(binding: Binding) -> Emit:
-        downstream, failed = binding.downstream, binding.failed
+    def bind_operator(binding: Binding) -> ForwardRecord:
+        downstream, failed = binding.downstream, binding.handle_failure
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:

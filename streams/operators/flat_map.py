@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from streams.topology.nodes import Binding, Emit, Operator
+from streams.topology.nodes import Binding, ForwardRecord, Operator
 
 
 def flat_map_pairs(mapper: Callable[[Any, Any], Iterable[tuple[Any, Any]]]) -> Operator:
     """Return the operator that forwards each key and value that `mapper(key, value)` yields."""
 
-    def bind_operator(binding: Binding) -> Emit:
-        downstream, failed = binding.downstream, binding.failed
+    def bind_operator(binding: Binding) -> ForwardRecord:
+        downstream, failed = binding.downstream, binding.handle_failure
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:
@@ -33,8 +33,8 @@ def flat_map_pairs(mapper: Callable[[Any, Any], Iterable[tuple[Any, Any]]]) -> O
 def flat_map_values(mapper: Callable[[Any], Iterable[Any]]) -> Operator:
     """Return the operator that forwards each value that `mapper(value)` yields, with its key."""
 
-    def bind_operator(binding: Binding) -> Emit:
-        downstream, failed = binding.downstream, binding.failed
+    def bind_operator(binding: Binding) -> ForwardRecord:
+        downstream, failed = binding.downstream, binding.handle_failure
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:

@@ -10,15 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from state.entry import Entry
+from state.entry import StoreEntry
 from state.window import WindowStore
 from state.windowed import Windowed
-from streams.operators.copies import copier, stored_copier
+from streams.operators.copies import create_copier, create_stored_copier
 from streams.serdes import Serde
 
 
 @dataclass(frozen=True, slots=True)
-class Folding:
+class WindowFold:
     """Defines an aggregation of windows by its initializer, its fold and its session merger.
 
     `initializer()` returns the value without a record; `fold(key, value, aggregate)` adds a record;
@@ -28,47 +28,52 @@ class Folding:
     initializer: Callable[[], Any]
     fold: Callable[[Any, Any, Any], Any]
     merger: Callable[[Any, Any, Any], Any] | None = None
-    counts: bool = False
+    is_count: bool = False
     """Whether it is a count, which a step may compute without calls."""
 
 
-def counting() -> Folding:
+def create_count_fold() -> WindowFold:
     """Return the fold that counts the records of a window."""
-    return Folding(
+    return WindowFold(
         lambda: 0,
         lambda key, value, count: count + 1,
         lambda key, one, two: one + two,
-        counts=True,
+        is_count=True,
     )
 
 
-def reducing(reducer: Callable[[Any, Any], Any]) -> Folding:
+def create_reduce_fold(reducer: Callable[[Any, Any], Any]) -> WindowFold:
     """Return the fold that calls `reducer`; the first value of a window is its aggregate."""
 
     def reduce_value(key: Any, value: Any, aggregate: Any) -> Any:
         return value if aggregate is None else reducer(aggregate, value)
 
-    return Folding(
+    return WindowFold(
         lambda: None, reduce_value, lambda key, one, other: reduce_value(key, other, one)
     )
 
 
-def forgotten(key: Any, start_ms: int, end_ms: int) -> Entry[Windowed[Any], Any]:
+def create_unstored_entry(key: Any, start_ms: int, end_ms: int) -> StoreEntry[Windowed[Any], Any]:
     """Return an entry for a window that has expired in its store: its result is not stored.
 
     That happens in a step that lags behind another of the same store (cogroup), or whose time was
     lost.
     """
-    return Entry(Windowed(key, start_ms, end_ms), None, -1, None)
+    return StoreEntry(Windowed(key, start_ms, end_ms), None, -1, None)
 
 
-Fold = Callable[[Any, Any, int, int, int], tuple[Entry[Windowed[Any], Any], Any]]
+FoldIntoWindow = Callable[[Any, Any, int, int, int], tuple[StoreEntry[Windowed[Any], Any], Any]]
 """Takes key, value, timestamp, start and end of a window; returns its entry and old value."""
 
 
-def folded_into(
-    store: WindowStore[Any], folding: Folding, serde: Serde[Any], *, beside: bool, old: bool
-) -> Fold:
+def create_window_folder(
+    store: WindowStore[Any],
+    folding: WindowFold,
+    serde: Serde[Any],
+    *,
+    works_on_copy: bool,
+    returns_old: bool,
+) -> FoldIntoWindow:
     """Return a function that folds a record into one window of `store`.
 
     With `works_on_copy` the fold works on a copy, and a window whose first record is skipped has
@@ -76,13 +81,13 @@ def folded_into(
     (docs/decisions/0018).
     """
     initializer, fold = folding.initializer, folding.fold
-    find, update, check_value = store.entry, store.update, store.check_value
-    copy_value, copy_stored_value = copier(serde), stored_copier(serde)
+    find, update, check_value = store.entry, store.entry_for_update, store.check_value
+    copy_value, copy_stored_value = create_copier(serde), create_stored_copier(serde)
 
     def fold_into_window(
         key: Any, value: Any, timestamp_ms: int, start_ms: int, end_ms: int
-    ) -> tuple[Entry[Windowed[Any], Any], Any]:
-        if beside:
+    ) -> tuple[StoreEntry[Windowed[Any], Any], Any]:
+        if works_on_copy:
             stored = find(key, start_ms)
             aggregate = None if stored is None else copy_stored_value(stored.value)
             entry = None
@@ -92,13 +97,13 @@ def folded_into(
         is_new = aggregate is None
         if is_new:
             aggregate = initializer()
-        old_value = None if is_new or not old else copy_stored_value(aggregate)
+        old_value = None if is_new or not returns_old else copy_stored_value(aggregate)
         new = fold(key, value, aggregate)
         check_value(new)
         if entry is None:
             entry = update(key, start_ms)
             if entry is None:
-                entry = forgotten(key, start_ms, end_ms)
+                entry = create_unstored_entry(key, start_ms, end_ms)
         entry.value = copy_value(new) if new is value else new
         if is_new or timestamp_ms > entry.timestamp_ms:
             entry.timestamp_ms = timestamp_ms

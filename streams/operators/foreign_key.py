@@ -28,24 +28,29 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from streams.murmur3 import hash128
+from streams.murmur3 import murmur3_hash128
+from streams.serdes.foreign_key_messages import (
+    SubscriptionInstruction,
+    SubscriptionResponseWrapper,
+    SubscriptionWrapper,
+    combined_key_prefix,
+)
 from streams.serdes.serde import Serde
-from streams.serdes.subscriptions import Answer, Instruction, Subscription, prefix_of
-from streams.topology.nodes import Binding, Emit, Operator, Update
-from streams.topology.views import View
+from streams.topology.nodes import Binding, ForwardRecord, ForwardUpdate, Operator
+from streams.topology.views import TableView
 
-_UNSUBSCRIBE = Instruction.UNSUBSCRIBE
-_UNSUBSCRIBE_AND_ANSWER = Instruction.UNSUBSCRIBE_AND_ANSWER
-_ANSWER = Instruction.ANSWER
-_ANSWER_IF_THERE_IS_ONE = Instruction.ANSWER_IF_THERE_IS_ONE
+_UNSUBSCRIBE = SubscriptionInstruction.UNSUBSCRIBE
+_UNSUBSCRIBE_AND_RESPOND = SubscriptionInstruction.UNSUBSCRIBE_AND_RESPOND
+_SUBSCRIBE_AND_RESPOND = SubscriptionInstruction.SUBSCRIBE_AND_RESPOND
+_SUBSCRIBE_RESPOND_IF_FOUND = SubscriptionInstruction.SUBSCRIBE_RESPOND_IF_FOUND
 
 ForeignKey = Callable[[Any, Any], Any]
 """Takes key and value of a row; returns the key in the other table, or None for none."""
-Asked = Iterator[tuple[Any, Instruction]]
+SubscriptionRequests = Iterator[tuple[Any, SubscriptionInstruction]]
 """Foreign keys, each with the instruction of the subscription that is sent to it."""
 
 
-class Serdes(NamedTuple):
+class ForeignKeySerdes(NamedTuple):
     """Holds the serdes of rows' keys, rows' values and foreign keys.
 
     Both sides of the join compare and hash the bytes that they write.
@@ -57,93 +62,101 @@ class Serdes(NamedTuple):
     foreign_key: Serde[Any]
 
 
-def subscribe(view: View, foreign_key: ForeignKey, serdes: Serdes, *, left: bool) -> Operator:
+def send_subscriptions(
+    view: TableView, foreign_key: ForeignKey, serdes: ForeignKeySerdes, *, is_left_join: bool
+) -> Operator:
     """Return the operator that forwards a subscription for each row of the left table that changes.
 
     It unsubscribes from the old foreign key and subscribes to the new one, by `is_left_join` with
     or without a response if there is no value.
     """
 
-    def bind_operator(binding: Binding) -> Update:
-        context, downstream, failed = binding.context, binding.downstream, binding.failed
+    def bind_operator(binding: Binding) -> ForwardUpdate:
+        context, downstream, failed = binding.context, binding.downstream, binding.handle_failure
         partition = int(context.task_name.rpartition("_")[2])
         serialize, serialize_key = serdes.value.serialize, serdes.foreign_key.serialize
         is_versioned = view.is_versioned
-        requests_for = _for_left_join if left else _for_inner_join
+        requests_for = _left_join_requests if is_left_join else _inner_join_requests
 
         def process_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
             if is_versioned and not latest:
-                context.dropped += 1
+                context.dropped_count += 1
                 return
             try:
                 old_foreign_key = None if old is None else foreign_key(key, old)
                 new_foreign_key = None if new is None else foreign_key(key, new)
-                if new is not None and new_foreign_key is None and not left:
-                    context.dropped += 1  # a row without a foreign key is joined with nothing
+                if new is not None and new_foreign_key is None and not is_left_join:
+                    context.dropped_count += 1  # a row without a foreign key is joined with nothing
                 moved = old_foreign_key is not None and (
                     new_foreign_key is None
                     or serialize_key(new_foreign_key) != serialize_key(old_foreign_key)
                 )
-                row_hash = None if new is None else hash128(serialize(new))
+                row_hash = None if new is None else murmur3_hash128(serialize(new))
             except Exception as error:
                 failed(error, key, new)
                 return
             for other, instruction in requests_for(
                 old_foreign_key, new_foreign_key, moved, old is None and new is None
             ):
-                downstream(other, Subscription(row_hash, instruction, key, partition), timestamp_ms)
+                downstream(
+                    other, SubscriptionWrapper(row_hash, instruction, key, partition), timestamp_ms
+                )
 
         return process_update
 
     return bind_operator
 
 
-def _for_inner_join(was: Any, now: Any, moved: bool, nothing: bool) -> Asked:
+def _inner_join_requests(
+    old_foreign_key: Any, new_foreign_key: Any, has_moved: bool, has_no_row: bool
+) -> SubscriptionRequests:
     """Yield foreign keys and instructions for a change of a row in an inner join.
 
     A row that had no foreign key was not joined: it needs no response that there is no value.
     """
-    if now is None:
-        if was is not None:
-            yield was, _UNSUBSCRIBE_AND_ANSWER
-    elif moved:
-        yield was, _UNSUBSCRIBE
-        yield now, _ANSWER
+    if new_foreign_key is None:
+        if old_foreign_key is not None:
+            yield old_foreign_key, _UNSUBSCRIBE_AND_RESPOND
+    elif has_moved:
+        yield old_foreign_key, _UNSUBSCRIBE
+        yield new_foreign_key, _SUBSCRIBE_AND_RESPOND
     else:
-        yield now, _ANSWER_IF_THERE_IS_ONE
+        yield new_foreign_key, _SUBSCRIBE_RESPOND_IF_FOUND
 
 
-def _for_left_join(was: Any, now: Any, moved: bool, nothing: bool) -> Asked:
+def _left_join_requests(
+    old_foreign_key: Any, new_foreign_key: Any, has_moved: bool, has_no_row: bool
+) -> SubscriptionRequests:
     """Yield foreign keys and instructions for a change of a row in a left join.
 
     Each change gets a response, also where there is no foreign key, or no row any more.
     """
-    if nothing:
+    if has_no_row:
         return
-    if moved:
-        yield was, _UNSUBSCRIBE
-    yield now, _ANSWER
+    if has_moved:
+        yield old_foreign_key, _UNSUBSCRIBE
+    yield new_foreign_key, _SUBSCRIBE_AND_RESPOND
 
 
-def register(store_name: str, serdes: Serdes) -> Operator:
+def store_subscriptions(store_name: str, serdes: ForeignKeySerdes) -> Operator:
     """Return the operator that stores each subscription by foreign key and row, and forwards it."""
 
-    def bind_operator(binding: Binding) -> Emit:
-        context, downstream, failed = binding.context, binding.downstream, binding.failed
-        put = context.store(store_name).put
+    def bind_operator(binding: Binding) -> ForwardRecord:
+        context, downstream, failed = binding.context, binding.downstream, binding.handle_failure
+        put = context.get_store(store_name).put
         serialize_key, serialize_row = serdes.foreign_key.serialize, serdes.key.serialize
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             if key is not None:
-                subscribes = value.instruction >= _ANSWER
+                subscribes = value.instruction >= _SUBSCRIBE_AND_RESPOND
                 try:
-                    combined = prefix_of(serialize_key(key)) + serialize_row(value.key)
+                    combined = combined_key_prefix(serialize_key(key)) + serialize_row(value.key)
                     put(combined, value if subscribes else None, timestamp_ms)
                 except Exception as error:
                     failed(error, key, value)
                     return
-            elif value.instruction is not _ANSWER:
-                context.dropped += 1
+            elif value.instruction is not _SUBSCRIBE_AND_RESPOND:
+                context.dropped_count += 1
                 return
             downstream(key, value, timestamp_ms)
 
@@ -152,12 +165,12 @@ def register(store_name: str, serdes: Serdes) -> Operator:
     return bind_operator
 
 
-def look_up(view: View) -> Operator:
+def join_subscriptions(view: TableView) -> Operator:
     """Return the operator that responds to each subscription with the right table's value."""
 
-    def bind_operator(binding: Binding) -> Emit:
-        downstream, failed = binding.downstream, binding.failed
-        get = view.get(replace(binding, passed_on=True))
+    def bind_operator(binding: Binding) -> ForwardRecord:
+        downstream, failed = binding.downstream, binding.handle_failure
+        get = view.create_getter(replace(binding, reads_emitted_values=True))
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             row_hash, instruction, row, partition = value
@@ -169,53 +182,55 @@ def look_up(view: View) -> Operator:
                 failed(error, key, value)
                 return
             if current is None:
-                if instruction is _ANSWER_IF_THERE_IS_ONE:
+                if instruction is _SUBSCRIBE_RESPOND_IF_FOUND:
                     return
                 response_value = None
             else:
-                response_value = None if instruction is _UNSUBSCRIBE_AND_ANSWER else current.value
+                response_value = None if instruction is _UNSUBSCRIBE_AND_RESPOND else current.value
                 timestamp_ms = max(timestamp_ms, current.timestamp_ms)
-            downstream(row, Answer(row_hash, response_value, partition), timestamp_ms)
+            downstream(
+                row, SubscriptionResponseWrapper(row_hash, response_value, partition), timestamp_ms
+            )
 
         return process_record
 
     return bind_operator
 
 
-def tell(view: View, store_name: str, serdes: Serdes) -> Operator:
+def respond_to_subscribers(view: TableView, store_name: str, serdes: ForeignKeySerdes) -> Operator:
     """Return the operator that sends an update of the right table to the rows subscribed to it."""
 
-    def bind_operator(binding: Binding) -> Update:
-        context, downstream, failed = binding.context, binding.downstream, binding.failed
-        subscribed = context.store(store_name).prefix_scan
+    def bind_operator(binding: Binding) -> ForwardUpdate:
+        context, downstream, failed = binding.context, binding.downstream, binding.handle_failure
+        subscribed = context.get_store(store_name).prefix_scan
         serialize_key, is_versioned = serdes.foreign_key.serialize, view.is_versioned
 
         def process_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
             if key is None or (is_versioned and not latest):
-                context.dropped += 1
+                context.dropped_count += 1
                 return
             try:
-                prefix = prefix_of(serialize_key(key))
+                prefix = combined_key_prefix(serialize_key(key))
             except Exception as error:
                 failed(error, key, new)
                 return
             for _, (row_hash, _, row, partition) in subscribed(prefix):
-                downstream(row, Answer(row_hash, new, partition), timestamp_ms)
+                downstream(row, SubscriptionResponseWrapper(row_hash, new, partition), timestamp_ms)
 
         return process_update
 
     return bind_operator
 
 
-def resolve(
-    view: View,
+def join_responses(
+    view: TableView,
     joiner: Callable[[Any, Any], Any],
     foreign_key: ForeignKey,
-    serdes: Serdes,
+    serdes: ForeignKeySerdes,
     *,
-    left: bool,
-    asking: str | None,
-    of_one_topic: bool = False,
+    is_left_join: bool,
+    subscription_step: str | None,
+    from_one_topic: bool = False,
 ) -> Operator:
     """Return the operator that joins each response with its row, if the row has not changed since.
 
@@ -224,11 +239,16 @@ def resolve(
     to: the response to the first follows the one to the second, which is dropped.
     """
 
-    def bind_operator(binding: Binding) -> Emit:
-        context, failed = binding.context, binding.failed
-        downstream = next(emit for name, emit in binding.children.items() if name != asking)
-        subscribe_again = None if asking is None else binding.children[asking]
-        get, serialize = view.get(replace(binding, passed_on=True)), serdes.value.serialize
+    def bind_operator(binding: Binding) -> ForwardRecord:
+        context, failed = binding.context, binding.handle_failure
+        downstream = next(
+            emit for name, emit in binding.children.items() if name != subscription_step
+        )
+        subscribe_again = None if subscription_step is None else binding.children[subscription_step]
+        get, serialize = (
+            view.create_getter(replace(binding, reads_emitted_values=True)),
+            serdes.value.serialize,
+        )
         partition = int(context.task_name.rpartition("_")[2])
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
@@ -236,22 +256,22 @@ def resolve(
             joined = None
             try:
                 row = get(key)
-                current = None if row is None else hash128(serialize(row.value))
+                current = None if row is None else murmur3_hash128(serialize(row.value))
                 if row_hash != current:  # the row has changed since it subscribed
-                    context.dropped += 1
+                    context.dropped_count += 1
                     if subscribe_again is None or other is not None:
                         return
                     foreign_key_now = None if row is None else foreign_key(key, row.value)
                     if foreign_key_now is not None:
                         subscribe_again(
                             foreign_key_now,
-                            Subscription(current, _ANSWER, key, partition),
+                            SubscriptionWrapper(current, _SUBSCRIBE_AND_RESPOND, key, partition),
                             timestamp_ms,
                         )
                         return
-                    if of_one_topic and current is None:
+                    if from_one_topic and current is None:
                         return
-                elif other is not None or (left and row is not None):
+                elif other is not None or (is_left_join and row is not None):
                     joined = joiner(None if row is None else row.value, other)
             except Exception as error:
                 failed(error, key, other)

@@ -42,14 +42,14 @@ class LateRecord(Generic[K, V]):
 
 
 OnLate = Callable[[LateRecord[Any, Any]], object]
-Late = Callable[[Any, Any, int, int, int | None, int | None], None]
+HandleLateRecord = Callable[[Any, Any, int, int, int | None, int | None], None]
 """Takes key, value, timestamp, stream time, start and end of the window; times in ms."""
 
 
-def lateness(at: Binding, on_late: OnLate | None) -> Late:
+def create_late_handler(binding: Binding, on_late: OnLate | None) -> HandleLateRecord:
     """Return a function that a step calls for a late record: it counts it and calls `on_late`."""
-    context, failed, step = at.context, at.failed, at.step
-    watch = context.watch
+    context, failed, step = binding.context, binding.handle_failure, binding.step
+    watch = context.observer
 
     def handle_late_record(
         key: Any,
@@ -59,8 +59,8 @@ def lateness(at: Binding, on_late: OnLate | None) -> Late:
         start_ms: int | None = None,
         end_ms: int | None = None,
     ) -> None:
-        context.dropped += 1
-        context.late += 1
+        context.dropped_count += 1
+        context.late_count += 1
         if on_late is None and watch is None:
             return
         message = context.message
@@ -77,7 +77,7 @@ def lateness(at: Binding, on_late: OnLate | None) -> Late:
             window_end_ms=end_ms,
         )
         if watch is not None:
-            watch.late(record)
+            watch.observe_late_record(record)
         if on_late is None:
             return
         try:

@@ -6,14 +6,14 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from streams.topology.nodes import Binding, Emit, Operator
+from streams.topology.nodes import Binding, ForwardRecord, Operator
 
 
 def map_pairs(mapper: Callable[[Any, Any], tuple[Any, Any]]) -> Operator:
     """Return the operator that forwards the key and value that `mapper(key, value)` returns."""
 
-    def bind_operator(binding: Binding) -> Emit:
-        downstream, failed = binding.downstream, binding.failed
+    def bind_operator(binding: Binding) -> ForwardRecord:
+        downstream, failed = binding.downstream, binding.handle_failure
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:
@@ -37,8 +37,8 @@ def map_pairs(mapper: Callable[[Any, Any], tuple[Any, Any]]) -> Operator:
 def map_values(mapper: Callable[[Any], Any]) -> Operator:
     """Return the operator that replaces each record's value by `mapper(value)`."""
 
-    def bind_operator(binding: Binding) -> Emit:
-        downstream, failed = binding.downstream, binding.failed
+    def bind_operator(binding: Binding) -> ForwardRecord:
+        downstream, failed = binding.downstream, binding.handle_failure
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:
@@ -56,8 +56,8 @@ def map_values(mapper: Callable[[Any], Any]) -> Operator:
 def map_keys(mapper: Callable[[Any, Any], Any]) -> Operator:
     """Return the operator that replaces each record's key by `mapper(key, value)`."""
 
-    def bind_operator(binding: Binding) -> Emit:
-        downstream, failed = binding.downstream, binding.failed
+    def bind_operator(binding: Binding) -> ForwardRecord:
+        downstream, failed = binding.downstream, binding.handle_failure
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:

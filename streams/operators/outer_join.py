@@ -22,20 +22,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from state.key_value import KeyValueStore
-from streams.operators.copies import copier
-from streams.operators.stream_join import Joiner, JoinWindow, finder
+from streams.operators.copies import create_copier
+from streams.operators.stream_join import Joiner, JoinWindow, create_match_finder
 from streams.serdes import Serde
 from streams.serdes.join_sides import LeftOrRightValue, TimestampedKeyAndJoinSide
-from streams.topology.nodes import Binding, Context, Emit, Operator
+from streams.topology.nodes import Binding, ForwardRecord, InternalProcessorContext, Operator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OuterJoin:
+class OuterJoinOptions:
     """Holds what the two sides of one left or outer join have in common."""
 
-    store: str
+    store_name: str
     """The name of the store of records without a match."""
-    both: bool
+    is_full_outer: bool
     """Whether the right side's records are joined with None too."""
     window: JoinWindow
     """The join window as seen from the left side."""
@@ -44,14 +44,16 @@ class OuterJoin:
     emit_interval_ms: int
 
 
-class Waiting:
+class UnmatchedRecords:
     """Keeps a task's records that have no match so far, of both sides of one join."""
 
-    def __init__(self, join: OuterJoin, context: Context, stream_time_ms: int) -> None:
+    def __init__(
+        self, join: OuterJoinOptions, context: InternalProcessorContext, stream_time_ms: int
+    ) -> None:
         self.stream_time_ms = stream_time_ms
         """The largest time of the records of both sides."""
         self.store: KeyValueStore[TimestampedKeyAndJoinSide, list[LeftOrRightValue]]
-        self.store = context.store(join.store)
+        self.store = context.get_store(join.store_name)
         window = join.window
         self._open_ms = {
             True: window.after_ms + window.grace_ms,
@@ -59,15 +61,15 @@ class Waiting:
         }
         self._joiner = join.joiner
         self._now_ms = context.now_ms
-        self._interval_ms = 0 if context.watch else join.emit_interval_ms
+        self._interval_ms = 0 if context.observer else join.emit_interval_ms
         self._next_emit_ms = 0
         self._seen_ms: int | None = next((key.timestamp_ms for key, _ in self.store.all()), None)
         """The time of the record that was read last in the store, or of an older one that came
         after that; None: the store was empty."""
 
-    def add(self, is_left: bool, key: Any, value: Any, timestamp_ms: int) -> None:
+    def add_record(self, is_left: bool, key: Any, value: Any, timestamp_ms: int) -> None:
         """Store a record that has no match so far."""
-        entry = self.store.update(TimestampedKeyAndJoinSide(timestamp_ms, is_left, key))
+        entry = self.store.entry_for_update(TimestampedKeyAndJoinSide(timestamp_ms, is_left, key))
         mine = LeftOrRightValue(is_left, value)
         waiting = entry.value
         if waiting is None:
@@ -79,13 +81,15 @@ class Waiting:
         if self._seen_ms is None or timestamp_ms < self._seen_ms:
             self._seen_ms = timestamp_ms
 
-    def met(self, is_left: bool, key: Any, time_ms: int, timestamp_ms: int) -> None:
+    def remove_matched(
+        self, is_left: bool, key: Any, record_time_ms: int, match_time_ms: int
+    ) -> None:
         """Remove the records of a side with this key and time, as they have met a match."""
-        sided = TimestampedKeyAndJoinSide(time_ms, is_left, key)
+        sided = TimestampedKeyAndJoinSide(record_time_ms, is_left, key)
         if self.store.get(sided) is not None:
-            self.store.put(sided, None, timestamp_ms)
+            self.store.put(sided, None, match_time_ms)
 
-    def emit_closed(self, at: Binding, is_left: bool) -> None:
+    def emit_closed(self, binding: Binding, is_left: bool) -> None:
         """Join with None the records that can have no match any more, if some are due.
 
         Call it after a record of the side `is_left` has advanced the join's time.
@@ -98,10 +102,10 @@ class Waiting:
             if now_ms < self._next_emit_ms:
                 return
             self._next_emit_ms = now_ms + self._interval_ms
-        self._emit(at)
+        self._emit_due(binding)
 
-    def _emit(self, at: Binding) -> None:
-        downstream, joiner, store = at.downstream, self._joiner, self.store
+    def _emit_due(self, binding: Binding) -> None:
+        downstream, joiner, store = binding.downstream, self._joiner, self.store
         stream_time_ms = self.stream_time_ms
         still_open: set[bool] = set()
         self._seen_ms = None
@@ -116,56 +120,68 @@ class Waiting:
                 try:
                     joined = joiner(key, value, None) if is_left else joiner(key, None, value)
                 except Exception as error:
-                    at.failed(error, key, value)
+                    binding.handle_failure(error, key, value)
                     continue
                 downstream(key, joined, self._seen_ms)
             store.put(sided, None, stream_time_ms)
 
 
 def outer_join_side(
-    join: OuterJoin,
+    join: OuterJoinOptions,
     *,
     is_left: bool,
     this_store: str,
     other_store: str,
-    value: Serde[Any],
+    value_serde: Serde[Any],
 ) -> Operator:
     """Return the operator that joins one side's records, whose values have `value_serde`."""
 
-    def bind_operator(binding: Binding) -> Emit:
-        shared = binding.context.shared
-        if join.store not in shared:
-            stores = map(binding.context.store, (this_store, other_store))
-            shared[join.store] = Waiting(
+    def bind_operator(binding: Binding) -> ForwardRecord:
+        shared = binding.context.shared_by_steps
+        if join.store_name not in shared:
+            stores = map(binding.context.get_store, (this_store, other_store))
+            shared[join.store_name] = UnmatchedRecords(
                 join, binding.context, max(store.stream_time_ms for store in stores)
             )
-        return _Side(binding, join, is_left, shared[join.store], other_store, value).process
+        return _JoinSide(
+            binding, join, is_left, shared[join.store_name], other_store, value_serde
+        ).join_record
 
     return bind_operator
 
 
-class _Side:
+class _JoinSide:
     """Joins the records of one of the two streams in a task."""
 
     def __init__(
         self,
-        at: Binding,
-        join: OuterJoin,
+        binding: Binding,
+        join: OuterJoinOptions,
         is_left: bool,
-        waiting: Waiting,
+        unmatched: UnmatchedRecords,
         other_store: str,
-        value: Serde[Any],
+        value_serde: Serde[Any],
     ) -> None:
         window = join.window if is_left else join.window.reversed
-        self._at, self._is_left, self._waiting = at, is_left, waiting
-        self._context, self._downstream, self._failed = at.context, at.downstream, at.failed
-        self._find, self._copied = finder(at, other_store, window), copier(value)
+        self._at, self._is_left, self._waiting = binding, is_left, unmatched
+        self._context, self._downstream, self._failed = (
+            binding.context,
+            binding.downstream,
+            binding.handle_failure,
+        )
+        self._find, self._copied = (
+            create_match_finder(binding, other_store, window),
+            create_copier(value_serde),
+        )
         self._after_ms = window.after_ms
-        self._waits, self._others_wait = is_left or join.both, join.both or not is_left
+        self._waits, self._others_wait = (
+            is_left or join.is_full_outer,
+            join.is_full_outer or not is_left,
+        )
         joiner = join.joiner
         self._joiner = joiner if is_left else lambda key, mine, other: joiner(key, other, mine)
 
-    def process(self, key: Any, value: Any, timestamp_ms: int) -> None:
+    def join_record(self, key: Any, value: Any, timestamp_ms: int) -> None:
         waiting = self._waiting
         if timestamp_ms > waiting.stream_time_ms:
             waiting.stream_time_ms = timestamp_ms
@@ -173,7 +189,7 @@ class _Side:
             if self._waits and value is not None:
                 self._join_alone(key, value, timestamp_ms)
             else:
-                self._context.dropped += 1
+                self._context.dropped_count += 1
             return
         if timestamp_ms == waiting.stream_time_ms:
             waiting.emit_closed(self._at, self._is_left)
@@ -183,14 +199,16 @@ class _Side:
             self._failed(error, key, value)
             return
         if found:
-            self._join(key, value, timestamp_ms, found)
+            self._join_matches(key, value, timestamp_ms, found)
         elif self._waits:
-            self._meets_nobody(key, value, timestamp_ms)
+            self._join_unmatched(key, value, timestamp_ms)
 
-    def _join(self, key: Any, value: Any, timestamp_ms: int, found: list[tuple[int, Any]]) -> None:
-        for other_ms, other in found:
+    def _join_matches(
+        self, key: Any, value: Any, timestamp_ms: int, matches: list[tuple[int, Any]]
+    ) -> None:
+        for other_ms, other in matches:
             if self._others_wait:
-                self._waiting.met(not self._is_left, key, other_ms, timestamp_ms)
+                self._waiting.remove_matched(not self._is_left, key, other_ms, timestamp_ms)
             try:
                 joined = self._joiner(key, value, other)
             except Exception as error:
@@ -198,12 +216,12 @@ class _Side:
                 return
             self._downstream(key, joined, max(other_ms, timestamp_ms))
 
-    def _meets_nobody(self, key: Any, value: Any, timestamp_ms: int) -> None:
+    def _join_unmatched(self, key: Any, value: Any, timestamp_ms: int) -> None:
         if max(timestamp_ms + self._after_ms, 0) < self._waiting.stream_time_ms:
             self._join_alone(key, value, timestamp_ms)
             return
         try:
-            self._waiting.add(self._is_left, key, self._copied(value), timestamp_ms)
+            self._waiting.add_record(self._is_left, key, self._copied(value), timestamp_ms)
         except Exception as error:
             self._failed(error, key, value)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streams.topology.nodes import Binding, Emit, Operator
+from streams.topology.nodes import Binding, ForwardRecord, Operator
 
 
-def look(action: Callable[[Any, Any], object]) -> Operator:
+def peek_records(action: Callable[[Any, Any], object]) -> Operator:
     """Return the operator that calls `action(key, value)` for each record and forwards that."""
 
-    def bind_operator(binding: Binding) -> Emit:
-        downstream, failed = binding.downstream, binding.failed
+    def bind_operator(binding: Binding) -> ForwardRecord:
+        downstream, failed = binding.downstream, binding.handle_failure
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:

@@ -10,26 +10,26 @@ from streams.errors import StreamsError
 from streams.processor.context import FixedKeyContext, ProcessorContext
 from streams.processor.processor import Processor
 from streams.processor.record import Record
-from streams.topology.nodes import Binding, Emit, Operator
+from streams.topology.nodes import Binding, ForwardRecord, Operator
 
 log = logging.getLogger(__name__)
 
-Factory = Callable[[], Processor[Any, Any, Any, Any]]
+ProcessorFactory = Callable[[], Processor[Any, Any, Any, Any]]
 
 
-def process_records(factory: Factory, stores: Collection[str]) -> Operator:
+def process_records(create_processor: ProcessorFactory, store_names: Collection[str]) -> Operator:
     """Return the operator that hands each record to a processor of the task's own."""
 
-    def bind_operator(binding: Binding) -> Emit:
-        context, failed = binding.context, binding.failed
-        processor = factory()
-        attach(processor, ProcessorContext(binding, stores), binding)
+    def bind_operator(binding: Binding) -> ForwardRecord:
+        context, failed = binding.context, binding.handle_failure
+        processor = create_processor()
+        attach_to_task(processor, ProcessorContext(binding, store_names), binding)
         process = processor.process
 
         def hand_to_processor(key: Any, value: Any, timestamp_ms: int) -> None:
-            context.record_ms = timestamp_ms
+            context.record_timestamp_ms = timestamp_ms
             try:
-                process(Record.of(key, value, timestamp_ms, context.message))
+                process(Record.from_message(key, value, timestamp_ms, context.message))
             except Exception as error:
                 failed(error, key, value)
 
@@ -38,21 +38,21 @@ def process_records(factory: Factory, stores: Collection[str]) -> Operator:
     return bind_operator
 
 
-def process_values(factory: Factory, stores: Collection[str]) -> Operator:
+def process_values(create_processor: ProcessorFactory, store_names: Collection[str]) -> Operator:
     """Return the operator that hands each record to a processor that must not change its key."""
 
-    def bind_operator(binding: Binding) -> Emit:
-        context, failed = binding.context, binding.failed
-        processor = factory()
-        fixed_key_context: FixedKeyContext[Any, Any] = FixedKeyContext(binding, stores)
-        attach(processor, fixed_key_context, binding)
+    def bind_operator(binding: Binding) -> ForwardRecord:
+        context, failed = binding.context, binding.handle_failure
+        processor = create_processor()
+        fixed_key_context: FixedKeyContext[Any, Any] = FixedKeyContext(binding, store_names)
+        attach_to_task(processor, fixed_key_context, binding)
         process = processor.process
 
         def hand_to_processor(key: Any, value: Any, timestamp_ms: int) -> None:
-            context.record_ms = timestamp_ms
+            context.record_timestamp_ms = timestamp_ms
             fixed_key_context.key = key
             try:
-                process(Record.of(key, value, timestamp_ms, context.message))
+                process(Record.from_message(key, value, timestamp_ms, context.message))
             except Exception as error:
                 failed(error, key, value)
 
@@ -61,7 +61,7 @@ def process_values(factory: Factory, stores: Collection[str]) -> Operator:
     return bind_operator
 
 
-class Attached(Protocol):
+class UserProcessor(Protocol):
     """Declares what a task calls of a user's Processor or ValueTransformer."""
 
     context: Any
@@ -70,16 +70,18 @@ class Attached(Protocol):
     def close(self) -> None: ...
 
 
-def attach(processor: Attached, own: ProcessorContext[Any, Any], at: Binding) -> None:
+def attach_to_task(
+    processor: UserProcessor, processor_context: ProcessorContext[Any, Any], binding: Binding
+) -> None:
     """Have the task call a processor's `init` when it starts, and `close` when it closes."""
-    processor.context = own
+    processor.context = processor_context
 
     def start_processor() -> None:
         try:
-            processor.init(own)
+            processor.init(processor_context)
         except Exception as error:
-            raise StreamsError(f"step {at.step!r} can't be initialised: {error!r}") from error
-        at.context.closers.append(
+            raise StreamsError(f"step {binding.step!r} can't be initialised: {error!r}") from error
+        binding.context.close_callbacks.append(
             close_processor
         )  # only a processor that was initialised is closed
 
@@ -87,6 +89,8 @@ def attach(processor: Attached, own: ProcessorContext[Any, Any], at: Binding) ->
         try:
             processor.close()
         except Exception:  # its resources are its own; the task must close whatever it does
-            log.exception("step %r of task %s failed to close", at.step, at.context.task_name)
+            log.exception(
+                "step %r of task %s failed to close", binding.step, binding.context.task_name
+            )
 
-    at.context.starters.append(start_processor)
+    binding.context.start_callbacks.append(start_processor)

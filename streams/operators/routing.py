@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from streams.topology.nodes import Binding, Emit, Operator
+from streams.topology.nodes import Binding, ForwardRecord, Operator
 
 
-def pass_on(at: Binding) -> Emit:
+def forward_unchanged(binding: Binding) -> ForwardRecord:
     """Return the function of the steps downstream: merged streams and branches add no call."""
-    return at.downstream
+    return binding.downstream
 
 
-def branch(
-    choices: Sequence[tuple[Callable[[Any, Any], object], str]], otherwise: str | None
+def split_records(
+    choices: Sequence[tuple[Callable[[Any, Any], object], str]], default: str | None
 ) -> Operator:
     """Return the operator that forwards a record to the step of the first predicate that is true.
 
     If none is, the record goes to `default`; None: it is dropped.
     """
 
-    def bind_operator(binding: Binding) -> Emit:
-        children, failed = binding.children, binding.failed
+    def bind_operator(binding: Binding) -> ForwardRecord:
+        children, failed = binding.children, binding.handle_failure
         branches = tuple((predicate, children[name]) for predicate, name in choices)
-        default_branch = None if otherwise is None else children[otherwise]
+        default_branch = None if default is None else children[default]
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             try:

@@ -17,41 +17,46 @@ from typing import Any
 
 from state.session import SessionStore
 from state.windowed import Windowed
-from streams.operators.closing import closing
-from streams.operators.copies import as_it_is, copier, for_those_after, stored_copier
-from streams.operators.folding import Folding, forgotten
-from streams.operators.lateness import OnLate, lateness
-from streams.operators.results import results
-from streams.topology.nodes import Binding, Emit, Operator
-from streams.topology.views import View
+from streams.operators.copies import (
+    copy_for_downstream,
+    create_copier,
+    create_stored_copier,
+    return_unchanged,
+)
+from streams.operators.folding import WindowFold, create_unstored_entry
+from streams.operators.lateness import OnLate, create_late_handler
+from streams.operators.window_close import emit_on_close
+from streams.operators.window_results import create_result_forwarder
+from streams.topology.nodes import Binding, ForwardRecord, Operator
+from streams.topology.views import TableView
 from streams.windows import SessionWindows
 
 
-def session_aggregate(
-    view: View,
+def aggregate_sessions(
+    view: TableView,
     windows: SessionWindows,
-    folding: Folding,
+    window_fold: WindowFold,
     *,
-    on_close: bool = False,
+    emits_on_close: bool = False,
     on_late: OnLate | None = None,
 ) -> Operator:
     """Return the operator that folds each record into its key's session and forwards it."""
     gap_ms, open_ms = windows.gap_ms, windows.close_after_ms
 
-    def bind_operator(binding: Binding) -> Emit:
-        context, failed = binding.context, binding.failed
+    def bind_operator(binding: Binding) -> ForwardRecord:
+        context, failed = binding.context, binding.handle_failure
         assert view.spec is not None
-        time = context.step_time(binding.step)
-        store: SessionStore[Any] = context.store(view.spec.name)
+        time = context.get_step_stream_time(binding.step)
+        store: SessionStore[Any] = context.get_store(view.spec.name)
         find, check_value = store.find_sessions, store.check_value
-        handle_late = lateness(binding, on_late)
-        sends_old = view.sends_old and not on_close and not view.spec.caching
-        merged = _merging(binding, view, folding, copies=sends_old)
-        put = _putting(binding, view, store, emits=not on_close)
+        handle_late = create_late_handler(binding, on_late)
+        sends_old = view.sends_old_values and not emits_on_close and not view.spec.caching
+        merged = _create_session_merger(binding, view, window_fold, copies_values=sends_old)
+        put = _create_session_writer(binding, view, store, emits=not emits_on_close)
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             if key is None:
-                context.dropped += 1
+                context.dropped_count += 1
                 return
             if timestamp_ms > time.ms:
                 time.ms = timestamp_ms
@@ -74,22 +79,26 @@ def session_aggregate(
                     put(session, None, held if sends_old else None, timestamp_ms)
             put(Windowed(key, start_ms, end_ms), new, None, timestamp_ms)
 
-        return closing(binding, view, windows, process_record) if on_close else process_record
+        return (
+            emit_on_close(binding, view, windows, process_record)
+            if emits_on_close
+            else process_record
+        )
 
     return bind_operator
 
 
-def _merging(
-    at: Binding, view: View, folding: Folding, *, copies: bool
+def _create_session_merger(
+    binding: Binding, view: TableView, window_fold: WindowFold, *, copies_values: bool
 ) -> Callable[[Any, Any, Iterable[tuple[Windowed[Any], Any]]], Any]:
     """Return a function that merges the sessions that a record joins and adds the record."""
     assert view.spec is not None
-    assert folding.merger is not None
-    initializer, fold, merger = folding.initializer, folding.fold, folding.merger
-    copy_value = copier(view.spec.value)
+    assert window_fold.merger is not None
+    initializer, fold, merger = window_fold.initializer, window_fold.fold, window_fold.merger
+    copy_value = create_copier(view.spec.value)
     # A merger may change what it is handed, which is the store's until it is replaced.
-    must_copy = copies or at.context.skips_processing
-    copy_stored_value = stored_copier(view.spec.value) if must_copy else as_it_is
+    must_copy = copies_values or binding.context.skips_processing
+    copy_stored_value = create_stored_copier(view.spec.value) if must_copy else return_unchanged
 
     def merge_sessions(
         key: Any, value: Any, joined_sessions: Iterable[tuple[Windowed[Any], Any]]
@@ -103,21 +112,25 @@ def _merging(
     return merge_sessions
 
 
-def _putting(
-    at: Binding, view: View, store: SessionStore[Any], *, emits: bool
+def _create_session_writer(
+    binding: Binding, view: TableView, store: SessionStore[Any], *, emits: bool
 ) -> Callable[[Windowed[Any], Any, Any, int], None]:
     """Return a function that writes a session's value, None to remove it, and forwards it."""
     assert view.spec is not None
-    update = store.update
-    copy_value = for_those_after(at, view.spec.value)
-    forward_result = results(at, view, store, copy_value, sessions=True) if emits else None
+    update = store.entry_for_update
+    copy_value = copy_for_downstream(binding, view.spec.value)
+    forward_result = (
+        create_result_forwarder(binding, view, store, copy_value, are_sessions=True)
+        if emits
+        else None
+    )
 
     def write_session(
         session: Windowed[Any], value: Any, old_value: Any, timestamp_ms: int
     ) -> None:
         entry = update(session)
         if entry is None:
-            entry = forgotten(session.key, session.start_ms, session.end_ms)
+            entry = create_unstored_entry(session.key, session.start_ms, session.end_ms)
         entry.value, entry.timestamp_ms = value, timestamp_ms
         if forward_result is not None:
             forward_result(entry, old_value, session.end_ms)

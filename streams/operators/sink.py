@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from streams.errors import SerdeError
-from streams.handling import Stage
+from streams.exception_handlers import Stage
 from streams.processor.record import Record
-from streams.runtime.clients.partitioning import partition_of
-from streams.topology.nodes import Context, Emit, Partitioner, SinkNode
+from streams.runtime.clients.partitioning import partition_for_key
+from streams.topology.nodes import ForwardRecord, InternalProcessorContext, Partitioner, SinkNode
 
 Serialize = Callable[[Any], bytes]
 
@@ -20,7 +20,7 @@ _FIRST_MS = 1
 """Written instead of 0 ms, which librdkafka takes for no timestamp and replaces by the present."""
 
 
-def write_topic(node: SinkNode, context: Context) -> Emit:
+def create_topic_writer(node: SinkNode, context: InternalProcessorContext) -> ForwardRecord:
     """Return a function that serialises each record once and hands it to the producer.
 
     What the serdes or the producer refuse at once (too large, no such topic) is for the production
@@ -28,13 +28,13 @@ def write_topic(node: SinkNode, context: Context) -> Emit:
     refuses later fails the transaction, and with it all of it.
     """
     if node.partitioner is None and node.key.inner is not None:
-        node = replace(node, partitioner=_by_inner_key(node))
+        node = replace(node, partitioner=_partitioner_by_inner_key(node))
     if isinstance(node.topic, str) and node.partitioner is None:
-        return _to_one(node, node.topic, context)
-    return _to_chosen(node, context)
+        return _create_fixed_writer(node, node.topic, context)
+    return _create_dynamic_writer(node, context)
 
 
-def _by_inner_key(node: SinkNode) -> Partitioner:
+def _partitioner_by_inner_key(node: SinkNode) -> Partitioner:
     """Return a partitioner that sends all windows of a key where the key itself would go.
 
     Kafka Streams' WindowedStreamPartitioner.
@@ -46,17 +46,19 @@ def _by_inner_key(node: SinkNode) -> Partitioner:
     serialize = inner.serialize
 
     def partition_by_inner_key(key: Any, value: Any, partition_count: int) -> int | None:
-        return None if key is None else partition_of(serialize(key.key), partition_count)
+        return None if key is None else partition_for_key(serialize(key.key), partition_count)
 
     return partition_by_inner_key
 
 
-def _to_one(node: SinkNode, topic: str, context: Context) -> Emit:
+def _create_fixed_writer(
+    node: SinkNode, topic: str, context: InternalProcessorContext
+) -> ForwardRecord:
     """Return a function that writes records to one topic, where the key chooses the partition."""
     serialize_key = node.key.serialize
     serialize_value = node.value.serialize
     produce = context.produce
-    handle_refusal = _refusing(node, context)
+    handle_refusal = _create_refusal_handler(node, context)
 
     def send_record(key: Any, value: Any, timestamp_ms: int) -> None:
         try:
@@ -72,7 +74,7 @@ def _to_one(node: SinkNode, topic: str, context: Context) -> Emit:
             produce(topic, value_bytes, key_bytes, _BY_KEY, None, None, time_ms, headers)
         except BufferError:
             try:
-                context.make_room()
+                context.wait_for_queue_room()
                 produce(topic, value_bytes, key_bytes, _BY_KEY, None, None, time_ms, headers)
             except Exception as error:
                 handle_refusal(error, key, value, topic)
@@ -82,16 +84,16 @@ def _to_one(node: SinkNode, topic: str, context: Context) -> Emit:
     return send_record
 
 
-def _to_chosen(node: SinkNode, context: Context) -> Emit:
+def _create_dynamic_writer(node: SinkNode, context: InternalProcessorContext) -> ForwardRecord:
     """Return a function that writes each record to a topic and partition of its own (KIP-303).
 
     Functions of the record choose them.
     """
-    topic_of = _chosen_topic(node, context)
-    partition_of = _chosen_partition(node, context)
-    serializers = _serializers(node)
+    topic_of = _create_topic_chooser(node, context)
+    partition_of = _create_partition_chooser(node, context)
+    serializers = _create_serializer_lookup(node)
     produce = context.produce
-    handle_refusal = _refusing(node, context)
+    handle_refusal = _create_refusal_handler(node, context)
     by_key = node.partitioner is None
 
     def send_record(key: Any, value: Any, timestamp_ms: int) -> None:
@@ -124,7 +126,7 @@ def _to_chosen(node: SinkNode, context: Context) -> Emit:
             try:
                 produce(*arguments, headers)
             except BufferError:
-                context.make_room()
+                context.wait_for_queue_room()
                 produce(*arguments, headers)
         except Exception as error:
             handle_refusal(error, key, value, topic)
@@ -132,13 +134,15 @@ def _to_chosen(node: SinkNode, context: Context) -> Emit:
     return send_record
 
 
-def _chosen_topic(node: SinkNode, context: Context) -> Callable[[Any, Any, int], str]:
+def _create_topic_chooser(
+    node: SinkNode, context: InternalProcessorContext
+) -> Callable[[Any, Any, int], str]:
     chosen = node.topic
     if isinstance(chosen, str):
         return lambda key, value, timestamp_ms: chosen
 
     def topic_of(key: Any, value: Any, timestamp_ms: int) -> str:
-        topic = chosen(Record.of(key, value, timestamp_ms, context.message))
+        topic = chosen(Record.from_message(key, value, timestamp_ms, context.message))
         if not isinstance(topic, str) or not topic:
             raise ValueError(f"the function chose {topic!r}, which is no topic's name")
         return topic
@@ -146,7 +150,9 @@ def _chosen_topic(node: SinkNode, context: Context) -> Callable[[Any, Any, int],
     return topic_of
 
 
-def _chosen_partition(node: SinkNode, context: Context) -> Callable[[Any, Any, str], int]:
+def _create_partition_chooser(
+    node: SinkNode, context: InternalProcessorContext
+) -> Callable[[Any, Any, str], int]:
     partitioner, count_of = node.partitioner, context.partition_count
 
     def partition_of(key: Any, value: Any, topic: str) -> int:
@@ -162,7 +168,7 @@ def _chosen_partition(node: SinkNode, context: Context) -> Callable[[Any, Any, s
     return partition_of
 
 
-def _serializers(node: SinkNode) -> Callable[[str], tuple[Serialize, Serialize]]:
+def _create_serializer_lookup(node: SinkNode) -> Callable[[str], tuple[Serialize, Serialize]]:
     """Return a function that returns a topic's serialisers, created at its first record."""
     serializers_by_topic: dict[str, tuple[Serialize, Serialize]] = {}
 
@@ -176,7 +182,9 @@ def _serializers(node: SinkNode) -> Callable[[str], tuple[Serialize, Serialize]]
     return serializers_for
 
 
-def _refusing(node: SinkNode, context: Context) -> Callable[..., None]:
+def _create_refusal_handler(
+    node: SinkNode, context: InternalProcessorContext
+) -> Callable[..., None]:
     """Return a function that handles a record that can't be written, by the production handler."""
 
     def handle_refusal(
@@ -187,10 +195,10 @@ def _refusing(node: SinkNode, context: Context) -> Callable[..., None]:
             refusal = SerdeError(
                 f"step {node.name!r} can't write to topic {topic!r} with serdes "
                 f"key={node.key.name} value={node.value.name}: {error}; "
-                f"key {key!r:.200}, value {value!r:.200}, from {context.origin()}"
+                f"key {key!r:.200}, value {value!r:.200}, from {context.describe_record_origin()}"
             )
-        context.failed(
-            Stage.PRODUCTION, node.name, error, refusal, key=key, value=value, target=topic
+        context.handle_failure(
+            Stage.PRODUCTION, node.name, error, refusal, key=key, value=value, target_topic=topic
         )
 
     return handle_refusal

@@ -16,24 +16,24 @@ from collections.abc import Container
 from typing import Any, NamedTuple, NoReturn
 
 from state.window import WindowStore
-from streams.operators.closing import closing
-from streams.operators.copies import copier, for_those_after, stored_copier
-from streams.operators.folding import Folding, forgotten
-from streams.operators.lateness import OnLate, lateness
-from streams.operators.results import results
-from streams.topology.nodes import Binding, Emit, Operator
-from streams.topology.views import View
+from streams.operators.copies import copy_for_downstream, create_copier, create_stored_copier
+from streams.operators.folding import WindowFold, create_unstored_entry
+from streams.operators.lateness import OnLate, create_late_handler
+from streams.operators.window_close import emit_on_close
+from streams.operators.window_results import create_result_forwarder
+from streams.topology.nodes import Binding, ForwardRecord, Operator
+from streams.topology.views import TableView
 from streams.windows import SlidingWindows
 
 
-class _Held(NamedTuple):
+class _WindowValue(NamedTuple):
     """Holds the aggregate of a window, and the time of its latest record."""
 
     value: Any
     latest_ms: int
 
 
-class _Record(NamedTuple):
+class _TimedRecord(NamedTuple):
     """Holds a record, and the time before which windows have closed: one that ends then is open."""
 
     key: Any
@@ -42,83 +42,87 @@ class _Record(NamedTuple):
     closed_ms: int
 
 
-class _Skipped(Exception):
+class _RecordSkipped(Exception):
     """Reports that a user's function has failed, and the record is to be skipped."""
 
 
-def sliding_aggregate(
-    view: View,
+def aggregate_sliding_windows(
+    view: TableView,
     windows: SlidingWindows,
-    folding: Folding,
+    window_fold: WindowFold,
     *,
-    on_close: bool = False,
+    emits_on_close: bool = False,
     on_late: OnLate | None = None,
 ) -> Operator:
     """Return the operator that folds each record into its key's sliding windows."""
 
-    def bind_operator(binding: Binding) -> Emit:
-        process = _Sliding(binding, view, windows, folding, on_late, emits=not on_close).process
-        return closing(binding, view, windows, process) if on_close else process
+    def bind_operator(binding: Binding) -> ForwardRecord:
+        process = _SlidingAggregator(
+            binding, view, windows, window_fold, on_late, emits=not emits_on_close
+        ).aggregate_record
+        return emit_on_close(binding, view, windows, process) if emits_on_close else process
 
     return bind_operator
 
 
-class _Sliding:
+class _SlidingAggregator:
     """Folds records into sliding windows in one task (KStreamSlidingWindowAggregate)."""
 
     def __init__(
         self,
-        at: Binding,
-        view: View,
+        binding: Binding,
+        view: TableView,
         windows: SlidingWindows,
-        folding: Folding,
+        window_fold: WindowFold,
         on_late: OnLate | None,
         *,
         emits: bool,
     ) -> None:
         assert view.spec is not None
-        self._context, self._failed = at.context, at.failed
-        self._time = at.context.step_time(at.step)
-        self._store: WindowStore[Any] = at.context.store(view.spec.name)
+        self._context, self._failed = binding.context, binding.handle_failure
+        self._time = binding.context.get_step_stream_time(binding.step)
+        self._store: WindowStore[Any] = binding.context.get_store(view.spec.name)
         self._difference_ms, self._grace_ms = windows.difference_ms, windows.grace_ms
-        self._initializer, self._fold = folding.initializer, folding.fold
-        self._copied = copier(view.spec.value)
-        self._copied_from_store = stored_copier(view.spec.value)
-        self._sends_old = view.sends_old
-        self._late = lateness(at, on_late)
-        emitted = for_those_after(at, view.spec.value)
-        self._result = results(at, view, self._store, emitted) if emits else None
+        self._initializer, self._fold = window_fold.initializer, window_fold.fold
+        self._copied = create_copier(view.spec.value)
+        self._copied_from_store = create_stored_copier(view.spec.value)
+        self._sends_old = view.sends_old_values
+        self._late = create_late_handler(binding, on_late)
+        emitted = copy_for_downstream(binding, view.spec.value)
+        self._result = (
+            create_result_forwarder(binding, view, self._store, emitted) if emits else None
+        )
 
-    def process(self, key: Any, value: Any, timestamp_ms: int) -> None:
+    def aggregate_record(self, key: Any, value: Any, timestamp_ms: int) -> None:
         if key is None or value is None:
-            self._context.dropped += 1
+            self._context.dropped_count += 1
             return
         time, difference_ms = self._time, self._difference_ms
         if timestamp_ms > time.ms:
             time.ms = timestamp_ms
-        record = _Record(key, value, timestamp_ms, time.ms - self._grace_ms)
+        record = _TimedRecord(key, value, timestamp_ms, time.ms - self._grace_ms)
         end_ms = timestamp_ms + difference_ms
         if end_ms < record.closed_ms:
             self._late(key, value, timestamp_ms, time.ms, timestamp_ms, end_ms)
             return
         try:
             if timestamp_ms < difference_ms:
-                self._take_early(record)
+                self._fold_early_record(record)
             else:
-                self._take(record)
-        except _Skipped:
+                self._fold_into_windows(record)
+        except _RecordSkipped:
             pass
 
-    def _take(self, record: _Record) -> None:
+    def _fold_into_windows(self, record: _TimedRecord) -> None:
         """Fold a record into the windows over its time, and create those that are missing.
 
         They are read newest first, as in Kafka Streams' `processReverse`.
         """
         record_ms, difference_ms = record.ms, self._difference_ms
         starts = set()
-        window_after: _Held | None = None
+        window_after: _WindowValue | None = None
         """The value of a window with the records right after the record, and without it."""
-        window_before: _Held | None = None
+        window_before: _WindowValue | None = None
         """The value of the latest window that ends before the record."""
         previous_ms: int | None = None
         """The time of the latest record before this one."""
@@ -127,17 +131,17 @@ class _Sliding:
         for start_ms, *found in self._store.entries(
             record.key, from_ms, record_ms + 1, reverse=True
         ):
-            window_value = _Held(*found)
+            window_value = _WindowValue(*found)
             starts.add(start_ms)
             end_ms = start_ms + difference_ms
             if start_ms == record_ms + 1:
                 has_window_after = True
             elif end_ms > record_ms:
                 window_after = window_after or window_value
-                self._update(record, start_ms, window_value)
+                self._fold_into_window(record, start_ms, window_value)
             elif end_ms == record_ms:
                 has_window_ending = True
-                self._update(record, start_ms, window_value)
+                self._fold_into_window(record, start_ms, window_value)
                 if window_value.latest_ms >= record_ms:
                     return  # there was a record of this time: all windows exist
                 previous_ms = window_value.latest_ms
@@ -145,15 +149,15 @@ class _Sliding:
                 window_before, previous_ms = window_value, window_value.latest_ms
                 break
         if previous_ms is not None:
-            self._follow(record, previous_ms, starts)
+            self._create_previous_right(record, previous_ms, starts)
         if not has_window_ending:
             left_start_ms = record_ms - difference_ms
             shares_records = window_before is not None and window_before.latest_ms >= left_start_ms
-            self._begin(record, left_start_ms, window_before if shares_records else None)
+            self._create_window(record, left_start_ms, window_before if shares_records else None)
         if not has_window_after:
-            self._begin_behind(record, window_after)
+            self._create_right_window(record, window_after)
 
-    def _take_early(self, record: _Record) -> None:
+    def _fold_early_record(self, record: _TimedRecord) -> None:
         """Handle a record whose timestamp is below the windows' time difference.
 
         The window that ends with it would begin before 0, so it goes into [0, d] instead. Kafka
@@ -161,12 +165,12 @@ class _Sliding:
         """
         record_ms = record.ms
         starts = set()
-        first_window: _Held | None = None
-        window_after: _Held | None = None
+        first_window: _WindowValue | None = None
+        window_after: _WindowValue | None = None
         previous_ms: int | None = None
         has_window_after = False
         for start_ms, *found in self._store.entries(record.key, 0, record_ms + 1):
-            window_value = _Held(*found)
+            window_value = _WindowValue(*found)
             starts.add(start_ms)
             if start_ms == 0:
                 first_window = window_value
@@ -174,52 +178,65 @@ class _Sliding:
                     previous_ms = window_value.latest_ms
             elif start_ms <= record_ms:
                 window_after = window_value
-                self._update(record, start_ms, window_value)
+                self._fold_into_window(record, start_ms, window_value)
             else:
                 has_window_after = True
         if window_after is None and first_window is not None and first_window.latest_ms > record_ms:
             window_after = first_window  # all its records come after this record
         if not has_window_after:
-            self._begin_behind(record, window_after)
+            self._create_right_window(record, window_after)
         if previous_ms is not None:
-            self._follow(record, previous_ms, starts)
+            self._create_previous_right(record, previous_ms, starts)
         if first_window is None:
-            self._begin(record, 0)
+            self._create_window(record, 0)
         else:
-            self._update(record, 0, first_window)
+            self._fold_into_window(record, 0, first_window)
 
-    def _follow(self, record: _Record, previous_ms: int, starts: Container[int]) -> None:
+    def _create_previous_right(
+        self, record: _TimedRecord, previous_ms: int, window_starts: Container[int]
+    ) -> None:
         """Create the window right after the previous record, if this record is the first in it."""
         start_ms = previous_ms + 1
-        if start_ms not in starts and start_ms + self._difference_ms >= record.ms:
-            self._begin(record, start_ms)
+        if start_ms not in window_starts and start_ms + self._difference_ms >= record.ms:
+            self._create_window(record, start_ms)
 
-    def _begin(self, record: _Record, start_ms: int, held: _Held | None = None) -> None:
+    def _create_window(
+        self, record: _TimedRecord, start_ms: int, initial_value: _WindowValue | None = None
+    ) -> None:
         """Create a window with the record and the aggregate of `initial_value`, if it is given."""
-        if held is None:
+        if initial_value is None:
             try:
-                held = _Held(self._initializer(), record.ms)
+                initial_value = _WindowValue(self._initializer(), record.ms)
             except Exception as error:
-                self._skip(record, error)
-        self._update(record, start_ms, held, is_there=False)
+                self._skip_record(record, error)
+        self._fold_into_window(record, start_ms, initial_value, exists=False)
 
-    def _begin_behind(self, record: _Record, behind: _Held | None) -> None:
+    def _create_right_window(
+        self, record: _TimedRecord, right_records: _WindowValue | None
+    ) -> None:
         """Create the window right after the record, if there are records for it.
 
         Two windows may have one object: folds work on copies.
         """
-        if behind is not None and behind.latest_ms > record.ms:
-            self._write(record, record.ms + 1, behind.value, None, behind.latest_ms)
+        if right_records is not None and right_records.latest_ms > record.ms:
+            self._write_window(
+                record, record.ms + 1, right_records.value, None, right_records.latest_ms
+            )
 
-    def _update(
-        self, record: _Record, start_ms: int, held: _Held, *, is_there: bool = True
+    def _fold_into_window(
+        self,
+        record: _TimedRecord,
+        start_ms: int,
+        window_value: _WindowValue,
+        *,
+        exists: bool = True,
     ) -> None:
         """Fold the record into one window, or handle it as late if the window has closed."""
         end_ms = start_ms + self._difference_ms
         if end_ms < record.closed_ms:
             self._late(record.key, record.value, record.ms, self._time.ms, start_ms, end_ms)
             return
-        old = held.value
+        old = window_value.value
         try:
             # Other windows may have this very object, or will be created with it.
             new = self._fold(
@@ -228,26 +245,28 @@ class _Sliding:
             if new is record.value:
                 new = self._copied(new)
         except Exception as error:
-            self._skip(record, error)
-        time_ms = record.ms if old is None else max(record.ms, held.latest_ms)
-        old_value = self._copied_from_store(old) if self._sends_old and is_there else None
-        self._write(record, start_ms, new, old_value, time_ms)
+            self._skip_record(record, error)
+        time_ms = record.ms if old is None else max(record.ms, window_value.latest_ms)
+        old_value = self._copied_from_store(old) if self._sends_old and exists else None
+        self._write_window(record, start_ms, new, old_value, time_ms)
 
-    def _write(self, record: _Record, start_ms: int, new: Any, was: Any, time_ms: int) -> None:
+    def _write_window(
+        self, record: _TimedRecord, start_ms: int, new: Any, old_value: Any, time_ms: int
+    ) -> None:
         """Write a window's new value to the store and forward the result."""
         try:
             self._store.check_value(new)
-            entry = self._store.update(record.key, start_ms)
+            entry = self._store.entry_for_update(record.key, start_ms)
             if entry is None:
-                entry = forgotten(record.key, start_ms, start_ms + self._difference_ms)
+                entry = create_unstored_entry(record.key, start_ms, start_ms + self._difference_ms)
             entry.value = new
         except Exception as error:
-            self._skip(record, error)
+            self._skip_record(record, error)
         entry.timestamp_ms = record.ms if new is None else time_ms
         if self._result is not None:
-            self._result(entry, was, time_ms)
+            self._result(entry, old_value, time_ms)
 
-    def _skip(self, record: _Record, error: Exception) -> NoReturn:
+    def _skip_record(self, record: _TimedRecord, error: Exception) -> NoReturn:
         """Report an error of the record to the step's handler, and raise to skip the record."""
         self._failed(error, record.key, record.value)
-        raise _Skipped
+        raise _RecordSkipped

@@ -9,11 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 from streams.errors import SerdeError, StreamsError
-from streams.handling import Stage
-from streams.topology.nodes import Context, Emit, SourceNode
+from streams.exception_handlers import Stage
+from streams.topology.nodes import ForwardRecord, InternalProcessorContext, SourceNode
 
 
-def read_topic(node: SourceNode, context: Context, downstream: Emit) -> Callable[[Any], None]:
+def create_message_reader(
+    node: SourceNode, context: InternalProcessorContext, downstream: ForwardRecord
+) -> Callable[[Any], None]:
     """Return a function that deserialises each message once and forwards it.
 
     A message that fails is handled as SerdeError, which names the step and the record.
@@ -31,23 +33,24 @@ def read_topic(node: SourceNode, context: Context, downstream: Emit) -> Callable
                 value = deserialize_value(value)
         except Exception as error:
             refusal = SerdeError(
-                f"step {node.name!r} can't read {context.origin()} with serdes "
+                f"step {node.name!r} can't read {context.describe_record_origin()} with serdes "
                 f"key={node.key.name} value={node.value.name}: {error}; "
                 f"key {message.key()!r:.200}, value {message.value()!r:.200}"
             )
-            context.failed(Stage.DESERIALIZATION, node.name, error, refusal)
+            context.handle_failure(Stage.DESERIALIZATION, node.name, error, refusal)
             return
         timestamp_ms = message.timestamp()[1]
         if timestamp_ms > context.stream_time_ms:
             context.stream_time_ms = timestamp_ms
         elif timestamp_ms < 0:
             invalid_timestamp = StreamsError(
-                f"step {node.name!r} can't take {context.origin()}: its timestamp is "
+                f"step {node.name!r} can't take {context.describe_record_origin()}: its timestamp "
+                "is "
                 f"{timestamp_ms}, so it has no place in time. Write it with one, or skip it "
                 "(deserialization_handler)"
             )
             cause = ValueError(f"timestamp {timestamp_ms}")
-            context.failed(Stage.DESERIALIZATION, node.name, cause, invalid_timestamp)
+            context.handle_failure(Stage.DESERIALIZATION, node.name, cause, invalid_timestamp)
             return
         downstream(key, value, timestamp_ms)
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from state.window import WindowStore
-from streams.operators.lateness import OnLate, lateness
-from streams.topology.nodes import Binding, Emit, Operator
+from streams.operators.lateness import OnLate, create_late_handler
+from streams.topology.nodes import Binding, ForwardRecord, Operator
 
 Joiner = Callable[[Any, Any, Any], Any]
 """Takes key, this side's value and the other side's; returns the joined value."""
@@ -44,18 +44,18 @@ class JoinWindow:
         return JoinWindow(before_ms=self.after_ms, after_ms=self.before_ms, grace_ms=self.grace_ms)
 
 
-def remember(store_name: str, on_late: OnLate | None = None) -> Operator:
+def store_join_record(store_name: str, on_late: OnLate | None = None) -> Operator:
     """Return the operator that forwards a record to the join and then stores it.
 
     A record that is too late is not stored. The store is its stream's window store
     (KStreamJoinWindow).
     """
 
-    def bind_operator(binding: Binding) -> Emit:
-        downstream, failed = binding.downstream, binding.failed
-        store: WindowStore[Any] = binding.context.store(store_name)
+    def bind_operator(binding: Binding) -> ForwardRecord:
+        downstream, failed = binding.downstream, binding.handle_failure
+        store: WindowStore[Any] = binding.context.get_store(store_name)
         put = store.put
-        handle_late = lateness(binding, on_late)
+        handle_late = create_late_handler(binding, on_late)
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             downstream(key, value, timestamp_ms)
@@ -77,13 +77,13 @@ def remember(store_name: str, on_late: OnLate | None = None) -> Operator:
 def join_side(other_store: str, window: JoinWindow, joiner: Joiner) -> Operator:
     """Return the operator that joins one side's records with the other side's stored records."""
 
-    def bind_operator(binding: Binding) -> Emit:
-        context, downstream, failed = binding.context, binding.downstream, binding.failed
-        find_matches = finder(binding, other_store, window)
+    def bind_operator(binding: Binding) -> ForwardRecord:
+        context, downstream, failed = binding.context, binding.downstream, binding.handle_failure
+        find_matches = create_match_finder(binding, other_store, window)
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             if key is None or value is None:
-                context.dropped += 1
+                context.dropped_count += 1
                 return
             try:
                 matches = find_matches(key, timestamp_ms)
@@ -103,7 +103,7 @@ def join_side(other_store: str, window: JoinWindow, joiner: Joiner) -> Operator:
     return bind_operator
 
 
-def self_join(store_name: str, window: JoinWindow, joiner: Joiner) -> Operator:
+def join_with_itself(store_name: str, window: JoinWindow, joiner: Joiner) -> Operator:
     """Return the operator that joins a stream with itself, its records stored once.
 
     It replaces an inner join of a stream with itself (`single.store.self.join`, KIP-862). The
@@ -112,17 +112,17 @@ def self_join(store_name: str, window: JoinWindow, joiner: Joiner) -> Operator:
     be and still be stored is not joined with itself, as in KStreamKStreamSelfJoin.
     """
 
-    def bind_operator(binding: Binding) -> Emit:
-        context, downstream, failed = binding.context, binding.downstream, binding.failed
-        find = finder(binding, store_name, window)
-        find_reversed = finder(binding, store_name, window.reversed)
+    def bind_operator(binding: Binding) -> ForwardRecord:
+        context, downstream, failed = binding.context, binding.downstream, binding.handle_failure
+        find = create_match_finder(binding, store_name, window)
+        find_reversed = create_match_finder(binding, store_name, window.reversed)
         retention_ms = window.size_ms + window.grace_ms
-        stream_time_ms = context.store(store_name).stream_time_ms
+        stream_time_ms = context.get_store(store_name).stream_time_ms
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             nonlocal stream_time_ms
             if key is None or value is None:
-                context.dropped += 1
+                context.dropped_count += 1
                 return
             stream_time_ms = max(stream_time_ms, timestamp_ms)
             try:
@@ -147,14 +147,14 @@ def self_join(store_name: str, window: JoinWindow, joiner: Joiner) -> Operator:
     return bind_operator
 
 
-def finder(
-    at: Binding, store_name: str, window: JoinWindow
+def create_match_finder(
+    binding: Binding, store_name: str, window: JoinWindow
 ) -> Callable[[Any, int], list[tuple[int, Any]]]:
     """Return a function that finds a key's records near a time, as times and values.
 
     They are in order, the oldest first.
     """
-    fetch = at.context.store(store_name).fetch
+    fetch = binding.context.get_store(store_name).fetch
     before_ms, after_ms = window.before_ms, window.after_ms
 
     def find_matches(key: Any, timestamp_ms: int) -> list[tuple[int, Any]]:
@@ -165,6 +165,6 @@ def finder(
     return find_matches
 
 
-def pass_on(at: Binding) -> Emit:
+def forward_joined(binding: Binding) -> ForwardRecord:
     """Return the function of the steps downstream, where the two sides of a join meet."""
-    return at.downstream
+    return binding.downstream

@@ -24,10 +24,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from state.buffer import BufferStore
-from streams.operators.recalled import Recalled, origin_of
+from streams.operators.record_origin import OriginMessage, capture_origin
 from streams.operators.stream_join import Joiner
-from streams.topology.nodes import Binding, Emit, Operator, StoreSpec
-from streams.topology.views import GlobalView, View
+from streams.topology.nodes import Binding, ForwardRecord, Operator, StoreSpec
+from streams.topology.views import GlobalTableView, TableView
 
 KeyOf = Callable[[Any, Any], Any]
 """Takes key and value of a record; returns the key of the row, or None for none."""
@@ -38,45 +38,49 @@ _NUMBER_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Grace:
+class JoinGrace:
     """Defines how long records wait, in ms, and the store in which they do."""
 
-    ms: int
+    grace_ms: int
     buffer: StoreSpec
 
 
-def time_of(key: bytes) -> int:
+def buffer_key_time_ms(buffer_key: bytes) -> int:
     """Return the time in ms that a key of the buffer has in it."""
-    return _TIME.unpack_from(key)[0]  # type: ignore[no-any-return]
+    return _TIME.unpack_from(buffer_key)[0]  # type: ignore[no-any-return]
 
 
-def join_table(
-    table: View | GlobalView, joiner: Joiner, *, left: bool, key_of: KeyOf | None = None
+def join_records_with_table(
+    table: TableView | GlobalTableView,
+    joiner: Joiner,
+    *,
+    is_left_join: bool,
+    key_of: KeyOf | None = None,
 ) -> Operator:
     """Return the operator that joins each record, as it comes, with a row of `table`.
 
     The row is that of the record's key, or of the key that `key_of` returns.
     """
 
-    def bind_operator(binding: Binding) -> Emit:
-        context, downstream, failed = binding.context, binding.downstream, binding.failed
-        find_row = _finder(binding, table)
+    def bind_operator(binding: Binding) -> ForwardRecord:
+        context, downstream, failed = binding.context, binding.downstream, binding.handle_failure
+        find_row = _create_row_finder(binding, table)
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             if value is None:
-                context.dropped += 1
+                context.dropped_count += 1
                 return
             try:
                 table_key = key if key_of is None else key_of(key, value)
                 row = None if table_key is None else find_row(table_key, timestamp_ms)
-                if row is not None or left:
+                if row is not None or is_left_join:
                     joined = joiner(key, value, row)
             except Exception as error:
                 failed(error, key, value)
                 return
-            if row is None and not left:
+            if row is None and not is_left_join:
                 if table_key is None:
-                    context.dropped += 1
+                    context.dropped_count += 1
                 return
             downstream(key, joined, timestamp_ms)
 
@@ -85,21 +89,23 @@ def join_table(
     return bind_operator
 
 
-def join_table_later(view: View, joiner: Joiner, grace: Grace, *, left: bool) -> Operator:
+def join_records_after_grace(
+    view: TableView, joiner: Joiner, grace: JoinGrace, *, is_left_join: bool
+) -> Operator:
     """Return the operator that joins each record after the grace has passed in stream time."""
 
-    def bind_operator(binding: Binding) -> Emit:
-        context, failed = binding.context, binding.failed
-        join_now = join_table(view, joiner, left=left)(binding)
-        spec, grace_ms = grace.buffer, grace.ms
-        buffer: BufferStore = context.store(spec.name)
+    def bind_operator(binding: Binding) -> ForwardRecord:
+        context, failed = binding.context, binding.handle_failure
+        join_now = join_records_with_table(view, joiner, is_left_join=is_left_join)(binding)
+        spec, grace_ms = grace.buffer, grace.grace_ms
+        buffer: BufferStore = context.get_store(spec.name)
         encode_key, encode_value = spec.key.serialize, spec.value.serialize
-        join_first = _letting_go(binding, grace, join_now)
+        join_first = _create_buffer_join(binding, grace, join_now)
         # Records that wait from before a restart keep their numbers, so that they go first.
         sequence = max(
-            (_NUMBER.unpack(key[-_NUMBER.size :])[0] for key in buffer.waiting_keys()), default=0
+            (_NUMBER.unpack(key[-_NUMBER.size :])[0] for key in buffer.buffered_keys()), default=0
         )
-        time = context.step_time(binding.step)
+        time = context.get_step_stream_time(binding.step)
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             nonlocal sequence
@@ -115,11 +121,11 @@ def join_table_later(view: View, joiner: Joiner, grace: Grace, *, left: bool) ->
             message = context.message
             key_prefix = _TIME.pack(timestamp_ms) + key_bytes
             sequence = (sequence + 1) & _NUMBER_MAX
-            while buffer.waiting(key_prefix + _NUMBER.pack(sequence)) is not None:
+            while buffer.find_change(key_prefix + _NUMBER.pack(sequence)) is not None:
                 sequence = (sequence + 1) & _NUMBER_MAX
-            origin = origin_of(message, timestamp_ms)
+            origin = capture_origin(message, timestamp_ms)
             buffer.put(key_prefix + _NUMBER.pack(sequence), timestamp_ms, None, value_bytes, origin)
-            while buffer.first_ms <= time.ms - grace_ms:
+            while buffer.min_time_ms <= time.ms - grace_ms:
                 join_first()
             context.message = message
 
@@ -128,16 +134,18 @@ def join_table_later(view: View, joiner: Joiner, grace: Grace, *, left: bool) ->
     return bind_operator
 
 
-def _letting_go(at: Binding, grace: Grace, join_now: Emit) -> Callable[[], None]:
+def _create_buffer_join(
+    binding: Binding, grace: JoinGrace, join_record: ForwardRecord
+) -> Callable[[], None]:
     """Return a function that joins the first record of the buffer and removes it."""
-    context, failed = at.context, at.failed
-    buffer: BufferStore = context.store(grace.buffer.name)
+    context, failed = binding.context, binding.handle_failure
+    buffer: BufferStore = context.get_store(grace.buffer.name)
     decode_key, decode_value = grace.buffer.key.deserialize, grace.buffer.value.deserialize
 
     def join_first() -> None:
-        buffer_key, change = buffer.first()
+        buffer_key, change = buffer.peek_first()
         origin = change.origin
-        context.message = Recalled(origin)
+        context.message = OriginMessage(origin)
         key_bytes = buffer_key[_TIME.size : -_NUMBER.size]
         try:
             key = decode_key(key_bytes)
@@ -145,23 +153,25 @@ def _letting_go(at: Binding, grace: Grace, join_now: Emit) -> Callable[[], None]
         except Exception as error:
             failed(error, key_bytes, change.new)
         else:
-            join_now(key, value, origin.timestamp_ms)
-        buffer.remove_first()
+            join_record(key, value, origin.timestamp_ms)
+        buffer.evict_first()
 
     return join_first
 
 
-def _finder(at: Binding, table: View | GlobalView) -> Callable[[Any, int], Any]:
+def _create_row_finder(
+    binding: Binding, table: TableView | GlobalTableView
+) -> Callable[[Any, int], Any]:
     """Return a function that returns a key's row, or None; of a versioned table as of a time."""
-    if not isinstance(table, GlobalView) and table.is_versioned:
-        get_as_of = table.get_as_of(at)
+    if not isinstance(table, GlobalTableView) and table.is_versioned:
+        get_as_of = table.create_getter_as_of(binding)
 
         def find_as_of(key: Any, timestamp_ms: int) -> Any:
             found = get_as_of(key, timestamp_ms)
             return None if found is None else found.value
 
         return find_as_of
-    get = table.get(at)
+    get = table.create_getter(binding)
 
     def find_row(key: Any, timestamp_ms: int) -> Any:
         found = get(key)

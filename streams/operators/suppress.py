@@ -18,16 +18,16 @@ from typing import Any
 from state.buffer import BufferStore
 from state.entry import ValueAndTimestamp
 from streams.errors import StreamsError
-from streams.operators.idle import when_idle
-from streams.operators.recalled import Recalled, origin_of
-from streams.topology.nodes import Binding, Operator, StoreSpec, Update
-from streams.topology.views import Found, Get, GetAsOf, View
+from streams.operators.idle_stream_time import advance_time_when_idle
+from streams.operators.record_origin import OriginMessage, capture_origin
+from streams.topology.nodes import Binding, ForwardUpdate, Operator, StoreSpec
+from streams.topology.views import OptionalRow, RowGetter, RowGetterAsOf, TableView
 
 _NO_TIMESTAMP_MS = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class SuppressOptions:
     """Defines how long updates wait, and how many may; times in ms (Kafka Streams' Suppressed).
 
     Sizes are counted as by `state.buffered_change.change_size_bytes`.
@@ -51,24 +51,24 @@ class SuppressedView:
     That value has no timestamp (KTableSuppressProcessorSupplier's value getter).
     """
 
-    def __init__(self, parent: View, buffer: StoreSpec) -> None:
+    def __init__(self, parent: TableView, buffer: StoreSpec) -> None:
         self.spec: StoreSpec | None = None
-        self.sends_old = True
+        self.sends_old_values = True
         self._parent = parent
         self._buffer = buffer
 
-    def send_old(self, *, force: bool = True) -> bool:
+    def enable_sending_old_values(self, *, force: bool = True) -> bool:
         return True
 
-    def read_from(self) -> list[str]:
-        return [self._buffer.name, *self._parent.read_from()]
+    def require_readable_stores(self) -> list[str]:
+        return [self._buffer.name, *self._parent.require_readable_stores()]
 
-    def get(self, at: Binding) -> Get:
-        waiting = at.context.store(self._buffer.name).waiting
-        of_parent = self._parent.get(at)
+    def create_getter(self, at: Binding) -> RowGetter:
+        waiting = at.context.get_store(self._buffer.name).find_change
+        of_parent = self._parent.create_getter(at)
         encode_key, decode = self._buffer.key.serialize, self._buffer.value.deserialize
 
-        def get_emitted(key: Any) -> Found:
+        def get_emitted(key: Any) -> OptionalRow:
             change = waiting(encode_key(key))
             if change is None:
                 return of_parent(key)
@@ -82,27 +82,27 @@ class SuppressedView:
         return False
 
     @property
-    def expires_in(self) -> str | None:
-        return self._parent.expires_in
+    def expiring_store(self) -> str | None:
+        return self._parent.expiring_store
 
-    def get_as_of(self, at: Binding) -> GetAsOf:
+    def create_getter_as_of(self, at: Binding) -> RowGetterAsOf:
         raise NotImplementedError("a suppressed table has no history")
 
 
-def suppress(spec: StoreSpec, waiting: Waiting) -> Operator:
+def suppress_updates(buffer_spec: StoreSpec, options: SuppressOptions) -> Operator:
     """Return the operator that buffers a table's updates and forwards the last of each key."""
 
-    def bind_operator(binding: Binding) -> Update:
-        context, failed = binding.context, binding.failed
-        buffer: BufferStore = context.store(spec.name)
-        encode_key, encode_value = spec.key.serialize, spec.value.serialize
-        wait_ms, until_window_ends = waiting.wait_ms, waiting.until_window_ends
-        emit_first = _letting_go(binding, spec, waiting)
-        enforce_limit = _limit(binding, buffer, waiting, emit_first)
-        time, put = context.step_time(binding.step), buffer.put
+    def bind_operator(binding: Binding) -> ForwardUpdate:
+        context, failed = binding.context, binding.handle_failure
+        buffer: BufferStore = context.get_store(buffer_spec.name)
+        encode_key, encode_value = buffer_spec.key.serialize, buffer_spec.value.serialize
+        wait_ms, until_window_ends = options.wait_ms, options.until_window_ends
+        emit_first = _create_emitter(binding, buffer_spec, options)
+        enforce_limit = _create_limit_enforcer(binding, buffer, options, emit_first)
+        time, put = context.get_step_stream_time(binding.step), buffer.put
 
         def emit_due() -> None:
-            while buffer.first_ms <= time.ms - wait_ms:
+            while buffer.min_time_ms <= time.ms - wait_ms:
                 emit_first()
 
         def process_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
@@ -117,7 +117,7 @@ def suppress(spec: StoreSpec, waiting: Waiting) -> Operator:
             if timestamp_ms > time.ms:
                 time.ms = timestamp_ms
             message = context.message
-            origin = origin_of(message, timestamp_ms)
+            origin = capture_origin(message, timestamp_ms)
             first_ms = put(key_bytes, buffer_time_ms, old_bytes, new_bytes, origin)
             if first_ms <= time.ms - wait_ms:
                 emit_due()
@@ -125,58 +125,66 @@ def suppress(spec: StoreSpec, waiting: Waiting) -> Operator:
                 enforce_limit()
             context.message = message
 
-        if waiting.idle_close_ms is None:
+        if options.idle_close_ms is None:
             return process_update
-        return _while_open(binding, waiting.idle_close_ms, wait_ms, emit_due, process_update)
+        return _process_while_open(
+            binding, options.idle_close_ms, wait_ms, emit_due, process_update
+        )
 
     return bind_operator
 
 
-def _while_open(
-    at: Binding, idle_ms: int, wait_ms: int, let_go: Callable[[], None], process: Update
-) -> Update:
+def _process_while_open(
+    binding: Binding,
+    idle_ms: int,
+    wait_ms: int,
+    emit_due: Callable[[], None],
+    process_update: ForwardUpdate,
+) -> ForwardUpdate:
     """Return a function that processes updates of open windows and drops those of closed ones.
 
     Without updates the wall clock closes windows.
     """
-    context, time = at.context, at.context.step_time(at.step)
+    context, time = binding.context, binding.context.get_step_stream_time(binding.step)
 
     def advance_time(time_ms: int) -> None:
         time.ms = time_ms
         message = context.message
-        let_go()
+        emit_due()
         context.message = message
 
-    note_arrival = when_idle(at, idle_ms, time, advance_time, _nothing_more)
+    note_arrival = advance_time_when_idle(binding, idle_ms, time, advance_time, _do_nothing)
 
     def process_if_open(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
         note_arrival(key, new, timestamp_ms)
         if (
             key.end_ms <= time.ms - wait_ms
         ):  # the steps upstream don't know a time that the wall clock has advanced
-            context.dropped += 1
-            context.late += 1
+            context.dropped_count += 1
+            context.late_count += 1
             return
-        process(key, new, old, timestamp_ms, latest)
+        process_update(key, new, old, timestamp_ms, latest)
 
     return process_if_open
 
 
-def _nothing_more(key: Any, value: Any, timestamp_ms: int) -> None:
+def _do_nothing(key: Any, value: Any, timestamp_ms: int) -> None:
     """Do nothing: the caller processes the update itself after it has noted its arrival."""
 
 
-def _letting_go(at: Binding, spec: StoreSpec, waiting: Waiting) -> Callable[[], None]:
+def _create_emitter(
+    binding: Binding, buffer_spec: StoreSpec, options: SuppressOptions
+) -> Callable[[], None]:
     """Return a function that forwards the first buffered update and removes it."""
-    context, downstream = at.context, at.downstream
-    buffer: BufferStore = context.store(spec.name)
-    decode_key, decode_value = spec.key.deserialize, spec.value.deserialize
-    drops_deletions = waiting.until_window_ends
+    context, downstream = binding.context, binding.downstream
+    buffer: BufferStore = context.get_store(buffer_spec.name)
+    decode_key, decode_value = buffer_spec.key.deserialize, buffer_spec.value.deserialize
+    drops_deletions = options.until_window_ends
 
     def emit_first() -> None:
-        key, (prior, _, new, origin) = buffer.first()
+        key, (prior, _, new, origin) = buffer.peek_first()
         if new is not None or not drops_deletions:
-            context.message = Recalled(origin)
+            context.message = OriginMessage(origin)
             downstream(
                 decode_key(key),
                 None if new is None else decode_value(new),
@@ -184,32 +192,32 @@ def _letting_go(at: Binding, spec: StoreSpec, waiting: Waiting) -> Callable[[], 
                 origin.timestamp_ms,
                 True,
             )
-        buffer.remove_first()
+        buffer.evict_first()
 
     return emit_first
 
 
-def _limit(
-    at: Binding, buffer: BufferStore, waiting: Waiting, let_first_go: Callable[[], None]
+def _create_limit_enforcer(
+    binding: Binding, buffer: BufferStore, options: SuppressOptions, emit_first: Callable[[], None]
 ) -> Callable[[], None] | None:
     """Return a function that makes room in a full buffer or raises; None without limits."""
-    if waiting.max_records is None and waiting.max_bytes is None:
+    if options.max_records is None and options.max_bytes is None:
         return None
-    records_max = float("inf") if waiting.max_records is None else waiting.max_records
-    bytes_max = float("inf") if waiting.max_bytes is None else waiting.max_bytes
+    records_max = float("inf") if options.max_records is None else options.max_records
+    bytes_max = float("inf") if options.max_bytes is None else options.max_bytes
 
     def make_room() -> None:
-        while buffer.records > records_max or buffer.size_bytes > bytes_max:
-            let_first_go()
+        while buffer.record_count > records_max or buffer.size_bytes > bytes_max:
+            emit_first()
 
     def raise_if_full() -> None:
-        if buffer.records > records_max or buffer.size_bytes > bytes_max:
+        if buffer.record_count > records_max or buffer.size_bytes > bytes_max:
             raise StreamsError(
-                f"the buffer of step {at.step!r} is full: {buffer.records} records "
-                f"(max_records={waiting.max_records}) and {buffer.size_bytes} bytes "
-                f"(max_bytes={waiting.max_bytes}), and what waits may not go on early. Give it "
+                f"the buffer of step {binding.step!r} is full: {buffer.record_count} records "
+                f"(max_records={options.max_records}) and {buffer.size_bytes} bytes "
+                f"(max_bytes={options.max_bytes}), and what waits may not go on early. Give it "
                 "more room, or shorter windows or less grace; with until_time_limit "
                 'when_full="emit_early" lets the oldest go'
             )
 
-    return make_room if waiting.emits_early else raise_if_full
+    return make_room if options.emits_early else raise_if_full

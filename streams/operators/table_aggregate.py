@@ -8,35 +8,35 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streams.operators.aggregate import Fold, aggregate
-from streams.operators.copies import Copied, copier
+from streams.operators.aggregate import AggregateFold, aggregate_records
+from streams.operators.copies import CopyFunction, create_copier
 from streams.topology.changes import Change
-from streams.topology.nodes import Binding, Emit, Operator
-from streams.topology.views import View
+from streams.topology.nodes import Binding, ForwardRecord, Operator
+from streams.topology.views import TableView
 
-ChangeFold = Callable[[Copied], Fold]
+ChangeFold = Callable[[CopyFunction], AggregateFold]
 """Takes a copy function and returns a fold of Changes. A row's value that became the aggregate
 as it is is copied: other steps have it too."""
 
 
-def aggregate_changes(view: View, folding: ChangeFold) -> Operator:
+def aggregate_changes(view: TableView, change_fold: ChangeFold) -> Operator:
     """Return the operator that folds each Change of a group into the group's aggregate."""
 
-    def bind_operator(binding: Binding) -> Emit:
+    def bind_operator(binding: Binding) -> ForwardRecord:
         assert view.spec is not None
-        return aggregate(view, folding(copier(view.spec.value)))(binding)
+        return aggregate_records(view, change_fold(create_copier(view.spec.value)))(binding)
 
     return bind_operator
 
 
-def adding(
+def create_aggregate_fold(
     initializer: Callable[[], Any],
     adder: Callable[[Any, Any, Any], Any],
     subtractor: Callable[[Any, Any, Any], Any],
 ) -> ChangeFold:
     """Return a fold of changes by functions that are handed key, value and aggregate."""
 
-    def create_fold(copy_value: Copied) -> Fold:
+    def create_fold(copy_value: CopyFunction) -> AggregateFold:
         def fold_change(key: Any, change: Change[Any], aggregate: Any) -> Any:
             new, old, _ = change
             if old is not None and aggregate is not None:
@@ -55,14 +55,14 @@ def adding(
     return create_fold
 
 
-def counting() -> ChangeFold:
+def create_count_fold() -> ChangeFold:
     """Return a fold of changes that counts a group's rows."""
-    return adding(
+    return create_aggregate_fold(
         lambda: 0, lambda key, value, count: count + 1, lambda key, value, count: count - 1
     )
 
 
-def combining(
+def create_reduce_fold(
     adder: Callable[[Any, Any], Any], subtractor: Callable[[Any, Any], Any]
 ) -> ChangeFold:
     """Return a fold of changes by functions that are handed the aggregate and a row's value.
@@ -76,4 +76,4 @@ def combining(
     def subtract_value(key: Any, value: Any, aggregate: Any) -> Any:
         return subtractor(aggregate, value)
 
-    return adding(lambda: None, add_value, subtract_value)
+    return create_aggregate_fold(lambda: None, add_value, subtract_value)

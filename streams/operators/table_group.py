@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streams.operators.copies import as_it_is
+from streams.operators.copies import return_unchanged
 from streams.serdes import Serde
 from streams.topology.changes import Change
-from streams.topology.nodes import Binding, Operator, Update
-from streams.topology.views import View
+from streams.topology.nodes import Binding, ForwardUpdate, Operator
+from streams.topology.views import TableView
 
 Selector = Callable[[Any, Any], "tuple[Any, Any] | None"]
 """Takes key and value of a row; returns key and value in its group, or None for no group."""
@@ -23,14 +23,16 @@ _EXACT = frozenset((str, bytes, int))
 """Types whose values are equal if, and only if, their bytes are."""
 
 
-def change_groups(parent: View, selector: Selector, key: Serde[Any]) -> Operator:
+def create_group_changes(
+    parent: TableView, selector: Selector, group_key_serde: Serde[Any]
+) -> Operator:
     """Return the operator that forwards a table's updates as changes of groups.
 
     Two group keys of equal bytes are one group. A row whose new key or new value is None is in no
     group.
     """
     # With a schema registry bytes depend on the topic: keys are compared, and not their bytes.
-    serialize = key.serialize if key.binder is None else as_it_is
+    serialize = group_key_serde.serialize if group_key_serde.binder is None else return_unchanged
 
     def are_same_group(one: Any, other: Any) -> bool:
         if type(one) is type(other) and type(one) in _EXACT:
@@ -46,8 +48,8 @@ def change_groups(parent: View, selector: Selector, key: Serde[Any]) -> Operator
             (None, None) if group_key is None or group_value is None else (group_key, group_value)
         )
 
-    def bind_operator(binding: Binding) -> Update:
-        downstream, failed = binding.downstream, binding.failed
+    def bind_operator(binding: Binding) -> ForwardUpdate:
+        downstream, failed = binding.downstream, binding.handle_failure
         versioned = parent.is_versioned
 
         def process_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:

@@ -14,31 +14,31 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from streams.operators.keeping import update_keeper
-from streams.topology.joined_view import JoinedView, Joiner
-from streams.topology.nodes import Binding, Operator, Update
-from streams.topology.views import View
+from streams.operators.materialize import create_update_writer
+from streams.topology.joined_view import JoinedView, ValueJoiner
+from streams.topology.nodes import Binding, ForwardUpdate, Operator
+from streams.topology.views import TableView
 
 
 def join_updates(
     view: JoinedView,
-    own: View,
-    other: View,
-    joiner: Joiner,
+    own_view: TableView,
+    other_view: TableView,
+    joiner: ValueJoiner,
     *,
     needs_own: bool,
     needs_other: bool,
 ) -> Operator:
     """Return the operator that joins one side's updates; `joiner` takes that side's value first."""
 
-    def bind_operator(binding: Binding) -> Update:
-        context, downstream, failed = binding.context, binding.downstream, binding.failed
-        get_other = other.get(replace(binding, passed_on=True))
-        sends_old, versioned = view.sends_old, own.is_versioned
+    def bind_operator(binding: Binding) -> ForwardUpdate:
+        context, downstream, failed = binding.context, binding.downstream, binding.handle_failure
+        get_other = other_view.create_getter(replace(binding, reads_emitted_values=True))
+        sends_old, versioned = view.sends_old_values, own_view.is_versioned
 
         def process_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
             if versioned and not latest:
-                context.dropped += 1
+                context.dropped_count += 1
                 return
             try:
                 found = get_other(key)
@@ -67,16 +67,16 @@ def join_updates(
     return bind_operator
 
 
-def merge_joined(view: JoinedView) -> Operator:
+def merge_join_results(view: JoinedView) -> Operator:
     """Return the operator that writes both sides' results to the store, if one was named."""
 
-    def bind_operator(binding: Binding) -> Update:
-        return binding.downstream if view.spec is None else update_keeper(binding, view)
+    def bind_operator(binding: Binding) -> ForwardUpdate:
+        return binding.downstream if view.spec is None else create_update_writer(binding, view)
 
     return bind_operator
 
 
-def swapped(joiner: Joiner) -> Joiner:
+def swap_joiner_arguments(joiner: ValueJoiner) -> ValueJoiner:
     """Return a joiner for the right side, whose own value is the second of `joiner`."""
 
     def join_swapped(right: Any, left: Any) -> Any:

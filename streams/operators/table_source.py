@@ -8,25 +8,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from streams.operators.copies import copier_into
-from streams.operators.keeping import keeper
-from streams.topology.nodes import Binding, Emit, Operator
-from streams.topology.views import View
+from streams.operators.copies import create_copier_into
+from streams.operators.materialize import create_value_writer
+from streams.topology.nodes import Binding, ForwardRecord, Operator
+from streams.topology.views import TableView
 
 
-def table_source(view: View) -> Operator:
+def read_table_updates(view: TableView) -> Operator:
     """Return the operator that turns a topic's records into a table's updates."""
 
-    def bind_operator(binding: Binding) -> Emit:
-        context, failed = binding.context, binding.failed
+    def bind_operator(binding: Binding) -> ForwardRecord:
+        context, failed = binding.context, binding.handle_failure
         if view.spec is None:
-            return _not_kept(binding)
-        write_value = keeper(binding, view)
-        copy_value = copier_into(view.spec)
+            return _forward_updates(binding)
+        write_value = create_value_writer(binding, view)
+        copy_value = create_copier_into(view.spec)
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             if key is None:
-                context.dropped += 1
+                context.dropped_count += 1
                 return
             try:
                 own_value = copy_value(value)
@@ -40,13 +40,13 @@ def table_source(view: View) -> Operator:
     return bind_operator
 
 
-def _not_kept(at: Binding) -> Emit:
+def _forward_updates(binding: Binding) -> ForwardRecord:
     """Return a function that forwards records as updates of a table without a store."""
-    context, downstream = at.context, at.downstream
+    context, downstream = binding.context, binding.downstream
 
     def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
         if key is None:
-            context.dropped += 1
+            context.dropped_count += 1
             return
         downstream(key, value, None, timestamp_ms, True)
 

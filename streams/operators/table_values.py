@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streams.operators.copies import copier_into
-from streams.operators.keeping import keeper
-from streams.topology.nodes import Binding, Operator, Update
-from streams.topology.views import DerivedView, View
+from streams.operators.copies import create_copier_into
+from streams.operators.materialize import create_value_writer
+from streams.topology.nodes import Binding, ForwardUpdate, Operator
+from streams.topology.views import DerivedView, TableView
 
-Computed = Callable[[Any, Any], Any]
+ComputeValue = Callable[[Any, Any], Any]
 """Takes key and value of a row; returns this table's value or None. The value is never None."""
 
 
-def kept_if(predicate: Callable[[Any, Any], object]) -> Computed:
+def compute_filtered(predicate: Callable[[Any, Any], object]) -> ComputeValue:
     """Return a function that returns a row's value if the predicate is true, else None."""
 
     def filter_value(key: Any, value: Any) -> Any:
@@ -28,7 +28,7 @@ def kept_if(predicate: Callable[[Any, Any], object]) -> Computed:
     return filter_value
 
 
-def dropped_if(predicate: Callable[[Any, Any], object]) -> Computed:
+def compute_filtered_not(predicate: Callable[[Any, Any], object]) -> ComputeValue:
     """Return a function that returns a row's value if the predicate is false, else None."""
 
     def filter_not_value(key: Any, value: Any) -> Any:
@@ -37,7 +37,7 @@ def dropped_if(predicate: Callable[[Any, Any], object]) -> Computed:
     return filter_not_value
 
 
-def mapped(mapper: Callable[[Any], Any]) -> Computed:
+def compute_mapped(mapper: Callable[[Any], Any]) -> ComputeValue:
     """Return a function that returns the mapper's result for a row's value."""
 
     def map_value(key: Any, value: Any) -> Any:
@@ -46,16 +46,16 @@ def mapped(mapper: Callable[[Any], Any]) -> Computed:
     return map_value
 
 
-def table_values(view: DerivedView, parent: View, *, filters: bool) -> Operator:
+def compute_table_values(view: DerivedView, parent: TableView, *, is_filter: bool) -> Operator:
     """Return the operator that computes a table's values from its parent's updates."""
 
-    def bind_operator(binding: Binding) -> Update:
-        skips_empty = filters and not parent.is_versioned
+    def bind_operator(binding: Binding) -> ForwardUpdate:
+        skips_empty = is_filter and not parent.is_versioned
         if view.spec is None:
-            return _on_the_way(binding, view, skips=skips_empty)
-        compute_value, failed = view.computed, binding.failed
-        write_value = keeper(binding, view, without_nothing=skips_empty)
-        copy_value = copier_into(view.spec)
+            return _compute_unstored(binding, view, skips_empty=skips_empty)
+        compute_value, failed = view.compute_value, binding.handle_failure
+        write_value = create_value_writer(binding, view, skips_empty=skips_empty)
+        copy_value = create_copier_into(view.spec)
 
         def process_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
             try:
@@ -70,11 +70,15 @@ def table_values(view: DerivedView, parent: View, *, filters: bool) -> Operator:
     return bind_operator
 
 
-def _on_the_way(at: Binding, view: DerivedView, *, skips: bool) -> Update:
+def _compute_unstored(binding: Binding, view: DerivedView, *, skips_empty: bool) -> ForwardUpdate:
     """Return a function that computes and forwards values of a table without a store."""
-    compute_value, failed, downstream = view.computed, at.failed, at.downstream
-    sends_old = view.sends_old
-    skips = skips and sends_old
+    compute_value, failed, downstream = (
+        view.compute_value,
+        binding.handle_failure,
+        binding.downstream,
+    )
+    sends_old = view.sends_old_values
+    skips_empty = skips_empty and sends_old
 
     def process_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
         try:
@@ -83,7 +87,7 @@ def _on_the_way(at: Binding, view: DerivedView, *, skips: bool) -> Update:
         except Exception as error:
             failed(error, key, new)
             return
-        if not (skips and new_result is None and old_result is None):
+        if not (skips_empty and new_result is None and old_result is None):
             downstream(key, new_result, old_result, timestamp_ms, latest)
 
     return process_update

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from streams.topology.nodes import Binding, Update
+from streams.topology.nodes import Binding, ForwardUpdate
 
 
-def to_stream(at: Binding) -> Update:
+def forward_as_records(binding: Binding) -> ForwardUpdate:
     """Return a function that forwards the new value of each update as a record."""
-    downstream = at.downstream
+    downstream = binding.downstream
 
     def forward_record(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
         downstream(key, new, timestamp_ms)

@@ -12,14 +12,14 @@ from dataclasses import replace
 from typing import Any
 
 from state.entry import ValueAndTimestamp
-from streams.operators.copies import copier_into
-from streams.operators.keeping import keeper
-from streams.operators.process import attach
+from streams.operators.copies import create_copier_into
+from streams.operators.materialize import create_value_writer
+from streams.operators.process import attach_to_task
 from streams.processor.transformer import TransformerContext, ValueTransformer
-from streams.topology.nodes import Binding, Operator, StoreSpec, Update
-from streams.topology.views import ComputedView, Found, View
+from streams.topology.nodes import Binding, ForwardUpdate, Operator, StoreSpec
+from streams.topology.views import ComputedView, OptionalRow, TableView
 
-Factory = Callable[[], ValueTransformer[Any, Any, Any]]
+TransformerFactory = Callable[[], ValueTransformer[Any, Any, Any]]
 Transform = Callable[[Any, Any, int], Any]
 """Takes key, value or None, and the value's timestamp in ms; returns the new value or None."""
 
@@ -33,74 +33,80 @@ class TransformedView(ComputedView):
     def __init__(
         self,
         step: str,
-        parent: View,
-        factory: Factory,
-        stores: Sequence[str],
+        parent: TableView,
+        create_transformer: TransformerFactory,
+        store_names: Sequence[str],
         spec: StoreSpec | None,
     ) -> None:
         super().__init__(parent, spec)
-        self.factory = factory
-        self.stores = stores
+        self.create_transformer = create_transformer
+        self.store_names = store_names
         self._step = step
 
-    def read_from(self) -> list[str]:
-        mine = self.stores if self.spec is None else ()
-        return list(dict.fromkeys([*super().read_from(), *mine]))
+    def require_readable_stores(self) -> list[str]:
+        mine = self.store_names if self.spec is None else ()
+        return list(dict.fromkeys([*super().require_readable_stores(), *mine]))
 
-    def computing(self, at: Binding) -> Callable[[Any, Found], Found]:
+    def create_row_function(self, at: Binding) -> Callable[[Any, OptionalRow], OptionalRow]:
         """Return a function that transforms a value read while another record is processed."""
         context = at.context
-        transform = transforming(replace(at, step=self._step), self.factory, self.stores)
+        transform = create_transform(
+            replace(at, step=self._step), self.create_transformer, self.store_names
+        )
 
-        def transform_found(key: Any, found: Found) -> Found:
-            message, record_ms = context.message, context.record_ms
+        def transform_found(key: Any, found: OptionalRow) -> OptionalRow:
+            message, record_ms = context.message, context.record_timestamp_ms
             value, timestamp_ms = (None, -1) if found is None else found
             context.message = None
             try:
                 # Without a time of its own, what it writes has that of the record.
                 new = transform(key, value, timestamp_ms)
             finally:
-                context.message, context.record_ms = message, record_ms
+                context.message, context.record_timestamp_ms = message, record_ms
             return None if new is None else ValueAndTimestamp(new, timestamp_ms)
 
         return transform_found
 
 
-def transforming(at: Binding, factory: Factory, stores: Sequence[str]) -> Transform:
+def create_transform(
+    binding: Binding, create_transformer: TransformerFactory, store_names: Sequence[str]
+) -> Transform:
     """Return the transform function of a new transformer, which starts and closes with the task."""
-    context, transformer_context = at.context, TransformerContext(at, stores)
-    transformer = factory()
-    attach(transformer, transformer_context, at)
+    context, transformer_context = binding.context, TransformerContext(binding, store_names)
+    transformer = create_transformer()
+    attach_to_task(transformer, transformer_context, binding)
     transform = transformer.transform
 
     def transform_value(key: Any, value: Any, timestamp_ms: int) -> Any:
         transformer_context.timestamp_ms = timestamp_ms
         if timestamp_ms >= 0:
-            context.record_ms = timestamp_ms
+            context.record_timestamp_ms = timestamp_ms
         return transform(key, value)
 
     return transform_value
 
 
-def transform_values(view: TransformedView) -> Operator:
+def transform_row_values(view: TransformedView) -> Operator:
     """Return the operator that transforms a table's values and may store them."""
 
-    def bind_operator(binding: Binding) -> Update:
-        transform = transforming(binding, view.factory, view.stores)
+    def bind_operator(binding: Binding) -> ForwardUpdate:
+        transform = create_transform(binding, view.create_transformer, view.store_names)
         return (
-            _on_the_way(binding, view, transform)
+            _transform_unstored(binding, view, transform)
             if view.spec is None
-            else _kept(binding, view, transform)
+            else _transform_into_store(binding, view, transform)
         )
 
     return bind_operator
 
 
-def _kept(at: Binding, view: TransformedView, transform: Transform) -> Update:
+def _transform_into_store(
+    binding: Binding, view: TransformedView, transform: Transform
+) -> ForwardUpdate:
     assert view.spec is not None
-    failed = at.failed
-    write_value = keeper(at, view)
-    copy_value = copier_into(view.spec)
+    failed = binding.handle_failure
+    write_value = create_value_writer(binding, view)
+    copy_value = create_copier_into(view.spec)
 
     def process_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
         try:
@@ -113,8 +119,14 @@ def _kept(at: Binding, view: TransformedView, transform: Transform) -> Update:
     return process_update
 
 
-def _on_the_way(at: Binding, view: TransformedView, transform: Transform) -> Update:
-    downstream, failed, sends_old = at.downstream, at.failed, view.sends_old
+def _transform_unstored(
+    binding: Binding, view: TransformedView, transform: Transform
+) -> ForwardUpdate:
+    downstream, failed, sends_old = (
+        binding.downstream,
+        binding.handle_failure,
+        view.sends_old_values,
+    )
 
     def process_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
         try:

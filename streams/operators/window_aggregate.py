@@ -13,54 +13,62 @@ from collections.abc import Callable
 from typing import Any
 
 from state.window import WindowStore
-from streams.operators.closing import closing
-from streams.operators.copies import as_it_is, for_those_after
-from streams.operators.folding import Folding, folded_into, forgotten
-from streams.operators.lateness import OnLate, lateness
-from streams.operators.results import results
-from streams.topology.nodes import Binding, Emit, Operator, StepTime
-from streams.topology.views import View
+from streams.operators.copies import copy_for_downstream, return_unchanged
+from streams.operators.folding import WindowFold, create_unstored_entry, create_window_folder
+from streams.operators.lateness import OnLate, create_late_handler
+from streams.operators.window_close import emit_on_close
+from streams.operators.window_results import create_result_forwarder
+from streams.topology.nodes import Binding, ForwardRecord, Operator, StepStreamTime
+from streams.topology.views import TableView
 from streams.windows import TimeWindows, UnlimitedWindows
 
-Into = Callable[[Any, Any, int, int, int], bool]
+AddToWindow = Callable[[Any, Any, int, int, int], bool]
 """Folds key and value with a timestamp into the window from start to end; False: it was skipped."""
-Late = Callable[[Any, Any, int, int, int | None, int | None], None]
+HandleLateRecord = Callable[[Any, Any, int, int, int | None, int | None], None]
 
 
-def window_aggregate(
-    view: View,
+def aggregate_windows(
+    view: TableView,
     windows: TimeWindows | UnlimitedWindows,
-    folding: Folding,
+    window_fold: WindowFold,
     *,
-    on_close: bool = False,
+    emits_on_close: bool = False,
     on_late: OnLate | None = None,
 ) -> Operator:
     """Return the operator that folds each record into its windows and forwards the results."""
 
-    def bind_operator(binding: Binding) -> Emit:
-        time = binding.context.step_time(binding.step)
-        fold_into_window = (_counting if folding.counts else _folding)(
-            binding, view, folding, emits=not on_close
-        )
+    def bind_operator(binding: Binding) -> ForwardRecord:
+        time = binding.context.get_step_stream_time(binding.step)
+        fold_into_window = (
+            _create_window_counter if window_fold.is_count else _create_window_folder
+        )(binding, view, window_fold, emits=not emits_on_close)
         if isinstance(windows, UnlimitedWindows):
-            return _unlimited(binding, time, windows, fold_into_window)
-        handle_late = lateness(binding, on_late)
+            return _process_unlimited(binding, time, windows, fold_into_window)
+        handle_late = create_late_handler(binding, on_late)
         tumbling = windows.size_ms == windows.advance_ms
-        process_record = (_tumbling if tumbling else _hopping)(
+        process_record = (_process_tumbling if tumbling else _process_hopping)(
             binding, time, windows, fold_into_window, handle_late
         )
-        return closing(binding, view, windows, process_record) if on_close else process_record
+        return (
+            emit_on_close(binding, view, windows, process_record)
+            if emits_on_close
+            else process_record
+        )
 
     return bind_operator
 
 
-def _counting(at: Binding, view: View, folding: Folding, *, emits: bool) -> Into:
+def _create_window_counter(
+    binding: Binding, view: TableView, window_fold: WindowFold, *, emits: bool
+) -> AddToWindow:
     """Return a function that counts a record in one window, without a call of the fold."""
     spec = view.spec
     assert spec is not None
-    store: WindowStore[int] = at.context.store(spec.name)
-    update, failed = store.update, at.failed
-    forward_result = results(at, view, store, as_it_is) if emits else None
+    store: WindowStore[int] = binding.context.get_store(spec.name)
+    update, failed = store.entry_for_update, binding.handle_failure
+    forward_result = (
+        create_result_forwarder(binding, view, store, return_unchanged) if emits else None
+    )
 
     def count_in_window(
         key: Any, value: Any, timestamp_ms: int, start_ms: int, end_ms: int
@@ -68,7 +76,7 @@ def _counting(at: Binding, view: View, folding: Folding, *, emits: bool) -> Into
         try:
             entry = update(key, start_ms)
             if entry is None:
-                entry = forgotten(key, start_ms, end_ms)
+                entry = create_unstored_entry(key, start_ms, end_ms)
             old = entry.value
             entry.value = 1 if old is None else old + 1
         except Exception as error:
@@ -83,20 +91,26 @@ def _counting(at: Binding, view: View, folding: Folding, *, emits: bool) -> Into
     return count_in_window
 
 
-def _folding(at: Binding, view: View, folding: Folding, *, emits: bool) -> Into:
+def _create_window_folder(
+    binding: Binding, view: TableView, window_fold: WindowFold, *, emits: bool
+) -> AddToWindow:
     """Return a function that folds a record into one window and forwards the result."""
     spec = view.spec
     assert spec is not None
-    store = at.context.store(spec.name)
-    failed = at.failed
-    fold = folded_into(
+    store = binding.context.get_store(spec.name)
+    failed = binding.handle_failure
+    fold = create_window_folder(
         store,
-        folding,
+        window_fold,
         spec.value,
-        beside=at.context.skips_processing,
-        old=emits and view.sends_old and not spec.caching,
+        works_on_copy=binding.context.skips_processing,
+        returns_old=emits and view.sends_old_values and not spec.caching,
     )
-    forward_result = results(at, view, store, for_those_after(at, spec.value)) if emits else None
+    forward_result = (
+        create_result_forwarder(binding, view, store, copy_for_downstream(binding, spec.value))
+        if emits
+        else None
+    )
 
     def fold_into_window(
         key: Any, value: Any, timestamp_ms: int, start_ms: int, end_ms: int
@@ -116,60 +130,77 @@ def _folding(at: Binding, view: View, folding: Folding, *, emits: bool) -> Into:
     return fold_into_window
 
 
-def _tumbling(at: Binding, time: StepTime, windows: TimeWindows, into: Into, late: Late) -> Emit:
+def _process_tumbling(
+    binding: Binding,
+    step_time: StepStreamTime,
+    windows: TimeWindows,
+    fold_into_window: AddToWindow,
+    handle_late: HandleLateRecord,
+) -> ForwardRecord:
     """Return a function that folds each record into its one tumbling window."""
-    context, size_ms, grace_ms = at.context, windows.size_ms, windows.grace_ms
+    context, size_ms, grace_ms = binding.context, windows.size_ms, windows.grace_ms
 
     def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
         if key is None:
-            context.dropped += 1
+            context.dropped_count += 1
             return
-        if timestamp_ms > time.ms:
-            time.ms = timestamp_ms
+        if timestamp_ms > step_time.ms:
+            step_time.ms = timestamp_ms
         start_ms = timestamp_ms - timestamp_ms % size_ms
         end_ms = start_ms + size_ms
-        if end_ms > time.ms - grace_ms:
-            into(key, value, timestamp_ms, start_ms, end_ms)
+        if end_ms > step_time.ms - grace_ms:
+            fold_into_window(key, value, timestamp_ms, start_ms, end_ms)
         else:
-            late(key, value, timestamp_ms, time.ms, start_ms, end_ms)
+            handle_late(key, value, timestamp_ms, step_time.ms, start_ms, end_ms)
 
     return process_record
 
 
-def _hopping(at: Binding, time: StepTime, windows: TimeWindows, into: Into, late: Late) -> Emit:
+def _process_hopping(
+    binding: Binding,
+    step_time: StepStreamTime,
+    windows: TimeWindows,
+    fold_into_window: AddToWindow,
+    handle_late: HandleLateRecord,
+) -> ForwardRecord:
     """Return a function that folds each record into its hopping windows, oldest first."""
-    context, size_ms, grace_ms = at.context, windows.size_ms, windows.grace_ms
+    context, size_ms, grace_ms = binding.context, windows.size_ms, windows.grace_ms
     advance_ms = windows.advance_ms
 
     def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
         if key is None:
-            context.dropped += 1
+            context.dropped_count += 1
             return
-        if timestamp_ms > time.ms:
-            time.ms = timestamp_ms
-        closed_ms = time.ms - grace_ms
+        if timestamp_ms > step_time.ms:
+            step_time.ms = timestamp_ms
+        closed_ms = step_time.ms - grace_ms
         first_ms = max(timestamp_ms - size_ms + advance_ms, 0) // advance_ms * advance_ms
         for start_ms in range(first_ms, timestamp_ms + 1, advance_ms):
             end_ms = start_ms + size_ms
             if end_ms <= closed_ms:
-                late(key, value, timestamp_ms, time.ms, start_ms, end_ms)
-            elif not into(key, value, timestamp_ms, start_ms, end_ms):
+                handle_late(key, value, timestamp_ms, step_time.ms, start_ms, end_ms)
+            elif not fold_into_window(key, value, timestamp_ms, start_ms, end_ms):
                 return
 
     return process_record
 
 
-def _unlimited(at: Binding, time: StepTime, windows: UnlimitedWindows, into: Into) -> Emit:
+def _process_unlimited(
+    binding: Binding,
+    step_time: StepStreamTime,
+    windows: UnlimitedWindows,
+    fold_into_window: AddToWindow,
+) -> ForwardRecord:
     """Return a function that folds each record from the start on into the one unlimited window."""
-    context, start_ms, end_ms = at.context, windows.start_ms, windows.size_ms
+    context, start_ms, end_ms = binding.context, windows.start_ms, windows.size_ms
 
     def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
         if key is None:
-            context.dropped += 1
+            context.dropped_count += 1
             return
-        if timestamp_ms > time.ms:
-            time.ms = timestamp_ms
+        if timestamp_ms > step_time.ms:
+            step_time.ms = timestamp_ms
         if timestamp_ms >= start_ms:
-            into(key, value, timestamp_ms, start_ms, end_ms)
+            fold_into_window(key, value, timestamp_ms, start_ms, end_ms)
 
     return process_record

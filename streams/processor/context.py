@@ -7,15 +7,15 @@ from typing import Any, Generic, Literal, NamedTuple
 
 from typing_extensions import TypeVar
 
-from streams.durations import Duration, duration_ms
+from streams.durations import Duration, duration_to_ms
 from streams.errors import StreamsError
-from streams.processor.record import Headers, Record, Rewritten
-from streams.topology.nodes import Binding, Emit
+from streams.processor.record import Headers, MessageWithHeaders, Record
+from streams.topology.nodes import Binding, ForwardRecord
 
 K2 = TypeVar("K2", default=Any)
 V2 = TypeVar("V2", default=Any)
 
-_NO_RECORD: Any = object()
+_NO_KEY: Any = object()
 
 
 class RecordMetadata(NamedTuple):
@@ -42,11 +42,11 @@ class RecordContext(NamedTuple):
 class ProcessorContext(Generic[K2, V2]):
     """Gives one processor access to its task (Kafka Streams' ProcessorContext)."""
 
-    def __init__(self, at: Binding, stores: Collection[str]) -> None:
-        self._at = at
-        self._task = at.context
-        self._stores = stores
-        self._downstream = at.downstream
+    def __init__(self, binding: Binding, store_names: Collection[str]) -> None:
+        self._at = binding
+        self._task = binding.context
+        self._stores = store_names
+        self._downstream = binding.downstream
 
     def forward(self, record: Record[K2, V2], to: str | None = None) -> None:
         """Forward a record to all steps after this one, or to the step named `to`."""
@@ -54,31 +54,31 @@ class ProcessorContext(Generic[K2, V2]):
             raise TypeError(
                 f"forward takes a Record, as record.with_value(...) makes one, not {record!r:.200}"
             )
-        emit = self._downstream if to is None else self._child(to)
+        emit = self._downstream if to is None else self._find_child(to)
         task = self._task
         message = task.message
-        time_ms = task.record_ms
+        time_ms = task.record_timestamp_ms
         try:
-            if record.own_headers is not None or record.source is not message:
-                task.message = Rewritten(message, record.headers)
+            if record.own_headers is not None or record.source_message is not message:
+                task.message = MessageWithHeaders(message, record.headers)
             emit(record.key, record.value, record.timestamp_ms)
         finally:
             task.message = message
-            task.record_ms = time_ms
+            task.record_timestamp_ms = time_ms
 
     def store(self, name: str) -> Any:
         """Return the store of that name, which `stores` must name, or the one of a global table.
 
         A global table's store is to be read only. Raises StreamsError for any other name.
         """
-        if (copy := self._task.global_store(name)) is not None:
+        if (copy := self._task.find_global_store(name)) is not None:
             return copy
         if name not in self._stores:
             raise StreamsError(
                 f"step {self._at.step!r} has no store {name!r}: name it in the processor's stores, "
                 f"which are now {sorted(self._stores)}"
             )
-        return self._task.store(name)
+        return self._task.get_store(name)
 
     def schedule(
         self,
@@ -92,27 +92,27 @@ class ProcessorContext(Generic[K2, V2]):
         Stream time advances with the records: without records it stands still. Returns a function
         that cancels the schedule. Raises ValueError for an interval below 1 ms or another clock.
         """
-        interval_ms = duration_ms(interval, "interval")
+        interval_ms = duration_to_ms(interval, "interval")
         if interval_ms < 1:
             raise ValueError("interval must be at least 1 ms")
         if clock not in ("stream", "wall"):
             raise ValueError(f"clock={clock!r} is neither 'stream' nor 'wall'")
         task = self._task
 
-        failed = self._at.failed
+        failed = self._at.handle_failure
 
         def run_punctuation(now_ms: int) -> None:
-            task.record_ms = now_ms
+            task.record_timestamp_ms = now_ms
             try:
                 callback(now_ms)
             except Exception as error:
                 failed(error, None, None)
 
-        return task.schedule(interval_ms, run_punctuation, clock)
+        return task.schedule_punctuation(interval_ms, run_punctuation, clock)
 
     def commit(self) -> None:
         """Request a commit soon: when the record being processed is done."""
-        self._task.commit()
+        self._task.request_commit()
 
     @property
     def task_id(self) -> str:
@@ -145,9 +145,9 @@ class ProcessorContext(Generic[K2, V2]):
         if (read := self.record_metadata) is None:
             return None
         task = self._task
-        return RecordContext(*read, task.record_ms, tuple(task.message.headers() or ()))
+        return RecordContext(*read, task.record_timestamp_ms, tuple(task.message.headers() or ()))
 
-    def _child(self, name: str) -> Emit:
+    def _find_child(self, name: str) -> ForwardRecord:
         try:
             return self._at.children[name]
         except KeyError:
@@ -160,7 +160,7 @@ class ProcessorContext(Generic[K2, V2]):
 class FixedKeyContext(ProcessorContext[K2, V2]):
     """Refuses to forward another key than that of the record: for `process_values`."""
 
-    key: Any = _NO_RECORD
+    key: Any = _NO_KEY
     """The key of the record being processed."""
 
     def schedule(
@@ -173,7 +173,7 @@ class FixedKeyContext(ProcessorContext[K2, V2]):
         """Call `callback` as for any processor; what it forwards may have any key."""
 
         def run_without_record(now_ms: int) -> None:
-            self.key = _NO_RECORD
+            self.key = _NO_KEY
             callback(now_ms)
 
         return super().schedule(interval, run_without_record, clock=clock)
@@ -181,7 +181,7 @@ class FixedKeyContext(ProcessorContext[K2, V2]):
     def forward(self, record: Record[K2, V2], to: str | None = None) -> None:
         """Forward a record with the key of the record being processed, or raise StreamsError."""
         key = self.key
-        has_record = key is not _NO_RECORD and isinstance(record, Record)
+        has_record = key is not _NO_KEY and isinstance(record, Record)
         if has_record and record.key is not key and record.key != key:
             raise StreamsError(
                 f"step {self._at.step!r} forwards the key {record.key!r:.200} for a record with "

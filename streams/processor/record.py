@@ -28,7 +28,7 @@ class Record(Generic[K, V]):
     created and not read: by a punctuation, or as the result of a commit.
     """
 
-    __slots__ = ("key", "own_headers", "source", "timestamp_ms", "value")
+    __slots__ = ("key", "own_headers", "source_message", "timestamp_ms", "value")
 
     def __init__(
         self,
@@ -40,47 +40,51 @@ class Record(Generic[K, V]):
         self.key = key
         self.value = value
         self.timestamp_ms = timestamp_ms
-        self.source: Any = None
+        self.source_message: Any = None
         """The message that the record came with."""
-        self.own_headers: Headers | None = headers_of(headers)
+        self.own_headers: Headers | None = to_headers(headers)
         """The record's own headers; None: it has those of its message."""
 
     @classmethod
-    def of(
-        cls, key: K, value: V, timestamp_ms: int, source: Any, own_headers: Headers | None = None
+    def from_message(
+        cls, key: K, value: V, timestamp_ms: int, message: Any, own_headers: Headers | None = None
     ) -> Record[K, V]:
         """Return a record with the headers and origin of a message, or with `own_headers`."""
-        record = _made(cls)
+        record = _create_record(cls)
         record.key = key
         record.value = value
         record.timestamp_ms = timestamp_ms
-        record.source = source
+        record.source_message = message
         record.own_headers = own_headers
         return record
 
     @property
     def headers(self) -> Headers:
         if self.own_headers is None:
-            return () if self.source is None else tuple(self.source.headers() or ())
+            return () if self.source_message is None else tuple(self.source_message.headers() or ())
         return self.own_headers
 
     @property
     def topic(self) -> str | None:
-        return None if self.source is None else self.source.topic()
+        return None if self.source_message is None else self.source_message.topic()
 
     @property
     def partition(self) -> int:
-        return -1 if self.source is None else self.source.partition()
+        return -1 if self.source_message is None else self.source_message.partition()
 
     @property
     def offset(self) -> int:
-        return -1 if self.source is None else self.source.offset()
+        return -1 if self.source_message is None else self.source_message.offset()
 
     def with_key(self, key: K2) -> Record[K2, V]:
-        return _of(key, self.value, self.timestamp_ms, self.source, self.own_headers)
+        return _record_from_message(
+            key, self.value, self.timestamp_ms, self.source_message, self.own_headers
+        )
 
     def with_value(self, value: V2) -> Record[K, V2]:
-        return _of(self.key, value, self.timestamp_ms, self.source, self.own_headers)
+        return _record_from_message(
+            self.key, value, self.timestamp_ms, self.source_message, self.own_headers
+        )
 
     def with_timestamp(self, timestamp_ms: int) -> Record[K, V]:
         """Return a copy with another timestamp; raise ValueError if it is negative.
@@ -89,10 +93,14 @@ class Record(Generic[K, V]):
         """
         if timestamp_ms < 0:
             raise ValueError(f"a record's timestamp can't be negative: {timestamp_ms}")
-        return _of(self.key, self.value, timestamp_ms, self.source, self.own_headers)
+        return _record_from_message(
+            self.key, self.value, timestamp_ms, self.source_message, self.own_headers
+        )
 
     def with_headers(self, headers: GivenHeaders) -> Record[K, V]:
-        return _of(self.key, self.value, self.timestamp_ms, self.source, headers_of(headers))
+        return _record_from_message(
+            self.key, self.value, self.timestamp_ms, self.source_message, to_headers(headers)
+        )
 
     def __eq__(self, other: object) -> bool:
         """Return whether the other record has the same content, wherever they were read."""
@@ -112,16 +120,16 @@ class Record(Generic[K, V]):
         return f"<Record {self.key!r}: {self.value!r} at {self.timestamp_ms}{where}>"
 
 
-def headers_of(given: GivenHeaders) -> Headers:
+def to_headers(headers: GivenHeaders) -> Headers:
     """Return headers that a user gave, as a tuple of names and values."""
-    return tuple(given.items() if isinstance(given, Mapping) else given)
+    return tuple(headers.items() if isinstance(headers, Mapping) else headers)
 
 
-_made = Record.__new__
-_of = Record.of
+_create_record = Record.__new__
+_record_from_message = Record.from_message
 
 
-class Rewritten:
+class MessageWithHeaders:
     """Presents the message being processed with the headers that a processor gave the record.
 
     A sink downstream writes the headers of `context.message`.

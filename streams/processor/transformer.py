@@ -21,8 +21,8 @@ V2 = TypeVar("V2", default=Any)
 class TransformerContext(ProcessorContext[Any, Any]):
     """Gives a transformer access to its task; it returns values, and forwards nothing."""
 
-    def __init__(self, at: Binding, stores: Collection[str]) -> None:
-        super().__init__(at, stores)
+    def __init__(self, binding: Binding, store_names: Collection[str]) -> None:
+        super().__init__(binding, store_names)
         self.timestamp_ms = -1
         """The timestamp in ms of the value being transformed; -1 where there is none."""
 

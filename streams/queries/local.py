@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any
 
-from state.errors import Refused, StateError
+from state.errors import StateError, StoreSerdeError
 from streams.errors import SerdeError, StoreUnavailable
-from streams.runtime.stores import KINDS, Store, open_store
+from streams.runtime.stores import STORE_CLASSES, AnyStore, open_store
 from streams.runtime.task import Task, TaskState
 from streams.topology.nodes import StoreSpec
 
-READS = frozenset(
+READ_METHODS = frozenset(
     {
         *("get", "entry", "range", "reverse_range", "prefix_scan", "all", "reverse_all"),
         *("approximate_count", "backward_all", "fetch", "backward_fetch", "fetch_range"),
@@ -30,7 +30,7 @@ READS = frozenset(
 )
 """The read methods of the stores of all kinds; state/key_value.py, window.py, session.py and
 versioned.py describe them."""
-_READABLE = (TaskState.RUNNING, TaskState.SUSPENDED)
+_READABLE_STATES = (TaskState.RUNNING, TaskState.SUSPENDED)
 
 
 class LocalStore:
@@ -41,14 +41,16 @@ class LocalStore:
     attempt fails as well.
     """
 
-    def __init__(self, spec: StoreSpec, tasks: Callable[[], Iterable[Task]]) -> None:
+    def __init__(self, spec: StoreSpec, list_tasks: Callable[[], Iterable[Task]]) -> None:
         self._spec = spec
-        self._tasks = tasks
+        self._tasks = list_tasks
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
-        if method not in READS or not hasattr(KINDS[self._spec.kind], method):
+        if method not in READ_METHODS or not hasattr(STORE_CLASSES[self._spec.kind], method):
             kind = self._spec.kind.name.lower()
-            reads = sorted(name for name in READS if hasattr(KINDS[self._spec.kind], name))
+            reads = sorted(
+                name for name in READ_METHODS if hasattr(STORE_CLASSES[self._spec.kind], name)
+            )
             can = ", ".join(reads) or "nothing"
             raise AttributeError(
                 f"{method}: a view of a {kind} store can be asked for {can}; only a processor "
@@ -57,40 +59,42 @@ class LocalStore:
 
         def read_all_tasks(*arguments: Any, **keywords: Any) -> Any:
             try:
-                found = [getattr(view, method)(*arguments, **keywords) for view in self._views()]
-            except Refused as error:
+                found = [
+                    getattr(view, method)(*arguments, **keywords) for view in self._open_views()
+                ]
+            except StoreSerdeError as error:
                 raise SerdeError(
                     f"{error}; the serde of its keys is {self._spec.key.name!r}"
                 ) from error
             except StateError as error:
-                raise self._unavailable(str(error)) from error
+                raise self._unavailable_error(str(error)) from error
             if method == "approximate_count":
                 return sum(found)
             if found and isinstance(found[0], Iterator):
-                return self._guarded(chain(*found))
+                return self._translate_errors(chain(*found))
             return next((value for value in found if value is not None), None)
 
         return read_all_tasks
 
-    def _views(self) -> list[Store]:
+    def _open_views(self) -> list[AnyStore]:
         """Return a view of each task's store as of its last commit."""
         views = []
         for task in self._tasks():
             logged = task.stores.get(self._spec.name)
             if logged is None:
                 continue
-            if task.state not in _READABLE or logged.disk is None:
-                raise self._unavailable(f"task {task.name} is {task.state.name}")
+            if task.state not in _READABLE_STATES or logged.disk is None:
+                raise self._unavailable_error(f"task {task.name} is {task.state.name}")
             views.append(open_store(self._spec, logged.disk))
         if not views:
-            raise self._unavailable("no task of it is on this worker now")
+            raise self._unavailable_error("no task of it is on this worker now")
         return views
 
-    def _guarded(self, items: Iterator[Any]) -> Iterator[Any]:
+    def _translate_errors(self, items: Iterator[Any]) -> Iterator[Any]:
         try:
             yield from items
         except StateError as error:
-            raise self._unavailable(str(error)) from error
+            raise self._unavailable_error(str(error)) from error
 
-    def _unavailable(self, why: str) -> StoreUnavailable:
-        return StoreUnavailable(f"store {self._spec.name!r} can't be read now: {why}")
+    def _unavailable_error(self, reason: str) -> StoreUnavailable:
+        return StoreUnavailable(f"store {self._spec.name!r} can't be read now: {reason}")

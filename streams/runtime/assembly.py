@@ -14,216 +14,231 @@ from state.directory import StateDirectory
 from state.rocksdb import MemoryBudget
 from streams.config import StreamsConfig
 from streams.ledger import ledger_topic
-from streams.membership.classic import ClassicMember
-from streams.membership.connection import Dial
-from streams.membership.offsets import offsets_of_group
-from streams.membership.protocol import Subscribed
-from streams.membership.terms import Timeouts
-from streams.membership.transactions import identity_of
-from streams.runtime.assignment import Planner, name_task
-from streams.runtime.clients import Admin, Clients
-from streams.runtime.commit import Step
-from streams.runtime.counters import Counters
-from streams.runtime.failures import Failures
-from streams.runtime.globals import GlobalTables
+from streams.membership.classic_member import ClassicProtocolMember
+from streams.membership.connection import OpenConnection
+from streams.membership.group_member import MemberTimeouts
+from streams.membership.group_offsets import fetch_group_offsets
+from streams.membership.producer_identity import fetch_producer_identity
+from streams.membership.protocol import SubscriptionInfo
+from streams.runtime.assignment import StreamsPartitionAssignor, name_task_by_topic
+from streams.runtime.clients import Admin, KafkaClientSupplier
+from streams.runtime.commit import CommitStep
+from streams.runtime.counters import ThreadCounters
+from streams.runtime.failures import FailureHandler
+from streams.runtime.global_tables import GlobalTables
 from streams.runtime.host import Event, Host
-from streams.runtime.ledger import Ledger
+from streams.runtime.ledger_writer import LedgerWriter
 from streams.runtime.loop import StreamLoop
-from streams.runtime.opening import Opener
-from streams.runtime.parts import Parts
-from streams.runtime.producers import Producers
+from streams.runtime.offset_reset import OffsetResetter
+from streams.runtime.partition_group import RecordOrderSettings
+from streams.runtime.producers import TaskProducers
 from streams.runtime.progress import RestoreListener
-from streams.runtime.purge import Purge
-from streams.runtime.queues import Order
-from streams.runtime.resetting import Resetting
+from streams.runtime.purge import RepartitionPurger
 from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task
+from streams.runtime.task_creator import TaskCreator
+from streams.runtime.thread_dependencies import ThreadDependencies
 from streams.topology.build import Topology
 
 _REASON_MAX = 500
-_RESTORE_ANSWER_S = 5.0
+_RESTORE_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worker:
+class WorkerResources:
     """Holds what the threads of one worker share: configuration, clients, directory and machine.
 
     `process_id` outlives the process: see `ProcessSlot`.
     """
 
-    id: str
+    process_id: str
     topology: Topology
     config: StreamsConfig
-    clients: Clients
+    clients: KafkaClientSupplier
     directory: StateDirectory
     host: Host
-    dial: Dial
+    open_connection: OpenConnection
     stop: Event
     metadata_bytes_max: int
     """The brokers' limit in bytes for the metadata of an offset."""
     memory: MemoryBudget | None = None
     """The memory of RocksDB, for all stores of the process."""
     restore_listener: RestoreListener | None = None
-    globals: GlobalTables | None = None
+    global_tables: GlobalTables | None = None
 
 
-def _ledger(worker: Worker) -> Ledger | None:
+def _create_ledger_writer(worker: WorkerResources) -> LedgerWriter | None:
     """Create the writer of the ledger, None where the setting is off."""
     if not worker.config.ledger:
         return None
     topic = ledger_topic(worker.topology.application_id)
-    return Ledger(topic, lambda transactional_id: identity_of(worker.dial, transactional_id))
+    return LedgerWriter(
+        topic,
+        lambda transactional_id: fetch_producer_identity(worker.open_connection, transactional_id),
+    )
 
 
-def _purge(worker: Worker, admin: Admin) -> Purge:
+def _create_purger(worker: WorkerResources, admin: Admin) -> RepartitionPurger:
     """Create the purger of the application's repartition topics."""
-    return Purge(
+    return RepartitionPurger(
         worker.topology.application_id,
         worker.topology.repartition_topics,
         admin,
-        lambda group, partitions: offsets_of_group(worker.dial, group, partitions),
+        lambda group, partitions: fetch_group_offsets(worker.open_connection, group, partitions),
         interval_ms=worker.config.repartition_purge_interval_ms,
         host=worker.host,
     )
 
 
-def _restorer(worker: Worker, name: str, reached: Callable[[Step], None]) -> Restorer[Task]:
+def _create_restorer(
+    worker: WorkerResources, name: str, on_commit_step: Callable[[CommitStep], None]
+) -> Restorer[Task]:
     """Create the restorer of a thread, with a consumer and an admin client of its own."""
     return Restorer(
         name,
-        worker.clients.restore_consumer(name),
+        worker.clients.create_restore_consumer(name),
         # The restorer retries by itself; a rebalance, or a stop, waits for its open requests.
-        worker.clients.admin(timeout_s=_RESTORE_ANSWER_S),
+        worker.clients.create_admin(timeout_s=_RESTORE_TIMEOUT_S),
         worker.host,
-        transactions=worker.config.exactly_once,
+        is_transactional=worker.config.exactly_once,
         timeout_ms=worker.config.task_timeout_ms,
-        beside=True,
+        use_own_thread=True,
         listener=worker.restore_listener,
-        reached=lambda: reached(Step.RESTORING),
+        before_batch=lambda: on_commit_step(CommitStep.RESTORING),
     )
 
 
-def stream_loop(
-    worker: Worker,
-    number: int,
+def create_stream_loop(
+    worker: WorkerResources,
+    thread_number: int,
     *,
-    changed: Callable[[str], None],
-    reached: Callable[[Step], None],
-    replaced: Callable[[Exception], bool] = lambda error: False,
+    on_state_change: Callable[[str], None],
+    on_commit_step: Callable[[CommitStep], None],
+    decide_replacement: Callable[[Exception], bool] = lambda error: False,
 ) -> StreamLoop:
     """Create the loop of thread `thread_number`, with clients and a membership of its own."""
     topology, config, clients = worker.topology, worker.config, worker.clients
-    admin = clients.admin()
-    counters = Counters()
-    planner = Planner(topology, config, admin)
-    member = _member(worker, number, planner)
-    resetting = Resetting(
+    admin = clients.create_admin()
+    counters = ThreadCounters()
+    planner = StreamsPartitionAssignor(topology, config, admin)
+    member = _create_member(worker, thread_number, planner)
+    resetting = OffsetResetter(
         admin,
         worker.host,
         auto_offset_reset=config.auto_offset_reset,
         offset_out_of_range=config.offset_out_of_range,
-        internal=topology.repartition_topics,
+        internal_topics=topology.repartition_topics,
     )
     return StreamLoop(
-        Parts(
-            name=f"thread {number}",
+        ThreadDependencies(
+            name=f"thread {thread_number}",
             group=topology.application_id,
             member=member,
-            consumer=clients.consumer(f"consumer-{number}"),
-            restorer=_restorer(worker, f"restore-{number}", reached),
-            resetting=resetting,
+            consumer=clients.create_consumer(f"consumer-{thread_number}"),
+            restorer=_create_restorer(worker, f"restore-{thread_number}", on_commit_step),
+            offset_resetter=resetting,
             admin=admin,
-            opener=Opener(
+            task_creator=TaskCreator(
                 topology,
                 worker.directory,
                 resetting,
                 worker.host,
-                committed_offsets=member.committed_offsets,
+                committed_offsets=member.fetch_committed_offsets,
                 memory=worker.memory,
                 cache=ObjectCache(config.cache_max_bytes // config.num_stream_threads),
-                storing=lambda: reached(Step.STORING),
+                on_part_written=lambda: on_commit_step(CommitStep.STORING),
                 metadata_bytes_max=worker.metadata_bytes_max,
-                global_views=None if worker.globals is None else worker.globals.views(),
-                failures=Failures(
+                global_views=None
+                if worker.global_tables is None
+                else worker.global_tables.view_factories(),
+                failures=FailureHandler(
                     config.handlers,
                     counters=counters,
                     monotonic_s=worker.host.monotonic_s,
-                    topics=lambda: admin.partition_counts().keys(),
+                    list_topics=lambda: admin.fetch_partition_counts().keys(),
                 ),
             ),
-            producers=Producers(
-                clients.producer,
+            producers=TaskProducers(
+                clients.create_producer,
                 guarantee=config.processing_guarantee,
-                application=topology.application_id,
-                thread=member.instance_id,
-                is_member=member.is_current,
-                name_task=partial(name_task, topology),
+                application_id=topology.application_id,
+                thread_id=member.instance_id,
+                is_member=member.confirm_membership,
+                name_task=partial(name_task_by_topic, topology),
             ),
             stop=worker.stop,
             host=worker.host,
-            commit_every_ms=config.commit_every_ms,
-            records_max=config.max_poll_records,
-            order=Order(config.max_task_idle_ms, config.buffered_records_per_partition),
-            uncommitted_bytes_max=_share(config),
+            commit_interval_ms=config.commit_every_ms,
+            poll_records_max=config.max_poll_records,
+            order_settings=RecordOrderSettings(
+                config.max_task_idle_ms, config.buffered_records_per_partition
+            ),
+            uncommitted_bytes_max=_uncommitted_bytes_per_thread(config),
             task_timeout_ms=config.task_timeout_ms,
-            changed=changed,
-            reached=reached,
-            ledger=_ledger(worker),
-            committed=_purge(worker, admin).committed,
+            on_state_change=on_state_change,
+            on_commit_step=on_commit_step,
+            ledger=_create_ledger_writer(worker),
+            on_commit=_create_purger(worker, admin).note_committed,
             counters=counters,
-            inputs_changed=planner.is_outdated,
-            adopt=planner.adopt,
-            inputs_every_ms=config.metadata_max_age_ms,
-            replaced=replaced,
+            are_inputs_changed=planner.are_inputs_changed,
+            adopt_assignment=planner.adopt_assignment,
+            input_check_interval_ms=config.metadata_max_age_ms,
+            decide_replacement=decide_replacement,
         )
     )
 
 
-def _share(config: StreamsConfig) -> int:
+def _uncommitted_bytes_per_thread(config: StreamsConfig) -> int:
     """Return the bytes of uncommitted writes that one thread may hold; negative means any."""
     given = config.statestore_uncommitted_max_bytes
     return given // config.num_stream_threads if given >= 0 else given
 
 
-def announce_shutdown(worker: Worker, number: int, reason: str) -> None:
+def announce_shutdown(worker: WorkerResources, thread_number: int, reason: str) -> None:
     """Tell every member of the group to end, by joining it once more as thread `thread_number`.
 
     Source: Kafka Streams' SHUTDOWN_REQUESTED. Raises StreamsError where the group can't be reached
     for `task_timeout_ms`.
     """
-    member = _member_alone(worker, number)
+    member = _create_lone_member(worker, thread_number)
     try:
-        member.join(Subscribed((), reason[:_REASON_MAX]))
+        member.join_group(SubscriptionInfo((), reason[:_REASON_MAX]))
     finally:
-        member.leave()
+        member.leave_group()
 
 
-def give_up_place(worker: Worker, number: int) -> None:
+def leave_for_ended_thread(worker: WorkerResources, thread_number: int) -> None:
     """Leave the group for an ended thread that has stayed in it for a successor."""
-    _member_alone(worker, number).leave(handed_over=True)
+    _create_lone_member(worker, thread_number).leave_group(is_handed_over=True)
 
 
-def _member_alone(worker: Worker, number: int) -> ClassicMember:
+def _create_lone_member(worker: WorkerResources, number: int) -> ClassicProtocolMember:
     """Create a member for a thread that runs no tasks."""
-    return _member(worker, number, Planner(worker.topology, worker.config, worker.clients.admin()))
+    return _create_member(
+        worker,
+        number,
+        StreamsPartitionAssignor(worker.topology, worker.config, worker.clients.create_admin()),
+    )
 
 
-def _member(worker: Worker, number: int, planner: Planner) -> ClassicMember:
+def _create_member(
+    worker: WorkerResources, number: int, assignor: StreamsPartitionAssignor
+) -> ClassicProtocolMember:
     """Create a thread's member of the group, with an instance id that outlives the process."""
     topology, config = worker.topology, worker.config
-    return ClassicMember(
+    return ClassicProtocolMember(
         topology.application_id,
-        f"{topology.application_id}-{worker.id}-{number}",
+        f"{topology.application_id}-{worker.process_id}-{number}",
         topology.source_topics,
-        dial=worker.dial,
-        plan=planner.plan,
-        timeouts=Timeouts(
+        open_connection=worker.open_connection,
+        assign=assignor.assign_group,
+        timeouts=MemberTimeouts(
             config.session_timeout_ms,
             config.heartbeat_interval_ms,
             config.max_poll_interval_ms,
             config.task_timeout_ms,
         ),
-        stopping=worker.stop.is_set,
+        is_stopping=worker.stop.is_set,
         host=worker.host,
-        topology=planner.declared,
+        topology=assignor.declared,
     )

@@ -18,26 +18,30 @@ from streams.errors import (
     TopologyError,
     TopologyRefused,
 )
-from streams.membership.protocol import Assigned, Subscribed
-from streams.positions import Partition
+from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
 from streams.runtime.interfaces import AdminClient
-from streams.runtime.internal_topics import COMPACTION_LAG, REPARTITION, changelog_settings
+from streams.runtime.internal_topics import (
+    COMPACTION_LAG_SETTING,
+    REPARTITION_SETTINGS,
+    changelog_settings,
+)
 from streams.runtime.leftover_stores import (
     find_leftovers,
-    warn_of_leftovers,
+    format_leftover_warning,
 )
-from streams.runtime.versions import (
-    Admission,
+from streams.runtime.topology_versions import (
     TaskNumbers,
+    VersionAdmission,
     admit_versions,
     describe_versions,
     find_tasks,
     find_versions,
 )
+from streams.topic_partitions import Partition
 from streams.topology.build import Subtopology, Topology
 from streams.topology.compatibility import list_names
 from streams.topology.declared import declare_topology
-from streams.topology.description import described
+from streams.topology.description import describe_topology
 
 log = logging.getLogger(__name__)
 
@@ -47,23 +51,26 @@ _SILENT_LEADER = (
 )
 
 
-def task_id(subtopology: Subtopology, partition: int) -> str:
+def format_task_id(subtopology: Subtopology, partition: int) -> str:
     """Return a task's name in Kafka Streams' manner: `<sub-topology>_<partition>`."""
     return f"{subtopology.number}_{partition}"
 
 
-def name_task(topology: Topology, task: str) -> str:
+def name_task_by_topic(topology: Topology, task_id: str) -> str:
     """Return a task's name by the first topic that it reads and its partition.
 
     So it is named in every version of the topology that may run beside this one, whatever its
     number.
     """
-    number, _, partition = task.partition("_")
+    number, _, partition = task_id.partition("_")
     return f"{min(topology.subtopologies[int(number)].sources)}_{partition}"
 
 
-def check_inputs(
-    topology: Topology, counts: Mapping[str, int], servers: str, dead_letters: Iterable[str] = ()
+def check_topics(
+    topology: Topology,
+    partition_counts: Mapping[str, int],
+    bootstrap_servers: str,
+    dead_letter_topics: Iterable[str] = (),
 ) -> None:
     """Check that a topology's input, output and dead-letter topics exist on the brokers.
 
@@ -71,29 +78,33 @@ def check_inputs(
     partition counts differ.
     """
     read = (*topology.input_topics, *(table.topic for table in topology.global_tables))
-    missing = [topic for topic in read if topic not in counts]
+    missing = [topic for topic in read if topic not in partition_counts]
     sinks = {
         s.topic_name
         for sub in topology.subtopologies
         for s in sub.sinks
         if not s.internal and isinstance(s.topic, str)
     }
-    missing += sorted(sinks - counts.keys() - set(missing))
-    lost = sorted(set(dead_letters) - counts.keys())
+    missing += sorted(sinks - partition_counts.keys() - set(missing))
+    lost = sorted(set(dead_letter_topics) - partition_counts.keys())
     if lost:
         raise ConfigError(
-            f"dead-letter topic {', '.join(map(repr, lost))} does not exist on {servers}: create "
+            f"dead-letter topic {', '.join(map(repr, lost))} does not exist on "
+            f"{bootstrap_servers}: create "
             "it (`millrace create-topics`), or correct the handler that names it"
         )
     if missing:
         raise ConfigError(
-            f"topic {', '.join(map(repr, missing))} does not exist on {servers}: create it "
+            f"topic {', '.join(map(repr, missing))} does not exist on {bootstrap_servers}: create "
+            "it "
             "(`millrace create-topics`), or correct its name in the topology"
         )
-    topology.partition_counts({topic: counts[topic] for topic in topology.input_topics})
+    topology.derive_partition_counts(
+        {topic: partition_counts[topic] for topic in topology.input_topics}
+    )
 
 
-class Planner:
+class StreamsPartitionAssignor:
     """Creates the internal topics of an application and assigns its tasks to the group's members.
 
     Kafka Streams' counterpart is StreamsPartitionAssignor.
@@ -103,12 +114,12 @@ class Planner:
         self._topology = topology
         self._config = config
         self._admin = admin
-        self.declared = declare_topology(described(topology))
-        self._notice = ""
-        self._inputs: dict[str, int] | None = None
+        self.declared = declare_topology(describe_topology(topology))
+        self._logged_notice = ""
+        self._assigned_input_counts: dict[str, int] | None = None
         """The partition counts of the inputs when tasks were last assigned."""
 
-    def plan(self, members: Mapping[str, Subscribed]) -> dict[str, Assigned]:
+    def assign_group(self, members: Mapping[str, SubscriptionInfo]) -> dict[str, AssignmentInfo]:
         """Return the assignment of each member, given what each has told the leader.
 
         It is empty, with the reason, if a member asks all of them to end, or for a member that
@@ -118,22 +129,22 @@ class Planner:
         """
         reasons = [each.shutdown for _, each in sorted(members.items()) if each.shutdown]
         if reasons:
-            return dict.fromkeys(members, Assigned((), (), reasons[0]))
-        existing = self._admin.partition_counts()
-        counts = self._count_partitions(existing)
+            return dict.fromkeys(members, AssignmentInfo((), (), reasons[0]))
+        existing = self._admin.fetch_partition_counts()
+        counts = self._source_partition_counts(existing)
         admission = admit_versions(
             find_versions(members, self.declared), existing, self._topology.application_id
         )
         admitted = [version.topology for version in admission.versions]
         if any(each.fingerprint == self.declared.fingerprint for each in admitted):
-            self._make_topics(existing, counts, runs_alone=len(admitted) == 1)
+            self._create_internal_topics(existing, counts, is_only_version=len(admitted) == 1)
         inputs = {topic for each in admitted for topic in each.input_topics}
-        self._inputs = {topic: existing[topic] for topic in inputs}
-        return self._assign(members, admission)
+        self._assigned_input_counts = {topic: existing[topic] for topic in inputs}
+        return self._assign_admitted(members, admission)
 
-    def _assign(
-        self, members: Mapping[str, Subscribed], admission: Admission
-    ) -> dict[str, Assigned]:
+    def _assign_admitted(
+        self, members: Mapping[str, SubscriptionInfo], admission: VersionAdmission
+    ) -> dict[str, AssignmentInfo]:
         """Assign every task to a member that has it, and return refusals for the others."""
         numbers = TaskNumbers(admission, self.declared)
         previous = {
@@ -142,26 +153,34 @@ class Planner:
             for member in version.members
         }
         if len(admission.versions) > 1:
-            tasks_of_member = assign_tasks(numbers.tasks, previous, numbers.able)
+            tasks_of_member = assign_tasks(
+                numbers.partitions_by_task, previous, numbers.able_members
+            )
         else:
-            tasks_of_member = assign_tasks(numbers.tasks, previous)
+            tasks_of_member = assign_tasks(numbers.partitions_by_task, previous)
         undeclared = sorted(m for m, each in members.items() if each.topology is None)
         notice = describe_versions(admission, undeclared)
         assigned = {
-            member: Assigned(
+            member: AssignmentInfo(
                 tuple(numbers.number_for_member(member, tasks)),
-                tuple(p for task in tasks for p in numbers.tasks[task]),
+                tuple(p for task in tasks for p in numbers.partitions_by_task[task]),
                 notice=notice,
             )
             for member, tasks in tasks_of_member.items()
         }
-        for member, why in admission.refused.items():
+        for member, why in admission.refusal_reasons.items():
             declares = members[member].topology is not None
             # A member of the release before this one knows no refusal; it ends on a shutdown.
-            assigned[member] = Assigned((), (), **{"refused" if declares else "shutdown": why})
-        return {member: self._address(assigned[member], members[member]) for member in members}
+            assigned[member] = AssignmentInfo(
+                (), (), **{"refused" if declares else "shutdown": why}
+            )
+        return {
+            member: self._add_fingerprints(assigned[member], members[member]) for member in members
+        }
 
-    def _address(self, assigned: Assigned, subscribed: Subscribed) -> Assigned:
+    def _add_fingerprints(
+        self, assigned: AssignmentInfo, subscribed: SubscriptionInfo
+    ) -> AssignmentInfo:
         """Add the topologies' fingerprints to the assignment of a member that declares one."""
         if subscribed.topology is None:
             return assigned._replace(notice="")
@@ -169,7 +188,7 @@ class Planner:
             fingerprint=subscribed.topology.fingerprint, leader=self.declared.fingerprint
         )
 
-    def adopt(self, assigned: Assigned) -> Assigned:
+    def adopt_assignment(self, assigned: AssignmentInfo) -> AssignmentInfo:
         """Check the leader's assignment, as a member, and return it in this member's task numbers.
 
         Where the leader has another topology, the internal topics of this one are created here. A
@@ -182,18 +201,20 @@ class Planner:
         """
         if assigned.refused:
             raise TopologyRefused(assigned.refused)
-        self._say(assigned.notice if assigned.leader or not assigned.tasks else _SILENT_LEADER)
+        self._log_notice(
+            assigned.notice if assigned.leader or not assigned.tasks else _SILENT_LEADER
+        )
         if assigned.leader == self.declared.fingerprint or not assigned.tasks:
             return assigned
-        existing = self._admin.partition_counts()
-        counts = self._count_partitions(existing)
-        self._make_topics(existing, counts, runs_alone=not assigned.leader)
+        existing = self._admin.fetch_partition_counts()
+        counts = self._source_partition_counts(existing)
+        self._create_internal_topics(existing, counts, is_only_version=not assigned.leader)
         if assigned.leader:
             return assigned
         assigned_partitions = {Partition(*each) for each in assigned.partitions}
         tasks = {
             name: partitions
-            for name, partitions in self.tasks(counts).items()
+            for name, partitions in self.find_task_partitions(counts).items()
             if assigned_partitions.issuperset(partitions)
         }
         unknown = assigned_partitions.difference(*tasks.values())
@@ -209,13 +230,13 @@ class Planner:
             )
         return assigned._replace(tasks=tuple(tasks))
 
-    def _say(self, notice: str) -> None:
+    def _log_notice(self, notice: str) -> None:
         """Log the leader's notice about the group, once while it stays the same."""
-        if notice and notice != self._notice:
+        if notice and notice != self._logged_notice:
             log.warning("%s", notice)
-        self._notice = notice
+        self._logged_notice = notice
 
-    def is_outdated(self) -> bool:
+    def are_inputs_changed(self) -> bool:
         """Return whether input partitions have changed since tasks were assigned; for the leader.
 
         A leader that took over without assigning takes the partitions as it finds them at the first
@@ -224,32 +245,42 @@ class Planner:
         Raises: StreamsError where an input does not exist any more. Source: KafkaConsumer's leader,
         which joins again when its metadata have changed (ConsumerCoordinator.java).
         """
-        existing = self._admin.partition_counts()
-        own = self._find_inputs(existing)
-        if self._inputs is None:
-            self._inputs = own
-        return {topic: existing.get(topic) for topic in self._inputs} != self._inputs
+        existing = self._admin.fetch_partition_counts()
+        own = self._require_input_counts(existing)
+        if self._assigned_input_counts is None:
+            self._assigned_input_counts = own
+        return {
+            topic: existing.get(topic) for topic in self._assigned_input_counts
+        } != self._assigned_input_counts
 
-    def _find_inputs(self, existing: Mapping[str, int]) -> dict[str, int]:
+    def _require_input_counts(self, existing_counts: Mapping[str, int]) -> dict[str, int]:
         """Return the partition counts of the input topics; raise StreamsError if one is missing."""
-        missing = [topic for topic in self._topology.input_topics if topic not in existing]
+        missing = [topic for topic in self._topology.input_topics if topic not in existing_counts]
         if missing:
             raise StreamsError(f"input topics {missing} do not exist any more: create them again")
-        return {topic: existing[topic] for topic in self._topology.input_topics}
+        return {topic: existing_counts[topic] for topic in self._topology.input_topics}
 
-    def tasks(self, counts: Mapping[str, int]) -> dict[str, list[Partition]]:
+    def find_task_partitions(
+        self, partition_counts: Mapping[str, int]
+    ) -> dict[str, list[Partition]]:
         """Return every task with the partitions that it reads."""
-        return find_tasks(self.declared.subtopologies, counts)
+        return find_tasks(self.declared.subtopologies, partition_counts)
 
-    def _count_partitions(self, existing: Mapping[str, int]) -> dict[str, int]:
+    def _source_partition_counts(self, existing_counts: Mapping[str, int]) -> dict[str, int]:
         """Return the partition counts of all source topics, internal ones included."""
         try:
-            return self._topology.partition_counts(self._find_inputs(existing))
+            return self._topology.derive_partition_counts(
+                self._require_input_counts(existing_counts)
+            )
         except TopologyError as error:
             raise StreamsError(str(error)) from error
 
-    def _make_topics(
-        self, existing: Mapping[str, int], counts: Mapping[str, int], *, runs_alone: bool
+    def _create_internal_topics(
+        self,
+        existing_counts: Mapping[str, int],
+        source_counts: Mapping[str, int],
+        *,
+        is_only_version: bool,
     ) -> None:
         """Create missing internal topics; raise StreamsError for wrong partition counts.
 
@@ -257,59 +288,71 @@ class Planner:
         look like leftovers of this one's.
         """
         topology = self._topology
-        wanted = {topic: counts[topic] for topic in topology.repartition_topics}
-        settings = dict.fromkeys(wanted, REPARTITION)
+        wanted = {topic: source_counts[topic] for topic in topology.repartition_topics}
+        settings = dict.fromkeys(wanted, REPARTITION_SETTINGS)
         for sub in topology.subtopologies:
             for store in (s for s in sub.stores if s.logged and s.source_topic is None):
-                changelog = topology.changelog(store.name)
-                wanted[changelog] = max(counts[topic] for topic in sub.sources)
+                changelog = topology.restore_topic_of(store.name)
+                wanted[changelog] = max(source_counts[topic] for topic in sub.sources)
                 settings[changelog] = changelog_settings(store, self._config.cut_retention_ms)
         for topic, partitions in wanted.items():
-            if existing.get(topic, partitions) != partitions:
+            if existing_counts.get(topic, partitions) != partitions:
                 raise StreamsError(
-                    f"internal topic {topic!r} has {existing[topic]} partitions and the topology "
+                    f"internal topic {topic!r} has {existing_counts[topic]} partitions and the "
+                    "topology "
                     f"needs {partitions}: the inputs' partitions have changed; restore their "
                     "number, or reset the application: end its workers, then delete the offsets "
                     f"of group {topology.application_id!r}, its repartition and changelog topics, "
                     f"and {self._config.state_dir / topology.application_id} (docs/operations.md)"
                 )
-        new = {topic: count for topic, count in wanted.items() if topic not in existing}
-        if runs_alone:
-            self._warn_of_leftovers(new, existing)
+        new = {topic: count for topic, count in wanted.items() if topic not in existing_counts}
+        if is_only_version:
+            self._warn_of_leftovers(new, existing_counts)
         self._admin.create_topics(new, settings, self._config.replication_factor)
-        self._compare_lags({t: each for t, each in settings.items() if t in existing})
+        self._warn_of_compaction_lags(
+            {t: each for t, each in settings.items() if t in existing_counts}
+        )
 
-    def _warn_of_leftovers(self, new: Collection[str], existing: Collection[str]) -> None:
+    def _warn_of_leftovers(
+        self, new_topics: Collection[str], existing_topics: Collection[str]
+    ) -> None:
         """Warn of stores that begin empty while state of unknown stores is left."""
         topology, application_id = self._topology, self._topology.application_id
         specs = [spec for sub in topology.subtopologies for spec in sub.stores]
-        begun = {s.name for s in specs if s.logged and topology.changelog(s.name) in new}
+        begun = {
+            s.name for s in specs if s.logged and topology.restore_topic_of(s.name) in new_topics
+        }
         if not begun:
             return
         names = [spec.name for spec in specs]
         left = find_leftovers(
-            application_id, names, existing, self._config.state_dir, self._admin.groups
+            application_id, names, existing_topics, self._config.state_dir, self._admin.list_groups
         )
         if left:
-            log.warning("%s", warn_of_leftovers(begun, left))
+            log.warning("%s", format_leftover_warning(begun, left))
 
-    def _compare_lags(self, wanted: Mapping[str, Mapping[str, str]]) -> None:
+    def _warn_of_compaction_lags(self, wanted_settings: Mapping[str, Mapping[str, str]]) -> None:
         """Warn of existing changelogs that compact earlier than `cut_retention_ms` asks for.
 
         Topics that exist are left as they are. Where their settings can't be read tasks are
         assigned all the same.
         """
-        lags = {t: int(each.get(COMPACTION_LAG, 0)) for t, each in wanted.items()}
+        lags = {t: int(each.get(COMPACTION_LAG_SETTING, 0)) for t, each in wanted_settings.items()}
         topics = [topic for topic, lag in lags.items() if lag and self._config.cut_retention_ms]
         try:
-            settings = self._admin.topic_settings(topics) if topics else {}
+            settings = self._admin.fetch_topic_settings(topics) if topics else {}
         except (OutcomeUnknown, StreamsError) as error:
             log.info("it is not known when %s are compacted: %s", list_names(topics), error)
             return
         for topic, topic_settings in settings.items():
-            if int(topic_settings.get(COMPACTION_LAG, 0)) < lags[topic]:
+            if int(topic_settings.get(COMPACTION_LAG_SETTING, 0)) < lags[topic]:
                 log.warning(
                     "%s has %s=%s, and cut_retention_ms asks for %d: alter it (kafka-configs), or "
                     "what a cut needs may be compacted away",
-                    *(topic, COMPACTION_LAG, topic_settings.get(COMPACTION_LAG, 0), lags[topic]),
+                    *(
+                        topic,
+                        COMPACTION_LAG_SETTING,
+                        topic_settings.get(COMPACTION_LAG_SETTING, 0),
+                        lags[topic],
+                    ),
                 )

@@ -26,18 +26,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from state.store import Checkpoint
+from state.store import StoreCheckpoint
 from streams.errors import StreamsError
-from streams.positions import Partition
+from streams.topic_partitions import Partition
 
 _DELETE_RETENTION_MS = 86_400_000
 """Kafka's default of `delete.retention.ms`."""
-_MARGIN = 0.1
+_RETENTION_MARGIN = 0.1
 """The part of `delete.retention.ms` that is left as a margin: clocks differ, and a restore takes
 time."""
 
 
-class Changelog(NamedTuple):
+class ChangelogRange(NamedTuple):
     """Describes the offsets of a changelog partition, from `start_offset` up to `end_offset`.
 
     The end is exclusive. `fetched_at_ms` is a wall-clock time before the broker was asked.
@@ -46,14 +46,14 @@ class Changelog(NamedTuple):
     """
 
     partition: Partition
-    start: int
-    end: int
+    start_offset: int
+    end_offset: int
     topic_id: str
-    tombstones_ms: int | None
-    asked_ms: int
+    tombstone_retention_ms: int | None
+    fetched_at_ms: int
 
 
-class Begin(NamedTuple):
+class RestoreStart(NamedTuple):
     """Says from which position a store is restored.
 
     `rebuild_reason` is why the store is cleared first; None if it is not. `since_ms` is what
@@ -62,10 +62,10 @@ class Begin(NamedTuple):
 
     position: int
     since_ms: int
-    rebuilt: str | None = None
+    rebuild_reason: str | None = None
 
 
-def tombstones_ms(settings: Mapping[str, str]) -> int | None:
+def tombstone_retention_ms(settings: Mapping[str, str]) -> int | None:
     """Return for how many ms at least a topic with these settings keeps tombstones.
 
     Returns None where the topic is not compacted.
@@ -75,14 +75,14 @@ def tombstones_ms(settings: Mapping[str, str]) -> int | None:
     return int(settings.get("delete.retention.ms", _DELETE_RETENTION_MS))
 
 
-def begin_at(
-    store: str,
-    checkpoint: Checkpoint | None,
-    changelog: Changelog,
+def find_restore_start(
+    store_name: str,
+    checkpoint: StoreCheckpoint | None,
+    changelog: ChangelogRange,
     *,
-    required: int,
-    transactions: bool,
-) -> Begin:
+    required_offset: int,
+    is_transactional: bool,
+) -> RestoreStart:
     """Return the changelog position from which a store is restored, and whether it is rebuilt.
 
     `required_offset` is the end of the changelog when the input offsets were committed, 0 if none
@@ -92,22 +92,27 @@ def begin_at(
     """
     partition, start, end, topic_id, kept_ms, now_ms = changelog
     remade = checkpoint is not None and checkpoint.topic_id != topic_id
-    if required > end or (remade and required > 0):
+    if required_offset > end or (remade and required_offset > 0):
         raise StreamsError(
-            f"changelog {partition} of store {store!r} ends at {end}, and "
-            f"offsets were committed when it stood at {required}: it was deleted, made again or "
+            f"changelog {partition} of store {store_name!r} ends at {end}, and "
+            f"offsets were committed when it stood at {required_offset}: it was deleted, made "
+            "again or "
             "cut. Bring it back; or start over: delete the group's offsets, the internal topics "
             "and the state directory"
         )
     if checkpoint is None:
-        return Begin(start, now_ms)
+        return RestoreStart(start, now_ms)
     position, written_ms = checkpoint.position, checkpoint.written_ms
-    unseen = end - position - transactions
+    unseen = end - position - is_transactional
     if remade:
         reason = f"changelog {partition} was deleted and made again"
     elif not start <= position <= end:
         reason = f"it is at {position} and {partition} has {start} to {end}"
-    elif unseen > 0 and written_ms and is_over(now_ms - written_ms, kept_ms, _MARGIN):
+    elif (
+        unseen > 0
+        and written_ms
+        and are_tombstones_expired(now_ms - written_ms, kept_ms, _RETENTION_MARGIN)
+    ):
         reason = (
             f"it was written {(now_ms - written_ms) // 1000} s ago, {partition} has gone on from "
             f"{position} to {end}, and keeps deletions for {(kept_ms or 0) // 1000} s "
@@ -115,11 +120,13 @@ def begin_at(
         )
     else:
         # A `written_ms` of 0 means that the age is unknown; such a store is trusted.
-        return Begin(position, written_ms)
-    return Begin(start, now_ms, reason)
+        return RestoreStart(position, written_ms)
+    return RestoreStart(start, now_ms, reason)
 
 
-def begin_in_source(checkpoint: Checkpoint | None, source: Changelog) -> Begin:
+def find_source_restore_start(
+    checkpoint: StoreCheckpoint | None, source: ChangelogRange
+) -> RestoreStart:
     """Return from which position of the table's own topic a table's store is restored.
 
     The end of `source` is the committed offset: records above it are still to be processed. A store
@@ -127,26 +134,26 @@ def begin_in_source(checkpoint: Checkpoint | None, source: Changelog) -> Begin:
     """
     partition, start, end, topic_id, kept_ms, now_ms = source
     if checkpoint is None:
-        return Begin(start, now_ms)
+        return RestoreStart(start, now_ms)
     position, written_ms = checkpoint.position, checkpoint.written_ms
     if checkpoint.topic_id != topic_id:
         reason = f"{partition} was made again, or was not what the store was restored from"
     elif position == end:
-        return Begin(position, written_ms)
+        return RestoreStart(position, written_ms)
     elif position > end:
         reason = f"it is at {position} of {partition}, and the committed offset is {end}"
     elif position < start:
         reason = f"it is at {position} and {partition} begins at {start}"
-    elif written_ms and is_over(now_ms - written_ms, kept_ms, _MARGIN):
+    elif written_ms and are_tombstones_expired(now_ms - written_ms, kept_ms, _RETENTION_MARGIN):
         reason = (
             f"it was written {(now_ms - written_ms) // 1000} s ago, and {partition} keeps "
             f"deletions for {(kept_ms or 0) // 1000} s (delete.retention.ms): some may be gone"
         )
     else:
-        return Begin(position, written_ms)
-    return Begin(start, now_ms, reason)
+        return RestoreStart(position, written_ms)
+    return RestoreStart(start, now_ms, reason)
 
 
-def is_over(age_ms: int, kept_ms: int | None, margin: float = 0.0) -> bool:
+def are_tombstones_expired(age_ms: int, retention_ms: int | None, margin: float = 0.0) -> bool:
     """Return whether tombstones of this age may be gone."""
-    return kept_ms is not None and age_ms >= kept_ms * (1 - margin)
+    return retention_ms is not None and age_ms >= retention_ms * (1 - margin)

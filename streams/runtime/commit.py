@@ -18,14 +18,14 @@ from enum import Enum, auto
 
 from streams.errors import OutcomeUnknown, TaskMigrated
 from streams.membership.connection import ConnectionLost
-from streams.positions import Committed, Partition
 from streams.runtime.interfaces import AdminClient, ConsumerClient
-from streams.runtime.ledger import Ledger
-from streams.runtime.producers import Producers
+from streams.runtime.ledger_writer import LedgerWriter
+from streams.runtime.producers import TaskProducers
 from streams.runtime.task import Task
+from streams.topic_partitions import OffsetAndMetadata, Partition
 
 
-class Step(Enum):
+class CommitStep(Enum):
     """Names the points of a commit, in their order, at which a test may end the process.
 
     STORING is between two batches of one store's write: a small write never reaches it, a large one
@@ -42,10 +42,10 @@ class Step(Enum):
     RESTORING = auto()
 
 
-Offsets = list[tuple[Partition, Committed]]
+PartitionOffsets = list[tuple[Partition, OffsetAndMetadata]]
 
 
-class Committer:
+class TaskCommitter:
     """Commits the tasks of one thread.
 
     `ledger`, if there is one, writes into each transaction what the transaction read and wrote.
@@ -60,26 +60,26 @@ class Committer:
         self,
         consumer: ConsumerClient,
         admin: AdminClient,
-        producers: Producers,
+        producers: TaskProducers,
         *,
-        ledger: Ledger | None,
-        group: Callable[[], bytes],
-        commit_as_member: Callable[[Offsets], bool],
-        committed: Callable[[Offsets], None],
-        reached: Callable[[Step], None],
+        ledger: LedgerWriter | None,
+        get_group_metadata: Callable[[], bytes],
+        commit_as_member: Callable[[PartitionOffsets], bool],
+        on_commit: Callable[[PartitionOffsets], None],
+        on_step: Callable[[CommitStep], None],
         now_ms: Callable[[], int],
     ) -> None:
         self._consumer = consumer
         self._admin = admin
         self._producers = producers
         self._ledger = ledger
-        self._group = group
+        self._get_group_metadata = get_group_metadata
         self._commit_as_member = commit_as_member
-        self._committed = committed
-        self._reached = reached
+        self._on_commit = on_commit
+        self._on_step = on_step
         self._now_ms = now_ms
 
-    def commit(self, tasks: Collection[Task]) -> int:
+    def commit_tasks(self, tasks: Collection[Task]) -> int:
         """Commit what `tasks` did since the last commit and return how many tasks had something.
 
         Tasks that share a producer are committed in one transaction, all or none of them; the
@@ -88,19 +88,19 @@ class Committer:
         Raises: TaskMigrated, OutcomeUnknown, ValueRefused or StreamsError; then nothing of it may
         be used any more: the tasks are to be rolled back.
         """
-        dirty = [task for task in tasks if task.dirty]
+        dirty = [task for task in tasks if task.commit_needed]
         if not dirty:
             return 0
         # The checkpoints get the time before Kafka has agreed to the commit: afterwards the tasks
         # may be lost, and another member may write above their positions meanwhile.
         now_ms = self._now_ms()
-        self._reached(Step.PROCESSED)
+        self._on_step(CommitStep.PROCESSED)
         for task in dirty:
-            task.flush()
+            task.emit_pending_results()
             # A refused value has to be found before anything is in a changelog: without a
             # transaction what is written there stays.
             task.serialize_changes()
-        shared = self._producers.shared(dirty)
+        shared = self._producers.group_by_producer(dirty)
         if not all(producer.transactional for producer, _ in shared):
             # At least once nothing fences what a zombie writes into a changelog, so nothing is
             # written before the group has confirmed that the tasks are still ours.
@@ -110,33 +110,35 @@ class Committer:
                 task.log_changes(producer)
         for producer, _ in shared:
             producer.flush()
-        self._reached(Step.PRODUCED)
-        positions = self._consumer.positions(p for task in dirty for p in task.positions)
+        self._on_step(CommitStep.PRODUCED)
+        positions = self._consumer.next_offsets(p for task in dirty for p in task.positions)
         for task in dirty:
-            task.advance(positions, now_ms)
+            task.advance_positions(positions, now_ms)
         for producer, together in shared:
             if producer.transactional:
-                offsets = _offsets(together)
+                offsets = _committable_offsets(together)
                 if self._ledger is not None:
-                    self._ledger.write(producer, together)
-                producer.commit(offsets, self._group())
-                self._reached(Step.OFFSETS_SENT)
-                producer.end()
+                    self._ledger.write_transaction(producer, together)
+                producer.send_offsets_to_transaction(offsets, self._get_group_metadata())
+                self._on_step(CommitStep.OFFSETS_SENT)
+                producer.commit_transaction()
             else:
                 offsets = self._commit_at_least_once(together)
-            self._reached(Step.COMMITTED)
-            self._committed(offsets)
+            self._on_step(CommitStep.COMMITTED)
+            self._on_commit(offsets)
             for task in together:
-                task.committed(now_ms)
-            self._reached(Step.STORED)
+                task.commit_stores(now_ms)
+            self._on_step(CommitStep.STORED)
         return len(dirty)
 
-    def _commit_at_least_once(self, dirty: list[Task]) -> Offsets:
+    def _commit_at_least_once(self, dirty: list[Task]) -> PartitionOffsets:
         """Commit the offsets of tasks outside a transaction and return them."""
-        latest = self._admin.latest([p for task in dirty for p in task.changelogs()])
+        latest = self._admin.fetch_latest_offsets(
+            [p for task in dirty for p in task.written_changelogs()]
+        )
         for task in dirty:
-            task.delivered(latest)
-        offsets = _offsets(dirty)
+            task.set_changelog_positions(latest)
+        offsets = _committable_offsets(dirty)
         try:
             accepted = self._commit_as_member(offsets)
         except ConnectionLost as error:
@@ -146,7 +148,7 @@ class Committer:
         return offsets
 
 
-def _offsets(tasks: Collection[Task]) -> Offsets:
+def _committable_offsets(tasks: Collection[Task]) -> PartitionOffsets:
     """Return the offsets that the tasks commit, at least one for each task.
 
     The group checks the generation of a commit by its offsets (decision 9), and librdkafka does not
@@ -154,9 +156,9 @@ def _offsets(tasks: Collection[Task]) -> Offsets:
 
     Raises: RuntimeError for a task that has no offset, which is a mistake in the runtime.
     """
-    offsets: Offsets = []
+    offsets: PartitionOffsets = []
     for task in tasks:
-        mine = task.offsets()
+        mine = task.committable_offsets()
         if not mine:
             raise RuntimeError(f"task {task.name} would commit what it wrote without an offset")
         offsets += mine

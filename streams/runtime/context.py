@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from state.errors import Corrupt, RefusedLate
+from state.errors import EarlierWriteRefused, StoreCorrupted
 from state.store import StateStore
 from streams.errors import (
     OutcomeUnknown,
@@ -15,16 +15,16 @@ from streams.errors import (
     TaskMigrated,
     ValueRefused,
 )
-from streams.handling import Stage
-from streams.runtime.early import EarlySerialization
-from streams.runtime.failures import Failures
-from streams.runtime.globals import ReadOnly
+from streams.exception_handlers import Stage
+from streams.runtime.early_serialization import EarlySerialization
+from streams.runtime.failures import FailureHandler
+from streams.runtime.global_tables import ReadOnlyGlobalStore
 from streams.runtime.interfaces import ProducerClient
-from streams.runtime.punctuation import Punctuations
-from streams.topology.nodes import StepTime, Watch
+from streams.runtime.punctuation import TaskPunctuations
+from streams.topology.nodes import StepStreamTime, TaskObserver
 
-COMMIT = "the results of a commit"
-PUNCTUATION = "a punctuation"
+COMMIT_ORIGIN = "the results of a commit"
+PUNCTUATION_ORIGIN = "a punctuation"
 
 
 class TaskContext:
@@ -35,33 +35,33 @@ class TaskContext:
     """
 
     __slots__ = (
-        "_early",
+        "_early_serialization",
         "_failures",
+        "_fetch_partition_count",
+        "_global_stores",
         "_global_views",
-        "_globals",
-        "_partition_count",
         "_partition_counts",
         "_stores",
-        "between",
-        "closers",
-        "commit_asked",
-        "dropped",
-        "flushers",
-        "held",
-        "late",
-        "make_room",
+        "close_callbacks",
+        "commit_callbacks",
+        "commit_requested",
+        "dropped_count",
+        "fatal_error",
+        "late_count",
         "message",
         "now_ms",
+        "observer",
+        "origin_without_record",
         "produce",
         "punctuations",
-        "record_ms",
-        "shared",
-        "starters",
+        "record_timestamp_ms",
+        "shared_by_steps",
+        "start_callbacks",
         "step_times",
         "stream_time_ms",
         "task_name",
-        "unheard",
-        "watch",
+        "uncommitted_results",
+        "wait_for_queue_room",
     )
 
     def __init__(
@@ -69,59 +69,59 @@ class TaskContext:
         task_name: str,
         producer: ProducerClient,
         stores: Mapping[str, StateStore],
-        failures: Failures,
+        failures: FailureHandler,
         *,
         stream_time_ms: int,
         now_ms: Callable[[], int],
-        watch: Watch | None = None,
+        observer: TaskObserver | None = None,
         global_views: Mapping[str, Callable[[], Any]] | None = None,
-        step_times: Mapping[str, int] | None = None,
-        early: EarlySerialization | None = None,
+        step_times_ms: Mapping[str, int] | None = None,
+        early_serialization: EarlySerialization | None = None,
     ) -> None:
         self.task_name = task_name
         self.produce = producer.produce
-        self.make_room = producer.make_room
-        self._partition_count = producer.partition_count
+        self.wait_for_queue_room = producer.wait_for_queue_room
+        self._fetch_partition_count = producer.fetch_partition_count
         self._partition_counts: dict[str, int] = {}
         self.message: Any = None
-        self.between = COMMIT
+        self.origin_without_record = COMMIT_ORIGIN
         """The origin that errors name while there is no message."""
-        self.record_ms = -1
+        self.record_timestamp_ms = -1
         self.stream_time_ms = stream_time_ms
-        self.commit_asked = False
-        self.dropped = 0
+        self.commit_requested = False
+        self.dropped_count = 0
         """The number of records dropped since it was last taken."""
-        self.late = 0
+        self.late_count = 0
         """The number of dropped records that came after their window had closed."""
-        self.step_times = {step: StepTime(ms) for step, ms in (step_times or {}).items()}
-        self.unheard: Exception | None = None
+        self.step_times = {step: StepStreamTime(ms) for step, ms in (step_times_ms or {}).items()}
+        self.fatal_error: Exception | None = None
         """The error that ends the transaction, though a user's function may have caught it: nothing
         that was done since may be committed."""
         self.now_ms = now_ms
-        self.watch = watch
-        self.shared: dict[str, Any] = {}
-        self.punctuations = Punctuations(now_ms)
-        self.flushers: list[Callable[[], None]] = []
-        self.held: dict[str, dict[Any, Any]] = {}
-        self.starters: list[Callable[[], None]] = []
-        self.closers: list[Callable[[], None]] = []
+        self.observer = observer
+        self.shared_by_steps: dict[str, Any] = {}
+        self.punctuations = TaskPunctuations(now_ms)
+        self.commit_callbacks: list[Callable[[], None]] = []
+        self.uncommitted_results: dict[str, dict[Any, Any]] = {}
+        self.start_callbacks: list[Callable[[], None]] = []
+        self.close_callbacks: list[Callable[[], None]] = []
         self._stores = stores
         self._global_views = global_views or {}
-        self._globals: dict[str, Any] = {}
+        self._global_stores: dict[str, Any] = {}
         self._failures = failures
-        self._early = early
+        self._early_serialization = early_serialization
         for store in stores.values():
             store.clock = self.timestamp_ms
 
     def timestamp_ms(self) -> int:
         """Return the timestamp of the record being processed, in ms since 1970."""
-        return self.record_ms
+        return self.record_timestamp_ms
 
     @property
     def skips_processing(self) -> bool:
         return self._failures.skips_processing
 
-    def failed(
+    def handle_failure(
         self,
         stage: Stage,
         step: str,
@@ -130,68 +130,68 @@ class TaskContext:
         *,
         key: Any = None,
         value: Any = None,
-        target: str | None = None,
+        target_topic: str | None = None,
     ) -> None:
-        if isinstance(error, RefusedLate):
-            self.find_refused_value(error)
+        if isinstance(error, EarlierWriteRefused):
+            self.start_refused_value_search(error)
         elif stage is Stage.PRODUCTION and isinstance(refusal, SerdeError):
-            self.find_refused_value(refusal)
+            self.start_refused_value_search(refusal)
         try:
-            self._failures.failed(
-                self, stage, step, error, refusal, key=key, value=value, target=target
+            self._failures.handle_failure(
+                self, stage, step, error, refusal, key=key, value=value, target_topic=target_topic
             )
-        except (TaskMigrated, TaskCorrupted, OutcomeUnknown, Corrupt) as lost:
-            self.unheard = lost
+        except (TaskMigrated, TaskCorrupted, OutcomeUnknown, StoreCorrupted) as lost:
+            self.fatal_error = lost
             raise
 
-    def find_refused_value(self, error: Exception) -> None:
+    def start_refused_value_search(self, error: Exception) -> None:
         """Raise ValueRefused, so that the transaction is repeated to find the refused record.
 
         The value may be a store's, and may have been written by an earlier record. If the stores
         serialize early already, the refusal is only noted.
         """
-        early = self._early
+        early = self._early_serialization
         if early is None:
             return
         if early.is_on:
             early.note_refusal()
             return
-        self.unheard = ValueRefused(self.task_name, str(error))
-        raise self.unheard from error
+        self.fatal_error = ValueRefused(self.task_name, str(error))
+        raise self.fatal_error from error
 
     def partition_count(self, topic: str) -> int:
         count = self._partition_counts.get(topic)
         if count is None:
-            count = self._partition_counts[topic] = self._partition_count(topic)
+            count = self._partition_counts[topic] = self._fetch_partition_count(topic)
         return count
 
-    def store(self, name: str) -> Any:
+    def get_store(self, name: str) -> Any:
         return self._stores[name]
 
-    def global_store(self, name: str) -> Any | None:
-        if name not in self._globals and name in self._global_views:
-            self._globals[name] = ReadOnly(name, self._global_views[name]())
-        return self._globals.get(name)
+    def find_global_store(self, name: str) -> Any | None:
+        if name not in self._global_stores and name in self._global_views:
+            self._global_stores[name] = ReadOnlyGlobalStore(name, self._global_views[name]())
+        return self._global_stores.get(name)
 
-    def step_time(self, step: str) -> StepTime:
-        return self.step_times.setdefault(step, StepTime())
+    def get_step_stream_time(self, step: str) -> StepStreamTime:
+        return self.step_times.setdefault(step, StepStreamTime())
 
-    def schedule(
+    def schedule_punctuation(
         self, interval_ms: int, callback: Callable[[int], None], clock: str
     ) -> Callable[[], None]:
-        return self.punctuations.schedule(interval_ms, callback, clock)
+        return self.punctuations.schedule_callback(interval_ms, callback, clock)
 
-    def commit(self) -> None:
-        self.commit_asked = True
+    def request_commit(self) -> None:
+        self.commit_requested = True
 
     def take_dropped(self) -> tuple[int, int]:
         """Return how many records were dropped, and how many of these were late, and reset both."""
-        counted = self.dropped, self.late
-        self.dropped = self.late = 0
+        counted = self.dropped_count, self.late_count
+        self.dropped_count = self.late_count = 0
         return counted
 
-    def origin(self) -> str:
+    def describe_record_origin(self) -> str:
         message = self.message
         if message is None or message.topic() is None:
-            return self.between
+            return self.origin_without_record
         return f"{message.topic()}[{message.partition()}]@{message.offset()}"

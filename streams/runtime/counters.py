@@ -8,7 +8,7 @@ from streams.errors import TaskCorrupted, TaskMigrated, ValueRefused
 
 
 @dataclass(slots=True)
-class Counters:
+class ThreadCounters:
     """Counts what a stream thread has done since it began."""
 
     records: int = 0
@@ -39,7 +39,7 @@ class Counters:
     values_refused: int = 0
     """Transactions repeated to find the record that wrote a value which a serde refuses."""
 
-    def recovered(self, error: Exception) -> None:
+    def count_recovery(self, error: Exception) -> None:
         """Count a recovery, by the kind of `error`."""
         self.recoveries += 1
         match error:

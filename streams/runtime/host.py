@@ -27,7 +27,7 @@ class Event(Protocol):
         ...
 
 
-class Spawned(Protocol):
+class SpawnedThread(Protocol):
     """Represents a running thread: what the runtime uses of `threading.Thread`."""
 
     def join(self, timeout: float | None = None) -> None: ...
@@ -44,16 +44,16 @@ class Host(Protocol):
         """Return the wall-clock time, in ms since 1970."""
         ...
 
-    def event(self) -> Event: ...
+    def create_event(self) -> Event: ...
 
-    def lock(self) -> AbstractContextManager[object]: ...
+    def create_lock(self) -> AbstractContextManager[object]: ...
 
-    def spawn(self, name: str, run: Callable[[], None]) -> Spawned:
+    def spawn_thread(self, name: str, target: Callable[[], None]) -> SpawnedThread:
         """Run a function on a thread beside this one; it must end by itself once it is told to."""
         ...
 
 
-class ThreadHost:
+class SystemHost:
     """Provides the threads, locks and clocks of the operating system."""
 
     def monotonic_s(self) -> float:
@@ -62,13 +62,13 @@ class ThreadHost:
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
-    def event(self) -> Event:
+    def create_event(self) -> Event:
         return threading.Event()
 
-    def lock(self) -> AbstractContextManager[object]:
+    def create_lock(self) -> AbstractContextManager[object]:
         return threading.Lock()
 
-    def spawn(self, name: str, run: Callable[[], None]) -> Spawned:
-        thread = threading.Thread(target=run, name=name, daemon=True)
+    def spawn_thread(self, name: str, target: Callable[[], None]) -> SpawnedThread:
+        thread = threading.Thread(target=target, name=name, daemon=True)
         thread.start()
         return thread

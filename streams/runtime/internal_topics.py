@@ -27,16 +27,16 @@ _DAY_MS = 86_400_000
 _INT64_MAX = 2**63 - 1
 _CREATE_TIME = {"message.timestamp.type": "CreateTime"}
 
-REPARTITION = {
+REPARTITION_SETTINGS = {
     "cleanup.policy": "delete",
     "segment.bytes": "52428800",
     "retention.ms": "-1",
     **_CREATE_TIME,
 }
-LEDGER = {"cleanup.policy": "delete", "retention.ms": "-1", **_CREATE_TIME}
+LEDGER_SETTINGS = {"cleanup.policy": "delete", "retention.ms": "-1", **_CREATE_TIME}
 
 
-COMPACTION_LAG = "min.compaction.lag.ms"
+COMPACTION_LAG_SETTING = "min.compaction.lag.ms"
 
 
 def changelog_settings(store: StoreSpec, cut_retention_ms: int = 0) -> dict[str, str]:
@@ -45,21 +45,21 @@ def changelog_settings(store: StoreSpec, cut_retention_ms: int = 0) -> dict[str,
         case StoreKind.WINDOW | StoreKind.SESSION:
             settings = {
                 "cleanup.policy": "compact,delete",
-                "retention.ms": _a_day_more(store.retention_ms),
+                "retention.ms": _add_a_day(store.retention_ms),
             }
         case StoreKind.VERSIONED:
             settings = {
                 "cleanup.policy": "compact",
-                COMPACTION_LAG: _a_day_more(store.history_ms),
+                COMPACTION_LAG_SETTING: _add_a_day(store.history_ms),
             }
         case StoreKind.KEY_VALUE | StoreKind.BUFFER:
             settings = {"cleanup.policy": "compact"}
-    lag_ms = max(int(settings.get(COMPACTION_LAG, 0)), cut_retention_ms)
-    lag = {COMPACTION_LAG: str(lag_ms)} if lag_ms else {}
+    lag_ms = max(int(settings.get(COMPACTION_LAG_SETTING, 0)), cut_retention_ms)
+    lag = {COMPACTION_LAG_SETTING: str(lag_ms)} if lag_ms else {}
     return {**settings, **lag, **_CREATE_TIME, **store.topic_settings}
 
 
-def _a_day_more(duration_ms: int | None) -> str:
+def _add_a_day(duration_ms: int | None) -> str:
     """Return a duration in ms and a day more, as text; at most the largest int64."""
     assert duration_ms is not None, "a store of this kind is declared with a duration"
     return str(min(duration_ms + _DAY_MS, _INT64_MAX))

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
-from state.directory import is_task
+from state.directory import is_task_directory
 from streams.errors import OutcomeUnknown, StreamsError
 from streams.topology.compatibility import list_names
 
@@ -22,8 +22,8 @@ _CHANGELOG = "-changelog"
 
 def find_leftovers(
     application_id: str,
-    stores: Collection[str],
-    topics: Iterable[str],
+    store_names: Collection[str],
+    existing_topics: Iterable[str],
     state_dir: Path,
     list_groups: Callable[[], Iterable[str]],
 ) -> list[str]:
@@ -34,20 +34,24 @@ def find_leftovers(
     listed only if there is a changelog, and where they can't be, no changelog is returned.
     """
     begin = f"{application_id}-"
-    named = {t for t in topics if t.startswith(begin) and t[len(begin) :].endswith(_CHANGELOG)}
-    changelogs = sorted(named - {f"{begin}{store}{_CHANGELOG}" for store in stores})
+    named = {
+        t for t in existing_topics if t.startswith(begin) and t[len(begin) :].endswith(_CHANGELOG)
+    }
+    changelogs = sorted(named - {f"{begin}{store}{_CHANGELOG}" for store in store_names})
     if changelogs:
-        changelogs = _leave_out_others(changelogs, begin, state_dir, list_groups)
-    tasks = [task for task in (state_dir / application_id).glob("*_*") if is_task(task.name)]
-    directories = {each.name for task in tasks for each in task.glob("*/")} - {*stores}
+        changelogs = _exclude_other_applications(changelogs, begin, state_dir, list_groups)
+    tasks = [
+        task for task in (state_dir / application_id).glob("*_*") if is_task_directory(task.name)
+    ]
+    directories = {each.name for task in tasks for each in task.glob("*/")} - {*store_names}
     return [f"changelog {topic!r}" for topic in changelogs] + [
         str(state_dir / application_id / "*_*" / store) for store in sorted(directories)
     ]
 
 
-def _leave_out_others(
+def _exclude_other_applications(
     changelogs: list[str],
-    begin: str,
+    prefix: str,
     state_dir: Path,
     list_groups: Callable[[], Iterable[str]],
 ) -> list[str]:
@@ -62,14 +66,15 @@ def _leave_out_others(
         log.info("it is not known whether %s are left of stores: %s", list_names(changelogs), error)
         return []
     local = (marker.parent.name for marker in state_dir.glob("*/millrace.json"))
-    others = tuple(f"{a}-" for a in (*groups, *local) if a.startswith(begin))
+    others = tuple(f"{a}-" for a in (*groups, *local) if a.startswith(prefix))
     return [topic for topic in changelogs if not topic.startswith(others)]
 
 
-def warn_of_leftovers(begun: Iterable[str], left: Iterable[str]) -> str:
+def format_leftover_warning(empty_stores: Iterable[str], leftovers: Iterable[str]) -> str:
     """Return the warning that names stores which begin empty, and what is left of others."""
     return (
-        f"store {list_names(begun)} begins empty, and {', '.join(left)} is left of stores "
+        f"store {list_names(empty_stores)} begins empty, and {', '.join(leftovers)} is left of "
+        "stores "
         "that the topology does not have. If a store was renamed, stop, and give it its old name "
         "(store='...', or name='...' of its step); if not, delete what is left when nobody uses it "
         "any more (docs/topology.md, A store that was renamed)"

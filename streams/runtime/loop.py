@@ -31,26 +31,26 @@ from streams.errors import (
     ValueRefused,
 )
 from streams.membership.connection import ConnectionLost
-from streams.membership.protocol import Assigned, Subscribed
-from streams.membership.terms import Signal
-from streams.positions import Partition
-from streams.runtime.clients import group_metadata
-from streams.runtime.commit import Committer
-from streams.runtime.context import COMMIT
-from streams.runtime.failures import NAMED
-from streams.runtime.parts import Parts
-from streams.runtime.progress import StoreProgress
-from streams.runtime.recovery import named
+from streams.membership.group_member import MembershipSignal
+from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
+from streams.runtime.clients import encode_group_metadata
+from streams.runtime.commit import TaskCommitter
+from streams.runtime.context import COMMIT_ORIGIN
+from streams.runtime.failures import RECOVERY_ERRORS
+from streams.runtime.progress import RestoreProgress
+from streams.runtime.recovery import to_recovery_error
 from streams.runtime.task import Task, TaskState
-from streams.runtime.work import Work
+from streams.runtime.task_executor import TaskExecutor
+from streams.runtime.thread_dependencies import ThreadDependencies
+from streams.topic_partitions import Partition
 
 log = logging.getLogger(__name__)
 
-_TAKE_WAIT_S = 0.05
+_POLL_WAIT_S = 0.05
 _BACK_OFF_S = 0.2
-_QUIET_S = 5.0
+_IDLE_RECOVERY_S = 5.0
 """How long tasks have to run with nothing to commit before the last failure is cleared."""
-_NO_TASKS = Assigned((), ())
+_NO_ASSIGNMENT = AssignmentInfo((), ())
 
 
 class StreamLoop:
@@ -59,131 +59,133 @@ class StreamLoop:
     Kafka Streams' counterpart is StreamThread (`runLoop`, `runOnce`).
     """
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self.counters = parts.counters
+    def __init__(self, dependencies: ThreadDependencies) -> None:
+        self._dependencies = dependencies
+        self.counters = dependencies.counters
         self.tasks: dict[str, Task] = {}
-        self._assigned: Assigned | None = None
-        self._former: tuple[str, ...] = ()
+        self._assignment: AssignmentInfo | None = None
+        self._previous_tasks: tuple[str, ...] = ()
         """The tasks that were assigned last, kept while the membership is lost."""
-        self._work = Work(parts.consumer, parts.producers, parts.host, self.counters)
-        self._commit_at = 0.0
-        self._look_at = 0.0
-        self.trouble_since_s: float | None = None
-        self._settled_at = 0.0
-        self._replaced = False
-        self.turns = 0
-        self.trouble = ""
+        self._executor = TaskExecutor(
+            dependencies.consumer, dependencies.producers, dependencies.host, self.counters
+        )
+        self._commit_deadline_s = 0.0
+        self._input_check_at_s = 0.0
+        self.failing_since_s: float | None = None
+        self._settled_at_s = 0.0
+        self._is_to_be_replaced = False
+        self.turn_count = 0
+        self.last_failure = ""
         """The reason of the last recovery since the last commit; empty if there was none."""
-        self.committed_ms: int | None = None
+        self.committed_at_ms: int | None = None
         """Wall-clock time of the last commit."""
-        self._committer = Committer(
-            parts.consumer,
-            parts.admin,
-            parts.producers,
-            ledger=parts.ledger,
-            group=self._group_metadata,
-            commit_as_member=parts.member.commit_offsets,
-            committed=parts.committed,
-            reached=parts.reached,
-            now_ms=parts.host.now_ms,
+        self._committer = TaskCommitter(
+            dependencies.consumer,
+            dependencies.admin,
+            dependencies.producers,
+            ledger=dependencies.ledger,
+            get_group_metadata=self._group_metadata,
+            commit_as_member=dependencies.member.commit_offsets,
+            on_commit=dependencies.on_commit,
+            on_step=dependencies.on_commit_step,
+            now_ms=dependencies.host.now_ms,
         )
 
     @property
-    def record(self) -> str:
+    def record_origin(self) -> str:
         """Return the origin of the record that is being processed, empty if none is."""
-        task = self._work.at
-        return "" if task is None else task.record
+        task = self._executor.current_task
+        return "" if task is None else task.record_origin
 
     @property
-    def restoring(self) -> tuple[StoreProgress, ...]:
+    def restore_progress(self) -> tuple[RestoreProgress, ...]:
         """Return the progress of each store that is being restored."""
-        return self._parts.restorer.progress
+        return self._dependencies.restorer.progress
 
     @property
     def silent_since_s(self) -> float | None:
         """Return since when the group's coordinator has not answered, None if it answers."""
-        return self._parts.member.silent_since_s
+        return self._dependencies.member.silent_since_s
 
-    def run(self) -> None:
+    def run_until_stopped(self) -> None:
         """Run until `stop` is set, then commit once more and leave. Raises StreamsError."""
         try:
-            while not self._parts.stop.is_set():
-                self.turn()
-            self.commit()
+            while not self._dependencies.stop.is_set():
+                self.run_once()
+            self.commit_now()
         except Exception as error:
-            self._replaced = self._parts.replaced(error)
+            self._is_to_be_replaced = self._dependencies.decide_replacement(error)
             raise
         finally:
             self.close()
 
-    def turn(self) -> None:
+    def run_once(self) -> None:
         """Take one turn of the loop, and recover from what goes wrong. Raises StreamsError."""
-        self._turned()
-        self._guarded(self._turn)
+        self._mark_progress()
+        self._run_with_recovery(self._do_next_steps)
 
-    def commit(self) -> None:
+    def commit_now(self) -> None:
         """Commit all tasks now, and recover from what goes wrong. Raises StreamsError."""
-        self._guarded(self._commit)
+        self._run_with_recovery(self._commit_tasks)
 
-    def _turned(self) -> None:
+    def _mark_progress(self) -> None:
         """Count a turn, and tell the membership that the thread is not stuck."""
-        self.turns += 1
-        self._parts.member.turned()
+        self.turn_count += 1
+        self._dependencies.member.mark_progress()
 
-    def _guarded(self, action: Callable[[], None]) -> None:
+    def _run_with_recovery(self, action: Callable[[], None]) -> None:
         """Run `action` and recover from errors that allow it; raise StreamsError for others."""
         try:
             try:
                 action()
             except (TaskMigrated, TaskCorrupted, OutcomeUnknown, ValueRefused) as error:
-                self._recover(error)
+                self._recover_from(error)
         except (StateError, OSError) as error:
             raise StreamsError(f"state: {error}") from error
 
-    def _turn(self) -> None:
+    def _do_next_steps(self) -> None:
         """Do what is next: keep the membership, start tasks, process records, commit."""
-        parts = self._parts
-        self._keep_membership()
-        if self._assigned is None:
+        parts = self._dependencies
+        self._maintain_membership()
+        if self._assignment is None:
             return
         if not self._is_settled():
             self._start_tasks()
-        if not self._work:
-            self._quiet()
-            if not self._in(TaskState.RESTORING):
-                parts.stop.wait(_TAKE_WAIT_S)
+        if not self._executor:
+            self._clear_failure_if_idle()
+            if not self._tasks_in_state(TaskState.RESTORING):
+                parts.stop.wait(_POLL_WAIT_S)
             return
-        self._work.take(parts.records_max, self._wait_s())
-        if strayed := parts.consumer.strayed():
-            self._reset(strayed)
-        self._work.process(self._go_on)
-        parts.producers.poll()
-        if parts.host.monotonic_s() >= self._commit_at:
-            self._commit()
+        self._executor.poll_records(parts.poll_records_max, self._poll_wait_s())
+        if strayed := parts.consumer.take_out_of_range_positions():
+            self._reset_out_of_range(strayed)
+        self._executor.process_slices(self._continue_after_slice)
+        parts.producers.poll_delivery_reports()
+        if parts.host.monotonic_s() >= self._commit_deadline_s:
+            self._commit_tasks()
 
-    def _wait_s(self) -> float:
+    def _poll_wait_s(self) -> float:
         """Return for how many seconds to wait for records: until there is something else to do."""
-        if not any(task.dirty for task in self.tasks.values()):
-            return _TAKE_WAIT_S
-        left_s = self._commit_at - self._parts.host.monotonic_s()
-        return min(_TAKE_WAIT_S, max(left_s, 0.0))
+        if not any(task.commit_needed for task in self.tasks.values()):
+            return _POLL_WAIT_S
+        left_s = self._commit_deadline_s - self._dependencies.host.monotonic_s()
+        return min(_POLL_WAIT_S, max(left_s, 0.0))
 
-    def _go_on(self) -> bool:
+    def _continue_after_slice(self) -> bool:
         """Commit between two slices if it is time, and return whether to process the next slice."""
-        self._turned()
-        if self._parts.host.monotonic_s() >= self._commit_at:
-            self._commit()
-        elif self._work.commit_asked or self._is_memory_full():
+        self._mark_progress()
+        if self._dependencies.host.monotonic_s() >= self._commit_deadline_s:
+            self._commit_tasks()
+        elif self._executor.commit_requested or self._is_uncommitted_memory_full():
             self.counters.early_commits += 1
-            self._commit()
-        return not self._interrupted()
+            self._commit_tasks()
+        return not self._is_interrupted()
 
-    def _is_memory_full(self) -> bool:
+    def _is_uncommitted_memory_full(self) -> bool:
         """Return whether uncommitted writes take more memory than the setting allows."""
-        return 0 <= self._parts.uncommitted_bytes_max < self._work.uncommitted_bytes
+        return 0 <= self._dependencies.uncommitted_bytes_max < self._executor.uncommitted_bytes
 
-    def _reset(self, strayed: Mapping[Partition, int]) -> None:
+    def _reset_out_of_range(self, out_of_range: Mapping[Partition, int]) -> None:
         """Set partitions whose position is out of range to where the settings say.
 
         Raises: TaskMigrated where the committed offset is beyond the position: another member has
@@ -191,97 +193,100 @@ class StreamLoop:
         coordinator answers.
         """
         try:
-            committed = self._parts.member.committed_offsets(strayed)
+            committed = self._dependencies.member.fetch_committed_offsets(out_of_range)
         except ConnectionLost as error:
             raise OutcomeUnknown(f"read the committed offsets: {error}") from error
-        for partition, position in strayed.items():
+        for partition, position in out_of_range.items():
             held = committed.offsets.get(partition)
             if partition in committed.pending or (held is not None and held.offset > position):
                 raise TaskMigrated(f"{partition} has been read beyond {position} by another member")
-        positions = self._parts.resetting.go_on(strayed)
-        self._parts.consumer.remove(positions)
-        self._parts.consumer.add(positions)
+        positions = self._dependencies.offset_resetter.find_reset_offsets(out_of_range)
+        self._dependencies.consumer.remove_partitions(positions)
+        self._dependencies.consumer.add_partitions(positions)
         for partition, position in positions.items():
-            self._work.task_of(partition).positions[partition] = position
-        self.counters.offsets_out_of_range = self._parts.resetting.offsets_out_of_range
-        self.counters.records_out_of_range = self._parts.resetting.records_out_of_range
+            self._executor.task_of_partition(partition).positions[partition] = position
+        self.counters.offsets_out_of_range = self._dependencies.offset_resetter.offsets_out_of_range
+        self.counters.records_out_of_range = self._dependencies.offset_resetter.records_out_of_range
 
-    def _commit(self) -> None:
+    def _commit_tasks(self) -> None:
         """Commit all tasks, schedule the next commit and count this one."""
-        self._next_commit()
+        self._schedule_commit()
         try:
-            committed = self._committer.commit(self.tasks.values())
-        except NAMED:
+            committed = self._committer.commit_tasks(self.tasks.values())
+        except RECOVERY_ERRORS:
             raise
         except Exception as error:
-            raise named(error, COMMIT) from error
-        self._work.committed()
+            raise to_recovery_error(error, COMMIT_ORIGIN) from error
+        self._executor.note_commit()
         if committed:
             self.counters.commits += 1
-            self.committed_ms = self._parts.host.now_ms()
-            self._over_trouble()
+            self.committed_at_ms = self._dependencies.host.now_ms()
+            self._clear_failure()
         else:
-            self._quiet()
+            self._clear_failure_if_idle()
 
-    def _next_commit(self) -> None:
+    def _schedule_commit(self) -> None:
         """Set the deadline of the next commit to one commit interval from now."""
-        self._commit_at = self._parts.host.monotonic_s() + self._parts.commit_every_ms / 1000
+        self._commit_deadline_s = (
+            self._dependencies.host.monotonic_s() + self._dependencies.commit_interval_ms / 1000
+        )
 
-    def _keep_membership(self) -> None:
+    def _maintain_membership(self) -> None:
         """Read the membership's signal, commit before a rebalance, and join the group if need be.
 
         Raises: TaskMigrated where the coordinator does not know this member any more.
         """
-        member = self._parts.member
-        match member.signal():
-            case Signal.LOST if self._assigned is not None:
+        member = self._dependencies.member
+        match member.read_signal():
+            case MembershipSignal.LOST if self._assignment is not None:
                 raise TaskMigrated("the coordinator does not know this member any more")
-            case Signal.REBALANCE:
-                self._commit()
-                self._assigned = None
-            case _ if self._are_inputs_changed():
+            case MembershipSignal.REBALANCE:
+                self._commit_tasks()
+                self._assignment = None
+            case _ if self._check_inputs_changed():
                 log.info(
-                    "%s: inputs have other partitions: tasks are assigned anew", self._parts.name
+                    "%s: inputs have other partitions: tasks are assigned anew",
+                    self._dependencies.name,
                 )
-                self._commit()
-                self._assigned = None
-        if self._assigned is None:
-            self._join()
+                self._commit_tasks()
+                self._assignment = None
+        if self._assignment is None:
+            self._rejoin_group()
 
-    def _are_inputs_changed(self) -> bool:
+    def _check_inputs_changed(self) -> bool:
         """Return whether input partitions have changed; only the group's leader checks."""
-        parts = self._parts
+        parts = self._dependencies
         now_s = parts.host.monotonic_s()
-        if self._assigned is None or not parts.member.leads or now_s < self._look_at:
+        if self._assignment is None or not parts.member.is_leader or now_s < self._input_check_at_s:
             return False
-        self._look_at = now_s + parts.inputs_every_ms / 1000
+        self._input_check_at_s = now_s + parts.input_check_interval_ms / 1000
         try:
-            return parts.inputs_changed()
+            return parts.are_inputs_changed()
         except OutcomeUnknown as error:
             log.info("%s: inputs are looked at another time: %s", parts.name, error)
             return False
 
-    def _join(self) -> None:
+    def _rejoin_group(self) -> None:
         """Join the group again and take over its assignment.
 
         Nothing is processed or committed until the group has answered. Tasks that were revoked are
         closed, the others go on. Raises ApplicationShutdown if a member asks all of them to end.
         """
-        member = self._parts.member
-        self._parts.changed("REBALANCING")
+        member = self._dependencies.member
+        self._dependencies.on_state_change("REBALANCING")
         self.counters.rebalances += 1
-        for task in self._in(TaskState.RUNNING):
-            task.suspend()
-        generation_before = member.current.generation
-        former = () if self.tasks else self._former
-        assigned = member.join(Subscribed(tuple(self.tasks), former=former))
+        for task in self._tasks_in_state(TaskState.RUNNING):
+            task.suspend_processing()
+        generation_before = member.current_membership.generation
+        former = () if self.tasks else self._previous_tasks
+        assigned = member.join_group(SubscriptionInfo(tuple(self.tasks), former=former))
         if assigned is None:
             return
         if assigned.shutdown:
             raise ApplicationShutdown(assigned.shutdown)
-        self._assigned = self._parts.adopt(assigned)
-        self._former = self._assigned.tasks
-        partitions_by_task = self._partitions_of(self._assigned)
+        self._assignment = self._dependencies.adopt_assignment(assigned)
+        self._previous_tasks = self._assignment.tasks
+        partitions_by_task = self._partitions_by_task(self._assignment)
         # A task that has other partitions than before is another task, and is created anew.
         self._close_tasks(
             [
@@ -290,134 +295,145 @@ class StreamLoop:
                 if partitions_by_task.get(name) != set(task.partitions)
             ]
         )
-        if member.current.generation > generation_before + 1:
+        if member.current_membership.generation > generation_before + 1:
             # In a generation that this member missed another one may have run its tasks: their
             # positions are from before that, so they are read back.
-            self._roll_back()
-        for task in self._in(TaskState.SUSPENDED):
-            task.resume()
-        self._look_at = self._parts.host.monotonic_s() + self._parts.inputs_every_ms / 1000
-        self._settled()
+            self._roll_back_tasks()
+        for task in self._tasks_in_state(TaskState.SUSPENDED):
+            task.resume_processing()
+        self._input_check_at_s = (
+            self._dependencies.host.monotonic_s()
+            + self._dependencies.input_check_interval_ms / 1000
+        )
+        self._report_if_settled()
 
     def _start_tasks(self) -> None:
         """Bring each assigned task towards RUNNING; what can't be done yet is retried next turn."""
-        opener, producers = self._parts.opener, self._parts.producers
-        restorer = self._parts.restorer
-        for name, partitions in self._wanted().items():
-            if (created := opener.create(name, partitions)) is not None:
+        opener, producers = self._dependencies.task_creator, self._dependencies.producers
+        restorer = self._dependencies.restorer
+        for name, partitions in self._assigned_but_not_created().items():
+            if (created := opener.create_task(name, partitions)) is not None:
                 self.tasks[name] = created
-        waiting = self._in(TaskState.CREATED)
+        waiting = self._tasks_in_state(TaskState.CREATED)
         for task in waiting:
-            producers.of(task.name)  # fences its predecessor, before offsets are read
-        restorer.begin(opener.locate(waiting))
+            producers.get_producer(task.name)  # fences its predecessor, before offsets are read
+        restorer.add_tasks(opener.start_restoring_from_committed(waiting))
         # While no task runs there is nothing else to do than to wait for the restorer.
-        ready = restorer.ready(0.0 if self._work else _TAKE_WAIT_S)
-        self.counters.restored_records = restorer.records
-        if ready and not self._work:
-            self._next_commit()
-        parts = self._parts
+        ready = restorer.take_restored_tasks(0.0 if self._executor else _POLL_WAIT_S)
+        self.counters.restored_records = restorer.restored_records
+        if ready and not self._executor:
+            self._schedule_commit()
+        parts = self._dependencies
         for task in ready:
-            producer = producers.of(task.name)
-            task.start(producer, parts.consumer, parts.order, parts.host.now_ms)
+            producer = producers.get_producer(task.name)
+            task.start_processing(producer, parts.consumer, parts.order_settings, parts.host.now_ms)
         if ready:
-            self._work.begin(ready)
+            self._executor.add_tasks(ready)
             log.info("%s runs tasks %s", parts.name, ", ".join(sorted(self.tasks)))
-        self._settled()
+        self._report_if_settled()
 
-    def _wanted(self) -> dict[str, list[Partition]]:
+    def _assigned_but_not_created(self) -> dict[str, list[Partition]]:
         """Return the tasks that are assigned and not created yet, with their partitions."""
-        assigned = self._partitions_of(self._assigned or _NO_TASKS)
+        assigned = self._partitions_by_task(self._assignment or _NO_ASSIGNMENT)
         return {name: sorted(mine) for name, mine in assigned.items() if name not in self.tasks}
 
-    def _partitions_of(self, assigned: Assigned) -> dict[str, set[Partition]]:
+    def _partitions_by_task(self, assigned: AssignmentInfo) -> dict[str, set[Partition]]:
         """Return the assigned tasks with the partitions that each of them reads."""
         by_task: dict[str, set[Partition]] = {name: set() for name in assigned.tasks}
         for topic, number in assigned.partitions:
-            name = self._parts.opener.task_of(topic, number)
+            name = self._dependencies.task_creator.task_name_of_partition(topic, number)
             if name in by_task:
                 by_task[name].add(Partition(topic, number))
         return by_task
 
-    def _in(self, state: TaskState) -> list[Task]:
+    def _tasks_in_state(self, state: TaskState) -> list[Task]:
         return [task for task in self.tasks.values() if task.state is state]
 
-    def _settled(self) -> None:
+    def _report_if_settled(self) -> None:
         """Report RUNNING, and note the time, if all assigned tasks run."""
         if self._is_settled():
-            self._settled_at = self._parts.host.monotonic_s()
-            self._parts.changed("RUNNING")
+            self._settled_at_s = self._dependencies.host.monotonic_s()
+            self._dependencies.on_state_change("RUNNING")
 
-    def _quiet(self) -> None:
+    def _clear_failure_if_idle(self) -> None:
         """Clear the last failure if all tasks have run for some seconds with nothing to commit."""
-        if self._is_settled() and self._parts.host.monotonic_s() - self._settled_at >= _QUIET_S:
-            self._over_trouble()
+        if (
+            self._is_settled()
+            and self._dependencies.host.monotonic_s() - self._settled_at_s >= _IDLE_RECOVERY_S
+        ):
+            self._clear_failure()
 
-    def _over_trouble(self) -> None:
+    def _clear_failure(self) -> None:
         """Clear the last failure: the thread has committed, or has been idle for a while."""
-        self.trouble_since_s = None
-        self.trouble = ""
+        self.failing_since_s = None
+        self.last_failure = ""
 
     def _is_settled(self) -> bool:
         """Return whether all assigned tasks run."""
-        assigned = self._assigned
-        return assigned is not None and len(assigned.tasks) == len(self._in(TaskState.RUNNING))
+        assigned = self._assignment
+        return assigned is not None and len(assigned.tasks) == len(
+            self._tasks_in_state(TaskState.RUNNING)
+        )
 
-    def _interrupted(self) -> bool:
+    def _is_interrupted(self) -> bool:
         """Return whether a stop or a rebalance is asked for."""
-        return self._parts.stop.is_set() or self._parts.member.signal() is not Signal.NOTHING
+        return (
+            self._dependencies.stop.is_set()
+            or self._dependencies.member.read_signal() is not MembershipSignal.NOTHING
+        )
 
     def _close_tasks(self, names: list[str]) -> None:
         """Close the named tasks and release their producers, without a commit."""
-        self._withdraw(names)
+        self._withdraw_from_restorer(names)
         closed = [self.tasks.pop(name) for name in names]
         with ExitStack() as steps:
             for task in closed:
-                steps.callback(self._parts.producers.release, task.name)
+                steps.callback(self._dependencies.producers.release_producer, task.name)
                 steps.callback(task.close)
-            self._work.end(closed)
+            self._executor.remove_tasks(closed)
 
-    def _withdraw(self, names: Iterable[str]) -> None:
+    def _withdraw_from_restorer(self, names: Iterable[str]) -> None:
         """Take tasks back from the restorer; their stores keep what has been restored."""
         restoring = [n for n in names if self.tasks[n].state is TaskState.RESTORING]
         if restoring:
-            self._parts.restorer.withdraw(restoring)
+            self._dependencies.restorer.withdraw_tasks(restoring)
 
-    def _roll_back(self) -> None:
+    def _roll_back_tasks(self) -> None:
         """Roll every task back to what is committed; all of them stay open."""
-        self._withdraw(self.tasks)
-        self._work.end(list(self.tasks.values()))
+        self._withdraw_from_restorer(self.tasks)
+        self._executor.remove_tasks(list(self.tasks.values()))
         for task in self.tasks.values():
             if task.state is not TaskState.CREATED:
-                task.rollback()
+                task.roll_back()
 
-    def _recover(self, error: Exception) -> None:
+    def _recover_from(self, error: Exception) -> None:
         """Discard what the module's table names for `error`, so that the next turns start over.
 
         Raises: StreamsError if nothing has been committed for `task_timeout_ms`.
         """
-        log.warning("%s starts over from what is committed: %s", self._parts.name, error)
-        self.counters.recovered(error)
-        self.trouble = str(error)
-        now = self._parts.host.monotonic_s()
-        if self.trouble_since_s is None:
-            self.trouble_since_s = now
-        if now - self.trouble_since_s > self._parts.task_timeout_ms / 1000:
+        log.warning("%s starts over from what is committed: %s", self._dependencies.name, error)
+        self.counters.count_recovery(error)
+        self.last_failure = str(error)
+        now = self._dependencies.host.monotonic_s()
+        if self.failing_since_s is None:
+            self.failing_since_s = now
+        if now - self.failing_since_s > self._dependencies.task_timeout_ms / 1000:
             raise StreamsError(
-                f"no commit for {self._parts.task_timeout_ms} ms (task_timeout_ms): {error}"
+                f"no commit for {self._dependencies.task_timeout_ms} ms (task_timeout_ms): {error}"
             ) from error
         # Producers are discarded first: one that is closed in order would end its transaction.
-        self._parts.producers.discard()
+        self._dependencies.producers.discard_producers()
         if isinstance(error, TaskMigrated):
             self._close_tasks(list(self.tasks))
-            self._assigned = None
+            self._assignment = None
         else:
-            self._roll_back()
+            self._roll_back_tasks()
         if isinstance(error, TaskCorrupted) and error.task in self.tasks:
-            self.tasks[error.task].rebuild(error.stores)
+            self.tasks[error.task].clear_stores(error.stores)
         if isinstance(error, ValueRefused) and error.task in self.tasks:
-            self.tasks[error.task].early.start()
-        self._parts.changed("REBALANCING")
-        self._parts.stop.wait(_BACK_OFF_S)
+            self.tasks[error.task].early_serialization.start_serializing_early()
+        self._dependencies.on_state_change("REBALANCING")
+        self._dependencies.stop.wait(_BACK_OFF_S)
 
     def close(self) -> None:
         """Leave the group and close everything, without a commit.
@@ -426,16 +442,18 @@ class StreamLoop:
         membership over instead of leaving.
         """
         with ExitStack() as steps:  # in reverse order, each whatever the others raise
-            steps.callback(self._parts.restorer.close)
-            steps.callback(self._parts.consumer.close)
-            member = self._parts.member
-            steps.callback(member.hand_over if self._replaced else member.leave)
-            steps.callback(self._parts.producers.close)
+            steps.callback(self._dependencies.restorer.close)
+            steps.callback(self._dependencies.consumer.close)
+            member = self._dependencies.member
+            steps.callback(
+                member.hand_over_membership if self._is_to_be_replaced else member.leave_group
+            )
+            steps.callback(self._dependencies.producers.close_producers)
             steps.callback(self._close_tasks, list(self.tasks))
 
     def _group_metadata(self) -> bytes:
         """Return the consumer group metadata of the current generation, for a transaction."""
-        generation, member_id = self._parts.member.current
-        return group_metadata(
-            self._parts.group, generation, member_id, self._parts.member.instance_id
+        generation, member_id = self._dependencies.member.current_membership
+        return encode_group_metadata(
+            self._dependencies.group, generation, member_id, self._dependencies.member.instance_id
         )

@@ -22,11 +22,11 @@ from streams.membership.connection import ConnectionLost
 from streams.runtime.interfaces import ProducerClient
 from streams.runtime.task import Task
 
-ONE_EACH = "exactly_once"
+PRODUCER_PER_TASK = "exactly_once"
 """The guarantee that gives each task a producer of its own."""
 
 
-class Producers:
+class TaskProducers:
     """Creates and holds the producers of one thread's tasks.
 
     `create_producer` is given the name that tells a producer from others: the transactional id,
@@ -36,42 +36,42 @@ class Producers:
 
     def __init__(
         self,
-        new: Callable[[str], ProducerClient],
+        create_producer: Callable[[str], ProducerClient],
         *,
         guarantee: str,
-        application: str,
-        thread: str,
+        application_id: str,
+        thread_id: str,
         is_member: Callable[[], bool],
         name_task: Callable[[str], str] = str,
     ) -> None:
-        self._new = new
+        self._create_producer = create_producer
         self._is_member = is_member
         self._name_task = name_task
-        self._one_each = guarantee == ONE_EACH
-        self._application = application
-        self._thread = thread
-        self._made: dict[str, ProducerClient] = {}
-        self._in_order = True
+        self._is_one_per_task = guarantee == PRODUCER_PER_TASK
+        self._application_id = application_id
+        self._thread_id = thread_id
+        self._producers: dict[str, ProducerClient] = {}
+        self._is_closing_in_order = True
 
-    def of(self, task: str) -> ProducerClient:
+    def get_producer(self, task_name: str) -> ProducerClient:
         """Return the producer of a task, which is created at the first call.
 
         A new transactional one has fenced its predecessor when this returns: offsets that are read
         from now on are not changed by the predecessor any more. Raises what creating a producer
         raises.
         """
-        name = self._name(task)
-        producer = self._made.get(name)
+        name = self._producer_name(task_name)
+        producer = self._producers.get(name)
         if producer is None:
-            if self._one_each:
+            if self._is_one_per_task:
                 # A new producer fences whoever has the task's transactional id. A zombie, whose own
                 # producer was fenced, would fence its successor.
-                self.check_membership(f"task {task} moved")
-            producer = self._made[name] = self._new(name)
-            self._in_order = True
+                self.check_membership(f"task {task_name} moved")
+            producer = self._producers[name] = self._create_producer(name)
+            self._is_closing_in_order = True
         return producer
 
-    def check_membership(self, otherwise: str) -> None:
+    def check_membership(self, consequence: str) -> None:
         """Ask the group whether it still has this member, and raise TaskMigrated if not.
 
         The error ends with the `consequence`. Raises OutcomeUnknown where no coordinator answers.
@@ -81,58 +81,58 @@ class Producers:
         except ConnectionLost as error:
             raise OutcomeUnknown(f"ask the group for our membership: {error}") from error
         if not is_member:
-            raise TaskMigrated(f"the group does not know this member any more: {otherwise}")
+            raise TaskMigrated(f"the group does not know this member any more: {consequence}")
 
-    def begin(self, task: str) -> None:
+    def begin_transaction(self, task_name: str) -> None:
         """Begin a transaction of a task's producer, unless one is open."""
-        self.of(task).begin()
+        self.get_producer(task_name).begin_transaction()
 
-    def poll(self) -> None:
+    def poll_delivery_reports(self) -> None:
         """Serve the delivery reports that have arrived, without waiting."""
-        for producer in self._made.values():
-            producer.poll()
+        for producer in self._producers.values():
+            producer.poll_delivery_reports()
 
-    def shared(self, tasks: Iterable[Task]) -> list[tuple[ProducerClient, list[Task]]]:
+    def group_by_producer(self, tasks: Iterable[Task]) -> list[tuple[ProducerClient, list[Task]]]:
         """Group tasks by their producer: those of one producer are committed in one transaction."""
         groups: dict[ProducerClient, list[Task]] = {}
         for task in tasks:
-            groups.setdefault(self.of(task.name), []).append(task)
+            groups.setdefault(self.get_producer(task.name), []).append(task)
         return list(groups.items())
 
-    def release(self, task: str) -> None:
+    def release_producer(self, task_name: str) -> None:
         """Close the producer of a task that was closed, if the task has one of its own."""
-        if self._one_each:
-            producer = self._made.pop(self._name(task), None)
+        if self._is_one_per_task:
+            producer = self._producers.pop(self._producer_name(task_name), None)
             if producer is not None:
-                self._end(producer)
+                self._close_producer(producer)
 
-    def _name(self, task: str) -> str:
+    def _producer_name(self, task_name: str) -> str:
         """Return the name of a task's producer, which is its transactional id if it has one."""
         # Neither an application id nor a topic can have the colon: without it application `a` that
         # reads `b-c` and application `a-b` that reads `c` would have one id, and fence each other.
-        if self._one_each:
-            return f"{self._application}-task:{self._name_task(task)}"
-        return self._thread
+        if self._is_one_per_task:
+            return f"{self._application_id}-task:{self._name_task(task_name)}"
+        return self._thread_id
 
-    def discard(self) -> None:
+    def discard_producers(self) -> None:
         """Discard all producers with what they hold; their successors fence them."""
-        producers, self._made = self._made, {}
+        producers, self._producers = self._producers, {}
         for producer in producers.values():
             producer.discard()
 
-    def close(self) -> None:
+    def close_producers(self) -> None:
         """Close all producers, and abort open transactions so that nobody waits for them."""
-        producers, self._made = self._made, {}
+        producers, self._producers = self._producers, {}
         for producer in producers.values():
-            self._end(producer)
+            self._close_producer(producer)
 
-    def _end(self, producer: ProducerClient) -> None:
+    def _close_producer(self, producer: ProducerClient) -> None:
         """Close one producer, or only discard it once closing another one has failed.
 
         While no broker answers each would take the whole time-out; a transaction that is left open
         ends by its own.
         """
-        if self._in_order:
-            self._in_order = producer.close()
+        if self._is_closing_in_order:
+            self._is_closing_in_order = producer.close()
         else:
             producer.discard()

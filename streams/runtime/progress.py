@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streams.positions import Partition
+from streams.topic_partitions import Partition
 
 
 @dataclass(frozen=True, slots=True)
-class StoreProgress:
+class RestoreProgress:
     """Reports how far the restore of a store is, in offsets of its changelog partition."""
 
     task: str
     store: str
     changelog: Partition
-    begin: int
-    position: int
-    end: int
-    records: int
+    begin_offset: int
+    next_offset: int
+    end_offset: int
+    restored_records: int
     """Records restored so far."""
-    seconds: float
+    elapsed_s: float
     """Seconds since the restore started."""
 
     @property
@@ -28,23 +28,26 @@ class StoreProgress:
 
         Offsets of markers, and of records that were compacted away, count as well.
         """
-        return max(self.end - self.position, 0)
+        return max(self.end_offset - self.next_offset, 0)
 
     @property
-    def rate(self) -> float:
+    def offsets_per_s(self) -> float:
         """Return the offsets restored per second; 0 before the first batch."""
-        return (self.position - self.begin) / self.seconds if self.seconds > 0 else 0.0
+        return (
+            (self.next_offset - self.begin_offset) / self.elapsed_s if self.elapsed_s > 0 else 0.0
+        )
 
     @property
-    def seconds_left(self) -> float | None:
+    def remaining_s(self) -> float | None:
         """Return the seconds left at the present rate; None where there is no progress."""
-        return self.records_left / self.rate if self.rate > 0 else None
+        return self.records_left / self.offsets_per_s if self.offsets_per_s > 0 else None
 
     def __str__(self) -> str:
-        left = self.seconds_left
+        left = self.remaining_s
         return (
-            f"store {self.store!r} of task {self.task}: {self.records} records replayed, at most "
-            f"{self.records_left} left, {self.rate:.0f} a second"
+            f"store {self.store!r} of task {self.task}: {self.restored_records} records replayed, "
+            "at most "
+            f"{self.records_left} left, {self.offsets_per_s:.0f} a second"
             + (f", {left:.0f} s to go" if left is not None else "")
         )
 

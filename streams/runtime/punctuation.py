@@ -18,77 +18,83 @@ from itertools import count
 
 from streams.errors import StreamsError
 
-Punctuate = Callable[[int], object]
+PunctuationCallback = Callable[[int], object]
 """Is called with the time in ms: stream time or wall-clock time."""
 
 
-class Schedule:
+class PunctuationSchedule:
     """Schedules one callback of one clock, and says when it is next called."""
 
-    __slots__ = ("_number", "at_ms", "callback", "cancelled", "interval_ms")
+    __slots__ = ("_number", "callback", "interval_ms", "is_cancelled", "next_at_ms")
 
-    def __init__(self, at_ms: int, number: int, interval_ms: int, callback: Punctuate) -> None:
-        self.at_ms = at_ms
+    def __init__(
+        self, at_ms: int, number: int, interval_ms: int, callback: PunctuationCallback
+    ) -> None:
+        self.next_at_ms = at_ms
         self.interval_ms = interval_ms
         self.callback = callback
-        self.cancelled = False
+        self.is_cancelled = False
         self._number = number
 
     def cancel(self) -> None:
         """Cancel the schedule: its callback is not called any more."""
-        self.cancelled = True
+        self.is_cancelled = True
 
-    def __lt__(self, other: Schedule) -> bool:
+    def __lt__(self, other: PunctuationSchedule) -> bool:
         """Return whether this schedule comes first: by its time, then by the order of requests."""
-        return (self.at_ms, self._number) < (other.at_ms, other._number)
+        return (self.next_at_ms, self._number) < (other.next_at_ms, other._number)
 
 
-class Timeline:
+class PunctuationQueue:
     """Holds the schedules of one clock, in the order of their times."""
 
     def __init__(self) -> None:
-        self._heap: list[Schedule] = []
+        self._heap: list[PunctuationSchedule] = []
         self._numbers = count()
 
     def __bool__(self) -> bool:
         return bool(self._heap)
 
-    def add(self, first_ms: int, interval_ms: int, callback: Punctuate) -> Schedule:
+    def add_schedule(
+        self, first_ms: int, interval_ms: int, callback: PunctuationCallback
+    ) -> PunctuationSchedule:
         """Add a callback that is called first at `first_ms`, and then every `interval_ms`."""
-        schedule = Schedule(first_ms, next(self._numbers), interval_ms, callback)
+        schedule = PunctuationSchedule(first_ms, next(self._numbers), interval_ms, callback)
         heappush(self._heap, schedule)
         return schedule
 
-    def due(self, now_ms: int) -> bool:
+    def is_due(self, now_ms: int) -> bool:
         """Return whether a callback is to be called at `now_ms`."""
         heap = self._heap
-        while heap and heap[0].cancelled:
+        while heap and heap[0].is_cancelled:
             heappop(heap)
-        return bool(heap) and heap[0].at_ms <= now_ms
+        return bool(heap) and heap[0].next_at_ms <= now_ms
 
-    def punctuate(self, now_ms: int) -> int:
+    def call_due(self, now_ms: int) -> int:
         """Call all callbacks that are due, in the order of their times, and return their number."""
         called = 0
-        while self.due(now_ms):
+        while self.is_due(now_ms):
             schedule = heappop(self._heap)
             called += 1
             schedule.callback(now_ms)
-            if not schedule.cancelled:
-                missed = (now_ms - schedule.at_ms) // schedule.interval_ms
-                schedule.at_ms += (missed + 1) * schedule.interval_ms
+            if not schedule.is_cancelled:
+                missed = (now_ms - schedule.next_at_ms) // schedule.interval_ms
+                schedule.next_at_ms += (missed + 1) * schedule.interval_ms
                 heappush(self._heap, schedule)
         return called
 
 
-class Punctuations:
+class TaskPunctuations:
     """Holds the schedules of one task, by stream time and by the wall clock."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
-        self.stream = Timeline()
-        self.wall = Timeline()
+        self.by_stream_time = PunctuationQueue()
+        self.by_wall_clock = PunctuationQueue()
 
-    def schedule(self, interval_ms: int, callback: Punctuate, clock: str) -> Callable[[], None]:
+    def schedule_callback(
+        self, interval_ms: int, callback: PunctuationCallback, clock: str
+    ) -> Callable[[], None]:
         """Call `callback` every `interval_ms` of `clock`, and return a function that cancels this.
 
         Raises: StreamsError for an interval below 1 ms or a clock other than `stream` and `wall`.
@@ -97,8 +103,8 @@ class Punctuations:
             raise StreamsError(f"a punctuation every {interval_ms} ms: it must be at least 1")
         match clock:
             case "stream":
-                return self.stream.add(0, interval_ms, callback).cancel
+                return self.by_stream_time.add_schedule(0, interval_ms, callback).cancel
             case "wall":
                 first_ms = self._now_ms() + interval_ms
-                return self.wall.add(first_ms, interval_ms, callback).cancel
+                return self.by_wall_clock.add_schedule(first_ms, interval_ms, callback).cancel
         raise StreamsError(f"a punctuation by the clock {clock!r}: there are 'stream' and 'wall'")

@@ -25,23 +25,23 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
 from streams.membership.connection import ConnectionLost
-from streams.positions import Committed, CommittedOffsets, Partition
-from streams.runtime.host import Host, Spawned
+from streams.runtime.host import Host, SpawnedThread
 from streams.runtime.interfaces import AdminClient
+from streams.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 
 log = logging.getLogger(__name__)
 
-OffsetsOf = Callable[[str, Collection[Partition]], CommittedOffsets]
+FetchGroupOffsets = Callable[[str, Collection[Partition]], CommittedOffsets]
 """Fetches the offsets that a group has committed. Raises ConnectionLost or StreamsError."""
 
 
-def keeps_a_cut(group: str, application_id: str) -> bool:
+def is_cut_group(group: str, application_id: str) -> bool:
     """Return whether a group's committed offsets are a kept cut, which limits the purge."""
     name = f"{application_id}-cut"
     return group == name or group.startswith(f"{name}-")
 
 
-class Purge:
+class RepartitionPurger:
     """Deletes the records of repartition topics that the tasks of one thread have consumed."""
 
     def __init__(
@@ -49,7 +49,7 @@ class Purge:
         application_id: str,
         topics: Collection[str],
         admin: AdminClient,
-        offsets_of: OffsetsOf,
+        fetch_group_offsets: FetchGroupOffsets,
         *,
         interval_ms: int,
         host: Host,
@@ -57,53 +57,57 @@ class Purge:
         self._application_id = application_id
         self._topics = frozenset(topics)
         self._admin = admin
-        self._offsets_of = offsets_of
+        self._fetch_group_offsets = fetch_group_offsets
         self._interval_s = interval_ms / 1000
         self._host = host
-        self._committed: dict[Partition, int] = {}
-        self._purged: dict[Partition, int] = {}
-        self._due_at = host.monotonic_s() + self._interval_s
-        self._running: Spawned | None = None
+        self._committed_offsets: dict[Partition, int] = {}
+        self._purged_offsets: dict[Partition, int] = {}
+        self._due_at_s = host.monotonic_s() + self._interval_s
+        self._purge_thread: SpawnedThread | None = None
 
-    def committed(self, offsets: Iterable[tuple[Partition, Committed]]) -> None:
+    def note_committed(self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]]) -> None:
         """Note committed offsets, and start a purge beside this thread when one is due."""
         if not self._topics:
             return
         for partition, held in offsets:
             if partition.topic in self._topics:
-                self._committed[partition] = held.offset
-        if self._host.monotonic_s() < self._due_at:
+                self._committed_offsets[partition] = held.offset
+        if self._host.monotonic_s() < self._due_at_s:
             return
-        if self._running is not None and self._running.is_alive():
+        if self._purge_thread is not None and self._purge_thread.is_alive():
             return
-        self._due_at = self._host.monotonic_s() + self._interval_s
+        self._due_at_s = self._host.monotonic_s() + self._interval_s
         # The offsets are taken before the cuts are listed: a cut that is made meanwhile has these
         # offsets or newer ones. Only those of this interval are purged: their topics exist.
-        to_purge, self._committed = self._committed, {}
-        self._running = self._host.spawn("repartition-purge", lambda: self.step(to_purge))
+        to_purge, self._committed_offsets = self._committed_offsets, {}
+        self._purge_thread = self._host.spawn_thread(
+            "repartition-purge", lambda: self.purge_once(to_purge)
+        )
 
-    def step(self, committed: Mapping[Partition, int]) -> None:
+    def purge_once(self, committed: Mapping[Partition, int]) -> None:
         """Delete the records below the committed offsets and below every kept cut, once.
 
         An error is only logged: no task depends on the purge.
         """
         try:
-            end_offsets = self._below_every_cut(committed)
-            to_delete = {p: end for p, end in end_offsets.items() if end > self._purged.get(p, 0)}
+            end_offsets = self._limit_to_cuts(committed)
+            to_delete = {
+                p: end for p, end in end_offsets.items() if end > self._purged_offsets.get(p, 0)
+            }
             if to_delete:
-                self._admin.delete_before(to_delete)
-                self._purged |= to_delete
+                self._admin.delete_records(to_delete)
+                self._purged_offsets |= to_delete
         except (ConnectionLost, OutcomeUnknown, TaskMigrated, StreamsError) as error:
             log.info("repartition topics are purged later: %s", error)
 
-    def _below_every_cut(self, ends: Mapping[Partition, int]) -> Mapping[Partition, int]:
+    def _limit_to_cuts(self, end_offsets: Mapping[Partition, int]) -> Mapping[Partition, int]:
         """Return the end offsets, each lowered to the lowest offset of a kept cut."""
-        for group in self._admin.groups():
-            if keeps_a_cut(group, self._application_id):
-                cut = self._offsets_of(group, ends)
-                ends = {
+        for group in self._admin.list_groups():
+            if is_cut_group(group, self._application_id):
+                cut = self._fetch_group_offsets(group, end_offsets)
+                end_offsets = {
                     partition: min(end, cut.offsets[partition].offset)
-                    for partition, end in ends.items()
+                    for partition, end in end_offsets.items()
                     if partition in cut.offsets
                 }
-        return ends
+        return end_offsets

@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import traceback
 
-from state.errors import Refused, StateError
+from state.errors import StateError, StoreSerdeError
 from streams.errors import StreamsError
-from streams.runtime.failures import NAMED
+from streams.runtime.failures import RECOVERY_ERRORS
 
 
-def named(error: Exception, what: str) -> Exception:
+def to_recovery_error(error: Exception, processed: str) -> Exception:
     """Return the recovery error for what was raised while `processed` was processed.
 
     An error that selects its recovery itself is returned as it is; all others become StreamsError,
     with the line of the user's function where it was raised in one.
     """
-    if isinstance(error, NAMED):
+    if isinstance(error, RECOVERY_ERRORS):
         return error
-    if isinstance(error, StateError) and not isinstance(error, Refused):
-        return StreamsError(f"{error} (while processing {what})")  # not what was processed is wrong
+    if isinstance(error, StateError) and not isinstance(error, StoreSerdeError):
+        return StreamsError(
+            f"{error} (while processing {processed})"
+        )  # not what was processed is wrong
     reason = str(error)
     if not isinstance(error, StateError):
         frame = traceback.extract_tb(error.__traceback__)[-1]
         reason = f"{error!r} in {frame.name}, {frame.filename}:{frame.lineno}"
-    return StreamsError(f"{what} can't be processed: {reason}")
+    return StreamsError(f"{processed} can't be processed: {reason}")

@@ -10,13 +10,13 @@ from state.cache import ObjectCache
 from state.expiring import ExpiringStore
 from state.key_value import KeyValueStore
 from state.session import SessionStore
-from state.store import Disk
-from state.transaction import Codecs, no_record
+from state.store import StoreDisk
+from state.transaction import StoreCodecs, raise_no_record
 from state.versioned import VersionedStore
 from state.window import WindowStore
 from streams.topology.nodes import StoreKind, StoreSpec
 
-Store = (
+AnyStore = (
     KeyValueStore[Any, Any]
     | WindowStore[Any]
     | SessionStore[Any]
@@ -24,7 +24,7 @@ Store = (
     | BufferStore
 )
 
-KINDS: dict[StoreKind, type[Store]] = {
+STORE_CLASSES: dict[StoreKind, type[AnyStore]] = {
     StoreKind.KEY_VALUE: KeyValueStore,
     StoreKind.WINDOW: WindowStore,
     StoreKind.SESSION: SessionStore,
@@ -32,32 +32,32 @@ KINDS: dict[StoreKind, type[Store]] = {
     StoreKind.BUFFER: BufferStore,
 }
 """The class of the stores of each kind."""
-_RETENTION_MS = 86_400_000
+_DEFAULT_RETENTION_MS = 86_400_000
 """The retention of windows and sessions that declare none: a day, as in Kafka Streams."""
 
 
-def codecs_of(spec: StoreSpec) -> Codecs:
+def create_codecs(spec: StoreSpec) -> StoreCodecs:
     """Return the functions that turn a store's keys and values into bytes and back."""
-    return Codecs(
+    return StoreCodecs(
         spec.key.serialize, spec.key.deserialize, spec.value.serialize, spec.value.deserialize
     )
 
 
 def open_store(
     spec: StoreSpec,
-    disk: Disk,
+    disk: StoreDisk,
     *,
     cache: ObjectCache | None = None,
-    clock: Callable[[], int] = no_record,
-) -> Store:
+    clock: Callable[[], int] = raise_no_record,
+) -> AnyStore:
     """Open the store that `spec` declares on `disk`; the store closes the disk.
 
     `cache` is shared by the stores of a thread; by default nothing outlives a transaction. `clock`
     returns the time in ms of a write that is given none: that of the record being processed.
     """
-    codecs = codecs_of(spec)
+    codecs = create_codecs(spec)
     size_ms = spec.window_size_ms or 0
-    retention_ms = _RETENTION_MS if spec.retention_ms is None else spec.retention_ms
+    retention_ms = _DEFAULT_RETENTION_MS if spec.retention_ms is None else spec.retention_ms
     match spec.kind:
         case StoreKind.KEY_VALUE:
             if spec.ttl_ms is not None:
@@ -74,7 +74,7 @@ def open_store(
                 window_size_ms=size_ms,
                 retain_duplicates=spec.retain_duplicates,
                 segment_ms=spec.segment_ms,
-                by_time=spec.by_time,
+                by_time=spec.is_ordered_by_time,
                 cache=cache,
                 clock=clock,
             )
@@ -84,14 +84,16 @@ def open_store(
                 disk,
                 codecs,
                 retention_ms=retention_ms,
-                by_time=spec.by_time,
+                by_time=spec.is_ordered_by_time,
                 cache=cache,
                 clock=clock,
             )
         case StoreKind.VERSIONED:
-            history_ms = _RETENTION_MS if spec.history_ms is None else spec.history_ms
+            history_ms = _DEFAULT_RETENTION_MS if spec.history_ms is None else spec.history_ms
             return VersionedStore(
                 spec.name, disk, codecs, history_ms=history_ms, cache=cache, clock=clock
             )
         case StoreKind.BUFFER:
-            return BufferStore(spec.name, disk, time_of=spec.time_of, cache=cache, clock=clock)
+            return BufferStore(
+                spec.name, disk, time_of=spec.extract_time_ms, cache=cache, clock=clock
+            )

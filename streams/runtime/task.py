@@ -35,30 +35,38 @@ from dataclasses import replace
 from enum import Enum, auto
 from typing import Any
 
-from state.errors import Corrupt, Refused, RefusedLate
+from state.errors import EarlierWriteRefused, StoreCorrupted, StoreSerdeError
 from state.expiring import ExpiringStore
-from state.locks import Lock
-from state.store import Checkpoint, StateStore
-from state.transaction import no_record
+from state.locks import ProcessFileLock
+from state.store import StateStore, StoreCheckpoint
+from state.transaction import raise_no_record
 from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted, ValueRefused
-from streams.operators.held import held_bytes
-from streams.positions import Committed, Partition
-from streams.runtime.context import COMMIT, PUNCTUATION, TaskContext
-from streams.runtime.early import EarlySerialization
-from streams.runtime.failures import FAILING, Failures
+from streams.operators.uncommitted_results import estimate_messages_bytes
+from streams.runtime.context import COMMIT_ORIGIN, PUNCTUATION_ORIGIN, TaskContext
+from streams.runtime.early_serialization import EarlySerialization
+from streams.runtime.failures import FAIL_ON_ANY_ERROR, FailureHandler
 from streams.runtime.interfaces import ProducerClient
-from streams.runtime.logged import LoggedStore
-from streams.runtime.offsets import METADATA_BYTES_MAX, encode_metadata
-from streams.runtime.punctuation import Timeline
-from streams.runtime.queues import NO_TIME, Consuming, Order, Queues, Records, Run, Straight
-from streams.topology.build import Subtopology, expiry_of
+from streams.runtime.logged_store import LoggedStore
+from streams.runtime.offset_metadata import METADATA_BYTES_MAX, encode_metadata
+from streams.runtime.partition_group import (
+    NO_TIME,
+    FlowControl,
+    PartitionGroup,
+    RecordBuffer,
+    RecordOrderSettings,
+    RecordRun,
+    SinglePartitionQueue,
+)
+from streams.runtime.punctuation import PunctuationQueue
+from streams.topic_partitions import OffsetAndMetadata, Partition
+from streams.topology.build import Subtopology, expiry_time_name
 from streams.topology.compile import compile_subtopology
-from streams.topology.nodes import StepTime, Watch
+from streams.topology.nodes import StepStreamTime, TaskObserver
 
 log = logging.getLogger(__name__)
 
-_SLICE_RECORDS_FIRST, _SLICE_RECORDS_MAX = 16, 256
-_SLICE_S = 0.005
+_INITIAL_SLICE_SIZE, _SLICE_SIZE_MAX = 16, 256
+_SLICE_TARGET_S = 0.005
 """The time in seconds that a slice should take."""
 
 
@@ -97,45 +105,45 @@ class Task:
         *,
         partitions: list[Partition],
         stores: dict[str, LoggedStore],
-        lock: Lock,
+        lock: ProcessFileLock,
         directory: str = "",
-        unlogged: Mapping[str, StateStore] | None = None,
-        failures: Failures = FAILING,
+        unlogged_stores: Mapping[str, StateStore] | None = None,
+        failures: FailureHandler = FAIL_ON_ANY_ERROR,
         global_views: Mapping[str, Callable[[], Any]] | None = None,
-        watch: Watch | None = None,
+        observer: TaskObserver | None = None,
         metadata_bytes_max: int = METADATA_BYTES_MAX,
     ) -> None:
         self.name = name
         self.directory = directory or name
         self.partitions = partitions
         self.stores = stores
-        self.unlogged = dict(unlogged or {})
+        self.unlogged_stores = dict(unlogged_stores or {})
         """Stores without a changelog: they commit like the others, and nothing restores them."""
         self.state = TaskState.CREATED
-        self.dirty = False
+        self.commit_needed = False
         self.positions: dict[Partition, int] = {}
         """The next offset of each partition, known from RESTORING on."""
-        self.required: dict[Partition, int] = {}
+        self.required_changelog_positions: dict[Partition, int] = {}
         """The position of each changelog when the offsets were committed: a restore goes up to
         it."""
-        self.times: dict[Partition, int] = {}
+        self.partition_times_ms: dict[Partition, int] = {}
         """The highest timestamp of each partition, where the committed metadata have it."""
-        self.step_times: dict[str, int] = {}
+        self.step_times_ms: dict[str, int] = {}
         """The stream time of each step that has its own, where the committed metadata have it."""
         self.commit_number = 0
         """The number of the last commit: see `streams.runtime.offset_metadata`."""
-        self.slice_records = _SLICE_RECORDS_FIRST
+        self.slice_size = _INITIAL_SLICE_SIZE
         """How many records to process before the thread does something else."""
         self._subtopology = subtopology
         self._context: TaskContext | None = None
         self._failures = failures
         self._global_views = global_views
-        self._watch = watch
+        self._observer = observer
         self._metadata_bytes_max = metadata_bytes_max
-        self._records: Records | None = None
+        self._buffered_records: RecordBuffer | None = None
         self._lock = lock
         self._undelivered: list[str] = []
-        self.early = EarlySerialization(self.every_store, self._has_record)
+        self.early_serialization = EarlySerialization(self.all_stores, self._is_processing_record)
 
     @property
     def context(self) -> TaskContext:
@@ -146,41 +154,45 @@ class Task:
     @property
     def timed_steps(self) -> tuple[str, ...]:
         """Return the names of the steps that have a stream time of their own."""
-        return self._subtopology.timed_steps
+        return self._subtopology.stream_time_names
 
     @property
-    def record(self) -> str:
+    def record_origin(self) -> str:
         """Return the origin of the record that is processed now, or was last; empty if none."""
         context = self._context
-        return "" if context is None or context.message is None else context.origin()
+        return (
+            "" if context is None or context.message is None else context.describe_record_origin()
+        )
 
     @property
-    def records(self) -> Records:
+    def buffered_records(self) -> RecordBuffer:
         """Return the buffer of records that were polled for this task and are not processed yet."""
-        assert self._records is not None, f"task {self.name} is {self.state.name}: nothing is read"
-        return self._records
+        assert self._buffered_records is not None, (
+            f"task {self.name} is {self.state.name}: nothing is read"
+        )
+        return self._buffered_records
 
-    def restore(
+    def start_restoring(
         self,
         positions: dict[Partition, int],
-        required: dict[Partition, int],
-        times: dict[Partition, int],
-        step_times: dict[str, int] | None = None,
+        required_changelog_positions: dict[Partition, int],
+        partition_times_ms: dict[Partition, int],
+        step_times_ms: dict[str, int] | None = None,
         commit_number: int = 0,
     ) -> None:
         """Take over the committed positions and times, so that the stores may be restored."""
-        self._step("restore")
-        self.step_times = step_times or {}
+        self._change_state("restore")
+        self.step_times_ms = step_times_ms or {}
         self.commit_number = commit_number
         self.positions = positions
-        self.required = required
-        self.times = times
+        self.required_changelog_positions = required_changelog_positions
+        self.partition_times_ms = partition_times_ms
 
-    def start(
+    def start_processing(
         self,
         producer: ProducerClient,
-        consuming: Consuming,
-        order: Order,
+        flow_control: FlowControl,
+        order_settings: RecordOrderSettings,
         now_ms: Callable[[], int],
     ) -> None:
         """Bind the steps to a producer, so that records may be processed from now on.
@@ -188,141 +200,152 @@ class Task:
         `now_ms` is the wall clock, `flow_control` pauses partitions whose buffer is full,
         `order_settings` say in which order records of several partitions are taken.
         """
-        self._step("start")
+        self._change_state("start")
         self._context = TaskContext(
             self.name,
             producer,
-            self.every_store(),
+            self.all_stores(),
             self._failures,
-            stream_time_ms=max(self.times.values(), default=NO_TIME),
+            stream_time_ms=max(self.partition_times_ms.values(), default=NO_TIME),
             now_ms=now_ms,
-            watch=self._watch,
+            observer=self._observer,
             global_views=self._global_views,
-            step_times=self.step_times,
-            early=self.early if self.every_store() else None,
+            step_times_ms=self.step_times_ms,
+            early_serialization=self.early_serialization if self.all_stores() else None,
         )
-        for expiry, store in self._expiry_times():
-            store.advance(expiry.ms)
-        with self._corrupt_is_named():  # processors may read their stores in `init`
+        for expiry, store in self._stores_with_expiry():
+            store.advance_stream_time(expiry.ms)
+        with self._translate_store_errors():  # processors may read their stores in `init`
             topics = compile_subtopology(self._subtopology, self._context)
         receivers = {p: topics[p.topic] for p in self.partitions}
         match self.partitions:
             case [only]:
-                self._records = Straight(only, receivers[only])
+                self._buffered_records = SinglePartitionQueue(only, receivers[only])
             case _:
-                self._records = Queues(receivers, self.times, consuming, order)
+                self._buffered_records = PartitionGroup(
+                    receivers, self.partition_times_ms, flow_control, order_settings
+                )
 
-    def suspend(self) -> None:
+    def suspend_processing(self) -> None:
         """Suspend processing while a rebalance is on; everything has been committed before."""
-        self._step("suspend")
+        self._change_state("suspend")
 
-    def resume(self) -> None:
+    def resume_processing(self) -> None:
         """Resume processing after a rebalance that has left the task with this member."""
-        self._step("resume")
+        self._change_state("resume")
 
-    def rollback(self) -> None:
+    def roll_back(self) -> None:
         """Discard all that is not committed; directory and databases stay open."""
-        self._step("rollback")
-        self._unbind()
-        self.positions, self.required, self.times, self.step_times = {}, {}, {}, {}
-        self.dirty = False
-        for store in self.every_store().values():
-            store.rollback()
+        self._change_state("rollback")
+        self._unbind_steps()
+        (
+            self.positions,
+            self.required_changelog_positions,
+            self.partition_times_ms,
+            self.step_times_ms,
+        ) = {}, {}, {}, {}
+        self.commit_needed = False
+        for store in self.all_stores().values():
+            store.rollback_transaction()
         # Delivery reports of the discarded producer may still come: they change the objects from
         # before, which nobody reads any more.
         self.stores = {name: replace(logged) for name, logged in self.stores.items()}
         self._undelivered = []
 
-    def every_store(self) -> dict[str, StateStore]:
+    def all_stores(self) -> dict[str, StateStore]:
         """Return every store by its name, those without a changelog included."""
-        return {name: each.store for name, each in self.stores.items()} | self.unlogged
+        return {name: each.store for name, each in self.stores.items()} | self.unlogged_stores
 
-    def rebuild(self, stores: Collection[str]) -> None:
+    def clear_stores(self, store_names: Collection[str]) -> None:
         """Clear the named stores, which can't be trusted, so that their changelogs restore them."""
         assert self.state is TaskState.CREATED, f"task {self.name} is {self.state.name}"
-        for name in stores:
+        for name in store_names:
             outcome = "rebuilt from its changelog"
-            if name in self.unlogged:
+            if name in self.unlogged_stores:
                 outcome = "emptied: it has no changelog"
             log.warning("task %s: store %r is %s", self.name, name, outcome)
-            self.every_store()[name].clear()
+            self.all_stores()[name].clear_all_data()
 
     def close(self) -> None:
         """Release stores and directory, whatever fails, and discard what was not committed."""
-        self._step("close")
+        self._change_state("close")
         with ExitStack() as steps:  # in reverse order
             steps.callback(self._lock.release)
-            for store in self.every_store().values():
+            for store in self.all_stores().values():
                 steps.callback(store.close)
-            steps.callback(self._unbind)
+            steps.callback(self._unbind_steps)
 
-    def process(self, runs: list[Run]) -> int:
+    def process_runs(self, runs: list[RecordRun]) -> int:
         """Process runs of records and return how many punctuations were called."""
         context = self.context
-        with self._corrupt_is_named():
-            if context.punctuations.stream:
-                return self._process_by_stream_time(runs)
-            early = self.early if self.early.is_on else None
+        with self._translate_store_errors():
+            if context.punctuations.by_stream_time:
+                return self._process_with_punctuations(runs)
+            early = self.early_serialization if self.early_serialization.is_on else None
             for receive, messages in runs:
                 for message in messages:
                     context.message = message
                     receive(message)
                     if early is not None:
-                        early.settle(context, self._subtopology.first_user)
+                        early.serialize_mutated_values(context, self._subtopology.find_first_user)
         return 0
 
-    def _process_by_stream_time(self, runs: list[Run]) -> int:
+    def _process_with_punctuations(self, runs: list[RecordRun]) -> int:
         """Process runs, with each punctuation called right after the record that makes it due."""
         context = self.context
-        stream = context.punctuations.stream
+        stream = context.punctuations.by_stream_time
         called = 0
         for receive, messages in runs:
             for message in messages:
                 context.message = message
                 receive(message)
-                if self.early.is_on:
-                    self.early.settle(context, self._subtopology.first_user)
-                if stream.due(context.stream_time_ms):
-                    called += self._punctuate(stream, context.stream_time_ms)
+                if self.early_serialization.is_on:
+                    self.early_serialization.serialize_mutated_values(
+                        context, self._subtopology.find_first_user
+                    )
+                if stream.is_due(context.stream_time_ms):
+                    called += self._call_due(stream, context.stream_time_ms)
         return called
 
-    def paced(self, records: int, took_s: float) -> None:
+    def adapt_slice_size(self, record_count: int, elapsed_s: float) -> None:
         """Adapt the slice size so that a slice takes about 5 ms.
 
         `record_count` records were processed in `elapsed_s` seconds. A slice that took longer is
         shortened in proportion; otherwise the size doubles, up to a maximum.
         """
-        if took_s > _SLICE_S and records:
-            self.slice_records = max(int(records * _SLICE_S / took_s), 1)
-        elif self.slice_records < _SLICE_RECORDS_MAX:
-            self.slice_records = min(self.slice_records * 2, _SLICE_RECORDS_MAX)
+        if elapsed_s > _SLICE_TARGET_S and record_count:
+            self.slice_size = max(int(record_count * _SLICE_TARGET_S / elapsed_s), 1)
+        elif self.slice_size < _SLICE_SIZE_MAX:
+            self.slice_size = min(self.slice_size * 2, _SLICE_SIZE_MAX)
 
-    def due(self, now_ms: Callable[[], int]) -> bool:
+    def is_punctuation_due(self, now_ms: Callable[[], int]) -> bool:
         """Return whether punctuations are due, by stream time or by the wall clock."""
         context = self.context
-        stream, wall = context.punctuations.stream, context.punctuations.wall
-        if stream and stream.due(context.stream_time_ms):
+        stream, wall = context.punctuations.by_stream_time, context.punctuations.by_wall_clock
+        if stream and stream.is_due(context.stream_time_ms):
             return True
-        return bool(wall) and wall.due(now_ms())
+        return bool(wall) and wall.is_due(now_ms())
 
-    def punctuate(self, now_ms: int) -> int:
+    def call_due_punctuations(self, now_ms: int) -> int:
         """Call the punctuations that are due by either clock and return how many were called."""
         context = self.context
-        called = self._punctuate(context.punctuations.stream, context.stream_time_ms)
-        return called + self._punctuate(context.punctuations.wall, now_ms)
+        called = self._call_due(context.punctuations.by_stream_time, context.stream_time_ms)
+        return called + self._call_due(context.punctuations.by_wall_clock, now_ms)
 
-    def _punctuate(self, timeline: Timeline, now_ms: int) -> int:
+    def _call_due(self, punctuation_queue: PunctuationQueue, now_ms: int) -> int:
         """Call the punctuations of one clock that are due at `now_ms` and return their number."""
         context = self.context
         context.message = None
-        context.between = PUNCTUATION
-        with self._corrupt_is_named():
-            called = timeline.punctuate(now_ms)
-            if self.early.is_on:
-                self.early.settle(context, self._subtopology.first_user)
+        context.origin_without_record = PUNCTUATION_ORIGIN
+        with self._translate_store_errors():
+            called = punctuation_queue.call_due(now_ms)
+            if self.early_serialization.is_on:
+                self.early_serialization.serialize_mutated_values(
+                    context, self._subtopology.find_first_user
+                )
             return called
 
-    def _has_record(self) -> bool:
+    def _is_processing_record(self) -> bool:
         """Return whether a record is being processed."""
         context = self._context
         return context is not None and context.message is not None
@@ -330,24 +353,28 @@ class Task:
     @property
     def uncommitted_bytes(self) -> int:
         """Return about how many bytes of memory the running transaction takes."""
-        written = sum(store.uncommitted_bytes for store in self.every_store().values())
-        return written + sum(map(held_bytes, self.context.held.values()))
+        written = sum(store.uncommitted_bytes for store in self.all_stores().values())
+        return written + sum(
+            map(estimate_messages_bytes, self.context.uncommitted_results.values())
+        )
 
-    def flush(self) -> None:
+    def emit_pending_results(self) -> None:
         """Emit the results that steps have held for the commit, upstream steps first.
 
         Raises: the fatal error that user code may have caught since the last commit.
         """
         context = self.context
         context.message = None
-        context.between = COMMIT
-        with self._corrupt_is_named():
-            if context.unheard is not None:
-                raise context.unheard
-            for flush in reversed(context.flushers):
+        context.origin_without_record = COMMIT_ORIGIN
+        with self._translate_store_errors():
+            if context.fatal_error is not None:
+                raise context.fatal_error
+            for flush in reversed(context.commit_callbacks):
                 flush()
-            if self.early.is_on:
-                self.early.settle(context, self._subtopology.first_user)
+            if self.early_serialization.is_on:
+                self.early_serialization.serialize_mutated_values(
+                    context, self._subtopology.find_first_user
+                )
 
     def serialize_changes(self) -> None:
         """Serialize the new value of each changed key of every store.
@@ -355,14 +382,15 @@ class Task:
         Raises: ValueRefused for a value that a store's serde refuses; which record wrote it is
         found when the transaction is repeated.
         """
-        with self._corrupt_is_named():  # expired values are looked up on disk
-            for store in self.every_store().values():
-                store.check()  # a user's `except Exception` may have caught what a read raised
+        with self._translate_store_errors():  # expired values are looked up on disk
+            for store in self.all_stores().values():
+                # A user's `except Exception` may have caught what a read raised.
+                store.raise_if_corrupted()
             try:
-                for store in self.every_store().values():
-                    store.drain()
-            except Refused as error:
-                if self.early.is_on:
+                for store in self.all_stores().values():
+                    store.drain_writes()
+            except StoreSerdeError as error:
+                if self.early_serialization.is_on:
                     raise
                 raise ValueRefused(self.name, str(error)) from error
 
@@ -371,20 +399,20 @@ class Task:
         for logged in self.stores.values():
             logged.log_changes(producer, self._undelivered)
 
-    def changelogs(self) -> list[Partition]:
+    def written_changelogs(self) -> list[Partition]:
         """Return the changelog partitions that the task writes."""
-        return [each.changelog for each in self.stores.values() if not each.from_source]
+        return [each.changelog for each in self.stores.values() if not each.is_source_topic]
 
-    def delivered(self, latest: Mapping[Partition, int]) -> None:
+    def set_changelog_positions(self, end_offsets: Mapping[Partition, int]) -> None:
         """Set the positions of the logged stores to the ends of their changelogs.
 
         For a producer that reports failed deliveries only, and so tells no offsets.
         """
         for logged in self.stores.values():
-            if not logged.from_source:
-                logged.position = latest[logged.changelog]
+            if not logged.is_source_topic:
+                logged.changelog_position = end_offsets[logged.changelog]
 
-    def advance(self, positions: Mapping[Partition, int], now_ms: int) -> None:
+    def advance_positions(self, positions: Mapping[Partition, int], now_ms: int) -> None:
         """Set the offset to commit of each input partition, and the number of the next commit.
 
         The offset is that of the next buffered record; where none is buffered it is the consumer's
@@ -393,16 +421,16 @@ class Task:
         """
         self.commit_number = max(self.commit_number + 1, now_ms)
         for partition in self.positions:
-            head = self.records.head(partition)
+            head = self.buffered_records.next_offset(partition)
             if head is None:
                 head = positions.get(partition)
             if head is not None:
                 self.positions[partition] = head
         for logged in self.stores.values():
-            if logged.from_source:
-                logged.position = self.positions[logged.changelog]
+            if logged.is_source_topic:
+                logged.changelog_position = self.positions[logged.changelog]
 
-    def offsets(self) -> list[tuple[Partition, Committed]]:
+    def committable_offsets(self) -> list[tuple[Partition, OffsetAndMetadata]]:
         """Return the offset to commit of each input partition, with store positions as metadata.
 
         Every input partition is committed each time, so the transaction of a task that has only
@@ -412,57 +440,65 @@ class Task:
         code may have caught.
         """
         # Raised by the results that were emitted for this commit.
-        if (fatal := self.context.unheard) is not None:
+        if (fatal := self.context.fatal_error) is not None:
             raise fatal
         if self._undelivered:
             raise OutcomeUnknown(f"changelog not delivered: {', '.join(self._undelivered)}")
-        stores = {name: each.position for name, each in self.stores.items() if not each.from_source}
-        for expiry, store in self._expiry_times():
+        stores = {
+            name: each.changelog_position
+            for name, each in self.stores.items()
+            if not each.is_source_topic
+        }
+        for expiry, store in self._stores_with_expiry():
             expiry.ms = store.stream_time_ms
-        times = self.records.times(self.context.stream_time_ms)
+        times = self.buffered_records.partition_times_ms(self.context.stream_time_ms)
         steps = {step: time.ms for step, time in self.context.step_times.items()}
         number, bytes_max = self.commit_number, self._metadata_bytes_max
         return [
             (
                 p,
-                Committed(
+                OffsetAndMetadata(
                     o, encode_metadata(stores, times.get(p, NO_TIME), steps, number, bytes_max)
                 ),
             )
             for p, o in self.positions.items()
         ]
 
-    def committed(self, now_ms: int) -> None:
+    def commit_stores(self, now_ms: int) -> None:
         """Make the stores' changes durable after Kafka has committed the transaction.
 
         `now_ms` is a wall-clock time at which nothing was in the changelogs above the stores'
         positions.
         """
-        with self._corrupt_is_named():
+        with self._translate_store_errors():
             for logged in self.stores.values():
-                logged.store.commit(Checkpoint(logged.position, logged.topic_id, now_ms))
-            for store in self.unlogged.values():
-                store.commit(Checkpoint(0, "", now_ms))
-        self.dirty = False
-        self.context.commit_asked = False
-        if self.early.is_on:
-            self.early.committed(now_ms)
+                logged.store.commit(
+                    StoreCheckpoint(logged.changelog_position, logged.changelog_topic_id, now_ms)
+                )
+            for store in self.unlogged_stores.values():
+                store.commit(StoreCheckpoint(0, "", now_ms))
+        self.commit_needed = False
+        self.context.commit_requested = False
+        if self.early_serialization.is_on:
+            self.early_serialization.stop_when_quiet(now_ms)
 
-    def _expiry_times(self) -> Iterator[tuple[StepTime, ExpiringStore[Any, Any]]]:
+    def _stores_with_expiry(self) -> Iterator[tuple[StepStreamTime, ExpiringStore[Any, Any]]]:
         """Yield each store whose values expire, with its committed stream time."""
-        for name, store in self.every_store().items():
+        for name, store in self.all_stores().items():
             if isinstance(store, ExpiringStore):
-                yield self.context.step_time(expiry_of(name)), store
+                yield self.context.get_step_stream_time(expiry_time_name(name)), store
 
-    def _step(self, name: str) -> None:
+    def _change_state(self, transition: str) -> None:
         """Change the state by the named transition, or raise RuntimeError if it is not possible."""
-        allowed, state = _TRANSITIONS[name]
+        allowed, state = _TRANSITIONS[transition]
         if self.state not in allowed:
-            raise RuntimeError(f"task {self.name} is {self.state.name}: {name} is not possible")
+            raise RuntimeError(
+                f"task {self.name} is {self.state.name}: {transition} is not possible"
+            )
         self.state = state
 
     @contextmanager
-    def _corrupt_is_named(self) -> Iterator[None]:
+    def _translate_store_errors(self) -> Iterator[None]:
         """Translate a store's corruption in the body into TaskCorrupted, which names the task.
 
         A corrupt copy of a global table raises StreamsError. A value that a serde refused late
@@ -470,28 +506,28 @@ class Task:
         """
         try:
             yield
-        except Corrupt as error:
-            if error.store not in self.stores and error.store not in self.unlogged:
+        except StoreCorrupted as error:
+            if error.store not in self.stores and error.store not in self.unlogged_stores:
                 raise StreamsError(
                     f"{error}. It is the worker's copy of a global table: start again, and it is "
                     "copied anew"
                 ) from error
             raise TaskCorrupted(self.name, [error.store], str(error)) from error
-        except RefusedLate as error:
-            self.context.find_refused_value(error)
+        except EarlierWriteRefused as error:
+            self.context.start_refused_value_search(error)
             raise
 
-    def _unbind(self) -> None:
+    def _unbind_steps(self) -> None:
         """Drop the bound steps and all that they hold, after calling their close callbacks."""
         # The steps refer to the producer, which is freed when no task refers to it any more.
-        self._records = None
+        self._buffered_records = None
         context, self._context = self._context, None
         if context is not None:
-            for close in context.closers:
+            for close in context.close_callbacks:
                 close()
             # All refer back to the context: without these cycles it is freed at once, and the
             # producer with it.
-            context.closers.clear()
-            context.flushers.clear()
-            for store in self.every_store().values():
-                store.clock = no_record
+            context.close_callbacks.clear()
+            context.commit_callbacks.clear()
+            for store in self.all_stores().values():
+                store.clock = raise_no_record

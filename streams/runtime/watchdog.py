@@ -36,11 +36,11 @@ from streams.runtime.host import Event, Host
 
 log = logging.getLogger(__name__)
 
-LOOK_EVERY_S = 1.0
-_STACK_MAX = 30
+INSPECT_INTERVAL_S = 1.0
+_STACK_FRAMES_MAX = 30
 
 
-class Where(StrEnum):
+class ThreadLocation(StrEnum):
     """Names where a thread is; see the module's theory of operation."""
 
     USER = "user function"
@@ -53,30 +53,30 @@ class Where(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Doing:
+class ThreadActivity:
     """Describes what a thread does.
 
     `function_name` names the function, `since_s` is monotonic, `record_origin` is the record that
     it processes, if it does. `stack` is there if the thread is stuck, outermost call first.
     """
 
-    where: Where
-    what: str
+    location: ThreadLocation
+    function_name: str
     since_s: float
-    record: str = ""
-    stuck: bool = False
+    record_origin: str = ""
+    is_stuck: bool = False
     stack: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class ThreadFailure:
     """Describes a thread that waits to be replaced: its error, and since when (monotonic)."""
 
     error: str
     since_s: float
 
 
-class Watched(Protocol):
+class WatchedThread(Protocol):
     """Represents a stream thread as the watchdog sees it, while the thread goes on."""
 
     @property
@@ -88,20 +88,20 @@ class Watched(Protocol):
         ...
 
     @property
-    def failed(self) -> Failed | None:
+    def failure(self) -> ThreadFailure | None:
         """Return the failure of a thread that waits to be replaced; None otherwise."""
         ...
 
-    def turns(self) -> int:
+    def count_turns(self) -> int:
         """Return how many turns the thread's loops have made."""
         ...
 
-    def record(self) -> str:
+    def current_record_origin(self) -> str:
         """Return the origin of the record that is being processed; empty if none is."""
         ...
 
 
-Frames = Callable[[], Mapping[int, FrameType]]
+ReadFrames = Callable[[], Mapping[int, FrameType]]
 """Returns the innermost frame of each operating thread, as `sys._current_frames` does."""
 
 
@@ -113,124 +113,128 @@ class Watchdog:
 
     def __init__(
         self,
-        threads: Collection[Watched],
+        threads: Collection[WatchedThread],
         host: Host,
         stop: Event,
         *,
         stuck_after_s: float,
-        frames: Frames = sys._current_frames,
+        read_frames: ReadFrames = sys._current_frames,
     ) -> None:
-        self.doing: dict[str, Doing] = {}
+        self.activities: dict[str, ThreadActivity] = {}
         self._threads = threads
         self._host = host
         self._stop = stop
         self._stuck_after_s = stuck_after_s
-        self._frames = frames
-        self._marks: dict[str, object] = {}
+        self._read_frames = read_frames
+        self._last_marks: dict[str, object] = {}
 
-    def run(self) -> None:
+    def watch_until_stopped(self) -> None:
         """Inspect the threads every second until `stop` is set, which is when they have ended."""
-        while not self._stop.wait(min(LOOK_EVERY_S, self._stuck_after_s / 2)):
-            self.look()
+        while not self._stop.wait(min(INSPECT_INTERVAL_S, self._stuck_after_s / 2)):
+            self.inspect_threads()
 
-    def look(self) -> None:
+    def inspect_threads(self) -> None:
         """Inspect every thread once."""
-        frames = self._frames()
+        frames = self._read_frames()
         for thread in self._threads:
             frame = frames.get(thread.ident or 0)
             if frame is None:
-                self.doing.pop(thread.name, None)
-                self._marks.pop(thread.name, None)
+                self.activities.pop(thread.name, None)
+                self._last_marks.pop(thread.name, None)
             else:
-                self._look_at(thread, frame)
+                self._inspect_thread(thread, frame)
 
-    def _look_at(self, thread: Watched, frame: FrameType) -> None:
+    def _inspect_thread(self, thread: WatchedThread, frame: FrameType) -> None:
         """Update what one thread does, and log if it is stuck or goes on."""
         now_s, name = self._host.monotonic_s(), thread.name
-        failed = thread.failed
+        failed = thread.failure
         if failed is not None:
-            self._marks.pop(name, None)
-            self.doing[name] = Doing(Where.REPLACEMENT, failed.error, failed.since_s)
+            self._last_marks.pop(name, None)
+            self.activities[name] = ThreadActivity(
+                ThreadLocation.REPLACEMENT, failed.error, failed.since_s
+            )
             return
-        where, what = locate(frame)
-        record = thread.record()
-        mark = (thread.turns(), record, where, what)
-        before = self.doing.get(name)
-        if before is None or mark != self._marks.get(name):
-            if before is not None and before.stuck:
+        where, what = locate_frame(frame)
+        record = thread.current_record_origin()
+        mark = (thread.count_turns(), record, where, what)
+        before = self.activities.get(name)
+        if before is None or mark != self._last_marks.get(name):
+            if before is not None and before.is_stuck:
                 log.warning("%s goes on after %.1f s", name, now_s - before.since_s)
-            self._marks[name] = mark
-            self.doing[name] = Doing(where, what, now_s, record)
-        elif not before.stuck and now_s - before.since_s >= self._stuck_after_s:
-            stack = tuple(traceback.format_stack(frame)[-_STACK_MAX:])
-            stuck = Doing(where, what, before.since_s, before.record, True, stack)
-            self.doing[name] = stuck
-            log.error("%s %s; its stack:\n%s", name, explain(stuck, now_s), "".join(stack))
+            self._last_marks[name] = mark
+            self.activities[name] = ThreadActivity(where, what, now_s, record)
+        elif not before.is_stuck and now_s - before.since_s >= self._stuck_after_s:
+            stack = tuple(traceback.format_stack(frame)[-_STACK_FRAMES_MAX:])
+            stuck = ThreadActivity(where, what, before.since_s, before.record_origin, True, stack)
+            self.activities[name] = stuck
+            log.error(
+                "%s %s; its stack:\n%s", name, describe_activity(stuck, now_s), "".join(stack)
+            )
 
 
-def explain(doing: Doing, now_s: float) -> str:
+def describe_activity(activity: ThreadActivity, now_s: float) -> str:
     """Describe what a thread does and since when, as the predicate of a sentence.
 
     Whose code it is in comes first.
     """
-    seconds = f"for {now_s - doing.since_s:.1f} s"
-    record = f", with record {doing.record}" if doing.record else ""
-    match doing.where:
-        case Where.USER:
-            return f"has been in the user's function {doing.what} {seconds}{record}"
-        case Where.BROKER:
-            return f"has been waiting for the broker {seconds}, in {doing.what}"
-        case Where.REPLACEMENT:
-            return f"has been waiting to be replaced {seconds}, after: {doing.what}"
-        case Where.STORE:
-            return f"has been in a state store {seconds}, in {doing.what}"
+    seconds = f"for {now_s - activity.since_s:.1f} s"
+    record = f", with record {activity.record_origin}" if activity.record_origin else ""
+    match activity.location:
+        case ThreadLocation.USER:
+            return f"has been in the user's function {activity.function_name} {seconds}{record}"
+        case ThreadLocation.BROKER:
+            return f"has been waiting for the broker {seconds}, in {activity.function_name}"
+        case ThreadLocation.REPLACEMENT:
+            return f"has been waiting to be replaced {seconds}, after: {activity.function_name}"
+        case ThreadLocation.STORE:
+            return f"has been in a state store {seconds}, in {activity.function_name}"
         case _:
-            return f"has been in {doing.what} {seconds}"
+            return f"has been in {activity.function_name} {seconds}"
 
 
-_STREAMS = os.path.dirname(streams.__file__) + os.sep
-_STATE = os.path.dirname(state.__file__) + os.sep
-_RUNTIME = _STREAMS + "runtime" + os.sep
-_BROKER = (_RUNTIME + "clients" + os.sep, _STREAMS + "membership" + os.sep)
-_PYTHON = os.path.dirname(os.__file__) + os.sep
-_INSTALLED = f"{os.sep}site-packages{os.sep}"
+_STREAMS_PATH = os.path.dirname(streams.__file__) + os.sep
+_STATE_PATH = os.path.dirname(state.__file__) + os.sep
+_RUNTIME_PATH = _STREAMS_PATH + "runtime" + os.sep
+_BROKER_PATHS = (_RUNTIME_PATH + "clients" + os.sep, _STREAMS_PATH + "membership" + os.sep)
+_PYTHON_PATH = os.path.dirname(os.__file__) + os.sep
+_SITE_PACKAGES = f"{os.sep}site-packages{os.sep}"
 
 
-def locate(frame: FrameType) -> tuple[Where, str]:
+def locate_frame(frame: FrameType) -> tuple[ThreadLocation, str]:
     """Classify a thread by its innermost frame, and name the function that it is in.
 
     The function is the user's that was called, or ours that waits.
     """
     callee: FrameType | None = None
     ours: FrameType | None = frame
-    while ours is not None and not ours.f_code.co_filename.startswith((_STREAMS, _STATE)):
+    while ours is not None and not ours.f_code.co_filename.startswith((_STREAMS_PATH, _STATE_PATH)):
         callee, ours = ours, ours.f_back
     if ours is None:
-        return Where.RUNTIME, frame.f_code.co_qualname
+        return ThreadLocation.RUNTIME, frame.f_code.co_qualname
     path = ours.f_code.co_filename
-    if path.startswith(_BROKER):
-        return Where.BROKER, _asked_for(ours, _BROKER)
-    machinery = path.startswith((_RUNTIME, _STATE))
+    if path.startswith(_BROKER_PATHS):
+        return ThreadLocation.BROKER, _outermost_call(ours, _BROKER_PATHS)
+    machinery = path.startswith((_RUNTIME_PATH, _STATE_PATH))
     if callee is not None and not (machinery and _is_library(callee.f_code.co_filename)):
         code = callee.f_code
-        return Where.USER, f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
-    if path.startswith(_STATE):
-        return Where.STORE, _asked_for(ours, (_STATE,))
+        return ThreadLocation.USER, f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
+    if path.startswith(_STATE_PATH):
+        return ThreadLocation.STORE, _outermost_call(ours, (_STATE_PATH,))
     if machinery:
-        return Where.RUNTIME, ours.f_code.co_qualname
+        return ThreadLocation.RUNTIME, ours.f_code.co_qualname
     # A function that is written in C has no frame.
-    return Where.USER, f"what {ours.f_code.co_qualname} calls"
+    return ThreadLocation.USER, f"what {ours.f_code.co_qualname} calls"
 
 
 def _is_library(path: str) -> bool:
     """Return whether a file is of Python's own library or RocksDB's, which the runtime calls."""
-    if _INSTALLED in path:
-        return path.partition(_INSTALLED)[2].startswith("rocksdict")
-    return path.startswith((_PYTHON, "<"))
+    if _SITE_PACKAGES in path:
+        return path.partition(_SITE_PACKAGES)[2].startswith("rocksdict")
+    return path.startswith((_PYTHON_PATH, "<"))
 
 
-def _asked_for(frame: FrameType, places: tuple[str, ...]) -> str:
+def _outermost_call(frame: FrameType, paths: tuple[str, ...]) -> str:
     """Walk up the stack while its code is in `paths`, and return the last function's name."""
-    while frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(places):
+    while frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(paths):
         frame = frame.f_back
     return frame.f_code.co_qualname

@@ -1,6 +1,6 @@
 """Serialise and deserialise keys and values."""
 
-from streams.serdes.changing import changed
+from streams.serdes.change import changed
 from streams.serdes.json_objects import JsonSerde, json
 from streams.serdes.pickled import pickle
 from streams.serdes.plain import (

@@ -37,7 +37,7 @@ _VARIABLE_SIZE = 1
 _LENGTH = struct.Struct(">i")
 
 
-def timestamped_key_and_join_side(inner: Serde[Any]) -> Serde[TimestampedKeyAndJoinSide]:
+def timestamped_key_serde(inner: Serde[Any]) -> Serde[TimestampedKeyAndJoinSide]:
     """Return the serde of TimestampedKeyAndJoinSide, with `inner` for the key itself."""
     serialize_key, deserialize_key = inner.serialize, inner.deserialize
     pack, unpack_from, size = _SIDE.pack, _SIDE.unpack_from, _SIDE.size
@@ -51,7 +51,7 @@ def timestamped_key_and_join_side(inner: Serde[Any]) -> Serde[TimestampedKeyAndJ
         return TimestampedKeyAndJoinSide(timestamp_ms, is_left, deserialize_key(data[size:]))
 
     def bind_to_topic(topic: str, field: Field) -> Serde[Any]:
-        return timestamped_key_and_join_side(inner.for_topic(topic, field))
+        return timestamped_key_serde(inner.for_topic(topic, field))
 
     binder = None if inner.binder is None else bind_to_topic
     return Serde(
@@ -62,7 +62,9 @@ def timestamped_key_and_join_side(inner: Serde[Any]) -> Serde[TimestampedKeyAndJ
     )
 
 
-def left_or_right_values(left: Serde[Any], right: Serde[Any]) -> Serde[list[LeftOrRightValue]]:
+def left_or_right_values_serde(
+    left: Serde[Any], right: Serde[Any]
+) -> Serde[list[LeftOrRightValue]]:
     """Return the serde of a list of LeftOrRightValue, in the order in which the records came."""
     serialize_left, serialize_right = left.serialize, right.serialize
     deserialize_left, deserialize_right = left.deserialize, right.deserialize
@@ -89,7 +91,9 @@ def left_or_right_values(left: Serde[Any], right: Serde[Any]) -> Serde[list[Left
         return values
 
     def bind_to_topic(topic: str, field: Field) -> Serde[Any]:
-        return left_or_right_values(left.for_topic(topic, field), right.for_topic(topic, field))
+        return left_or_right_values_serde(
+            left.for_topic(topic, field), right.for_topic(topic, field)
+        )
 
     binder = None if left.binder is None and right.binder is None else bind_to_topic
     return Serde(

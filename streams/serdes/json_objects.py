@@ -8,7 +8,7 @@ from typing import Any, TypeVar, overload
 
 import orjson
 
-from streams.serdes.building import builder
+from streams.serdes.dataclass_builder import create_builder
 from streams.serdes.serde import Serde
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ class JsonSerde(Serde[Any]):
             return self
         if not (isinstance(type, builtins.type) and dataclasses.is_dataclass(type)):
             raise TypeError(f"serdes.json takes a dataclass, got {type!r}")
-        build, loads = builder(type), orjson.loads
+        build, loads = create_builder(type), orjson.loads
 
         def deserialize_dataclass(data: bytes) -> Any:
             return build(loads(data))

@@ -20,16 +20,16 @@ from typing import Any, TypeVar, overload
 
 import orjson
 
-from streams.serdes.building import builder, taken_apart
-from streams.serdes.registry_client import Registry, Settings
-from streams.serdes.serde import Field, Serde, shown
+from streams.serdes.dataclass_builder import create_builder, to_plain_objects
+from streams.serdes.registry_client import RegistryConnection, RegistrySettings
+from streams.serdes.serde import Field, Serde, describe_value
 
 T = TypeVar("T")
 
 Serializer = Callable[[Any, Any], bytes]
 Deserializer = Callable[[bytes, Any], Any]
 """confluent-kafka's functions, which take a SerializationContext beside the message."""
-Conf = Mapping[str, Any]
+SerializerSettings = Mapping[str, Any]
 Convert = Callable[[Any], Any]
 
 _BY_TOPIC = {"subject.name.strategy.type": "TOPIC"}
@@ -41,31 +41,31 @@ associations first (ASSOCIATED), which not every registry has."""
 @overload
 def avro(
     *,
-    registry: Settings,
+    registry: RegistrySettings,
     schema: Any = None,
     type: type[T],
-    serializer: Conf | None = None,
-    deserializer: Conf | None = None,
+    serializer: SerializerSettings | None = None,
+    deserializer: SerializerSettings | None = None,
 ) -> Serde[T]: ...
 @overload
 def avro(
     *,
-    registry: Settings,
+    registry: RegistrySettings,
     schema: Any = None,
     to_dict: Convert | None = None,
     from_dict: Convert | None = None,
-    serializer: Conf | None = None,
-    deserializer: Conf | None = None,
+    serializer: SerializerSettings | None = None,
+    deserializer: SerializerSettings | None = None,
 ) -> Serde[Any]: ...
 def avro(
     *,
-    registry: Settings,
+    registry: RegistrySettings,
     schema: Any = None,
     type: Any = None,  # noqa: A002  as in json
     to_dict: Convert | None = None,
     from_dict: Convert | None = None,
-    serializer: Conf | None = None,
-    deserializer: Conf | None = None,
+    serializer: SerializerSettings | None = None,
+    deserializer: SerializerSettings | None = None,
 ) -> Serde[Any]:
     """Return a serde of Avro messages with a schema registry (Confluent's KafkaAvroSerializer).
 
@@ -82,53 +82,58 @@ def avro(
     try:
         from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
     except ImportError as error:
-        raise _missing("avro", error) from error
-    schema_registry, schema_text = Registry(registry), _text(schema)
-    client, conf = schema_registry.client(), _conf(serializer)
-    writes = schema_text is not None or _finds_its_schema(conf)
-    to_dict, from_dict = _conversions(type, to_dict, from_dict, taken_apart)
+        raise _missing_extra_error("avro", error) from error
+    schema_registry, schema_text = RegistryConnection(registry), _schema_as_text(schema)
+    client, conf = schema_registry.get_client(), _complete_settings(serializer)
+    writes = schema_text is not None or _uses_registered_schema(conf)
+    to_dict, from_dict = _select_conversions(type, to_dict, from_dict, to_plain_objects)
 
     def create_serializers() -> tuple[Serializer, Deserializer]:
         return (
-            AvroSerializer(client, schema_text, _with_context(to_dict), conf)
+            AvroSerializer(client, schema_text, _accept_context(to_dict), conf)
             if writes
-            else _only_reads,
+            else _refuse_to_write,
             AvroDeserializer(
-                client, schema_text, _with_context(from_dict), conf=_conf(deserializer)
+                client,
+                schema_text,
+                _accept_context(from_dict),
+                conf=_complete_settings(deserializer),
             ),
         )
 
-    return _serde(f"avro({_title(schema_text, type, 'name')})", schema_registry, create_serializers)
+    return _create_unbound_serde(
+        f"avro({_schema_name(schema_text, type, 'name')})", schema_registry, create_serializers
+    )
 
 
 @overload
 def json_schema(
     *,
-    registry: Settings,
+    registry: RegistrySettings,
     schema: Any = None,
     type: type[T],
-    serializer: Conf | None = None,
-    deserializer: Conf | None = None,
+    serializer: SerializerSettings | None = None,
+    deserializer: SerializerSettings | None = None,
 ) -> Serde[T]: ...
 @overload
 def json_schema(
     *,
-    registry: Settings,
+    registry: RegistrySettings,
     schema: Any = None,
     to_dict: Convert | None = None,
     from_dict: Convert | None = None,
-    serializer: Conf | None = None,
-    deserializer: Conf | None = None,
+    serializer: SerializerSettings | None = None,
+    deserializer: SerializerSettings | None = None,
 ) -> Serde[Any]: ...
 def json_schema(
     *,
-    registry: Settings,
+    registry: RegistrySettings,
     schema: Any = None,
     type: Any = None,  # noqa: A002  as in json
     to_dict: Convert | None = None,
     from_dict: Convert | None = None,
-    serializer: Conf | None = None,
-    deserializer: Conf | None = None,
+    serializer: SerializerSettings | None = None,
+    deserializer: SerializerSettings | None = None,
 ) -> Serde[Any]:
     """Return a serde of JSON that is validated by a JSON Schema, with a schema registry.
 
@@ -138,31 +143,35 @@ def json_schema(
     try:
         from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
     except ImportError as error:
-        raise _missing("json_schema", error) from error
-    schema_registry, schema_text = Registry(registry), _text(schema)
-    client, conf = schema_registry.client(), _conf(serializer)
-    writes = schema_text is not None or _finds_its_schema(conf)
-    to_dict, from_dict = _conversions(type, to_dict, from_dict, _as_json)
+        raise _missing_extra_error("json_schema", error) from error
+    schema_registry, schema_text = RegistryConnection(registry), _schema_as_text(schema)
+    client, conf = schema_registry.get_client(), _complete_settings(serializer)
+    writes = schema_text is not None or _uses_registered_schema(conf)
+    to_dict, from_dict = _select_conversions(type, to_dict, from_dict, _to_json_objects)
 
     def create_serializers() -> tuple[Serializer, Deserializer]:
         return (
-            JSONSerializer(schema_text, client, _with_context(to_dict), conf)
+            JSONSerializer(schema_text, client, _accept_context(to_dict), conf)
             if writes
-            else _only_reads,
-            JSONDeserializer(schema_text, _with_context(from_dict), client, _conf(deserializer)),
+            else _refuse_to_write,
+            JSONDeserializer(
+                schema_text, _accept_context(from_dict), client, _complete_settings(deserializer)
+            ),
         )
 
-    return _serde(
-        f"json_schema({_title(schema_text, type, 'title')})", schema_registry, create_serializers
+    return _create_unbound_serde(
+        f"json_schema({_schema_name(schema_text, type, 'title')})",
+        schema_registry,
+        create_serializers,
     )
 
 
 def protobuf(
     *,
-    registry: Settings,
+    registry: RegistrySettings,
     message_type: type[T],
-    serializer: Conf | None = None,
-    deserializer: Conf | None = None,
+    serializer: SerializerSettings | None = None,
+    deserializer: SerializerSettings | None = None,
 ) -> Serde[T]:
     """Return a serde of Protobuf messages with a schema registry.
 
@@ -176,23 +185,27 @@ def protobuf(
             ProtobufSerializer,
         )
     except ImportError as error:
-        raise _missing("protobuf", error) from error
+        raise _missing_extra_error("protobuf", error) from error
     if not hasattr(message_type, "DESCRIPTOR"):
         raise TypeError(f"serdes.protobuf needs a class that protoc has made, got {message_type!r}")
-    schema_registry = Registry(registry)
-    client = schema_registry.client()
+    schema_registry = RegistryConnection(registry)
+    client = schema_registry.get_client()
 
     def create_serializers() -> tuple[Serializer, Deserializer]:
         return (
-            ProtobufSerializer(message_type, client, _conf(serializer)),
-            ProtobufDeserializer(message_type, _conf(deserializer), client),
+            ProtobufSerializer(message_type, client, _complete_settings(serializer)),
+            ProtobufDeserializer(message_type, _complete_settings(deserializer), client),
         )
 
-    return _serde(f"protobuf({message_type.__name__})", schema_registry, create_serializers)
+    return _create_unbound_serde(
+        f"protobuf({message_type.__name__})", schema_registry, create_serializers
+    )
 
 
-def _serde(
-    name: str, registry: Registry, make: Callable[[], tuple[Serializer, Deserializer]]
+def _create_unbound_serde(
+    name: str,
+    registry: RegistryConnection,
+    create_serializers: Callable[[], tuple[Serializer, Deserializer]],
 ) -> Serde[Any]:
     """Return a serde that is bound to no topic yet, or raise ValueError if it can't be created.
 
@@ -200,13 +213,13 @@ def _serde(
     a setting that can't be used.
     """
     try:
-        make()
+        create_serializers()
     except Exception as error:
-        raise ValueError(f"serdes.{name} can't be made: {registry.explained(error)}") from None
+        raise ValueError(f"serdes.{name} can't be made: {registry.describe_error(error)}") from None
 
     @cache
     def bind_to_topic(topic: str, field: Field) -> Serde[Any]:
-        return _bound(name, registry, make, topic, field)
+        return _create_bound_serde(name, registry, create_serializers, topic, field)
 
     def raise_unbound(_: Any) -> Any:
         raise RuntimeError(f'{name} belongs to no topic yet: call for_topic("a-topic", "value")')
@@ -214,48 +227,51 @@ def _serde(
     return Serde(name, raise_unbound, raise_unbound, bind_to_topic)
 
 
-def _bound(
+def _create_bound_serde(
     name: str,
-    registry: Registry,
-    make: Callable[[], tuple[Serializer, Deserializer]],
+    registry: RegistryConnection,
+    create_serializers: Callable[[], tuple[Serializer, Deserializer]],
     topic: str,
     field: Field,
 ) -> Serde[Any]:
     from confluent_kafka.serialization import SerializationContext
 
-    write_message, read_message = make()
+    write_message, read_message = create_serializers()
     context = SerializationContext(topic, field)
 
     def serialize_message(value: Any) -> bytes:
         try:
             return write_message(value, context)
         except Exception as error:
-            text = f"{registry.explained(error)}; for {topic}-{field}, got {shown(value)}"
-            raise ValueError(text) from (None if registry.tells(error) else error)
+            text = (
+                f"{registry.describe_error(error)}; for {topic}-{field}, got "
+                f"{describe_value(value)}"
+            )
+            raise ValueError(text) from (None if registry.reveals_secret(error) else error)
 
     def deserialize_message(data: bytes) -> Any:
         try:
             return read_message(data, context)
         except Exception as error:
-            text = f"{registry.explained(error)}; for {topic}-{field}"
-            raise ValueError(text) from (None if registry.tells(error) else error)
+            text = f"{registry.describe_error(error)}; for {topic}-{field}"
+            raise ValueError(text) from (None if registry.reveals_secret(error) else error)
 
     return Serde(name, serialize_message, deserialize_message)
 
 
-def _missing(what: str, error: ImportError) -> ImportError:
+def _missing_extra_error(serde_name: str, error: ImportError) -> ImportError:
     return ImportError(
-        f"serdes.{what} needs the schema registry client of confluent-kafka ({error}): "
+        f"serdes.{serde_name} needs the schema registry client of confluent-kafka ({error}): "
         "pip install 'millrace[registry]'"
     )
 
 
-def _text(schema: Any) -> Any:
+def _schema_as_text(schema: Any) -> Any:
     """Return a schema as JSON text, or confluent-kafka's Schema as it is."""
     return json.dumps(schema) if isinstance(schema, dict | list) else schema
 
 
-def _title(schema: Any, type: Any, attribute: str) -> str:  # noqa: A002  as in json
+def _schema_name(schema: Any, type: Any, attribute: str) -> str:  # noqa: A002  as in json
     """Return the name of a schema or dataclass, for messages."""
     if type is not None:
         return str(type.__name__)
@@ -266,24 +282,24 @@ def _title(schema: Any, type: Any, attribute: str) -> str:  # noqa: A002  as in 
     return str(parsed.get(attribute, "")) if isinstance(parsed, dict) else ""
 
 
-def _conf(given: Conf | None) -> dict[str, Any]:
-    given = given or {}
-    return {**given} if "subject.name.strategy" in given else {**_BY_TOPIC, **given}
+def _complete_settings(settings: SerializerSettings | None) -> dict[str, Any]:
+    settings = settings or {}
+    return {**settings} if "subject.name.strategy" in settings else {**_BY_TOPIC, **settings}
 
 
-def _finds_its_schema(conf: Conf) -> bool:
-    return any(value for name, value in conf.items() if name.startswith("use."))
+def _uses_registered_schema(settings: SerializerSettings) -> bool:
+    return any(value for name, value in settings.items() if name.startswith("use."))
 
 
-def _only_reads(value: Any, context: Any) -> bytes:
+def _refuse_to_write(value: Any, context: Any) -> bytes:
     raise ValueError("it has no schema=, so it only reads")
 
 
-def _conversions(
+def _select_conversions(
     type: Any,  # noqa: A002  as in json
     to_dict: Convert | None,
     from_dict: Convert | None,
-    apart: Convert,
+    to_plain: Convert,
 ) -> tuple[Convert | None, Convert | None]:
     if type is None:
         return to_dict, from_dict
@@ -296,14 +312,14 @@ def _conversions(
     def convert_dataclass(value: Any) -> Any:
         if not isinstance(value, cls):
             raise TypeError(f"needs {cls.__name__}")
-        return apart(value)
+        return to_plain(value)
 
-    return convert_dataclass, builder(cls)
+    return convert_dataclass, create_builder(cls)
 
 
-def _as_json(value: Any) -> Any:
+def _to_json_objects(value: Any) -> Any:
     return orjson.loads(orjson.dumps(value))
 
 
-def _with_context(convert: Convert | None) -> Callable[[Any, Any], Any] | None:
+def _accept_context(convert: Convert | None) -> Callable[[Any, Any], Any] | None:
     return None if convert is None else lambda value, _: convert(value)

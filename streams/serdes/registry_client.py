@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-Settings = str | Mapping[str, Any]
+RegistrySettings = str | Mapping[str, Any]
 """A registry: its URL (several with commas between), or confluent-kafka's settings of its client.
 A URL that begins with mock:// is a registry within this process, for tests."""
 
@@ -24,21 +24,21 @@ _clients: dict[Any, Any] = {}
 _lock = Lock()
 
 
-class Registry:
+class RegistryConnection:
     """Provides the client of a schema registry, and keeps its secrets out of messages."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: RegistrySettings) -> None:
         given = {"url": settings} if isinstance(settings, str) else dict(settings)
         if not isinstance(given.get("url"), str):
             names = ", ".join(map(repr, given))
             raise ValueError(f"registry= needs a URL, alone or as 'url' in a dict; got {names}")
         self._settings = {"timeout": _TIMEOUT_S, **given}
-        self._secrets = sorted(set(_secrets(self._settings)), key=len, reverse=True)
+        self._secrets = sorted(set(_find_secrets(self._settings)), key=len, reverse=True)
 
     def __repr__(self) -> str:
-        return f"Registry({self.hidden(self._settings['url'])!r})"
+        return f"Registry({self.mask_secrets(self._settings['url'])!r})"
 
-    def client(self) -> Any:
+    def get_client(self) -> Any:
         """Return the client, created once for these settings in this process.
 
         It opens no connection yet. Raises ValueError for settings that confluent-kafka refuses.
@@ -51,32 +51,32 @@ class Registry:
                 try:
                     _clients[key] = SchemaRegistryClient.new_client(self._settings)
                 except Exception as error:
-                    raise ValueError(f"registry=: {self.explained(error)}") from None
+                    raise ValueError(f"registry=: {self.describe_error(error)}") from None
             return _clients[key]
 
-    def hidden(self, text: str) -> str:
+    def mask_secrets(self, text: str) -> str:
         """Return `text` with *** for each secret of the settings."""
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return text
 
-    def explained(self, error: Exception) -> str:
+    def describe_error(self, error: Exception) -> str:
         """Return an error's type and text without secrets; its traceback may show them."""
-        return self.hidden(f"{type(error).__name__}: {error}")
+        return self.mask_secrets(f"{type(error).__name__}: {error}")
 
-    def tells(self, error: BaseException | None) -> bool:
+    def reveals_secret(self, error: BaseException | None) -> bool:
         """Return whether the text of an error, or of one that caused it, has a secret in it."""
         seen: set[int] = set()
         while error is not None and id(error) not in seen:
             seen.add(id(error))
             text = str(error)
-            if self.hidden(text) != text:
+            if self.mask_secrets(text) != text:
                 return True
             error = error.__cause__ or error.__context__
         return False
 
 
-def _secrets(settings: Mapping[str, Any]) -> Iterator[str]:
+def _find_secrets(settings: Mapping[str, Any]) -> Iterator[str]:
     for name, value in settings.items():
         if not isinstance(value, str):
             continue

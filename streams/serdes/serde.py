@@ -50,6 +50,6 @@ def of(
     return Serde(name, serialize, deserialize)
 
 
-def shown(value: object) -> str:
+def describe_value(value: object) -> str:
     """Return the type and the beginning of a value, for messages."""
     return f"{type(value).__name__}: {value!r:.200}"

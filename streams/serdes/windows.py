@@ -22,8 +22,8 @@ from state.keys import (
     unpack_time,
 )
 from state.windowed import Windowed
-from streams.durations import Duration, duration_ms
-from streams.serdes.serde import Field, Serde, shown
+from streams.durations import Duration, duration_to_ms
+from streams.serdes.serde import Field, Serde, describe_value
 
 K = TypeVar("K")
 
@@ -36,20 +36,20 @@ def windowed(inner: Serde[K], size_ms: Duration | None = None) -> Serde[Windowed
     The size may be a timedelta. The end of a window is not written: it is computed from the size.
     Without one it is 2**63 - 1. Raises ValueError for a size that is none or is not above 0.
     """
-    size = TIME_MAX if size_ms is None else duration_ms(size_ms, "size_ms")
+    size = TIME_MAX if size_ms is None else duration_to_ms(size_ms, "size_ms")
     if size == 0:
         raise ValueError("serdes.windowed needs a window's size above 0 ms")
     serialize_key, deserialize_key = inner.serialize, inner.deserialize
 
     def serialize_window(key: Windowed[K]) -> bytes:
         if type(key) is not Windowed or key.key is None or not 0 <= key.start_ms <= TIME_MAX:
-            raise _unfit(key)
+            raise _invalid_key_error(key)
         return serialize_key(key.key) + pack_time(key.start_ms)
 
     def deserialize_window(data: bytes) -> Any:
         if not data:
             return None
-        (start_ms,) = unpack_time(_suffix(data, _TIME_BYTES))
+        (start_ms,) = unpack_time(_window_suffix(data, _TIME_BYTES))
         if start_ms < 0:
             raise ValueError(f"the start of a window must not be negative, got {start_ms}")
         return Windowed(
@@ -57,7 +57,7 @@ def windowed(inner: Serde[K], size_ms: Duration | None = None) -> Serde[Windowed
         )
 
     name = f"windowed({inner.name})" if size_ms is None else f"windowed({inner.name}, {size})"
-    return _composed(
+    return _create_windowed_serde(
         name, serialize_window, deserialize_window, inner, lambda bound: windowed(bound, size_ms)
     )
 
@@ -72,46 +72,48 @@ def session_windowed(inner: Serde[K]) -> Serde[Windowed[K]]:
             or key.key is None
             or not 0 <= key.start_ms <= key.end_ms <= TIME_MAX
         ):
-            raise _unfit(key)
+            raise _invalid_key_error(key)
         return serialize_key(key.key) + pack_session(key.end_ms, key.start_ms)
 
     def deserialize_session(data: bytes) -> Any:
         if not data:
             return None
-        end_ms, start_ms = unpack_session(_suffix(data, SESSION_SUFFIX_BYTES))
+        end_ms, start_ms = unpack_session(_window_suffix(data, SESSION_SUFFIX_BYTES))
         if not 0 <= start_ms <= end_ms:
             raise ValueError(f"a session can't go from {start_ms} to {end_ms}")
         return Windowed(deserialize_key(data[:-SESSION_SUFFIX_BYTES]), start_ms, end_ms)
 
     name = f"session_windowed({inner.name})"
-    return _composed(name, serialize_session, deserialize_session, inner, session_windowed)
+    return _create_windowed_serde(
+        name, serialize_session, deserialize_session, inner, session_windowed
+    )
 
 
-def _composed(
+def _create_windowed_serde(
     name: str,
     serialize: Callable[[Windowed[K]], bytes],
     deserialize: Callable[[bytes], Any],
     inner: Serde[K],
-    around: Callable[[Serde[K]], Serde[Windowed[K]]],
+    wrap_serde: Callable[[Serde[K]], Serde[Windowed[K]]],
 ) -> Serde[Windowed[K]]:
     """Return a serde of windowed keys that binds itself to a topic if `inner` has to be bound."""
 
     def bind_to_topic(topic: str, field: Field) -> Serde[Windowed[K]]:
-        return around(inner.for_topic(topic, field))
+        return wrap_serde(inner.for_topic(topic, field))
 
     binder = None if inner.binder is None else bind_to_topic
     return Serde(name, serialize, deserialize, binder, inner)
 
 
-def _suffix(data: bytes, length: int) -> bytes:
+def _window_suffix(data: bytes, length: int) -> bytes:
     if len(data) < length:
         raise ValueError(f"needs a key and {length} bytes of its window, got {len(data)} bytes")
     return data[-length:]
 
 
-def _unfit(key: Any) -> Exception:
+def _invalid_key_error(key: Any) -> Exception:
     if type(key) is not Windowed:
-        return TypeError(f"needs a Windowed key, got {shown(key)}")
+        return TypeError(f"needs a Windowed key, got {describe_value(key)}")
     return ValueError(
         f"needs a key, and a window that does not begin before 0 or end before it begins, got {key}"
     )

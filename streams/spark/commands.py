@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.app import report
+from streams.app import report_error
 from streams.errors import ConfigError, OutcomeUnknown, UserError
 from streams.spark.environment import check_packages
 
@@ -49,9 +49,9 @@ def spark_session(
         ):
             yield spark
     except UserError as error:
-        raise typer.Exit(report(error)) from None
+        raise typer.Exit(report_error(error)) from None
     except OutcomeUnknown as error:
-        raise typer.Exit(report(UserError(str(error)))) from None
+        raise typer.Exit(report_error(UserError(str(error)))) from None
 
 
 def _parsed(pairs: Sequence[str]) -> dict[str, str]:

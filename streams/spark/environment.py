@@ -28,7 +28,7 @@ PYSPARK_MIN = (4, 3)
 _PYTHON = "PYSPARK_PYTHON"
 _WAIT_S = 20.0
 _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
-_WANTED = ("confluent_kafka", "pyarrow", "streams.positions")
+_WANTED = ("confluent_kafka", "pyarrow", "streams.topic_partitions")
 """The modules that a worker imports to read a topic."""
 
 

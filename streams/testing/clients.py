@@ -7,128 +7,138 @@ from random import Random
 from typing import Any
 
 from streams.errors import TaskMigrated
-from streams.membership.transactions import Identity
-from streams.positions import Committed, Partition
-from streams.runtime.clients.partitioning import partition_of
-from streams.runtime.clients.written import Written
-from streams.testing.cluster import Cluster, Message, Transaction
-from streams.testing.order import Order
+from streams.membership.producer_identity import ProducerIdentity
+from streams.runtime.clients.delivered_offsets import DeliveredOffsets
+from streams.runtime.clients.partitioning import partition_for_key
+from streams.testing.cluster import InMemoryCluster, InMemoryTransaction, Message
+from streams.testing.record_order import RecordOrder
+from streams.topic_partitions import OffsetAndMetadata, Partition
 
 
-class MemoryConsumer:
+class InMemoryConsumer:
     """Reads committed records in bulk, one partition after the other.
 
     Used for restores and for global tables.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: InMemoryCluster) -> None:
         self._cluster = cluster
-        self._at: dict[Partition, int] = {}
+        self._positions: dict[Partition, int] = {}
         self._unread: set[Partition] = set()
         """Partitions of which nothing was taken yet, not even a marker: librdkafka reports no
         position of them."""
-        self._strayed: dict[Partition, int] = {}
+        self._out_of_range: dict[Partition, int] = {}
         self.paused: set[Partition] = set()
 
-    def add(self, positions: Mapping[Partition, int]) -> None:
+    def add_partitions(self, positions: Mapping[Partition, int]) -> None:
         """Assign partitions, each to be read from its position."""
-        assert not self._at.keys() & positions.keys(), "assigned twice"
-        self._at |= positions
+        assert not self._positions.keys() & positions.keys(), "assigned twice"
+        self._positions |= positions
         self._unread |= positions.keys()
 
-    def remove(self, partitions: Iterable[Partition]) -> None:
+    def remove_partitions(self, partitions: Iterable[Partition]) -> None:
         """Unassign partitions."""
         for partition in partitions:
-            del self._at[partition]
+            del self._positions[partition]
             self._unread.discard(partition)
             self.paused.discard(partition)
 
-    def pause(self, partition: Partition) -> None:
+    def pause_partition(self, partition: Partition) -> None:
         """Stop taking records of a partition until `resume`."""
         self.paused.add(partition)
 
-    def resume(self, partition: Partition) -> None:
+    def resume_partition(self, partition: Partition) -> None:
         """Take records of a paused partition again."""
         self.paused.discard(partition)
 
-    def take(self, records_max: int, timeout_s: float) -> list[Any]:
+    def poll_records(self, records_max: int, timeout_s: float) -> list[Any]:
         """Return up to `records_max` committed records, without waiting."""
         taken: list[Message] = []
-        for partition, position in self._at.items():
+        for partition, position in self._positions.items():
             log = self._cluster.logs[partition]
             if partition in self.paused:
                 continue
-            if not log.start <= position <= log.end:
-                self._strayed[partition] = position
+            if not log.start_offset <= position <= log.high_watermark:
+                self._out_of_range[partition] = position
                 continue
             next_position = position
-            for message in log.read(position):
+            for message in log.read_committed(position):
                 if len(taken) == records_max:
                     break
                 taken.append(message)
                 next_position = message.offset() + 1
             else:  # the rest are markers and aborted records
-                next_position = log.last_stable
+                next_position = log.last_stable_offset
             if next_position > position:
-                self._at[partition] = next_position
+                self._positions[partition] = next_position
                 self._unread.discard(partition)
         return taken
 
-    def lag(self, partition: Partition) -> int | None:
+    def record_lag(self, partition: Partition) -> int | None:
         """Return how many offsets lie between the position and the last stable offset."""
-        return self._cluster.logs[partition].last_stable - self._at[partition]
+        return self._cluster.logs[partition].last_stable_offset - self._positions[partition]
 
-    def strayed(self) -> dict[Partition, int]:
+    def take_out_of_range_positions(self) -> dict[Partition, int]:
         """Return, once, the positions that were out of range of their logs."""
-        strayed, self._strayed = self._strayed, {}
+        strayed, self._out_of_range = self._out_of_range, {}
         return strayed
 
-    def positions(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+    def next_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """Return the positions of those partitions of which something was read."""
-        return {p: self._at[p] for p in partitions if p in self._at and p not in self._unread}
+        return {
+            p: self._positions[p]
+            for p in partitions
+            if p in self._positions and p not in self._unread
+        }
 
     def close(self) -> None:
         """Unassign all partitions."""
-        self._at.clear()
+        self._positions.clear()
 
 
-class OrderedConsumer(MemoryConsumer):
+class InMemoryOrderedConsumer(InMemoryConsumer):
     """Takes one committed record at a time, from the partition that the order chooses."""
 
-    def __init__(self, cluster: Cluster, order: Order) -> None:
+    def __init__(self, cluster: InMemoryCluster, order: RecordOrder) -> None:
         super().__init__(cluster)
         self._order = order
 
-    def heads(self) -> dict[Partition, Message]:
+    def find_next_records(self) -> dict[Partition, Message]:
         """Return the next committed record of each partition that has one and is not paused."""
         heads: dict[Partition, Message] = {}
-        for partition, position in self._at.items():
+        for partition, position in self._positions.items():
             if partition not in self.paused:
-                message, self._at[partition] = self._cluster.logs[partition].seek(position)
+                message, self._positions[partition] = self._cluster.logs[partition].find_committed(
+                    position
+                )
                 if message is not None:
                     heads[partition] = message
         return heads
 
-    def lag(self, partition: Partition) -> int | None:
+    def record_lag(self, partition: Partition) -> int | None:
         """Return 0: no earlier record is held back from what a task has."""
         return 0
 
-    def take(self, records_max: int, timeout_s: float) -> list[Any]:
+    def poll_records(self, records_max: int, timeout_s: float) -> list[Any]:
         """Return the record that the order chooses among the next ones; none if there is none."""
-        heads = self.heads()
+        heads = self.find_next_records()
         if not heads:
             return []
-        partition = self._order.next(heads)
-        self._at[partition] += 1
+        partition = self._order.choose_partition(heads)
+        self._positions[partition] += 1
         return [heads[partition]]
 
-    def positions(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+    def next_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """Return the positions, moved past markers and aborted records."""
         logs = self._cluster.logs
-        return {p: logs[p].seek(self._at[p])[1] for p in partitions if p in self._at}
+        return {
+            p: logs[p].find_committed(self._positions[p])[1]
+            for p in partitions
+            if p in self._positions
+        }
 
 
-class MemoryProducer:
+class InMemoryProducer:
     """Queues records until `flush`, and writes them in a transaction of the cluster.
 
     `now_ms` is for records without a timestamp; `random` finds partitions for those without a key.
@@ -137,25 +147,27 @@ class MemoryProducer:
     def __init__(
         self,
         name: str,
-        cluster: Cluster,
+        cluster: InMemoryCluster,
         *,
         transactional: bool,
-        accounts: bool,
+        reports_deliveries: bool,
         now_ms: Callable[[], int],
         random: Random,
     ) -> None:
         self.name = name
         self.transactional = transactional
-        self.written = Written() if accounts else None
-        self.identity: Identity | None = None
+        self.delivered_offsets = DeliveredOffsets() if reports_deliveries else None
+        self.identity: ProducerIdentity | None = None
         self._cluster = cluster
         self._now_ms = now_ms
         self._random = random
         self._queue: list[tuple[Partition, Any, Any, int, Any, Any]] = []
-        self._transaction: Transaction | None = None
+        self._transaction: InMemoryTransaction | None = None
         if transactional:
             self._epoch = cluster.init_producer(name)
-            self.identity = Identity(sorted(cluster.epochs).index(name), self._epoch)
+            self.identity = ProducerIdentity(
+                sorted(cluster.producer_epochs).index(name), self._epoch
+            )
 
     def produce(
         self,
@@ -169,9 +181,9 @@ class MemoryProducer:
         headers: Any = None,
     ) -> None:
         """Queue a record, with the arguments of confluent-kafka's `Producer.produce`."""
-        self._require(topic)
-        value, key = _bytes("value", value), _bytes("key", key)
-        at = Partition(topic, self._partition(topic, key) if partition < 0 else partition)
+        self._ensure_topic(topic)
+        value, key = _encode_argument("value", value), _encode_argument("key", key)
+        at = Partition(topic, self._choose_partition(topic, key) if partition < 0 else partition)
         if at not in self._cluster.logs:
             raise ValueError(
                 f"topic {topic!r} has {self._cluster.partition_counts[topic]} partitions, and a "
@@ -184,68 +196,72 @@ class MemoryProducer:
         pairs = tuple(headers.items() if isinstance(headers, dict) else headers or ())
         self._queue.append((at, key, value, time_ms, pairs, callback or on_delivery))
 
-    def partition_count(self, topic: str) -> int:
+    def fetch_partition_count(self, topic: str) -> int:
         """Return how many partitions a topic has; one that does not exist is created."""
-        self._require(topic)
+        self._ensure_topic(topic)
         return self._cluster.partition_counts[topic]
 
-    def _require(self, topic: str) -> None:
+    def _ensure_topic(self, topic: str) -> None:
         """Create a topic, whose name a record gave, unless it exists."""
-        self._cluster.create(topic, 1)
+        self._cluster.create_topic(topic, 1)
 
-    def _partition(self, topic: str, key: bytes | None) -> int:
+    def _choose_partition(self, topic: str, key: bytes | None) -> int:
         """Return the partition of a key; a random one without a key."""
         count = self._cluster.partition_counts[topic]
-        return self._random.randrange(count) if key is None else partition_of(key, count)
+        return self._random.randrange(count) if key is None else partition_for_key(key, count)
 
-    def begin(self) -> None:
+    def begin_transaction(self) -> None:
         """Begin a transaction unless there is one."""
         if self.transactional and self._transaction is None:
-            self._transaction = Transaction()
+            self._transaction = InMemoryTransaction()
 
-    def make_room(self) -> None:
+    def wait_for_queue_room(self) -> None:
         """Write the queued records."""
-        self._deliver()
+        self._deliver_queue()
 
-    def poll(self) -> None:
+    def poll_delivery_reports(self) -> None:
         """Do nothing: nothing is delivered before it is flushed."""
 
     def flush(self) -> None:
         """Write the queued records."""
-        self._deliver()
+        self._deliver_queue()
 
-    def _deliver(self) -> None:
+    def _deliver_queue(self) -> None:
         """Write the queued records and call their delivery callbacks."""
         queue, self._queue = self._queue, []
-        transaction = self._enlist() if queue and self.transactional else None
-        account = None if self.written is None else self.written.report
+        transaction = self._register_transaction() if queue and self.transactional else None
+        account = None if self.delivered_offsets is None else self.delivered_offsets.note_delivery
         for partition, key, value, time_ms, headers, report in queue:
-            message = self._cluster.append(partition, key, value, time_ms, headers, transaction)
+            message = self._cluster.append_record(
+                partition, key, value, time_ms, headers, transaction
+            )
             on_delivery = report or account
             # Without transactions the client reports failures only (delivery.report.only.error).
             if self.transactional and on_delivery is not None:
                 on_delivery(None, message)
 
-    def commit(self, offsets: Iterable[tuple[Partition, Committed]], group: bytes) -> None:
+    def send_offsets_to_transaction(
+        self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]], group_metadata: bytes
+    ) -> None:
         """Add offsets to the transaction."""
-        self._enlist().offsets |= dict(offsets)
+        self._register_transaction().offsets |= dict(offsets)
 
-    def end(self) -> None:
+    def commit_transaction(self) -> None:
         """Write the queued records and commit the transaction."""
-        self._deliver()
-        self._cluster.end(self._enlist(), committed=True)
+        self._deliver_queue()
+        self._cluster.end_transaction(self._register_transaction(), committed=True)
         self._transaction = None
 
-    def _enlist(self) -> Transaction:
+    def _register_transaction(self) -> InMemoryTransaction:
         """Register the transaction with the cluster and return it.
 
         The cluster learns of it from its first records or offsets. Raises TaskMigrated if a newer
         producer has the transactional id.
         """
-        if self._epoch != self._cluster.epochs[self.name]:
+        if self._epoch != self._cluster.producer_epochs[self.name]:
             raise TaskMigrated("a newer producer has this id")
         assert self._transaction is not None, "no transaction was begun"
-        self._cluster.open[self.name] = self._transaction
+        self._cluster.open_transactions[self.name] = self._transaction
         return self._transaction
 
     def discard(self) -> None:
@@ -256,66 +272,76 @@ class MemoryProducer:
         """Drop the queued records, abort the transaction, and return True."""
         self._queue = []
         transaction, self._transaction = self._transaction, None
-        if transaction is not None and self._cluster.open.get(self.name) is transaction:
-            self._cluster.end(transaction, committed=False)
+        if (
+            transaction is not None
+            and self._cluster.open_transactions.get(self.name) is transaction
+        ):
+            self._cluster.end_transaction(transaction, committed=False)
         return True
 
 
-def _bytes(what: str, given: Any) -> bytes | None:
+def _encode_argument(argument: str, value: Any) -> bytes | None:
     """Convert a key or a value to bytes as confluent-kafka does. Raises TypeError."""
-    if given is None or isinstance(given, bytes):
-        return given
-    if isinstance(given, str):
-        return given.encode()
-    raise TypeError(f"{what} is to be bytes, and is {type(given).__name__}")
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    raise TypeError(f"{argument} is to be bytes, and is {type(value).__name__}")
 
 
-class MemoryAdmin:
+class InMemoryAdmin:
     """Implements AdminClient on a cluster in memory."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: InMemoryCluster) -> None:
         self._cluster = cluster
 
-    def partition_counts(self) -> dict[str, int]:
+    def fetch_partition_counts(self) -> dict[str, int]:
         return dict(self._cluster.partition_counts)
 
-    def topic_ids(self, topics: Sequence[str]) -> dict[str, str]:
+    def fetch_topic_ids(self, topics: Sequence[str]) -> dict[str, str]:
         return {topic: self._cluster.topic_ids[topic] for topic in topics}
 
-    def topic_settings(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
-        return {topic: dict(self._cluster.settings[topic]) for topic in topics}
+    def fetch_topic_settings(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
+        return {topic: dict(self._cluster.topic_settings[topic]) for topic in topics}
 
     def create_topics(
-        self, partitions: Mapping[str, int], settings: Mapping[str, dict[str, str]], factor: int
+        self,
+        partition_counts: Mapping[str, int],
+        settings: Mapping[str, dict[str, str]],
+        replication_factor: int,
     ) -> None:
-        for topic, number in partitions.items():
-            self._cluster.create(topic, number, settings.get(topic))
+        for topic, number in partition_counts.items():
+            self._cluster.create_topic(topic, number, settings.get(topic))
 
-    def groups(self) -> list[str]:
+    def list_groups(self) -> list[str]:
         return []
 
-    def delete_before(self, offsets: Mapping[Partition, int]) -> None:
+    def delete_records(self, offsets: Mapping[Partition, int]) -> None:
         """Delete the records before the given offset of each partition."""
         for partition, offset in offsets.items():
-            self._cluster.logs[partition].start = offset
+            self._cluster.logs[partition].start_offset = offset
 
-    def earliest(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+    def fetch_earliest_offsets(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         """Return the first offset of each partition."""
-        return {p: self._cluster.logs[p].start for p in partitions}
+        return {p: self._cluster.logs[p].start_offset for p in partitions}
 
-    def latest(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+    def fetch_latest_offsets(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         """Return the end offset of each partition."""
-        return {p: self._cluster.logs[p].end for p in partitions}
+        return {p: self._cluster.logs[p].high_watermark for p in partitions}
 
-    def since(self, partitions: Sequence[Partition], timestamp_ms: int) -> dict[Partition, int]:
+    def fetch_offsets_for_time(
+        self, partitions: Sequence[Partition], timestamp_ms: int
+    ) -> dict[Partition, int]:
         """Return for each partition the offset of the first record not older than `timestamp_ms`.
 
         It is the end offset where all records are older.
         """
-        return {p: self._since(p, timestamp_ms) for p in partitions}
+        return {p: self._find_offset_since(p, timestamp_ms) for p in partitions}
 
-    def _since(self, partition: Partition, timestamp_ms: int) -> int:
+    def _find_offset_since(self, partition: Partition, timestamp_ms: int) -> int:
         """Return the offset of a partition's first record not older than `timestamp_ms`."""
         log = self._cluster.logs[partition]
-        late = (m.offset() for m in log.entries[log.start :] if m.timestamp()[1] >= timestamp_ms)
-        return next(late, log.end)
+        late = (
+            m.offset() for m in log.entries[log.start_offset :] if m.timestamp()[1] >= timestamp_ms
+        )
+        return next(late, log.high_watermark)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from streams.positions import Committed, Partition
+from streams.topic_partitions import OffsetAndMetadata, Partition
 
 Headers = Sequence[tuple[str, bytes | None]]
 _CREATE_TIME = 1
@@ -46,7 +46,7 @@ class Message:
         headers: Headers | None = None,
         *,
         number: int = 0,
-        transaction: Transaction | None = None,
+        transaction: InMemoryTransaction | None = None,
         is_marker: bool = False,
     ) -> None:
         self._partition, self._offset = partition, offset
@@ -84,51 +84,51 @@ class Message:
 
 
 @dataclass(slots=True, eq=False)
-class Transaction:
+class InMemoryTransaction:
     """Represents one transaction; `committed` is None while it is open."""
 
     written: dict[Partition, None] = field(default_factory=dict)
-    offsets: dict[Partition, Committed] = field(default_factory=dict)
+    offsets: dict[Partition, OffsetAndMetadata] = field(default_factory=dict)
     committed: bool | None = None
 
 
-class Log:
+class InMemoryLog:
     """Holds the records and markers of one partition."""
 
-    __slots__ = ("_open", "entries", "start")
+    __slots__ = ("_open", "entries", "start_offset")
 
     def __init__(self) -> None:
         self.entries: list[Message] = []
-        self.start = 0
-        self._open: dict[Transaction, int] = {}
+        self.start_offset = 0
+        self._open: dict[InMemoryTransaction, int] = {}
         """The first offset of each open transaction."""
 
     @property
-    def end(self) -> int:
+    def high_watermark(self) -> int:
         """Return the high watermark."""
         return len(self.entries)
 
     @property
-    def last_stable(self) -> int:
+    def last_stable_offset(self) -> int:
         """Return the last stable offset: the first one of the open transactions."""
         return min(self._open.values(), default=len(self.entries))
 
-    def append(self, message: Message) -> None:
+    def append_message(self, message: Message) -> None:
         """Append a record or a marker at the high watermark."""
         if message.transaction is not None and not message.is_marker:
             self._open.setdefault(message.transaction, len(self.entries))
         self.entries.append(message)
 
-    def ended(self, transaction: Transaction) -> None:
+    def close_transaction(self, transaction: InMemoryTransaction) -> None:
         """Note that a transaction has ended: it no longer holds the last stable offset back."""
         self._open.pop(transaction, None)
 
-    def seek(self, position: int) -> tuple[Message | None, int]:
+    def find_committed(self, position: int) -> tuple[Message | None, int]:
         """Return the first committed record from `position` on, with its offset.
 
         None, and the end of what can be read, if there is none.
         """
-        end = self.last_stable
+        end = self.last_stable_offset
         while position < end:
             message = self.entries[position]
             transaction = message.transaction
@@ -137,58 +137,58 @@ class Log:
             position += 1
         return None, position
 
-    def read(self, position: int) -> Iterator[Message]:
+    def read_committed(self, position: int) -> Iterator[Message]:
         """Yield all committed records from `position` on."""
-        message, position = self.seek(position)
+        message, position = self.find_committed(position)
         while message is not None:
             yield message
-            message, position = self.seek(position + 1)
+            message, position = self.find_committed(position + 1)
 
 
-class Cluster:
+class InMemoryCluster:
     """Holds topics, the transactions on them, and the committed offsets of one group."""
 
     def __init__(self) -> None:
-        self.logs: dict[Partition, Log] = {}
-        self.offsets: dict[Partition, Committed] = {}
-        self.epochs: dict[str, int] = {}
+        self.logs: dict[Partition, InMemoryLog] = {}
+        self.committed_offsets: dict[Partition, OffsetAndMetadata] = {}
+        self.producer_epochs: dict[str, int] = {}
         """The epoch of each transactional id: a producer with a lower one is fenced."""
-        self.open: dict[str, Transaction] = {}
+        self.open_transactions: dict[str, InMemoryTransaction] = {}
         """The open transactions by transactional id."""
         self.partition_counts: dict[str, int] = {}
         self.topic_ids: dict[str, str] = {}
-        self.settings: dict[str, Mapping[str, str]] = {}
+        self.topic_settings: dict[str, Mapping[str, str]] = {}
         self._ids, self._numbers = count(), count()
 
-    def create(
-        self, topic: str, partitions: int, settings: Mapping[str, str] | None = None
+    def create_topic(
+        self, topic: str, partitions: int, topic_settings: Mapping[str, str] | None = None
     ) -> None:
         """Create a topic; one that exists stays as it is."""
         if topic in self.partition_counts:
             return
         self.partition_counts[topic] = partitions
         self.topic_ids[topic] = f"{next(self._ids):022}"
-        self.settings[topic] = settings or {}
-        self.logs |= {partition: Log() for partition in self.partitions(topic)}
+        self.topic_settings[topic] = topic_settings or {}
+        self.logs |= {partition: InMemoryLog() for partition in self.partitions_of(topic)}
 
-    def partitions(self, topic: str) -> list[Partition]:
+    def partitions_of(self, topic: str) -> list[Partition]:
         """Return the partitions of a topic."""
         return [Partition(topic, number) for number in range(self.partition_counts[topic])]
 
-    def append(
+    def append_record(
         self,
         partition: Partition,
         key: bytes | None,
         value: bytes | None,
         timestamp_ms: int,
         headers: Headers | None = None,
-        transaction: Transaction | None = None,
+        transaction: InMemoryTransaction | None = None,
     ) -> Message:
         """Append a record to a partition, in a transaction if one is given, and return it."""
         log = self.logs[partition]
         message = Message(
             partition,
-            log.end,
+            log.high_watermark,
             key,
             value,
             timestamp_ms,
@@ -198,37 +198,39 @@ class Cluster:
         )
         if transaction is not None:
             transaction.written[partition] = None
-        log.append(message)
+        log.append_message(message)
         return message
 
-    def init_producer(self, name: str) -> int:
+    def init_producer(self, transactional_id: str) -> int:
         """Return a new epoch for a transactional id, which fences its earlier producers.
 
         The transaction that the predecessor has left open is aborted (Kafka's InitProducerId).
         """
-        if name in self.open:
-            self.end(self.open[name], committed=False)
-        self.epochs[name] = self.epochs.get(name, -1) + 1
-        return self.epochs[name]
+        if transactional_id in self.open_transactions:
+            self.end_transaction(self.open_transactions[transactional_id], committed=False)
+        self.producer_epochs[transactional_id] = self.producer_epochs.get(transactional_id, -1) + 1
+        return self.producer_epochs[transactional_id]
 
-    def end(self, transaction: Transaction, *, committed: bool) -> None:
+    def end_transaction(self, transaction: InMemoryTransaction, *, committed: bool) -> None:
         """End a transaction: write its markers, and set its offsets if it is committed."""
-        self.open = {name: each for name, each in self.open.items() if each is not transaction}
+        self.open_transactions = {
+            name: each for name, each in self.open_transactions.items() if each is not transaction
+        }
         transaction.committed = committed
         for partition in transaction.written:
             log = self.logs[partition]
-            log.ended(transaction)
-            log.append(
+            log.close_transaction(transaction)
+            log.append_message(
                 Message(
-                    *(partition, log.end, None, None, -1),
+                    *(partition, log.high_watermark, None, None, -1),
                     number=next(self._numbers),
                     transaction=transaction,
                     is_marker=True,
                 )
             )
         if committed:
-            self.offsets |= transaction.offsets
+            self.committed_offsets |= transaction.offsets
 
-    def pending(self, partition: Partition) -> bool:
+    def has_pending_offset(self, partition: Partition) -> bool:
         """Whether an open transaction may still move the partition's committed offset."""
-        return any(partition in each.offsets for each in self.open.values())
+        return any(partition in each.offsets for each in self.open_transactions.values())

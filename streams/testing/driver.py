@@ -24,23 +24,23 @@ from state.rocksdb import MemoryBudget
 from streams import serdes
 from streams.app import App
 from streams.config import StreamsConfig
-from streams.durations import duration_ms
+from streams.durations import duration_to_ms
 from streams.errors import ConfigError, StoreUnavailable, StreamsError
 from streams.ledger import ledger_topic
 from streams.operators.lateness import LateRecord
 from streams.processor.record import Record
-from streams.runtime.commit import Step
-from streams.runtime.counters import Counters
-from streams.runtime.globals import ReadOnly
+from streams.runtime.commit import CommitStep
+from streams.runtime.counters import ThreadCounters
+from streams.runtime.global_tables import ReadOnlyGlobalStore
 from streams.runtime.task import Task
 from streams.serdes import Serde
-from streams.testing.cluster import Cluster
-from streams.testing.life import Killed, Life, World
-from streams.testing.machine import Machine
-from streams.testing.named import Named
-from streams.testing.scratch import Scratch
+from streams.testing.cluster import InMemoryCluster
+from streams.testing.process import DriverEnvironment, ProcessKilled, SimulatedProcess
+from streams.testing.simulated_host import SimulatedHost
+from streams.testing.state_directory import TemporaryStateDirectory
 from streams.testing.store import DriverStore
-from streams.testing.topic import DriverTopic, Port, Reader, Serdes
+from streams.testing.topic import DriverAccess, DriverTopic, KeyValueSerdes, TopicReader
+from streams.testing.topic_serdes import TopicSerdes
 from streams.topology.build import Topology
 
 _NEVER_MS = 10**15
@@ -79,37 +79,43 @@ class TopologyTestDriver:
             raise ValueError(f"start_ms can't be negative: {start_ms}")
         topology = app.topology()
         if stores == "memory":
-            topology = _in_memory(topology)
-        self._named = Named(topology)
-        self._is_open = self._named.is_open or any(map(callable, app.config.handlers))
+            topology = _with_memory_stores(topology)
+        self._topic_serdes = TopicSerdes(topology)
+        self._accepts_new_topics = self._topic_serdes.has_dynamic_topics or any(
+            map(callable, app.config.handlers)
+        )
         """Whether records may go to topics that are not known before."""
         self._specs = {spec.name: spec for sub in topology.subtopologies for spec in sub.stores}
         self._globals = {table.store.name for table in topology.global_tables}
-        self._cluster = Cluster()
+        self._cluster = InMemoryCluster()
         self._create_topics(topology, app.config, dict(partitions or {}))
-        self._seen = _Seen()
-        self._world = World(
+        self._late_record_collector = _LateRecordCollector()
+        self._environment = DriverEnvironment(
             topology=topology,
             config=app.config,
             cluster=self._cluster,
-            machine=Machine(start_ms),
-            scratch=Scratch(),
+            host=SimulatedHost(start_ms),
+            state_directory=TemporaryStateDirectory(),
             memory=MemoryBudget(app.config.rocksdb_memory_max_bytes),
-            counters=Counters(),
-            watch=self._seen,
+            counters=ThreadCounters(),
+            observer=self._late_record_collector,
             random=Random(seed or 0),
-            drawn=seed is not None,
+            is_order_drawn=seed is not None,
         )
         self._commit_every_ms = 0 if commit == "each_record" else _NEVER_MS
-        self._port = Port(self._world.machine.now_ms, self._world.random.randrange, self._put)
-        self._readers: dict[str, Reader] = {}
-        self._armed: Step | None = None
-        self._armed_times = 0
-        self._life: Life | None = None
-        self._stopped = ""
+        self._topic_access = DriverAccess(
+            self._environment.host.now_ms,
+            self._environment.random.randrange,
+            self._append_and_process,
+        )
+        self._readers: dict[str, TopicReader] = {}
+        self._crash_step: CommitStep | None = None
+        self._crash_countdown = 0
+        self._process: SimulatedProcess | None = None
+        self._stop_reason = ""
         """Why the application has ended; empty if it runs or has crashed."""
         self.is_closed = False
-        self._start()
+        self._start_process()
 
     def topic(
         self, name: str, *, key: Serde[Any] | None = None, value: Serde[Any] | None = None
@@ -121,19 +127,22 @@ class TopologyTestDriver:
         """
         self._check_open()
         if name not in self._cluster.partition_counts:
-            if not self._is_open:
+            if not self._accepts_new_topics:
                 raise ConfigError(f"there is no topic {name!r}; there are {self.topics}")
-            self._cluster.create(name, 1)
-        piped, read = self._named.piped(name), self._named.read(name)
-        sources = sorted(self._named.sources)
+            self._cluster.create_topic(name, 1)
+        piped, read = (
+            self._topic_serdes.find_input_serdes(name),
+            self._topic_serdes.find_output_serdes(name),
+        )
+        sources = sorted(self._topic_serdes.sources)
         return DriverTopic(
             name,
             self._cluster,
-            self._port,
-            self._readers.setdefault(name, Reader(self._cluster, name)),
-            piped=Serdes(key or piped.key, value or piped.value).for_topic(name),
-            read=Serdes(key or read.key, value or read.value).for_topic(name),
-            unread=""
+            self._topic_access,
+            self._readers.setdefault(name, TopicReader(self._cluster, name)),
+            input_serdes=KeyValueSerdes(key or piped.key, value or piped.value).for_topic(name),
+            output_serdes=KeyValueSerdes(key or read.key, value or read.value).for_topic(name),
+            pipe_refusal=""
             if name in sources
             else f"no step reads topic {name!r}: pipe to one of {sources}",
         )
@@ -148,7 +157,7 @@ class TopologyTestDriver:
         """Return the names of all stores, those of global tables too."""
         return sorted([*self._specs, *self._globals])
 
-    def store(self, name: str) -> DriverStore | ReadOnly:
+    def store(self, name: str) -> DriverStore | ReadOnlyGlobalStore:
         """Return a read-only view of a store's committed content, over all partitions.
 
         It has `get`, `all`, `range`, `fetch` and whatever else its kind can be asked
@@ -156,12 +165,12 @@ class TopologyTestDriver:
         """
         self._check_open()
         if name in self._globals:
-            found = self._readable().global_store(name)
+            found = self._require_readable_process().find_global_store(name)
             assert found is not None, f"{name} is declared"
             return found
         if name not in self._specs:
             raise ConfigError(f"there is no store {name!r}; there are {self.stores}")
-        return DriverStore(self._specs[name], self._tasks)
+        return DriverStore(self._specs[name], self._readable_tasks)
 
     def dead_letters(self, topic: str) -> list[Record[Any, Any]]:
         """Return the unread dead letters of a topic, with key and value as bytes.
@@ -175,19 +184,19 @@ class TopologyTestDriver:
 
         Each schedule is called at most once.
         """
-        duration = duration_ms(ms, "ms")
+        duration = duration_to_ms(ms, "ms")
         self._check_open()
-        self._world.machine.advance_wall_clock(duration)
-        self._settle()
+        self._environment.host.advance_wall_clock(duration)
+        self._process_until_idle()
 
     def commit(self) -> None:
         """Commit all that was processed, and then what internal topics bring by that, until done.
 
         These are as many commits as there are steps between topics.
         """
-        self._guarded(self._running().commit)
+        self._run_guarded(self._require_process().commit_until_clean)
 
-    def crash(self, at: Step | str | None = None, *, times: int = 1) -> None:
+    def crash(self, at: CommitStep | str | None = None, *, times: int = 1) -> None:
         """Kill the process (kill -9) now, or in the middle of a later commit, at a step of it.
 
         With `at` it is killed when a commit is at this step for the next time, or for the
@@ -200,12 +209,12 @@ class TopologyTestDriver:
         """
         self._check_open()
         if at is None:
-            self._kill(self._running())
+            self._kill_process(self._require_process())
         else:
             if times < 1:
                 raise ValueError(f"times must be at least 1, not {times}")
-            self._armed = at if isinstance(at, Step) else _step(at)
-            self._armed_times = times
+            self._crash_step = at if isinstance(at, CommitStep) else _parse_commit_step(at)
+            self._crash_countdown = times
 
     def restart(self) -> None:
         """Start the application again after a crash or an error, or stop and start a running one.
@@ -216,24 +225,25 @@ class TopologyTestDriver:
         Raises StreamsError if a crash was to come at a step that no commit has reached.
         """
         self._check_open()
-        if self._armed is not None and self._life is not None:
+        if self._crash_step is not None and self._process is not None:
             raise StreamsError(
-                f"there was to be a crash at {self._armed.name}, and nothing has reached that step"
+                f"there was to be a crash at {self._crash_step.name}, and nothing has reached "
+                "that step"
             )
-        if self._life is not None:
-            self._guarded(self._life.commit)
-            self._end()
-        self._start()
+        if self._process is not None:
+            self._run_guarded(self._process.commit_until_clean)
+            self._end_process()
+        self._start_process()
 
     @property
     def is_running(self) -> bool:
         """Whether the application has neither crashed nor ended with an error."""
-        return self._life is not None
+        return self._process is not None
 
     @property
     def stream_time_ms(self) -> int:
         """Return the largest timestamp that any task has seen; -1 before the first record."""
-        return max((task.context.stream_time_ms for task in self._tasks()), default=-1)
+        return max((task.context.stream_time_ms for task in self._readable_tasks()), default=-1)
 
     @property
     def dropped(self) -> int:
@@ -242,7 +252,7 @@ class TopologyTestDriver:
         They were too late, without the key or the value that a step needs, skipped by a handler or
         made a dead letter of. What a rollback repeats counts again.
         """
-        return self._world.counters.dropped
+        return self._environment.counters.dropped
 
     @property
     def late(self) -> list[LateRecord]:
@@ -250,12 +260,12 @@ class TopologyTestDriver:
 
         Each is there once for each window that it missed: as a step's `on_late` is called.
         """
-        return list(self._seen.late_records)
+        return list(self._late_record_collector.late_records)
 
     def metrics(self) -> dict[str, int]:
         """Return what `RunningApp.metrics` returns, summed over all processes of this driver."""
-        tasks = 0 if self._life is None else len(self._life.tasks)
-        return {"tasks": tasks, **asdict(self._world.counters)}
+        tasks = 0 if self._process is None else len(self._process.tasks)
+        return {"tasks": tasks, **asdict(self._environment.counters)}
 
     def close(self) -> None:
         """End the application and remove its state; a second call does nothing."""
@@ -263,10 +273,10 @@ class TopologyTestDriver:
             return
         self.is_closed = True
         try:
-            if self._life is not None:
-                self._end()
+            if self._process is not None:
+                self._end_process()
         finally:
-            self._world.scratch.remove()
+            self._environment.state_directory.remove_directory()
 
     def __enter__(self) -> TopologyTestDriver:
         return self
@@ -279,20 +289,20 @@ class TopologyTestDriver:
     ) -> None:
         self.close()
 
-    def _put(self, writes: list[Callable[[], None]]) -> None:
+    def _append_and_process(self, append_functions: list[Callable[[], None]]) -> None:
         """Append records and process what follows: one by one, or with a seed all of them first.
 
         An application that has crashed reads them after its restart.
         """
         self._check_open()
-        if self._stopped:
-            self._running()
-        for write in writes:
+        if self._stop_reason:
+            self._require_process()
+        for write in append_functions:
             write()
-            if not self._world.drawn:
-                self._settle()
-        if self._world.drawn:
-            self._settle()
+            if not self._environment.is_order_drawn:
+                self._process_until_idle()
+        if self._environment.is_order_drawn:
+            self._process_until_idle()
 
     def _create_topics(
         self, topology: Topology, config: StreamsConfig, partitions: dict[str, int]
@@ -303,80 +313,82 @@ class TopologyTestDriver:
         """
         internal = topology.repartition_topics
         mine = [*topology.input_topics, *(table.topic for table in topology.global_tables)]
-        mine += (t for t in self._named.sinks if t not in internal)
-        mine += config.handlers.topics()
+        mine += (t for t in self._topic_serdes.sinks if t not in internal)
+        mine += config.handlers.dead_letter_topics()
         if config.ledger:
             mine.append(ledger_topic(topology.application_id))
         for topic, count in partitions.items():
             if count < 1:
                 raise ValueError(f"topic {topic!r} can't have {count} partitions")
-            if topic not in mine and not self._is_open:
+            if topic not in mine and not self._accepts_new_topics:
                 raise ConfigError(
                     f"partitions={{{topic!r}: {count}}}: the topology neither reads nor writes "
                     f"such a topic; there are {sorted(mine)}"
                 )
         for topic in [*mine, *partitions]:
-            self._cluster.create(topic, partitions.get(topic, 1))
+            self._cluster.create_topic(topic, partitions.get(topic, 1))
 
-    def _start(self) -> None:
+    def _start_process(self) -> None:
         """Start a process of the application."""
-        self._stopped = ""
-        self._life = Life(self._world, commit_every_ms=self._commit_every_ms, reached=self._reached)
-        self._guarded(self._life.begin)
+        self._stop_reason = ""
+        self._process = SimulatedProcess(
+            self._environment, commit_every_ms=self._commit_every_ms, on_step=self._crash_if_armed
+        )
+        self._run_guarded(self._process.start_processing)
 
-    def _settle(self) -> None:
+    def _process_until_idle(self) -> None:
         """Process all that can be processed, if the application runs."""
-        if self._life is not None:
-            self._guarded(self._life.settle)
+        if self._process is not None:
+            self._run_guarded(self._process.process_until_idle)
 
-    def _guarded(self, action: Callable[[], None]) -> None:
+    def _run_guarded(self, action: Callable[[], None]) -> None:
         """Call `action`, in which the process may be killed; raise the error that ends it."""
-        life = self._life
+        life = self._process
         assert life is not None
         try:
             action()
-        except Killed:
-            self._kill(life)
+        except ProcessKilled:
+            self._kill_process(life)
         except Exception as error:
-            self._stopped = f"{type(error).__name__}: {error}"
-            self._end()
+            self._stop_reason = f"{type(error).__name__}: {error}"
+            self._end_process()
             raise
 
-    def _reached(self, step: Step) -> None:
+    def _crash_if_armed(self, step: CommitStep) -> None:
         """Raise ProcessKilled if a crash was asked for at this step."""
-        if step is self._armed:
-            self._armed_times -= 1
-            if not self._armed_times:
-                raise Killed
+        if step is self._crash_step:
+            self._crash_countdown -= 1
+            if not self._crash_countdown:
+                raise ProcessKilled
 
-    def _kill(self, life: Life) -> None:
+    def _kill_process(self, process: SimulatedProcess) -> None:
         """Kill the process: nothing is closed in order."""
-        self._armed = None
-        self._life = None
-        life.kill()
+        self._crash_step = None
+        self._process = None
+        process.kill_process()
 
-    def _end(self) -> None:
+    def _end_process(self) -> None:
         """End the process in order, if there is one."""
-        life, self._life = self._life, None
+        life, self._process = self._process, None
         if life is not None:
-            life.end()
+            life.end_process()
 
-    def _running(self) -> Life:
+    def _require_process(self) -> SimulatedProcess:
         """Return the process. Raises StreamsError if there is none."""
         self._check_open()
-        if self._life is None:
-            why = f"has stopped ({self._stopped})" if self._stopped else "has crashed"
+        if self._process is None:
+            why = f"has stopped ({self._stop_reason})" if self._stop_reason else "has crashed"
             raise StreamsError(f"the application {why}: driver.restart() starts it again")
-        return self._life
+        return self._process
 
-    def _tasks(self) -> Iterable[Task]:
+    def _readable_tasks(self) -> Iterable[Task]:
         """Return the tasks whose stores can be queried. Raises StoreUnavailable."""
-        return self._readable().tasks
+        return self._require_readable_process().tasks
 
-    def _readable(self) -> Life:
+    def _require_readable_process(self) -> SimulatedProcess:
         """Return the process. Raises StoreUnavailable if there is none."""
         try:
-            return self._running()
+            return self._require_process()
         except StreamsError as error:
             raise StoreUnavailable(str(error)) from error
 
@@ -386,17 +398,17 @@ class TopologyTestDriver:
             raise RuntimeError("the driver is closed")
 
 
-class _Seen:
+class _LateRecordCollector:
     """Collects the late records that the tasks' steps have dropped."""
 
     def __init__(self) -> None:
         self.late_records: list[LateRecord] = []
 
-    def late(self, record: LateRecord) -> None:
+    def observe_late_record(self, record: LateRecord) -> None:
         self.late_records.append(record)
 
 
-def _in_memory(topology: Topology) -> Topology:
+def _with_memory_stores(topology: Topology) -> Topology:
     """Return the topology with all stores in memory."""
     subtopologies = tuple(
         replace(sub, stores=tuple(replace(spec, persistent=False) for spec in sub.stores))
@@ -409,10 +421,10 @@ def _in_memory(topology: Topology) -> Topology:
     return replace(topology, subtopologies=subtopologies, global_tables=tuple(tables))
 
 
-def _step(name: str) -> Step:
+def _parse_commit_step(name: str) -> CommitStep:
     """Return the step of a commit by name. Raises ValueError for an unknown one."""
     try:
-        return Step[name]
+        return CommitStep[name]
     except KeyError:
-        steps = ", ".join(step.name for step in Step)
+        steps = ", ".join(step.name for step in CommitStep)
         raise ValueError(f"a crash at {name!r}: the steps are {steps}") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from streams.queries.local import LocalStore
-from streams.runtime.stores import Store
+from streams.runtime.stores import AnyStore
 from streams.runtime.task import Task
 from streams.topology.nodes import StoreSpec
 
@@ -20,9 +20,10 @@ class DriverStore(LocalStore):
         super().__init__(spec, tasks)
         self._unlogged = not spec.logged
 
-    def _views(self) -> list[Store]:
+    def _open_views(self) -> list[AnyStore]:
         """Return the store of each task."""
         if not self._unlogged:
-            return super()._views()
+            return super()._open_views()
         name = self._spec.name
-        return [task.unlogged[name] for task in self._tasks() if name in task.unlogged]  # type: ignore[misc]
+        tasks = [task for task in self._tasks() if name in task.unlogged_stores]
+        return [task.unlogged_stores[name] for task in tasks]  # type: ignore[misc]

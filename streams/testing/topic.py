@@ -10,89 +10,91 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from streams.errors import ConfigError, SerdeError
-from streams.positions import Partition
-from streams.processor.record import GivenHeaders, Record, headers_of
-from streams.runtime.clients.partitioning import partition_of
+from streams.processor.record import GivenHeaders, Record, to_headers
+from streams.runtime.clients.partitioning import partition_for_key
 from streams.serdes import Serde
-from streams.testing.cluster import Cluster, Message
+from streams.testing.cluster import InMemoryCluster, Message
+from streams.topic_partitions import Partition
 
-Piped = Record[Any, Any] | tuple[Any, ...]
+PipedRecord = Record[Any, Any] | tuple[Any, ...]
 """A record, or key, value and, where they are wanted, timestamp in ms and headers."""
 
 
-class Serdes(NamedTuple):
+class KeyValueSerdes(NamedTuple):
     """Holds the serdes of the keys and the values of a topic."""
 
     key: Serde[Any]
     value: Serde[Any]
 
-    def for_topic(self, topic: str) -> Serdes:
+    def for_topic(self, topic: str) -> KeyValueSerdes:
         """Return the serdes bound to a topic."""
-        return Serdes(self.key.for_topic(topic, "key"), self.value.for_topic(topic, "value"))
+        return KeyValueSerdes(
+            self.key.for_topic(topic, "key"), self.value.for_topic(topic, "value")
+        )
 
 
-class Reader:
+class TopicReader:
     """Tracks which records of a topic were read."""
 
-    def __init__(self, cluster: Cluster, topic: str) -> None:
+    def __init__(self, cluster: InMemoryCluster, topic: str) -> None:
         self._cluster = cluster
         self._topic = topic
-        self._at: dict[Partition, int] = {}
+        self._positions: dict[Partition, int] = {}
 
-    def next(self) -> Message | None:
+    def read_next(self) -> Message | None:
         """Return the next committed record: of all partitions the one that was written first.
 
         None if all were read.
         """
-        heads = (self._seek(partition) for partition in self._partitions())
-        message = min((m for m in heads if m is not None), key=_number, default=None)
+        heads = (self._find_next(partition) for partition in self._list_partitions())
+        message = min((m for m in heads if m is not None), key=_write_number, default=None)
         if message is not None:
-            self._at[Partition(self._topic, message.partition())] = message.offset() + 1
+            self._positions[Partition(self._topic, message.partition())] = message.offset() + 1
         return message
 
-    def rest(self) -> list[Message]:
+    def read_rest(self) -> list[Message]:
         """Return all unread records, in the order in which they were written."""
-        return self._take(self._at)
+        return self._read_from(self._positions)
 
-    def everything(self) -> list[Message]:
+    def read_from_beginning(self) -> list[Message]:
         """Return all records from the beginning; then all are read."""
-        return self._take({})
+        return self._read_from({})
 
-    def is_empty(self) -> bool:
+    def is_exhausted(self) -> bool:
         """Whether all committed records were read."""
-        return all(self._seek(partition) is None for partition in self._partitions())
+        return all(self._find_next(partition) is None for partition in self._list_partitions())
 
-    def _partitions(self) -> list[Partition]:
-        return self._cluster.partitions(self._topic)
+    def _list_partitions(self) -> list[Partition]:
+        return self._cluster.partitions_of(self._topic)
 
-    def _seek(self, partition: Partition) -> Message | None:
+    def _find_next(self, partition: Partition) -> Message | None:
         """Return the next committed record of a partition; None if all were read."""
         log = self._cluster.logs[partition]
-        message, self._at[partition] = log.seek(self._at.get(partition, 0))
+        message, self._positions[partition] = log.find_committed(self._positions.get(partition, 0))
         return message
 
-    def _take(self, positions: dict[Partition, int]) -> list[Message]:
+    def _read_from(self, positions: dict[Partition, int]) -> list[Message]:
         """Return the committed records from the positions on; then all are read."""
         found: list[Message] = []
-        for partition in self._partitions():
+        for partition in self._list_partitions():
             log = self._cluster.logs[partition]
-            found += log.read(positions.get(partition, 0))
-            self._at[partition] = log.last_stable
-        return sorted(found, key=_number)
+            found += log.read_committed(positions.get(partition, 0))
+            self._positions[partition] = log.last_stable_offset
+        return sorted(found, key=_write_number)
 
 
-def _number(message: Message) -> int:
+def _write_number(message: Message) -> int:
     """Return the number of a message in the order in which all were written."""
     return message.number
 
 
-class Port(NamedTuple):
+class DriverAccess(NamedTuple):
     """Holds what a topic needs of its driver."""
 
     now_ms: Callable[[], int]
     random_partition: Callable[[int], int]
     """Returns a random number below a partition count, for a record without a key."""
-    put: Callable[[list[Callable[[], None]]], None]
+    append_and_process: Callable[[list[Callable[[], None]]], None]
     """Calls functions that append records, if the application takes any, and processes what
     follows."""
 
@@ -103,21 +105,21 @@ class DriverTopic:
     def __init__(
         self,
         name: str,
-        cluster: Cluster,
-        port: Port,
-        reader: Reader,
+        cluster: InMemoryCluster,
+        driver: DriverAccess,
+        reader: TopicReader,
         *,
-        piped: Serdes,
-        read: Serdes,
-        unread: str,
+        input_serdes: KeyValueSerdes,
+        output_serdes: KeyValueSerdes,
+        pipe_refusal: str,
     ) -> None:
         self.name = name
         self._cluster = cluster
-        self._port = port
+        self._driver = driver
         self._reader = reader
-        self._piped = piped
-        self._read = read
-        self._unread = unread
+        self._input_serdes = input_serdes
+        self._output_serdes = output_serdes
+        self._pipe_refusal = pipe_refusal
         """Why nothing can be piped; empty if records can be."""
 
     def pipe(
@@ -135,10 +137,12 @@ class DriverTopic:
         a topic that nobody reads, SerdeError for a key or a value that its serde refuses,
         ValueError for a negative timestamp or a partition that there is not.
         """
-        self._port.put([self._write(key, value, timestamp_ms, headers, partition)])
+        self._driver.append_and_process(
+            [self._prepare_write(key, value, timestamp_ms, headers, partition)]
+        )
 
     def pipe_many(
-        self, records: Iterable[Piped], *, start_ms: int | None = None, advance_ms: int = 0
+        self, records: Iterable[PipedRecord], *, start_ms: int | None = None, advance_ms: int = 0
     ) -> None:
         """Write each of these records and process all that follows from them.
 
@@ -146,20 +150,20 @@ class DriverTopic:
         Those without a timestamp have `start_ms` (by default the wall clock), and `advance_ms` more
         each. With a seed all are written before the first is processed. Raises as `pipe` does.
         """
-        self._port.put(list(self._writes(records, start_ms, advance_ms)))
+        self._driver.append_and_process(list(self._prepare_writes(records, start_ms, advance_ms)))
 
     def read(self) -> Record[Any, Any]:
         """Return the next unread record. Raises LookupError if there is none."""
-        message = self._reader.next()
+        message = self._reader.read_next()
         if message is None:
             raise LookupError(
                 f"topic {self.name!r} has no record that was not read (is_empty tells)"
             )
-        return self._record(message)
+        return self._decode_record(message)
 
     def read_all(self) -> list[Record[Any, Any]]:
         """Return all unread records, in the order in which they were written."""
-        return [self._record(message) for message in self._reader.rest()]
+        return [self._decode_record(message) for message in self._reader.read_rest()]
 
     def read_values(self) -> list[Any]:
         """Return the values of all unread records."""
@@ -176,7 +180,7 @@ class DriverTopic:
         value removes its key.
         """
         table: dict[Any, Any] = {}
-        for record in map(self._record, self._reader.everything()):
+        for record in map(self._decode_record, self._reader.read_from_beginning()):
             try:
                 if record.value is None:
                     table.pop(record.key, None)
@@ -197,32 +201,32 @@ class DriverTopic:
     @property
     def is_empty(self) -> bool:
         """Whether all records were read."""
-        return self._reader.is_empty()
+        return self._reader.is_exhausted()
 
     def __repr__(self) -> str:
         return f"<topic {self.name!r} of {self.partitions} partitions>"
 
-    def _writes(
-        self, records: Iterable[Piped], start_ms: int | None, advance_ms: int
+    def _prepare_writes(
+        self, records: Iterable[PipedRecord], start_ms: int | None, advance_ms: int
     ) -> Iterator[Callable[[], None]]:
         """Yield for each record a function that appends it.
 
         Raises ValueError for what is no record.
         """
-        time_ms = self._port.now_ms() if start_ms is None else start_ms
+        time_ms = self._driver.now_ms() if start_ms is None else start_ms
         for record in records:
             match record:
                 case Record():
-                    yield self._write(
+                    yield self._prepare_write(
                         record.key, record.value, record.timestamp_ms, record.headers, None
                     )
                     continue
                 case (key, value):
-                    yield self._write(key, value, time_ms, (), None)
+                    yield self._prepare_write(key, value, time_ms, (), None)
                 case (key, value, given_ms):
-                    yield self._write(key, value, given_ms, (), None)
+                    yield self._prepare_write(key, value, given_ms, (), None)
                 case (key, value, given_ms, headers):
-                    yield self._write(key, value, given_ms, headers, None)
+                    yield self._prepare_write(key, value, given_ms, headers, None)
                 case _:
                     raise ValueError(
                         f"{record!r} is no record: it is to be a Record, (key, value), "
@@ -230,64 +234,66 @@ class DriverTopic:
                     )
             time_ms += advance_ms
 
-    def _write(
+    def _prepare_write(
         self,
         key: Any,
         value: Any,
         timestamp_ms: int | None,
         headers: GivenHeaders,
-        number: int | None,
+        partition_number: int | None,
     ) -> Callable[[], None]:
         """Check a record and return a function that appends it.
 
         Raises ConfigError, ValueError or SerdeError, as `pipe` does.
         """
-        if self._unread:
-            raise ConfigError(self._unread)
-        time_ms = self._port.now_ms() if timestamp_ms is None else timestamp_ms
+        if self._pipe_refusal:
+            raise ConfigError(self._pipe_refusal)
+        time_ms = self._driver.now_ms() if timestamp_ms is None else timestamp_ms
         if time_ms < 0:
             raise ValueError(f"topic {self.name!r}: a timestamp can't be negative: {time_ms}")
-        key_bytes = self._bytes("key", self._piped.key, key)
-        value_bytes = self._bytes("value", self._piped.value, value)
+        key_bytes = self._serialize_part("key", self._input_serdes.key, key)
+        value_bytes = self._serialize_part("value", self._input_serdes.value, value)
         count = self.partitions
-        if number is None:
-            random = self._port.random_partition
-            number = random(count) if key_bytes is None else partition_of(key_bytes, count)
-        if not 0 <= number < count:
+        if partition_number is None:
+            random = self._driver.random_partition
+            partition_number = (
+                random(count) if key_bytes is None else partition_for_key(key_bytes, count)
+            )
+        if not 0 <= partition_number < count:
             raise ValueError(
-                f"topic {self.name!r} has no partition {number}: it has {count} "
+                f"topic {self.name!r} has no partition {partition_number}: it has {count} "
                 "(TopologyTestDriver(app, partitions={...}) says how many)"
             )
-        pairs = headers_of(headers)
-        partition = Partition(self.name, number)
+        pairs = to_headers(headers)
+        partition = Partition(self.name, partition_number)
 
         def append_record() -> None:
-            self._cluster.append(partition, key_bytes, value_bytes, time_ms, pairs)
+            self._cluster.append_record(partition, key_bytes, value_bytes, time_ms, pairs)
 
         return append_record
 
-    def _bytes(self, what: str, serde: Serde[Any], given: Any) -> bytes | None:
+    def _serialize_part(self, role: str, serde: Serde[Any], value: Any) -> bytes | None:
         """Serialize a key or a value; None stays None. Raises SerdeError."""
-        if given is None:
+        if value is None:
             return None
         try:
-            return serde.serialize(given)
+            return serde.serialize(value)
         except Exception as error:
             raise SerdeError(
-                f"topic {self.name!r}: its {what} serde {serde.name!r} can't write {given!r:.200}: "
+                f"topic {self.name!r}: its {role} serde {serde.name!r} can't write {value!r:.200}: "
                 f"{error}"
             ) from error
 
-    def _record(self, message: Message) -> Record[Any, Any]:
+    def _decode_record(self, message: Message) -> Record[Any, Any]:
         """Deserialize a message to a record. Raises SerdeError."""
         key, value = message.key(), message.value()
         try:
-            key = None if key is None else self._read.key.deserialize(key)
-            value = None if value is None else self._read.value.deserialize(value)
+            key = None if key is None else self._output_serdes.key.deserialize(key)
+            value = None if value is None else self._output_serdes.value.deserialize(value)
         except Exception as error:
             raise SerdeError(
-                f"topic {self.name!r} can't be read with serdes key={self._read.key.name} "
-                f"value={self._read.value.name}: {error}; key {message.key()!r:.200}, "
+                f"topic {self.name!r} can't be read with serdes key={self._output_serdes.key.name} "
+                f"value={self._output_serdes.value.name}: {error}; key {message.key()!r:.200}, "
                 f"value {message.value()!r:.200}. Name others: driver.topic(name, key=, value=)"
             ) from error
-        return Record.of(key, value, message.timestamp()[1], message)
+        return Record.from_message(key, value, message.timestamp()[1], message)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from streams.errors import TopologyError
-from streams.topology.check import check
-from streams.topology.finish import changelog, finished
+from streams.topology.check import check_topology
+from streams.topology.expand import changelog_topic, expand_graph
 from streams.topology.nodes import (
     GlobalTableSpec,
     Graph,
@@ -22,10 +22,10 @@ from streams.topology.nodes import (
     SourceNode,
     StoreSpec,
 )
-from streams.topology.partitions import Flow, partition_counts
+from streams.topology.partitions import TopicFlow, derive_partition_counts
 
 
-def expiry_of(store: str) -> str:
+def expiry_time_name(store: str) -> str:
     """Return the name under which the stream time of a store with a `ttl` is committed.
 
     It stands among the names of steps that have a stream time.
@@ -47,15 +47,17 @@ class Subtopology:
         return {node.topic: node for node in self.nodes if isinstance(node, SourceNode)}
 
     @property
-    def timed_steps(self) -> tuple[str, ...]:
+    def stream_time_names(self) -> tuple[str, ...]:
         """Return the names of all that has a stream time of its own, which is committed.
 
         These are steps, and stores whose values expire (`expiry_time_name`).
         """
-        steps = (n.name for n in self.nodes if isinstance(n, ProcessorNode) and n.keeps_time)
-        return *steps, *(expiry_of(spec.name) for spec in self.stores if spec.ttl_ms is not None)
+        steps = (n.name for n in self.nodes if isinstance(n, ProcessorNode) and n.has_stream_time)
+        return *steps, *(
+            expiry_time_name(spec.name) for spec in self.stores if spec.ttl_ms is not None
+        )
 
-    def first_user(self, store: str) -> str:
+    def find_first_user(self, store: str) -> str:
         """Return the name of the first step that uses `store`."""
         users = (n.name for n in self.nodes if isinstance(n, ProcessorNode) and store in n.stores)
         return next(users)
@@ -93,28 +95,30 @@ class Topology:
         sinks = (sink for sub in self.subtopologies for sink in sub.sinks)
         return frozenset(s.topic for s in sinks if s.internal and isinstance(s.topic, str))
 
-    def changelog(self, store: str) -> str:
+    def restore_topic_of(self, store: str) -> str:
         """Return the topic that a store is restored from: a changelog, or the table's own topic."""
         for spec in (each for sub in self.subtopologies for each in sub.stores):
             if spec.name == store and spec.source_topic is not None:
                 return spec.source_topic
-        return changelog(self.application_id, store)
+        return changelog_topic(self.application_id, store)
 
-    def partition_counts(self, inputs: Mapping[str, int]) -> dict[str, int]:
+    def derive_partition_counts(self, input_counts: Mapping[str, int]) -> dict[str, int]:
         """Return how many partitions each source topic has, given those of the inputs.
 
         Repartition topics' counts follow from them (see `streams.topology.partitions`). Raises
         TopologyError for joined topics whose counts differ.
         """
         sinks = [sink for sub in self.subtopologies for sink in sub.sinks if sink.internal]
-        counts = partition_counts(
+        counts = derive_partition_counts(
             [
-                Flow(frozenset(s.sources), frozenset(k.topic_name for k in s.sinks if k.internal))
+                TopicFlow(
+                    frozenset(s.sources), frozenset(k.topic_name for k in s.sinks if k.internal)
+                )
                 for s in self.subtopologies
             ],
             {sink.topic_name: sink.partitions for sink in sinks},
             self.copartitioned,
-            inputs,
+            input_counts,
         )
         if missing := self.repartition_topics - counts.keys():
             raise TopologyError(
@@ -124,25 +128,27 @@ class Topology:
         return counts
 
 
-def build(application_id: str, graph: Graph, optimizations: Collection[str] = ()) -> Topology:
+def build_topology(
+    application_id: str, graph: Graph, optimizations: Collection[str] = ()
+) -> Topology:
     """Check the graph and divide it into sub-topologies. Raises TopologyError naming the step."""
     if not graph.nodes:
         raise TopologyError(f"{application_id!r} has no steps: begin with app.stream('a-topic')")
-    graph = finished(application_id, graph, optimizations)
-    check(graph, partial(changelog, application_id))
+    graph = expand_graph(application_id, graph, optimizations)
+    check_topology(graph, partial(changelog_topic, application_id))
     subtopologies = tuple(
-        Subtopology(number, nodes, tuple(graph.stores[name] for name in _store_names(nodes)))
-        for number, nodes in enumerate(_connected(graph.nodes))
+        Subtopology(number, nodes, tuple(graph.stores[name] for name in _list_store_names(nodes)))
+        for number, nodes in enumerate(_find_connected_nodes(graph.nodes))
     )
     return Topology(
         application_id,
         subtopologies,
         tuple(graph.global_tables.values()),
-        tuple(frozenset(_read_upstream(group)) for group in graph.copartitioned),
+        tuple(frozenset(_find_upstream_topics(group)) for group in graph.copartitioned),
     )
 
 
-def _read_upstream(steps: Iterable[Node]) -> Iterator[str]:
+def _find_upstream_topics(steps: Iterable[Node]) -> Iterator[str]:
     """Yield the topics that the records of these steps come from."""
     upstream = list(steps)
     for node in upstream:  # the list grows while it is walked
@@ -151,13 +157,13 @@ def _read_upstream(steps: Iterable[Node]) -> Iterator[str]:
         upstream += [parent for parent in node.parents if parent not in upstream]
 
 
-def _store_names(nodes: Iterable[Node]) -> list[str]:
+def _list_store_names(nodes: Iterable[Node]) -> list[str]:
     """Return the names of the nodes' stores, each once, in the order of their first use."""
     names = (name for node in nodes if isinstance(node, ProcessorNode) for name in node.stores)
     return list(dict.fromkeys(names))
 
 
-def _connected(nodes: list[Node]) -> list[tuple[Node, ...]]:
+def _find_connected_nodes(nodes: list[Node]) -> list[tuple[Node, ...]]:
     """Return the connected components of the graph, in the order of their first step.
 
     A store connects the steps that use it: they must see the records of one partition, so they run

@@ -17,7 +17,7 @@ from streams.topology.nodes import Graph, Node, ProcessorNode, SinkNode, SourceN
 _TOPIC_NAME_MAX = 249
 """Kafka's Topic.MAX_NAME_LENGTH."""
 _LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]+")
-_ONE_FROM_ONE = {
+_KINDS_THAT_DROP_NOTHING = {
     "KSTREAM-KEY-SELECT",
     "KSTREAM-MAP",
     "KSTREAM-MAPVALUES",
@@ -27,37 +27,37 @@ _ONE_FROM_ONE = {
 """The kinds of steps that forward a record for each record they get."""
 
 
-def check(graph: Graph, changelog: Callable[[str], str]) -> None:
+def check_topology(graph: Graph, changelog_topic_of: Callable[[str], str]) -> None:
     """Raise TopologyError, naming the step, if the graph is no valid topology.
 
     `changelog_topic_of` returns the changelog topic of a store.
     """
-    _unique(node.name for node in graph.nodes)
-    _each_topic_is_read_once(graph)
-    _every_store_is_declared_and_used(graph)
+    _check_names_unique(node.name for node in graph.nodes)
+    _check_topics_read_once(graph)
+    _check_stores_declared_and_used(graph)
     for sink in graph.nodes:
         if isinstance(sink, SinkNode):
-            _writes_no_topic_of_ours(sink, graph, changelog)
-            _is_no_endless_loop(sink)
-            _has_a_legal_topic(sink)
+            _check_writes_no_internal_topic(sink, graph, changelog_topic_of)
+            _check_no_endless_loop(sink)
+            _check_topic_name(sink)
     for name in graph.stores:
-        if len(changelog(name)) > _TOPIC_NAME_MAX:
-            raise _too_long(f"store {name!r}: its changelog", changelog(name))
+        if len(changelog_topic_of(name)) > _TOPIC_NAME_MAX:
+            raise _name_too_long_error(f"store {name!r}: its changelog", changelog_topic_of(name))
 
 
-def _topic(node: Node) -> str:
+def _fixed_topic(node: Node) -> str:
     """Return the topic of a sink with a fixed one; empty for any other node."""
     return node.topic if isinstance(node, SinkNode) and isinstance(node.topic, str) else ""
 
 
-def _has_a_legal_topic(sink: SinkNode) -> None:
+def _check_topic_name(sink: SinkNode) -> None:
     """Raise TopologyError if a sink's topic has no legal name.
 
     The topic of a repartition is named after a step.
     """
-    topic = _topic(sink)
+    topic = _fixed_topic(sink)
     if len(topic) > _TOPIC_NAME_MAX:
-        raise _too_long(f"step {sink.name!r}: its topic", topic)
+        raise _name_too_long_error(f"step {sink.name!r}: its topic", topic)
     if topic and not _LEGAL_TOPIC.fullmatch(topic):
         raise TopologyError(
             f"step {sink.name!r}: its topic would be {topic!r}, and a topic's name has letters, "
@@ -65,14 +65,14 @@ def _has_a_legal_topic(sink: SinkNode) -> None:
         )
 
 
-def _too_long(what: str, topic: str) -> TopologyError:
+def _name_too_long_error(subject: str, topic: str) -> TopologyError:
     """Return the error of a topic whose name is too long."""
     return TopologyError(
-        f"{what} would be {topic!r}, and a topic's name has at most {_TOPIC_NAME_MAX} characters"
+        f"{subject} would be {topic!r}, and a topic's name has at most {_TOPIC_NAME_MAX} characters"
     )
 
 
-def _unique(names: Iterable[str]) -> None:
+def _check_names_unique(names: Iterable[str]) -> None:
     """Raise TopologyError for a step without a name, or with the name of another."""
     seen: set[str] = set()
     for name in names:
@@ -83,7 +83,7 @@ def _unique(names: Iterable[str]) -> None:
         seen.add(name)
 
 
-def _each_topic_is_read_once(graph: Graph) -> None:
+def _check_topics_read_once(graph: Graph) -> None:
     """Raise TopologyError if two steps read one topic."""
     readers: dict[str, str] = {}
     sources = [(node.topic, node.name) for node in graph.nodes if isinstance(node, SourceNode)]
@@ -97,7 +97,7 @@ def _each_topic_is_read_once(graph: Graph) -> None:
             )
 
 
-def _every_store_is_declared_and_used(graph: Graph) -> None:
+def _check_stores_declared_and_used(graph: Graph) -> None:
     """Raise TopologyError for a store that is used and not declared, or the reverse."""
     used: set[str] = set()
     for node in graph.nodes:
@@ -117,9 +117,11 @@ def _every_store_is_declared_and_used(graph: Graph) -> None:
         )
 
 
-def _writes_no_topic_of_ours(sink: SinkNode, graph: Graph, changelog: Callable[[str], str]) -> None:
+def _check_writes_no_internal_topic(
+    sink: SinkNode, graph: Graph, changelog_topic_of: Callable[[str], str]
+) -> None:
     """Raise TopologyError if a user's sink writes a repartition or changelog topic."""
-    if sink.internal or not (topic := _topic(sink)):
+    if sink.internal or not (topic := _fixed_topic(sink)):
         return
     for node in graph.nodes:
         if isinstance(node, SinkNode) and node.internal and node.topic == topic:
@@ -128,33 +130,33 @@ def _writes_no_topic_of_ours(sink: SinkNode, graph: Graph, changelog: Callable[[
                 "repartitioning: write another topic, or use repartition()"
             )
     for store in graph.stores:
-        if changelog(store) == topic:
+        if changelog_topic_of(store) == topic:
             raise TopologyError(
                 f"step {sink.name!r} writes {topic!r}, which is the changelog of store {store!r}: "
                 "what is written there would be restored into the store; write another topic"
             )
 
 
-def _is_no_endless_loop(sink: SinkNode) -> None:
+def _check_no_endless_loop(sink: SinkNode) -> None:
     """Raise TopologyError if a sink writes every record back to the topic it was read from.
 
     A topic may lead back to itself, as where a failed record is retried; but not each record.
     """
-    for node in _passed_by_all(sink.parents):
-        if isinstance(node, SourceNode) and node.topic == _topic(sink):
+    for node in _find_unconditional_upstream(sink.parents):
+        if isinstance(node, SourceNode) and node.topic == _fixed_topic(sink):
             raise TopologyError(
                 f"step {sink.name!r} writes each record of {node.topic!r} back into that topic, "
                 "where it is read again, without an end: write another topic, or filter() first"
             )
 
 
-def _passed_by_all(nodes: Iterable[Node]) -> list[Node]:
+def _find_unconditional_upstream(nodes: Iterable[Node]) -> list[Node]:
     """Return all nodes upstream whose every record reaches `nodes`.
 
     No step between them and `nodes` drops a record.
     """
     upstream = list(dict.fromkeys(nodes))
     for node in upstream:  # the list grows while it is walked
-        if isinstance(node, ProcessorNode) and node.kind in _ONE_FROM_ONE:
+        if isinstance(node, ProcessorNode) and node.kind in _KINDS_THAT_DROP_NOTHING:
             upstream += [parent for parent in node.parents if parent not in upstream]
     return upstream

@@ -26,11 +26,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from streams.topology.declared import DeclaredSubtopology, DeclaredTopology
-from streams.topology.lineage import is_generated
+from streams.topology.name_origin import is_generated_name
 
 
 def find_conflicts(
-    one: DeclaredTopology, other: DeclaredTopology, names: tuple[str, str]
+    one: DeclaredTopology, other: DeclaredTopology, version_names: tuple[str, str]
 ) -> list[str]:
     """Return why two topologies may not run side by side, a clause each; empty if they may.
 
@@ -41,25 +41,29 @@ def find_conflicts(
         for a in one.subtopologies.values()
         for b in other.subtopologies.values()
         for conflict in (
-            _compare_ways((one, a), (other, b), names)
+            _compare_stores_reached((one, a), (other, b), version_names)
             if a.is_same_as(b)
-            else _conflicts_of(a, b, names)
+            else _find_subtopology_conflicts(a, b, version_names)
         )
     ]
     for topic in sorted(one.repartition_topics.keys() & other.repartition_topics.keys()):
         counts = one.repartition_topics[topic], other.repartition_topics[topic]
         if None not in counts and counts[0] != counts[1]:
             conflicts.append(
-                f"repartition topic {topic!r} has {counts[0]} partitions in {names[0]} and "
-                f"{counts[1]} in {names[1]}"
+                f"repartition topic {topic!r} has {counts[0]} partitions in {version_names[0]} and "
+                f"{counts[1]} in {version_names[1]}"
             )
-        fed = one.inputs_above(topic), other.inputs_above(topic)
-        if is_generated(topic) and fed[0] != fed[1]:
+        fed = one.find_inputs_upstream_of(topic), other.find_inputs_upstream_of(topic)
+        if is_generated_name(topic) and fed[0] != fed[1]:
             conflicts.append(
-                f"repartition topic {topic!r} is fed from {list_names(fed[0])} in {names[0]}, and "
-                f"from {list_names(fed[1])} in {names[1]}: name the step that makes it"
+                f"repartition topic {topic!r} is fed from {list_names(fed[0])} in "
+                f"{version_names[0]}, and "
+                f"from {list_names(fed[1])} in {version_names[1]}: name the step that makes it"
             )
-    for (mine, theirs), name in (((one, other), names[1]), ((other, one), names[0])):
+    for (mine, theirs), name in (
+        ((one, other), version_names[1]),
+        ((other, one), version_names[0]),
+    ):
         if hidden := mine.sources & theirs.unknown_sources:
             conflicts.append(
                 f"{name} reads {list_names(hidden)} in a way that it does not declare: it is of an "
@@ -68,8 +72,8 @@ def find_conflicts(
     return conflicts
 
 
-def _conflicts_of(
-    a: DeclaredSubtopology, b: DeclaredSubtopology, names: tuple[str, str]
+def _find_subtopology_conflicts(
+    a: DeclaredSubtopology, b: DeclaredSubtopology, version_names: tuple[str, str]
 ) -> Iterator[str]:
     """Yield the conflicts between a sub-topology of each version."""
     shared = a.sources & b.sources
@@ -78,32 +82,41 @@ def _conflicts_of(
             f"together with {list_names(more)}" if (more := sub.sources - shared) else "alone"
             for sub in (a, b)
         )
-        told = ", and ".join(f"{each} in {name}" for each, name in zip(how, names, strict=True))
+        told = ", and ".join(
+            f"{each} in {name}" for each, name in zip(how, version_names, strict=True)
+        )
         yield f"{list_names(shared)} is read {told}"
     elif shared and a.stores == b.stores:
         for name in sorted(a.formats.keys() | b.formats.keys()):
             if (mine := a.formats.get(name)) != (theirs := b.formats.get(name)):
-                yield f"{name!r} is {mine} in {names[0]}, and {theirs} in {names[1]}"
+                yield (
+                    f"{name!r} is {mine} in {version_names[0]}, and {theirs} in {version_names[1]}"
+                )
     elif shared:
         yield (
-            f"what reads {list_names(shared)} has the stores {list_names(a.stores)} in {names[0]}, "
-            f"and {list_names(b.stores)} in {names[1]}"
+            f"what reads {list_names(shared)} has the stores {list_names(a.stores)} in "
+            f"{version_names[0]}, "
+            f"and {list_names(b.stores)} in {version_names[1]}"
         )
     elif stores := a.stores & b.stores:
         yield (
-            f"store {list_names(stores)} is filled from {list_names(a.sources)} in {names[0]}, and "
-            f"from {list_names(b.sources)} in {names[1]}"
+            f"store {list_names(stores)} is filled from {list_names(a.sources)} in "
+            f"{version_names[0]}, and "
+            f"from {list_names(b.sources)} in {version_names[1]}"
         )
 
 
-def _compare_ways(
+def _compare_stores_reached(
     a: tuple[DeclaredTopology, DeclaredSubtopology],
     b: tuple[DeclaredTopology, DeclaredSubtopology],
-    names: tuple[str, str],
+    version_names: tuple[str, str],
 ) -> Iterator[str]:
     """Compare the stores to which the records of a shared sub-topology come in each version."""
     mine, theirs = (topology.find_topics_into_stores(sub) for topology, sub in (a, b))
-    for more, has, lacks in ((mine - theirs, *names), (theirs - mine, *reversed(names))):
+    for more, has, lacks in (
+        (mine - theirs, *version_names),
+        (theirs - mine, *reversed(version_names)),
+    ):
         if more:
             yield (
                 f"what reads {list_names(a[1].sources)} leads to {list_names(more)} in {has}, "

@@ -5,27 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from streams.handling import Stage
-from streams.operators.sink import write_topic
-from streams.operators.source import read_topic
+from streams.exception_handlers import Stage
+from streams.operators.sink import create_topic_writer
+from streams.operators.source import create_message_reader
 from streams.topology.build import Subtopology
 from streams.topology.nodes import (
     Binding,
-    Context,
-    Emit,
-    Failed,
+    ForwardRecord,
+    ForwardUpdate,
+    InternalProcessorContext,
     Node,
     ProcessorNode,
     SinkNode,
     SourceNode,
-    Update,
+    StepFailureHandler,
 )
 
-Receive = Callable[[Any], None]
+MessageHandler = Callable[[Any], None]
 """Processes a message as the consumer returns it."""
 
 
-def compile_subtopology(subtopology: Subtopology, context: Context) -> dict[str, Receive]:
+def compile_subtopology(
+    subtopology: Subtopology, context: InternalProcessorContext
+) -> dict[str, MessageHandler]:
     """Return for each source topic the function that processes one of its messages.
 
     The task's stores must be restored: processors are started here, upstream first. The caller
@@ -39,8 +41,8 @@ def compile_subtopology(subtopology: Subtopology, context: Context) -> dict[str,
     # Children were added after their parents: in reverse order a step's children are bound first.
     for node in reversed(subtopology.nodes):
         after = [emits[child] for child in children[node]]
-        updates = isinstance(node, ProcessorNode) and node.updates
-        downstream = _fan_out_updates(after) if updates else _fan_out(after)
+        updates = isinstance(node, ProcessorNode) and node.emits_updates
+        downstream = _fan_out_updates(after) if updates else _fan_out_records(after)
         match node:
             case ProcessorNode():
                 binding = Binding(
@@ -49,28 +51,28 @@ def compile_subtopology(subtopology: Subtopology, context: Context) -> dict[str,
                     downstream=downstream,
                     children={child.name: emits[child] for child in children[node]},
                     only_sinks_follow=_only_sinks_follow(node, children),
-                    failed=_failed_at(node.name, context),
+                    handle_failure=_create_failure_handler(node.name, context),
                 )
                 emits[node] = node.operator(binding)
             case SinkNode():
-                emits[node] = write_topic(node, context)
+                emits[node] = create_topic_writer(node, context)
             case _:
                 emits[node] = downstream
-    for start in reversed(context.starters):
+    for start in reversed(context.start_callbacks):
         start()
-    context.starters.clear()
+    context.start_callbacks.clear()
     return {
-        node.topic: read_topic(node, context, emits[node])
+        node.topic: create_message_reader(node, context, emits[node])
         for node in subtopology.nodes
         if isinstance(node, SourceNode)
     }
 
 
-def _failed_at(step: str, context: Context) -> Failed:
+def _create_failure_handler(step: str, context: InternalProcessorContext) -> StepFailureHandler:
     """Return the function that a step calls when user code has raised."""
 
     def handle_failure(error: Exception, key: Any, value: Any) -> None:
-        context.failed(Stage.PROCESSING, step, error, key=key, value=value)
+        context.handle_failure(Stage.PROCESSING, step, error, key=key, value=value)
 
     return handle_failure
 
@@ -81,18 +83,18 @@ def _only_sinks_follow(node: Node, children: Mapping[Node, Sequence[Node]]) -> b
         isinstance(child, SinkNode)
         or (
             isinstance(child, ProcessorNode)
-            and child.only_passes_on
+            and child.only_forwards
             and _only_sinks_follow(child, children)
         )
         for child in children[node]
     )
 
 
-def _fan_out(emits: Sequence[Emit]) -> Emit:
+def _fan_out_records(emits: Sequence[ForwardRecord]) -> ForwardRecord:
     """Return one function that hands a record to each of `emits`."""
     match emits:
         case []:
-            return _nowhere
+            return _discard_record
         case [only]:
             return only
         case _:
@@ -105,11 +107,11 @@ def _fan_out(emits: Sequence[Emit]) -> Emit:
             return to_each
 
 
-def _fan_out_updates(emits: Sequence[Update]) -> Update:
+def _fan_out_updates(emits: Sequence[ForwardUpdate]) -> ForwardUpdate:
     """Return one function that hands a table's update to each of `emits`."""
     match emits:
         case []:
-            return _no_one_told
+            return _discard_update
         case [only]:
             return only
         case _:
@@ -122,9 +124,9 @@ def _fan_out_updates(emits: Sequence[Update]) -> Update:
             return to_each
 
 
-def _no_one_told(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
+def _discard_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
     """Discard an update: nothing follows the table."""
 
 
-def _nowhere(key: Any, value: Any, timestamp_ms: int) -> None:
+def _discard_record(key: Any, value: Any, timestamp_ms: int) -> None:
     """Discard a record: nothing follows the branch."""

@@ -22,7 +22,7 @@ from streams.topology.description import (
     DescribedSubtopology,
     TopologyDescription,
 )
-from streams.topology.partitions import Flow, partition_counts
+from streams.topology.partitions import TopicFlow, derive_partition_counts
 
 _FINGERPRINT_CHARS = 16
 
@@ -77,7 +77,7 @@ class DeclaredTopology:
         """Return the topics that the application reads and does not make itself, sorted."""
         return tuple(sorted(self.sources - self.repartition_topics.keys()))
 
-    def inputs_above(self, topic: str) -> frozenset[str]:
+    def find_inputs_upstream_of(self, topic: str) -> frozenset[str]:
         """Return the input topics whose records lead to those of a repartition topic."""
         upstream = [topic]
         for each in upstream:  # the list grows while it is walked
@@ -100,16 +100,16 @@ class DeclaredTopology:
                     downstream += [t for t in sorted(reader.sinks) if t not in downstream]
         return frozenset(stored)
 
-    def partition_counts(self, inputs: Mapping[str, int]) -> dict[str, int]:
+    def derive_partition_counts(self, input_counts: Mapping[str, int]) -> dict[str, int]:
         """Return the partitions of each source topic, so far as they follow from `input_counts`.
 
         Raises TopologyError for joined topics whose counts differ.
         """
-        return partition_counts(
-            [Flow(sub.sources, sub.sinks) for sub in self.subtopologies.values()],
+        return derive_partition_counts(
+            [TopicFlow(sub.sources, sub.sinks) for sub in self.subtopologies.values()],
             self.repartition_topics,
             self.copartitioned,
-            {topic: inputs[topic] for topic in self.input_topics if topic in inputs},
+            {topic: input_counts[topic] for topic in self.input_topics if topic in input_counts},
         )
 
 
@@ -117,13 +117,13 @@ def declare_topology(description: TopologyDescription) -> DeclaredTopology:
     """Declare a topology that is given as data; global tables make no tasks and are left out."""
     subs = [sub for sub in description.subtopologies if not sub.is_global]
     return DeclaredTopology(
-        fingerprint=_fingerprint(description),
+        fingerprint=_compute_fingerprint(description),
         subtopologies={
             sub.number: DeclaredSubtopology(
                 frozenset(sub.sources),
                 frozenset(store.name for store in sub.stores),
                 frozenset(sub.internal_sinks),
-                _formats(sub),
+                _record_formats(sub),
             )
             for sub in subs
         },
@@ -132,9 +132,9 @@ def declare_topology(description: TopologyDescription) -> DeclaredTopology:
     )
 
 
-def _formats(sub: DescribedSubtopology) -> dict[str, str]:
+def _record_formats(sub: DescribedSubtopology) -> dict[str, str]:
     """Return how the records of each store and each repartition topic that is read are written."""
-    stores = {store.name: _format_of(store) for store in sub.stores}
+    stores = {store.name: _store_format(store) for store in sub.stores}
     return stores | {
         step.topic: f"{step.key} and {step.value}"
         for step in sub.steps
@@ -142,7 +142,7 @@ def _formats(sub: DescribedSubtopology) -> dict[str, str]:
     }
 
 
-def _format_of(store: DescribedStore) -> str:
+def _store_format(store: DescribedStore) -> str:
     """Return how a store's records are written, as text to compare."""
     is_join = store.retain_duplicates  # a join finds entries by their time, whatever the size
     size_ms = None if is_join else store.window_size_ms
@@ -153,7 +153,7 @@ def _format_of(store: DescribedStore) -> str:
     return f"{store.kind} of {store.key} and {store.value}{windows}, {kept}"
 
 
-def _fingerprint(description: TopologyDescription) -> str:
+def _compute_fingerprint(description: TopologyDescription) -> str:
     """Return a hash of all that members of one group must have in common."""
     fields: list[Any] = [
         [
@@ -164,7 +164,7 @@ def _fingerprint(description: TopologyDescription) -> str:
             [[s.name, s.kind, s.key, s.value, s.logged, s.changelog] for s in sub.stores],
             # The formats are part of it because members with equal fingerprints are not compared
             # any further.
-            sorted(_formats(sub).items()),
+            sorted(_record_formats(sub).items()),
         ]
         for sub in description.subtopologies
     ]

@@ -29,7 +29,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class DescribedStep:
     """Describes one step, with those directly before and behind it.
 
     A source or a sink has a topic with its serdes; `chosen` names the function that chooses a
@@ -80,7 +80,7 @@ class DescribedSubtopology:
     """Describes steps that run in one task; one that fills a global store makes no tasks."""
 
     number: int
-    steps: tuple[Step, ...]
+    steps: tuple[DescribedStep, ...]
     stores: tuple[DescribedStore, ...] = ()
     is_global: bool = False
 
@@ -130,7 +130,7 @@ class TopologyDescription:
         return sorted({step.topic for step in steps if step.topic})
 
 
-_WHOLE = TypeAdapter(TopologyDescription)
+_DESCRIPTION_ADAPTER = TypeAdapter(TopologyDescription)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +140,10 @@ class _Format:
     format: int
 
 
-_FORMAT = TypeAdapter(_Format)
+_FORMAT_ADAPTER = TypeAdapter(_Format)
 
 
-def described(topology: Topology) -> TopologyDescription:
+def describe_topology(topology: Topology) -> TopologyDescription:
     """Describe a topology as plain data."""
     sinks = [sink for sub in topology.subtopologies for sink in sub.sinks]
     declared = {sink.topic_name: sink.partitions for sink in sinks if sink.internal}
@@ -154,9 +154,9 @@ def described(topology: Topology) -> TopologyDescription:
             RepartitionTopic(name=topic, partitions=declared[topic]) for topic in sorted(declared)
         ),
         subtopologies=(
-            *(_subtopology(sub, topology) for sub in topology.subtopologies),
+            *(_describe_subtopology(sub, topology) for sub in topology.subtopologies),
             *(
-                _global_table(number, table, topology)
+                _describe_global_table(number, table, topology)
                 for number, table in enumerate(topology.global_tables, len(topology.subtopologies))
             ),
         ),
@@ -164,11 +164,13 @@ def described(topology: Topology) -> TopologyDescription:
     )
 
 
-def _global_table(number: int, table: GlobalTableSpec, topology: Topology) -> DescribedSubtopology:
+def _describe_global_table(
+    number: int, table: GlobalTableSpec, topology: Topology
+) -> DescribedSubtopology:
     """Describe a global table as Kafka Streams does: a source, and a processor that fills it."""
     spec, source = table.store, f"{table.name}-source"
     steps = (
-        Step(
+        DescribedStep(
             kind="source",
             name=source,
             successors=(table.name,),
@@ -176,26 +178,28 @@ def _global_table(number: int, table: GlobalTableSpec, topology: Topology) -> De
             key=spec.key.name,
             value=spec.value.name,
         ),
-        Step(kind="processor", name=table.name, predecessors=(source,), stores=(spec.name,)),
+        DescribedStep(
+            kind="processor", name=table.name, predecessors=(source,), stores=(spec.name,)
+        ),
     )
     store = replace(
-        _store(replace(spec, logged=False), topology),
+        _describe_store(replace(spec, logged=False), topology),
         changelog=table.topic,
         source_is_changelog=True,
     )
     return DescribedSubtopology(number=number, steps=steps, stores=(store,), is_global=True)
 
 
-def _subtopology(sub: Subtopology, topology: Topology) -> DescribedSubtopology:
+def _describe_subtopology(sub: Subtopology, topology: Topology) -> DescribedSubtopology:
     """Describe a sub-topology."""
     return DescribedSubtopology(
         number=sub.number,
-        steps=tuple(_steps(sub)),
-        stores=tuple(_store(spec, topology) for spec in sub.stores),
+        steps=tuple(_describe_steps(sub)),
+        stores=tuple(_describe_store(spec, topology) for spec in sub.stores),
     )
 
 
-def _steps(sub: Subtopology) -> Iterator[Step]:
+def _describe_steps(sub: Subtopology) -> Iterator[DescribedStep]:
     """Yield the descriptions of a sub-topology's steps."""
     after: dict[Node, list[str]] = {node: [] for node in sub.nodes}
     for node in sub.nodes:
@@ -206,7 +210,7 @@ def _steps(sub: Subtopology) -> Iterator[Step]:
         match node:
             case SourceNode() | SinkNode():
                 topic = node.topic if isinstance(node.topic, str) else None
-                yield Step(
+                yield DescribedStep(
                     kind="source" if isinstance(node, SourceNode) else "sink",
                     name=node.name,
                     predecessors=predecessors,
@@ -218,7 +222,7 @@ def _steps(sub: Subtopology) -> Iterator[Step]:
                     value=node.value.name,
                 )
             case ProcessorNode():
-                yield Step(
+                yield DescribedStep(
                     kind="processor",
                     name=node.name,
                     predecessors=predecessors,
@@ -230,7 +234,7 @@ def _steps(sub: Subtopology) -> Iterator[Step]:
                 raise AssertionError(f"a step of an unknown kind: {node}")
 
 
-def _store(spec: StoreSpec, topology: Topology) -> DescribedStore:
+def _describe_store(spec: StoreSpec, topology: Topology) -> DescribedStore:
     """Describe a store."""
     return DescribedStore(
         name=spec.name,
@@ -240,7 +244,7 @@ def _store(spec: StoreSpec, topology: Topology) -> DescribedStore:
         persistent=spec.persistent,
         logged=spec.logged,
         caching=spec.caching,
-        changelog=topology.changelog(spec.name) if spec.logged else None,
+        changelog=topology.restore_topic_of(spec.name) if spec.logged else None,
         source_is_changelog=spec.source_topic is not None,
         topic_settings=dict(spec.topic_settings),
         retention_ms=spec.retention_ms,
@@ -252,25 +256,25 @@ def _store(spec: StoreSpec, topology: Topology) -> DescribedStore:
     )
 
 
-def to_json(description: TopologyDescription) -> str:
+def description_to_json(description: TopologyDescription) -> str:
     """Encode a description as JSON, which `description_from_json` reads."""
-    return _WHOLE.dump_json(description, indent=2, exclude_none=True).decode()
+    return _DESCRIPTION_ADAPTER.dump_json(description, indent=2, exclude_none=True).decode()
 
 
-def from_json(text: str | bytes, name: str) -> TopologyDescription:
+def description_from_json(text: str | bytes, name: str) -> TopologyDescription:
     """Decode what `description_to_json` wrote.
 
     Raises ConfigError, which calls it `name`, if it is something else or of a format that this
     version does not know.
     """
     try:
-        saved = _FORMAT.validate_json(text).format
+        saved = _FORMAT_ADAPTER.validate_json(text).format
         if saved > FORMAT:
             raise ConfigError(
                 f"{name} has format {saved}, and this version of millrace reads {FORMAT}: use the "
                 "version that saved it, or a later one"
             )
-        return _WHOLE.validate_json(text)
+        return _DESCRIPTION_ADAPTER.validate_json(text)
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"])) or "the whole"
         raise ConfigError(

@@ -13,9 +13,9 @@ from typing import Any
 
 from state.entry import ValueAndTimestamp
 from streams.topology.nodes import Binding, StoreSpec
-from streams.topology.views import Found, Get, StoredView, View
+from streams.topology.views import OptionalRow, RowGetter, StoredView, TableView
 
-Joiner = Callable[[Any, Any], Any]
+ValueJoiner = Callable[[Any, Any], Any]
 """Left value, right value -> the joined value; None means no row. One of the two may be None,
 depending on the kind of join."""
 
@@ -42,37 +42,50 @@ class JoinedView(StoredView):
     """Looks up rows of the join of `left` and `right`."""
 
     def __init__(
-        self, kind: JoinKind, left: View, right: View, joiner: Joiner, spec: StoreSpec | None
+        self,
+        kind: JoinKind,
+        left: TableView,
+        right: TableView,
+        joiner: ValueJoiner,
+        spec: StoreSpec | None,
     ) -> None:
         self.spec = spec
-        self.sends_old = False
+        self.sends_old_values = False
         self._kind = kind
         self._left = left
         self._right = right
         self._joiner = joiner
 
-    def send_old(self, *, force: bool = True) -> bool:
+    def enable_sending_old_values(self, *, force: bool = True) -> bool:
         """Have the old value in every update; materializes both sides, with or without `force`.
 
         An old result is joined of an old value.
         """
-        self._left.send_old()
-        self._right.send_old()
-        return super().send_old()
+        self._left.enable_sending_old_values()
+        self._right.enable_sending_old_values()
+        return super().enable_sending_old_values()
 
-    def read_from(self) -> list[str]:
+    def require_readable_stores(self) -> list[str]:
         if self.spec is not None:
-            return super().read_from()
-        return list(dict.fromkeys([*self._left.read_from(), *self._right.read_from()]))
+            return super().require_readable_stores()
+        return list(
+            dict.fromkeys(
+                [*self._left.require_readable_stores(), *self._right.require_readable_stores()]
+            )
+        )
 
-    def get(self, at: Binding) -> Get:
+    def create_getter(self, at: Binding) -> RowGetter:
         """Return the function that looks a row up, in the store or joined from both sides."""
         if self.spec is not None:
-            return super().get(at)
-        get_left, get_right, joiner = self._left.get(at), self._right.get(at), self._joiner
+            return super().create_getter(at)
+        get_left, get_right, joiner = (
+            self._left.create_getter(at),
+            self._right.create_getter(at),
+            self._joiner,
+        )
         needs_left, needs_right = self._kind.value
 
-        def join_row(key: Any) -> Found:
+        def join_row(key: Any) -> OptionalRow:
             left = get_left(key)
             if left is None and needs_left:
                 return None

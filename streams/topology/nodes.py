@@ -12,13 +12,13 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from streams.errors import StreamsError, TopologyError
-from streams.handling import Stage
+from streams.exception_handlers import Stage
 from streams.serdes import Serde
 
-Emit = Callable[[Any, Any, int], None]
+ForwardRecord = Callable[[Any, Any, int], None]
 """Forwards a record: key, value, timestamp in ms."""
 
-Update = Callable[[Any, Any, Any, int, bool], None]
+ForwardUpdate = Callable[[Any, Any, Any, int, bool], None]
 """Forwards a table's change: key, new value, old value, timestamp in ms, and whether it is the
 latest of its key, which only a versioned table may deny. None means no value. The old value is None
 too unless a later step has asked for old values (`TableView.enable_sending_old_values`). Receivers
@@ -26,7 +26,7 @@ may read the objects, not change them: other branches see them too."""
 
 
 @dataclass(slots=True)
-class StepTime:
+class StepStreamTime:
     """Holds the stream time of one step: the largest timestamp it has been given, in ms.
 
     -1 before the first. It is committed with the offsets, and restored after a restart.
@@ -35,15 +35,15 @@ class StepTime:
     ms: int = -1
 
 
-class Watch(Protocol):
+class TaskObserver(Protocol):
     """Observes what a task does: implemented by a test driver (`streams.testing`)."""
 
-    def late(self, record: Any) -> None:
+    def observe_late_record(self, record: Any) -> None:
         """Observe a LateRecord: a record that was dropped because its window had closed."""
         ...
 
 
-class Context(Protocol):
+class InternalProcessorContext(Protocol):
     """Gives a bound step access to the task that it runs in.
 
     Kafka Streams' InternalProcessorContext.
@@ -58,7 +58,7 @@ class Context(Protocol):
         """
         ...
 
-    def make_room(self) -> None:
+    def wait_for_queue_room(self) -> None:
         """Wait until the producer's full queue takes records again."""
         ...
 
@@ -72,31 +72,31 @@ class Context(Protocol):
     message: Any
     """The record being processed as the consumer returned it, or with the headers that a processor
     gave it; None between records."""
-    record_ms: int
+    record_timestamp_ms: int
     """The timestamp of the record that a processor was handed last: its writes to stores have it
     unless it gives another."""
-    flushers: list[Callable[[], None]]
+    commit_callbacks: list[Callable[[], None]]
     """Functions to call before a commit, downstream first: of steps that hold results back until
     then."""
-    held: dict[str, dict[Any, Any]]
+    uncommitted_results: dict[str, dict[Any, Any]]
     """By store name the results that the steps which write it hold back until the commit."""
-    starters: list[Callable[[], None]]
+    start_callbacks: list[Callable[[], None]]
     """Functions to call when all steps are bound, downstream first."""
-    closers: list[Callable[[], None]]
+    close_callbacks: list[Callable[[], None]]
     """Functions to call when the steps are discarded, upstream first."""
     task_name: str
 
     stream_time_ms: int
     """The largest timestamp of the task's records so far; -1 before the first."""
-    dropped: int
+    dropped_count: int
     """How many records were dropped since the count was last taken."""
-    late: int
+    late_count: int
     """How many of these came after their window had closed, once for each window."""
-    shared: dict[str, Any]
+    shared_by_steps: dict[str, Any]
     """Objects that several steps of the task share, by the name of a store that only these steps
     use. They go when the steps are discarded."""
 
-    watch: Watch | None
+    observer: TaskObserver | None
     """The test driver that runs the task, if any. With it results that are otherwise looked for at
     intervals of the wall clock, which then stands still, are looked for with each record."""
 
@@ -105,22 +105,22 @@ class Context(Protocol):
         """Return the function that reads the wall clock in ms."""
         ...
 
-    def store(self, name: str) -> Any:
+    def get_store(self, name: str) -> Any:
         """Return a store of the task by name."""
         ...
 
-    def global_store(self, name: str) -> Any | None:
+    def find_global_store(self, name: str) -> Any | None:
         """Return the read-only replica of a global table by its store's name.
 
         None if there is no such table.
         """
         ...
 
-    def step_time(self, step: str) -> StepTime:
+    def get_step_stream_time(self, step: str) -> StepStreamTime:
         """Return the stream time of a step that has one: the same object for each caller."""
         ...
 
-    def schedule(
+    def schedule_punctuation(
         self, interval_ms: int, callback: Callable[[int], None], clock: str
     ) -> Callable[[], None]:
         """Call `callback` with the time in ms after each `interval_ms` of `clock`.
@@ -130,7 +130,7 @@ class Context(Protocol):
         """
         ...
 
-    def commit(self) -> None:
+    def request_commit(self) -> None:
         """Request a commit as soon as the record being processed is done."""
         ...
 
@@ -139,7 +139,7 @@ class Context(Protocol):
         """Whether processing may go on after a step has failed."""
         ...
 
-    def failed(
+    def handle_failure(
         self,
         stage: Stage,
         step: str,
@@ -148,7 +148,7 @@ class Context(Protocol):
         *,
         key: Any = None,
         value: Any = None,
-        target: str | None = None,
+        target_topic: str | None = None,
     ) -> None:
         """Handle the error that a step has raised: return if the record is to be skipped.
 
@@ -156,12 +156,12 @@ class Context(Protocol):
         """
         ...
 
-    def origin(self) -> str:
+    def describe_record_origin(self) -> str:
         """Return topic, partition and offset of the record being processed, for messages."""
         ...
 
 
-Failed = Callable[[Exception, Any, Any], None]
+StepFailureHandler = Callable[[Exception, Any, Any], None]
 """Called by a step when a user's function has raised: error, key, value. It returns if the record
 is to be skipped. A step guards the user's function and not the steps after it, which guard
 themselves: so what one branch skips the others still get."""
@@ -172,24 +172,24 @@ class Binding:
     """Holds all that an operator needs to bind its step into a task."""
 
     step: str
-    context: Context
+    context: InternalProcessorContext
     downstream: Callable[..., None]
     """All that comes after the step: a ForwardRecord, or a ForwardUpdate where the step makes a
     table."""
-    children: Mapping[str, Emit]
+    children: Mapping[str, ForwardRecord]
     """The steps directly after it, by name."""
-    passed_on: bool = False
+    reads_emitted_values: bool = False
     """Whether values of tables are looked up as they were emitted last (`views`): with caching a
     change that waits for the commit is not seen before it is emitted."""
     only_sinks_follow: bool
     """Whether the steps after it only read values and keep none."""
-    failed: Failed
+    handle_failure: StepFailureHandler
 
 
 Operator = Callable[[Binding], Callable[..., None]]
 """Binds a step into a task and returns the function that records go through: a ForwardRecord in a
 stream, a ForwardUpdate in a table."""
-TopicOf = Callable[[Any], str]
+TopicNameExtractor = Callable[[Any], str]
 """Record -> the topic that it is written to."""
 Partitioner = Callable[[Any, Any, int], int | None]
 """Key, value, number of partitions -> the partition; None: the producer chooses it by key."""
@@ -229,13 +229,13 @@ class StoreSpec:
     window_size_ms: int | None = None
     segment_ms: int | None = None
     """How much time of a window store one segment on disk covers; None: half of the retention."""
-    by_time: bool = False
+    is_ordered_by_time: bool = False
     """Whether a window or session store can be read in the order of time."""
     retain_duplicates: bool = False
     history_ms: int | None = None
     """Versioned stores: how far behind stream time can be asked for."""
     ttl_ms: int | None = None
-    time_of: Callable[[bytes], int] | None = None
+    extract_time_ms: Callable[[bytes], int] | None = None
     """Returns the time in ms that a key of a buffer has in it."""
     rocksdb: Callable[[Any], object] | None = None
     """Called with rocksdict's Options of this store, to change them in place."""
@@ -281,15 +281,15 @@ class ProcessorNode(Node):
     stores: Sequence[str] = ()
     """The names of its stores; `Graph.attach_store` may append to a list until the topology is
     built."""
-    updates: bool = False
+    emits_updates: bool = False
     """Whether it forwards updates of a table: its children take a ForwardUpdate each."""
-    keeps_records: bool = False
+    forwards_unchanged: bool = False
     """Whether every record that it forwards is one that it got."""
-    only_passes_on: bool = False
+    only_forwards: bool = False
     """Whether it changes no value, keeps none and hands none to user code."""
     joins_without_key: bool = False
     """Whether it makes results of records without a key, as left and outer joins of streams do."""
-    keeps_time: bool = False
+    has_stream_time: bool = False
     """Whether it has a stream time of its own, which is committed with the offsets
     (`InternalProcessorContext.get_step_stream_time`)."""
     grace_ms: int | None = None
@@ -306,7 +306,7 @@ class SinkNode(Node):
     follow from what is upstream.
     """
 
-    topic: str | TopicOf
+    topic: str | TopicNameExtractor
     key: Serde[Any]
     value: Serde[Any]
     internal: bool = False
@@ -330,13 +330,13 @@ class RepartitionNode(Node):
     (`null_keys.py`).
     """
 
-    base: str
+    base_name: str
     key: Serde[Any]
     value: Serde[Any]
     partitions: int | None = None
     partitioner: Partitioner | None = None
     keeps_null_keys: bool = False
-    asked_for: bool = False
+    is_explicit: bool = False
     """Whether the user asked for it by `repartition()`: it is never merged with another."""
 
 
@@ -351,24 +351,24 @@ class Graph:
     """The global tables by the names of their stores."""
     copartitioned: list[tuple[Node, ...]] = field(default_factory=list)
     """Groups of steps: the topics read upstream of one group must have equal partition counts."""
-    _owners: dict[str, object] = field(default_factory=dict)
+    _store_owners: dict[str, object] = field(default_factory=dict)
 
-    def attach(self, node: ProcessorNode, spec: StoreSpec) -> None:
+    def attach_store(self, node: ProcessorNode, spec: StoreSpec) -> None:
         """Declare a store that a step turned out to need, and add it to the step."""
-        self.declare(spec, owner=node)
+        self.declare_store(spec, owner=node)
         assert isinstance(node.stores, list), f"step {node.name!r} is finished"
         node.stores.append(spec.name)
 
-    def add(self, node: Node) -> None:
+    def add_node(self, node: Node) -> None:
         """Append a step behind its parents."""
         self.nodes.append(node)
 
-    def declare(self, spec: StoreSpec, owner: object) -> None:
+    def declare_store(self, spec: StoreSpec, owner: object) -> None:
         """Declare a store; the same `owner` may declare it again.
 
         Raises TopologyError if another owner has a store of that name.
         """
-        if self._owners.setdefault(spec.name, owner) is not owner or (
+        if self._store_owners.setdefault(spec.name, owner) is not owner or (
             self.stores.setdefault(spec.name, spec) != spec
         ):
             raise TopologyError(
@@ -376,21 +376,21 @@ class Graph:
                 "Store through app.add_store"
             )
 
-    def declare_global(self, table: GlobalTableSpec) -> None:
+    def declare_global_table(self, table: GlobalTableSpec) -> None:
         """Declare a global table. Raises TopologyError if the name of its store is taken."""
         if table.store.name in self.stores or table.store.name in self.global_tables:
             raise TopologyError(
                 f"step {table.name!r}: store {table.store.name!r} is used already: give one of "
                 "them another name"
             )
-        self._owners[table.store.name] = table
+        self._store_owners[table.store.name] = table
         self.global_tables[table.store.name] = table
 
-    def name(self, kind: str, given: str | None = None) -> str:
+    def choose_step_name(self, kind: str, given_name: str | None = None) -> str:
         """Return `given_name`, or a generated name in Kafka Streams' manner.
 
         A generated name is the kind and a running number.
         """
-        if given is not None:
-            return given
+        if given_name is not None:
+            return given_name
         return f"{kind}-{len(self.nodes) + len(self.global_tables):010}"

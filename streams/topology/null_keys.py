@@ -9,10 +9,10 @@ NodesWithRelaxedNullKeyJoinDownstream.
 from __future__ import annotations
 
 from streams.topology.nodes import Graph, Node, ProcessorNode
-from streams.topology.stream_join import StreamJoinNode
+from streams.topology.stream_join_node import StreamJoinNode
 
 
-def before_joins_without_key(graph: Graph) -> frozenset[str]:
+def find_steps_needing_null_keys(graph: Graph) -> frozenset[str]:
     """Return the names of all steps upstream of one that joins records without a key."""
     upstream: set[Node] = set()
     for node in reversed(graph.nodes):  # parents come before their children

@@ -17,10 +17,12 @@ from streams.topology.nodes import Graph, Node, ProcessorNode, RepartitionNode, 
 MERGE_REPARTITION_TOPICS = "merge.repartition.topics"
 REUSE_SOURCE_TOPICS = "reuse.ktable.source.topics"
 SINGLE_STORE_SELF_JOIN = "single.store.self.join"
-ALL = frozenset({MERGE_REPARTITION_TOPICS, REUSE_SOURCE_TOPICS, SINGLE_STORE_SELF_JOIN})
+ALL_OPTIMIZATIONS = frozenset(
+    {MERGE_REPARTITION_TOPICS, REUSE_SOURCE_TOPICS, SINGLE_STORE_SELF_JOIN}
+)
 
 
-def optimizations(setting: str) -> frozenset[str]:
+def parse_optimizations(setting: str) -> frozenset[str]:
     """Parse the setting `topology_optimization`: none, all, or names with commas between.
 
     Raises ValueError for an unknown name.
@@ -28,10 +30,12 @@ def optimizations(setting: str) -> frozenset[str]:
     if setting == "none":
         return frozenset()
     if setting == "all":
-        return ALL
+        return ALL_OPTIMIZATIONS
     names = frozenset(name.strip() for name in setting.split(","))
-    if unknown := sorted(names - ALL):
-        raise ValueError(f"{', '.join(unknown)!r} is none of none, all, {', '.join(sorted(ALL))}")
+    if unknown := sorted(names - ALL_OPTIMIZATIONS):
+        raise ValueError(
+            f"{', '.join(unknown)!r} is none of none, all, {', '.join(sorted(ALL_OPTIMIZATIONS))}"
+        )
     return names
 
 
@@ -66,11 +70,11 @@ def merge_repartition_topics(graph: Graph) -> Graph:
     """
     paths: dict[Node, list[list[Node]]] = {}
     for node in graph.nodes:
-        if isinstance(node, RepartitionNode) and _is_plain(node):
-            origin, path = _way_to(node)
+        if isinstance(node, RepartitionNode) and _is_mergeable(node):
+            origin, path = _find_origin(node)
             paths.setdefault(origin, []).append(path)
     paths = {
-        origin: [path for path in group if _alike(path, group[0])]
+        origin: [path for path in group if _have_equal_serdes(path, group[0])]
         for origin, group in paths.items()
     }
     paths = {origin: group for origin, group in paths.items() if len(group) > 1}
@@ -99,25 +103,25 @@ def merge_repartition_topics(graph: Graph) -> Graph:
     return replace(graph, nodes=nodes, copartitioned=groups)
 
 
-def _is_plain(node: RepartitionNode) -> bool:
+def _is_mergeable(node: RepartitionNode) -> bool:
     """Whether no user asked for this repartition, and it drops null keys."""
-    return not node.asked_for and not node.keeps_null_keys
+    return not node.is_explicit and not node.keeps_null_keys
 
 
-def _alike(way: list[Node], other: list[Node]) -> bool:
+def _have_equal_serdes(path: list[Node], other_path: list[Node]) -> bool:
     """Whether the repartitions at the ends of two paths have equal serdes."""
-    one, two = way[-1], other[-1]
+    one, two = path[-1], other_path[-1]
     assert isinstance(one, RepartitionNode)
     assert isinstance(two, RepartitionNode)
     return one.key == two.key and one.value == two.value
 
 
-def _way_to(repartition: RepartitionNode) -> tuple[Node, list[Node]]:
+def _find_origin(repartition: RepartitionNode) -> tuple[Node, list[Node]]:
     """Return the step whose records a repartition gets unchanged, and the path from it."""
     path: list[Node] = [repartition]
     while True:
         (parent,) = path[0].parents
-        passes = isinstance(parent, ProcessorNode) and parent.keeps_records
+        passes = isinstance(parent, ProcessorNode) and parent.forwards_unchanged
         if not passes or len(parent.parents) != 1:
             return parent, path
         path.insert(0, parent)

@@ -20,18 +20,18 @@ from streams.errors import TopologyError
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class TopicFlow:
     """Holds the topics that a sub-topology reads, and the internal ones that it writes."""
 
-    reads: frozenset[str]
-    writes: frozenset[str]
+    source_topics: frozenset[str]
+    internal_sink_topics: frozenset[str]
 
 
-def partition_counts(
-    flows: Iterable[Flow],
-    declared: Mapping[str, int | None],
+def derive_partition_counts(
+    flows: Iterable[TopicFlow],
+    declared_counts: Mapping[str, int | None],
     copartitioned: Iterable[Iterable[str]],
-    inputs: Mapping[str, int],
+    input_counts: Mapping[str, int],
 ) -> dict[str, int]:
     """Return the counts of `input_counts`, and of those repartition topics whose counts follow.
 
@@ -39,43 +39,57 @@ def partition_counts(
     TopologyError for co-partitioned topics whose counts are given and differ.
     """
     flows = list(flows)
-    counts = dict(inputs) | {topic: count for topic, count in declared.items() if count}
+    counts = dict(input_counts) | {
+        topic: count for topic, count in declared_counts.items() if count
+    }
     fixed = frozenset(counts)
-    while missing := [topic for topic in declared if topic not in counts]:
-        upstream = {t: _upstream(t, flows) for t in missing}
-        derived = {t: _most(up, counts) for t, up in upstream.items() if up and up <= counts.keys()}
+    while missing := [topic for topic in declared_counts if topic not in counts]:
+        upstream = {t: _upstream_topics(t, flows) for t in missing}
+        derived = {
+            t: _largest_count(up, counts)
+            for t, up in upstream.items()
+            if up and up <= counts.keys()
+        }
         if not derived:  # upstream is a cycle, or isn't known
-            circling = [t for t in missing if _all_above(t, flows, fixed) <= {*declared, *fixed}]
+            circling = [
+                t
+                for t in missing
+                if _all_upstream_topics(t, flows, fixed) <= {*declared_counts, *fixed}
+            ]
             known = [t for t in circling if upstream[t] & counts.keys()]
-            derived = {t: _most(upstream[t], counts) for t in known}
+            derived = {t: _largest_count(upstream[t], counts) for t in known}
         if not derived:
             break
         counts |= derived
-    for group in _joined(copartitioned):
-        _even(group, counts, declared, fixed)
+    for group in _merge_overlapping(copartitioned):
+        _equalize_counts(group, counts, declared_counts, fixed)
     return counts
 
 
-def _upstream(topic: str, flows: Iterable[Flow]) -> frozenset[str]:
+def _upstream_topics(topic: str, flows: Iterable[TopicFlow]) -> frozenset[str]:
     """Return the topics that the sub-topologies which write `topic` read."""
-    return frozenset[str]().union(*(flow.reads for flow in flows if topic in flow.writes))
+    return frozenset[str]().union(
+        *(flow.source_topics for flow in flows if topic in flow.internal_sink_topics)
+    )
 
 
-def _all_above(topic: str, flows: Iterable[Flow], fixed: frozenset[str]) -> set[str]:
+def _all_upstream_topics(
+    topic: str, flows: Iterable[TopicFlow], given_topics: frozenset[str]
+) -> set[str]:
     """Return a topic and all topics upstream of it, up to those whose counts are given."""
     upstream = [topic]
     for each in upstream:  # the list grows while it is walked
-        if each not in fixed:
-            upstream += [above for above in _upstream(each, flows) if above not in upstream]
+        if each not in given_topics:
+            upstream += [above for above in _upstream_topics(each, flows) if above not in upstream]
     return set(upstream)
 
 
-def _most(topics: Iterable[str], counts: Mapping[str, int]) -> int:
+def _largest_count(topics: Iterable[str], counts: Mapping[str, int]) -> int:
     """Return the largest known count of `topics`."""
     return max(counts[topic] for topic in topics if topic in counts)
 
 
-def _joined(groups: Iterable[Iterable[str]]) -> list[set[str]]:
+def _merge_overlapping(groups: Iterable[Iterable[str]]) -> list[set[str]]:
     """Merge groups that have a topic in common."""
     merged: list[set[str]] = []
     for each in groups:
@@ -87,28 +101,28 @@ def _joined(groups: Iterable[Iterable[str]]) -> list[set[str]]:
     return merged
 
 
-def _even(
+def _equalize_counts(
     group: set[str],
     counts: dict[str, int],
-    declared: Mapping[str, int | None],
-    fixed: frozenset[str],
+    declared_counts: Mapping[str, int | None],
+    given_topics: frozenset[str],
 ) -> None:
     """Give all internal topics of a co-partitioned group one count.
 
     Raises TopologyError if the given counts of the group differ.
     """
-    given = {topic: counts[topic] for topic in sorted(group) if topic in fixed}
+    given = {topic: counts[topic] for topic in sorted(group) if topic in given_topics}
     if len(set(given.values())) > 1:
         raise TopologyError(
             "joined topics must have the same number of partitions, so that equal keys meet, and "
             + ", ".join(f"{topic!r} has {count}" for topic, count in given.items())
             + ": make them equal, or send one through repartition(partitions=...) before the join"
         )
-    internal = group & declared.keys()
+    internal = group & declared_counts.keys()
     if given:
         counts |= dict.fromkeys(internal, next(iter(given.values())))
     elif group == internal and group <= counts.keys():
-        counts |= dict.fromkeys(internal, _most(internal, counts))
+        counts |= dict.fromkeys(internal, _largest_count(internal, counts))
     else:  # their count is that of an input which isn't known
         for topic in internal:
             counts.pop(topic, None)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streams.operators.folding import Folding
+from streams.operators.folding import WindowFold
 from streams.operators.stream_join import Joiner, JoinWindow
 from streams.windows import Windows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aggregated:
+class AggregationRule:
     """Says that a step folds the records of each key into one value of its store.
 
     With `windows` it is one value for each key and window. `commutative`: their order doesn't
@@ -22,25 +22,25 @@ class Aggregated:
     when it has closed.
     """
 
-    folding: Folding
+    folding: WindowFold
     commutative: bool
     windows: Windows | None = None
     on_close: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class HeldBack:
+class SuppressionRule:
     """Says that a step holds a table's updates back.
 
     `final_only`: only the last of each window is emitted, when it closes; otherwise what is emitted
     depends on when updates came.
     """
 
-    final: bool
+    final_only: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamsJoined:
+class StreamJoinRule:
     """Says that a step joins two streams by key within a window of time.
 
     Each record of the left stream is joined with those of the right one that have its key and are
@@ -57,4 +57,4 @@ class StreamsJoined:
     emit_interval_ms: int | None = None
 
 
-Rule = Aggregated | HeldBack | StreamsJoined
+StepRule = AggregationRule | SuppressionRule | StreamJoinRule

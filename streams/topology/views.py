@@ -16,23 +16,23 @@ from typing import Any, Protocol
 from state.entry import ValueAndTimestamp
 from streams.topology.nodes import (
     Binding,
-    Context,
     GlobalTableSpec,
     Graph,
+    InternalProcessorContext,
     ProcessorNode,
     StoreKind,
     StoreSpec,
 )
 
-Found = ValueAndTimestamp[Any] | None
-Get = Callable[[Any], Found]
+OptionalRow = ValueAndTimestamp[Any] | None
+RowGetter = Callable[[Any], OptionalRow]
 """Key -> the table's value and its timestamp as this transaction sees them, or None. The value is
 the caller's own: user code may change it."""
-GetAsOf = Callable[[Any, int], Found]
+RowGetterAsOf = Callable[[Any, int], OptionalRow]
 """Key, time in ms -> the value and timestamp that a versioned table had then, or None."""
 
 
-class View(Protocol):
+class TableView(Protocol):
     """Represents a table as the steps after it see it.
 
     Kafka Streams' KTableValueGetterSupplier.
@@ -40,24 +40,24 @@ class View(Protocol):
 
     spec: StoreSpec | None
     """The store in which it is materialized; None: it is not (yet)."""
-    sends_old: bool
+    sends_old_values: bool
     """Whether its updates carry the old value."""
 
-    def send_old(self, *, force: bool = True) -> bool:
+    def enable_sending_old_values(self, *, force: bool = True) -> bool:
         """Have the old value in every update; return whether that is so now.
 
         Without `force` no store is made for it.
         """
         ...
 
-    def read_from(self) -> list[str]:
+    def require_readable_stores(self) -> list[str]:
         """Make the table's values readable and return the stores that a step needs for that.
 
         The step must be connected to these stores to call `create_getter`.
         """
         ...
 
-    def get(self, at: Binding) -> Get:
+    def create_getter(self, at: Binding) -> RowGetter:
         """Return the function that looks the table's values up in a task.
 
         The step of the binding must be connected to the stores of `require_readable_stores`.
@@ -70,14 +70,14 @@ class View(Protocol):
         ...
 
     @property
-    def expires_in(self) -> str | None:
+    def expiring_store(self) -> str | None:
         """Return the store with a `ttl` from which rows expire without an update that says so.
 
         None: a row goes with an update only (docs/decisions/0027).
         """
         ...
 
-    def get_as_of(self, at: Binding) -> GetAsOf:
+    def create_getter_as_of(self, at: Binding) -> RowGetterAsOf:
         """Return the function that looks values up as of a time, of a versioned table."""
         ...
 
@@ -87,60 +87,60 @@ class StoredView:
 
     def __init__(self, spec: StoreSpec) -> None:
         self.spec: StoreSpec | None = spec
-        self.sends_old = False
+        self.sends_old_values = False
 
-    def send_old(self, *, force: bool = True) -> bool:
+    def enable_sending_old_values(self, *, force: bool = True) -> bool:
         """Have the old value in every update; return whether that is so now.
 
         A table whose rows expire has no old values to send: the steps behind it were not told that
         a row expired.
         """
-        if self.expires_in is not None:
+        if self.expiring_store is not None:
             return False
-        self.sends_old = True
+        self.sends_old_values = True
         return True
 
-    def read_from(self) -> list[str]:
+    def require_readable_stores(self) -> list[str]:
         assert self.spec is not None
         return [self.spec.name]
 
-    def get(self, at: Binding) -> Get:
+    def create_getter(self, at: Binding) -> RowGetter:
         assert self.spec is not None
-        store = at.context.store(self.spec.name)
+        store = at.context.get_store(self.spec.name)
         if self.is_versioned:
-            return _latest(store)
-        if at.passed_on:
-            return _passed_on(store, at.context)
-        return store.copy  # type: ignore[no-any-return]
+            return _create_latest_getter(store)
+        if at.reads_emitted_values:
+            return _create_emitted_getter(store, at.context)
+        return store.copy_entry  # type: ignore[no-any-return]
 
     @property
     def is_versioned(self) -> bool:
         return self.spec is not None and self.spec.kind is StoreKind.VERSIONED
 
     @property
-    def expires_in(self) -> str | None:
+    def expiring_store(self) -> str | None:
         return None if self.spec is None or self.spec.ttl_ms is None else self.spec.name
 
-    def get_as_of(self, at: Binding) -> GetAsOf:
+    def create_getter_as_of(self, at: Binding) -> RowGetterAsOf:
         assert self.spec is not None
-        store = at.context.store(self.spec.name)
+        store = at.context.get_store(self.spec.name)
 
-        def get_version(key: Any, as_of_ms: int) -> Found:
+        def get_version(key: Any, as_of_ms: int) -> OptionalRow:
             found = store.get(key, as_of_ms)
             return None if found is None else ValueAndTimestamp(found.value, found.timestamp_ms)
 
         return get_version
 
 
-class GlobalView:
+class GlobalTableView:
     """Looks up rows of a global table, which every task can read."""
 
     def __init__(self, table: GlobalTableSpec) -> None:
         self.table = table
 
-    def get(self, at: Binding) -> Get:
+    def create_getter(self, at: Binding) -> RowGetter:
         """Return the function that looks rows up in the worker's replica."""
-        copy = at.context.global_store(self.table.store.name)
+        copy = at.context.find_global_store(self.table.store.name)
         assert copy is not None, f"{self.table.store.name} is declared"
         return copy.entry  # type: ignore[no-any-return]
 
@@ -148,56 +148,62 @@ class GlobalView:
 class SourceView(StoredView):
     """Looks up rows of the table of a topic or a stream, materialized at the first need."""
 
-    def __init__(self, graph: Graph, node: ProcessorNode, wanted: Callable[[], StoreSpec]) -> None:
+    def __init__(
+        self, graph: Graph, node: ProcessorNode, create_spec: Callable[[], StoreSpec]
+    ) -> None:
         self.spec = None
-        self.sends_old = False
+        self.sends_old_values = False
         self._graph = graph
         self._node = node
-        self._wanted = wanted
+        self._create_spec = create_spec
 
-    def keep(self) -> None:
+    def materialize_in_store(self) -> None:
         """Materialize the table in its store. Raises TopologyError if a serde is not known."""
         if self.spec is None:
-            self.spec = self._wanted()
-            self._graph.attach(self._node, self.spec)
+            self.spec = self._create_spec()
+            self._graph.attach_store(self._node, self.spec)
 
-    def send_old(self, *, force: bool = True) -> bool:
+    def enable_sending_old_values(self, *, force: bool = True) -> bool:
         if self.spec is None and not force:
             return False
-        self.keep()
-        return super().send_old()
+        self.materialize_in_store()
+        return super().enable_sending_old_values()
 
-    def read_from(self) -> list[str]:
-        self.keep()
-        return super().read_from()
+    def require_readable_stores(self) -> list[str]:
+        self.materialize_in_store()
+        return super().require_readable_stores()
 
 
 class ComputedView(StoredView):
     """Looks up rows of a table computed from another, at each look-up unless it has a store."""
 
-    def __init__(self, parent: View, spec: StoreSpec | None) -> None:
+    def __init__(self, parent: TableView, spec: StoreSpec | None) -> None:
         self.spec = spec
-        self.sends_old = False
+        self.sends_old_values = False
         self._parent = parent
 
-    def computing(self, at: Binding) -> Callable[[Any, Found], Found]:
+    def create_row_function(self, at: Binding) -> Callable[[Any, OptionalRow], OptionalRow]:
         """Return a function of a key and the parent's row that computes this table's row."""
         raise NotImplementedError
 
-    def send_old(self, *, force: bool = True) -> bool:
-        if self.spec is None and not self._parent.send_old(force=force):
-            return self.sends_old
-        return super().send_old()
+    def enable_sending_old_values(self, *, force: bool = True) -> bool:
+        if self.spec is None and not self._parent.enable_sending_old_values(force=force):
+            return self.sends_old_values
+        return super().enable_sending_old_values()
 
-    def read_from(self) -> list[str]:
-        return self._parent.read_from() if self.spec is None else super().read_from()
+    def require_readable_stores(self) -> list[str]:
+        return (
+            self._parent.require_readable_stores()
+            if self.spec is None
+            else super().require_readable_stores()
+        )
 
-    def get(self, at: Binding) -> Get:
+    def create_getter(self, at: Binding) -> RowGetter:
         if self.spec is not None:
-            return super().get(at)
-        get_parent_row, compute_row = self._parent.get(at), self.computing(at)
+            return super().create_getter(at)
+        get_parent_row, compute_row = self._parent.create_getter(at), self.create_row_function(at)
 
-        def get_row(key: Any) -> Found:
+        def get_row(key: Any) -> OptionalRow:
             return compute_row(key, get_parent_row(key))
 
         return get_row
@@ -207,19 +213,22 @@ class ComputedView(StoredView):
         return self._parent.is_versioned if self.spec is None else super().is_versioned
 
     @property
-    def expires_in(self) -> str | None:
+    def expiring_store(self) -> str | None:
         """Return the store from which rows of this table or of its parent expire.
 
         Its own rows stay when the parent's expire, and are then of a row that does not exist.
         """
-        return super().expires_in or self._parent.expires_in
+        return super().expiring_store or self._parent.expiring_store
 
-    def get_as_of(self, at: Binding) -> GetAsOf:
+    def create_getter_as_of(self, at: Binding) -> RowGetterAsOf:
         if self.spec is not None:
-            return super().get_as_of(at)
-        get_parent_row, compute_row = self._parent.get_as_of(at), self.computing(at)
+            return super().create_getter_as_of(at)
+        get_parent_row, compute_row = (
+            self._parent.create_getter_as_of(at),
+            self.create_row_function(at),
+        )
 
-        def get_version(key: Any, as_of_ms: int) -> Found:
+        def get_version(key: Any, as_of_ms: int) -> OptionalRow:
             return compute_row(key, get_parent_row(key, as_of_ms))
 
         return get_version
@@ -232,15 +241,15 @@ class DerivedView(ComputedView):
     """
 
     def __init__(
-        self, parent: View, computed: Callable[[Any, Any], Any], spec: StoreSpec | None
+        self, parent: TableView, compute_value: Callable[[Any, Any], Any], spec: StoreSpec | None
     ) -> None:
         super().__init__(parent, spec)
-        self.computed = computed
+        self.compute_value = compute_value
 
-    def computing(self, at: Binding) -> Callable[[Any, Found], Found]:
-        computed = self.computed
+    def create_row_function(self, at: Binding) -> Callable[[Any, OptionalRow], OptionalRow]:
+        computed = self.compute_value
 
-        def compute_row(key: Any, found: Found) -> Found:
+        def compute_row(key: Any, found: OptionalRow) -> OptionalRow:
             if found is None:
                 return None
             value = computed(key, found.value)
@@ -249,25 +258,25 @@ class DerivedView(ComputedView):
         return compute_row
 
 
-def _latest(store: Any) -> Get:
+def _create_latest_getter(store: Any) -> RowGetter:
     """Return a getter of the latest versions of a versioned store."""
 
-    def get_latest(key: Any) -> Found:
+    def get_latest(key: Any) -> OptionalRow:
         found = store.get(key)
         return None if found is None else ValueAndTimestamp(found.value, found.timestamp_ms)
 
     return get_latest
 
 
-def _passed_on(store: Any, context: Context) -> Get:
+def _create_emitted_getter(store: Any, context: InternalProcessorContext) -> RowGetter:
     """Return a getter of the values that were emitted last.
 
     With caching a change that waits for the commit is not seen before it is emitted.
     """
-    held, name, copy = context.held, store.name, store.copy
-    copy_passed_on = store.copy_passed_on
+    held, name, copy = context.uncommitted_results, store.name, store.copy_entry
+    copy_passed_on = store.copy_emitted_entry
 
-    def get_emitted(key: Any) -> Found:
+    def get_emitted(key: Any) -> OptionalRow:
         waiting = held.get(name)
         return copy_passed_on(key, waiting) if waiting else copy(key)  # type: ignore[no-any-return]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.runtime.commit import Step
+from streams.runtime.commit import CommitStep
 from tests.integration.cluster import Topics, Worker, stored_counts
 
 ROOT = Path(__file__).parents[2]
@@ -48,7 +48,10 @@ def test_a_word_count_that_is_killed_counts_every_word_once(
         session_timeout_ms=10_000,
     )
     try:
-        for step in (Step.PRODUCED, Step.COMMITTED):  # kill -9 there, in the middle of a commit
+        for step in (
+            CommitStep.PRODUCED,
+            CommitStep.COMMITTED,
+        ):  # kill -9 there, in the middle of a commit
             worker.start(kill_at=step.name, kill_commit=3)
             worker.load_until_killed(topics)
         topics.load(1_000)

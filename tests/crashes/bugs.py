@@ -24,12 +24,12 @@ def generation_not_sent() -> None:
     def group_metadata(original: Any) -> Any:
         return lambda group, *_: original(group, -1, "", None)
 
-    replace(loop, "group_metadata", group_metadata)
+    replace(loop, "encode_group_metadata", group_metadata)
 
 
 def punctuation_commits_no_offsets() -> None:
     """Send no offsets, as no input has advanced: nobody looks at the generation."""
-    replace(commit, "_offsets", lambda _: lambda tasks: [])
+    replace(commit, "_committable_offsets", lambda _: lambda tasks: [])
 
 
 def restore_stops_at_the_last_stable_offset() -> None:
@@ -38,8 +38,8 @@ def restore_stops_at_the_last_stable_offset() -> None:
     def begin(original: Any) -> Any:
         return lambda *arguments, required, **rest: original(*arguments, required=0, **rest)
 
-    replace(Admin, "latest", lambda _: Admin.last_stable)
-    replace(restorer, "begin_at", begin)
+    replace(Admin, "fetch_latest_offsets", lambda _: Admin.fetch_last_stable_offsets)
+    replace(restorer, "find_restore_start", begin)
 
 
 BUGS: dict[str, Callable[[], None]] = {

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
-from state.store import Checkpoint
+from state.store import StoreCheckpoint
 from streams import serdes
 from streams.runtime.stores import open_store
 from streams.topology.nodes import StoreSpec
@@ -56,7 +56,7 @@ class Trial:
         self.specs: dict[str, StoreSpec] = {
             spec.name: spec for sub in topology.subtopologies for spec in sub.stores
         }
-        self.changelog = topology.changelog
+        self.changelog = topology.restore_topic_of
         self.output: dict[str, list[int]] = defaultdict(list)
         """Every committed record of the output that was seen so far, by key and in order."""
         self.counts: dict[str, list[int]] = defaultdict(list)
@@ -167,7 +167,7 @@ class Trial:
         found: Contents = {}
         for entries in log:
             opened = open_store(self.specs[store], MemoryDisk())
-            opened.replay(entries, Checkpoint(0, ""))
+            opened.replay_changelog(entries, StoreCheckpoint(0, ""))
             found |= truth.contents(store, opened, expected)
         return found
 

@@ -20,10 +20,10 @@ from pathlib import Path
 
 from state.rocksdb import RocksDisk
 from streams import App
-from streams.positions import Partition
-from streams.runtime.commit import Step
+from streams.runtime.commit import CommitStep
 from streams.runtime.progress import RestoreListener
 from streams.runtime.restorer import Restorer
+from streams.topic_partitions import Partition
 from tests.crashes import ticking, topology
 from tests.crashes.bugs import BUGS
 from tests.crashes.operators import expiring, joined, windowed
@@ -50,22 +50,22 @@ class Crashes:
         is_on_disk: Callable[[], bool],
     ) -> None:
         parsed = (point.split(":") for point in points)
-        self._points = [(Step[step], int(times)) for step, times in parsed]
+        self._points = [(CommitStep[step], int(times)) for step, times in parsed]
         self._number = number
         self._victim = victim
         self._is_on_disk = is_on_disk
         self._committing = False
         self._met = 0
 
-    def reached(self, now: Step) -> None:
-        if now is not Step.STORING:
-            self._committing = now is Step.COMMITTED
+    def reached(self, now: CommitStep) -> None:
+        if now is not CommitStep.STORING:
+            self._committing = now is CommitStep.COMMITTED
         if not self._points or not self._victim.exists():
             return
         step, times = self._points[0]
-        if now is not step or (now is Step.STORING and not self._committing):
+        if now is not step or (now is CommitStep.STORING and not self._committing):
             return
-        if now is Step.RESTORING and not self._is_on_disk():
+        if now is CommitStep.RESTORING and not self._is_on_disk():
             return
         self._met += 1
         if self._met == times:
@@ -157,7 +157,7 @@ def main() -> None:
     crashes = Crashes(
         given.at, signal.Signals[given.signal], given.victim, lambda: replayed.has_any(on_disk)
     )
-    with app.start(reached=crashes.reached, restore_listener=replayed) as running:
+    with app.start(on_step=crashes.reached, restore_listener=replayed) as running:
         while not stop.wait(0.05) and running.state != "ERROR":
             pass
     given.counters.write_text(json.dumps(running.metrics()))

@@ -13,19 +13,19 @@ import pytest
 
 from streams import windows
 from streams.dsl import (
-    joins,
     materialized,
     stream,
+    stream_stream_joins,
     stream_table_joins,
     suppressed,
     table,
     table_joins,
 )
 from streams.operators import foreign_key, outer_join, table_aggregate
-from streams.operators.filter import keep
-from streams.operators.table_values import mapped
+from streams.operators.filter import filter_records
+from streams.operators.table_values import compute_mapped
 from streams.processor.record import Record
-from streams.topology import finish
+from streams.topology import expand
 
 
 def slug(name: str) -> str:
@@ -97,13 +97,13 @@ BUGS: Mapping[str, Bug] = {
         "flat_map_values", _replaced(stream, "flat_map_values", _reversed_values)
     ),
     "filter keeps what it is to drop": Bug(
-        "filter_not", _replaced(stream, "drop", lambda real: keep)
+        "filter_not", _replaced(stream, "filter_not_records", lambda real: filter_records)
     ),
     "a record without a key stays in a repartition topic": Bug(
         "repartition",
         _replaced(
-            finish,
-            "before_joins_without_key",
+            expand,
+            "find_steps_needing_null_keys",
             lambda real: lambda graph: frozenset(node.name for node in graph.nodes),
         ),
     ),
@@ -123,26 +123,29 @@ BUGS: Mapping[str, Bug] = {
         "aggregate_group", _replaced(materialized.Store, "persistent", _uncached)
     ),
     "the window of a join is a millisecond short": Bug(
-        "join_stream", _replaced(joins, "join_window", _window_one_less)
+        "join_stream", _replaced(stream_stream_joins, "create_join_window", _window_one_less)
     ),
     "an outer join forgets who waits": Bug(
-        "join_stream", _replaced(outer_join.Waiting, "emit_closed", _nothing)
+        "join_stream", _replaced(outer_join.UnmatchedRecords, "emit_closed", _nothing)
     ),
     "a left join with a table is an inner one": Bug(
-        "join_table", _replaced(stream_table_joins, "join_table", _as_inner)
+        "join_table", _replaced(stream_table_joins, "join_records_with_table", _as_inner)
     ),
     "a left foreign-key join is an inner one": Bug(
         "join_foreign",
-        _replaced(foreign_key, "_for_left_join", lambda real: foreign_key._for_inner_join),
+        _replaced(
+            foreign_key, "_left_join_requests", lambda real: foreign_key._inner_join_requests
+        ),
     ),
     "the right side of a table's join is taken for the left": Bug(
-        "join_tables", _replaced(table_joins, "swapped", lambda real: lambda joiner: joiner)
+        "join_tables",
+        _replaced(table_joins, "swap_joiner_arguments", lambda real: lambda joiner: joiner),
     ),
     "nothing is subtracted": Bug(
         "aggregate_table",
         _replaced(
             table_aggregate,
-            "adding",
+            "create_aggregate_fold",
             lambda real: (
                 lambda start, add, subtract, *more: real(
                     start, add, lambda key, value, total: total, *more
@@ -151,10 +154,12 @@ BUGS: Mapping[str, Bug] = {
         ),
     ),
     "a suppressed window leaves before its grace is over": Bug(
-        "suppress_until_closed", _replaced(suppressed, "_grace_above", lambda real: lambda *_: 0)
+        "suppress_until_closed",
+        _replaced(suppressed, "_find_window_grace_ms", lambda real: lambda *_: 0),
     ),
     "a filter of a table deletes nothing": Bug(
-        "filter", _replaced(table, "kept_if", lambda real: lambda predicate: mapped(_same))
+        "filter",
+        _replaced(table, "compute_filtered", lambda real: lambda predicate: compute_mapped(_same)),
     ),
 }
 

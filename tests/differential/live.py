@@ -19,7 +19,7 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, To
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from streams import serdes
-from streams.runtime.clients.partitioning import partition_of
+from streams.runtime.clients.partitioning import partition_for_key
 from tests.differential import ours
 from tests.differential.description import Case, Piped, Topology
 from tests.differential.draft import GROUP, STREAM, TABLE, TABLE_GROUP, Draft, Handle
@@ -316,7 +316,7 @@ class _Broker:
                 inputs[each.topic],
                 key=key,
                 value=None if each.value is None else serde.serialize(each.value),
-                partition=partition_of(key, PARTITIONS),
+                partition=partition_for_key(key, PARTITIONS),
                 timestamp=each.timestamp_ms,
             )
         assert producer.flush(HANG_LIMIT_S) == 0

@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from coordinator import EmbeddedBroker
-from streams.embedded import embedded_broker
+from streams.embedded import ensure_embedded_broker
 from tests.integration.cluster import Command, Topics
 from tests.processes import HANG_LIMIT_S, HOST, free_ports, wait_until
 
@@ -42,8 +42,8 @@ def state(tmp_path: Path) -> Iterator[Path]:
 def test_two_workers_find_the_embedded_broker_of_their_directory(
     how: str, state: Path, tmp_path: Path
 ) -> None:
-    address = embedded_broker(state)
-    assert embedded_broker(state) == address
+    address = ensure_embedded_broker(state)
+    assert ensure_embedded_broker(state) == address
     topics = Topics(address, f"cli-{how}")
     (tmp_path / "program.py").write_text(PROGRAM.format(name=topics.application))
     arguments = {
@@ -72,7 +72,7 @@ def children_of(pid: int) -> set[int]:
 def test_a_killed_worker_is_started_again_and_none_outlives_its_watcher(
     state: Path, tmp_path: Path
 ) -> None:
-    topics = Topics(embedded_broker(state), "watched")
+    topics = Topics(ensure_embedded_broker(state), "watched")
     (tmp_path / "program.py").write_text(PROGRAM.format(name=topics.application))
     arguments = ["-m", "streams", "run", "program:app", "--workers", "2", "--state-dir", str(state)]
     command = Command(arguments, tmp_path)
@@ -98,7 +98,7 @@ def test_a_killed_worker_is_started_again_and_none_outlives_its_watcher(
 def test_a_killed_embedded_broker_is_started_again_by_the_workers(
     state: Path, tmp_path: Path
 ) -> None:
-    topics = Topics(embedded_broker(state), "revived")
+    topics = Topics(ensure_embedded_broker(state), "revived")
     known = state / "broker" / "process"
     (tmp_path / "program.py").write_text(PROGRAM.format(name=topics.application))
     arguments = ["-m", "streams", "run", "program:app", "--workers", "2", "--state-dir", str(state)]
@@ -135,7 +135,7 @@ def test_topics_are_created_from_the_command_line(state: Path) -> None:
         [sys.executable, "-m", "streams", *arguments], capture_output=True, text=True, check=True
     )
     assert "words exists already, with 3 partitions and not 7" in result.stderr
-    found = AdminClient({"bootstrap.servers": embedded_broker(state)}).list_topics(
+    found = AdminClient({"bootstrap.servers": ensure_embedded_broker(state)}).list_topics(
         timeout=HANG_LIMIT_S
     )
     assert [len(found.topics[name].partitions) for name in ("lines", "words")] == [3, 3]

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from streams.runtime.commit import Step
+from streams.runtime.commit import CommitStep
 from tests.integration.cluster import KEYS, Topics, Worker, stored_counts
 from tests.processes import wait_until
 
 RECORDS = 2_000
-COMMIT = [step for step in Step if step not in (Step.STORING, Step.RESTORING)]
+COMMIT = [step for step in CommitStep if step not in (CommitStep.STORING, CommitStep.RESTORING)]
 """The steps that a commit of a small store reaches."""
 NewWorker = Callable[..., Worker]
 
@@ -21,7 +21,7 @@ NewWorker = Callable[..., Worker]
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("step", COMMIT)
 def test_a_worker_killed_at_any_step_of_a_commit_loses_and_doubles_nothing(
-    topics: Topics, new_worker: NewWorker, tmp_path: Path, step: Step
+    topics: Topics, new_worker: NewWorker, tmp_path: Path, step: CommitStep
 ) -> None:
     worker = new_worker()
     worker.start(kill_at=step.name, kill_commit=3)
@@ -41,7 +41,7 @@ def test_every_count_is_written_once_and_in_order_across_a_crash(
 ) -> None:
     topics.load(RECORDS)
     worker = new_worker()
-    worker.start(kill_at=Step.OFFSETS_SENT.name, kill_commit=2)
+    worker.start(kill_at=CommitStep.OFFSETS_SENT.name, kill_commit=2)
     worker.load_until_killed(topics)
     worker.start()
     topics.wait_for_counts(topics.loaded)
@@ -55,9 +55,11 @@ def test_every_count_is_written_once_and_in_order_across_a_crash(
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("step", [Step.PROCESSED, Step.PRODUCED, Step.OFFSETS_SENT])
+@pytest.mark.parametrize(
+    "step", [CommitStep.PROCESSED, CommitStep.PRODUCED, CommitStep.OFFSETS_SENT]
+)
 def test_a_stateless_copy_is_exact_across_a_crash(
-    topics: Topics, new_worker: NewWorker, step: Step
+    topics: Topics, new_worker: NewWorker, step: CommitStep
 ) -> None:
     topics.load(RECORDS)
     worker = new_worker("copy")
@@ -72,9 +74,9 @@ def test_a_stateless_copy_is_exact_across_a_crash(
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("step", [Step.PRODUCED, Step.COMMITTED])
+@pytest.mark.parametrize("step", [CommitStep.PRODUCED, CommitStep.COMMITTED])
 def test_words_through_a_repartition_topic_are_exact_across_a_crash(
-    topics: Topics, new_worker: NewWorker, tmp_path: Path, step: Step
+    topics: Topics, new_worker: NewWorker, tmp_path: Path, step: CommitStep
 ) -> None:
     topics.load(RECORDS)
     worker = new_worker("words")
@@ -95,7 +97,7 @@ def test_at_least_once_doubles_what_was_produced_before_the_crash(
     """The same check fails where it must: this is what exactly once is for."""
     topics.load(RECORDS)
     worker = new_worker("copy", guarantee="at_least_once")
-    worker.start(kill_at=Step.PRODUCED.name, kill_commit=2)
+    worker.start(kill_at=CommitStep.PRODUCED.name, kill_commit=2)
     worker.load_until_killed(topics)
     worker.start()
     # Doubled records count towards a total before the last ones are there: wait for each of them.

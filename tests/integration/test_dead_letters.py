@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from state.rocksdb import RocksDisk
-from streams.runtime.commit import Step
+from streams.runtime.commit import CommitStep
 from tests.brokers import IN_CI
 from tests.integration.cluster import KEYS, Topics, Worker
 from tests.integration.worker import is_poison
@@ -21,7 +21,7 @@ pytestmark = IN_CI
 
 WHERE = {
     "poison": ("builtins.ValueError", "in tally"),
-    "refused": ("state.errors.Refused", "in refuse_poison"),
+    "refused": ("state.errors.StoreSerdeError", "in refuse_poison"),
 }
 """Poison fails in a function; or a store's serde refuses what it has become: the error of each."""
 
@@ -36,7 +36,7 @@ def test_each_poison_record_has_one_dead_letter_and_the_rest_is_counted(
     topics.create(dead)
     worker = new_worker(kind)
     handled = ("--processing-handler", f"dead_letter:{dead}")
-    for step, commit in ((Step.PRODUCED, 3), (Step.COMMITTED, 2)):
+    for step, commit in ((CommitStep.PRODUCED, 3), (CommitStep.COMMITTED, 2)):
         worker.start(*handled, kill_at=step.name, kill_commit=commit)
         worker.load_until_killed(topics)
     topics.load(500)

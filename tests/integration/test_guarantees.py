@@ -9,9 +9,9 @@ import pytest
 
 from streams.config import load_config
 from streams.errors import TaskMigrated
-from streams.positions import Committed, Partition
-from streams.runtime.clients import Clients, group_metadata
-from streams.runtime.commit import Step
+from streams.runtime.clients import KafkaClientSupplier, encode_group_metadata
+from streams.runtime.commit import CommitStep
+from streams.topic_partitions import OffsetAndMetadata, Partition
 from tests.brokers import IN_CI
 from tests.integration.cluster import Topics, Worker, stored_counts
 
@@ -36,7 +36,7 @@ def test_a_worker_killed_with_offsets_sent_goes_on_with_either_guarantee(
     monkeypatch.setenv("MILLRACE_TRANSACTION_TIMEOUT_MS", "3000")
     topics.load(RECORDS)
     worker = new_worker(guarantee=before)
-    worker.start(kill_at=Step.OFFSETS_SENT.name, kill_commit=4)
+    worker.start(kill_at=CommitStep.OFFSETS_SENT.name, kill_commit=4)
     worker.load_until_killed(topics)
     worker = new_worker(guarantee=after)
     worker.start()
@@ -91,21 +91,21 @@ def test_only_an_offset_shows_the_group_who_writes(topics: Topics, new_worker: N
     topics.load(100)
     topics.wait_for_counts(topics.loaded)
     config = load_config(bootstrap_servers=topics.servers)
-    clients = Clients(topics.application, config, topics.servers)
-    stale = group_metadata(topics.application, 0, "of-an-old-generation", None)
-    committed = [(Partition(topics.source, 0), Committed(0, ""))]
+    clients = KafkaClientSupplier(topics.application, config, topics.servers)
+    stale = encode_group_metadata(topics.application, 0, "of-an-old-generation", None)
+    committed = [(Partition(topics.source, 0), OffsetAndMetadata(0, ""))]
     for offsets in ([], committed):
-        zombie = clients.producer(f"{topics.application}-zombie")
-        zombie.begin()
+        zombie = clients.create_producer(f"{topics.application}-zombie")
+        zombie.begin_transaction()
         zombie.produce(topics.target, b"stray", b"of a punctuation", 0)
         zombie.flush()
         if offsets:
             with pytest.raises(TaskMigrated, match=r"nknown member|generation"):
-                zombie.commit(offsets, stale)
+                zombie.send_offsets_to_transaction(offsets, stale)
             zombie.close()
         else:
-            zombie.commit(offsets, stale)
-            zombie.end()
+            zombie.send_offsets_to_transaction(offsets, stale)
+            zombie.commit_transaction()
             zombie.close()
         strays = [pair for pair in topics.committed() if pair.value == b"stray"]
         assert len(strays) == 1, "the one without an offset, and it alone"

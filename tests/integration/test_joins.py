@@ -6,15 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from state.rocksdb import RocksDisk
-from streams.runtime.commit import Step
+from streams.runtime.commit import CommitStep
 from streams.serdes import string
-from streams.serdes.join_sides import timestamped_key_and_join_side
+from streams.serdes.join_sides import timestamped_key_serde
 from tests.brokers import IN_CI
 from tests.integration.cluster import Topics, Worker
 
 pytestmark = IN_CI
 
-SIDED = timestamped_key_and_join_side(string)
+SIDED = timestamped_key_serde(string)
 NewWorker = Callable[..., Worker]
 
 
@@ -33,7 +33,7 @@ def test_a_join_through_repartition_topics_is_exact_across_a_crash(
 ) -> None:
     topics.load(1_000)
     worker = new_worker("join")
-    worker.start(kill_at=Step.PRODUCED.name, kill_commit=3)
+    worker.start(kill_at=CommitStep.PRODUCED.name, kill_commit=3)
     worker.load_until_killed(topics)
     worker.start()
     odd = [f"value {number}" for number in range(1, topics.loaded, 2)]

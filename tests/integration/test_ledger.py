@@ -17,12 +17,12 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 
 from streams.errors import StreamsError
-from streams.ledger import Entry, decode, ledger_topic
-from streams.membership.connection import Connection
-from streams.membership.transactions import identity_of
-from streams.positions import Partition
-from streams.runtime.commit import Step
-from streams.runtime.host import ThreadHost
+from streams.ledger import LedgerTransaction, decode, ledger_topic
+from streams.membership.connection import BrokerConnection
+from streams.membership.producer_identity import fetch_producer_identity
+from streams.runtime.commit import CommitStep
+from streams.runtime.host import SystemHost
+from streams.topic_partitions import Partition
 from tests.brokers import IN_CI
 from tests.integration.cluster import PARTITIONS, Topics, Worker
 from tests.processes import HANG_LIMIT_S, wait_until
@@ -47,10 +47,10 @@ class Books:
         self.repartition = f"{app}-counts-repartition"
         self.topics = (topics.target, self.repartition, f"{app}-counts-changelog")
         ledger = read(topics, ledger_topic(app), "read_committed", 1)
-        self.entries: list[Entry] = [decode(value) for _, _, value in ledger]
+        self.entries: list[LedgerTransaction] = [decode(value) for _, _, value in ledger]
         self.committed = self._offsets(topics, "read_committed")
         self.aborted = self._offsets(topics, "read_uncommitted") - self.committed
-        self.writer: dict[tuple[Partition, int], list[Entry]] = {}
+        self.writer: dict[tuple[Partition, int], list[LedgerTransaction]] = {}
         for entry in self.entries:
             for partition, runs in entry.written.items():
                 for first, last in runs:
@@ -106,19 +106,21 @@ def test_a_producer_is_told_by_its_id_and_epoch(
     """Its id stays, its epoch is one more with each that takes its transactional id over."""
     host, _, port = topics.servers.rpartition(":")
 
-    def dial(address: tuple[str, int] | None) -> Connection:
-        return Connection(address or (host, int(port)), "checker", 10, ThreadHost().lock())
+    def dial(address: tuple[str, int] | None) -> BrokerConnection:
+        return BrokerConnection(
+            address or (host, int(port)), "checker", 10, SystemHost().create_lock()
+        )
 
     name = unique("told")
     seen = []
     for _ in range(3):
         producer = Producer({"bootstrap.servers": topics.servers, "transactional.id": name})
         producer.init_transactions(HANG_LIMIT_S)
-        seen.append(identity_of(dial, name))
+        seen.append(fetch_producer_identity(dial, name))
     assert [identity.producer_epoch for identity in seen] == [0, 1, 2]
     assert len({identity.producer_id for identity in seen}) == 1
     with pytest.raises(StreamsError, match=r"never-there.*transactional_id_not_found"):
-        identity_of(dial, "never-there")
+        fetch_producer_identity(dial, "never-there")
 
 
 @pytest.mark.sampled(1)
@@ -153,7 +155,7 @@ def test_every_committed_record_is_in_one_entry_and_no_aborted_one_is_in_any(
         cuts.append(cut_of(topics))
         return cuts[-1] is not None
 
-    for step in (Step.OFFSETS_SENT, Step.PRODUCED):
+    for step in (CommitStep.OFFSETS_SENT, CommitStep.PRODUCED):
         worker.start(kill_at=step.name, kill_commit=3)
         worker.load_until_killed(topics)
         a_cut_is_taken()

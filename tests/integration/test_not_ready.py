@@ -22,32 +22,47 @@ from examples.demo import books
 from streams import App, serdes
 from streams.cli import create_topics
 from streams.errors import ConfigError, OutcomeUnknown, StreamsError
-from streams.positions import Partition
-from streams.runtime.clients import Admin, stable_offset
+from streams.runtime.clients import Admin, fetch_stable_offset
 from streams.spark.source.access import Access
+from streams.topic_partitions import Partition
 
 LINES = [Partition("lines", 0)]
 QUESTIONS: dict[str, tuple[str, str, Callable[[Admin], Any], Any]] = {
-    "earliest": ("ListOffsets", "NOT_LEADER_OR_FOLLOWER", lambda a: a.earliest(LINES)[LINES[0]], 0),
-    "latest": ("ListOffsets", "LEADER_NOT_AVAILABLE", lambda a: a.latest(LINES)[LINES[0]], 0),
+    "earliest": (
+        "ListOffsets",
+        "NOT_LEADER_OR_FOLLOWER",
+        lambda a: a.fetch_earliest_offsets(LINES)[LINES[0]],
+        0,
+    ),
+    "latest": (
+        "ListOffsets",
+        "LEADER_NOT_AVAILABLE",
+        lambda a: a.fetch_latest_offsets(LINES)[LINES[0]],
+        0,
+    ),
     "last_stable": (
         "ListOffsets",
         "UNKNOWN_TOPIC_OR_PARTITION",
-        lambda a: a.last_stable(LINES)[LINES[0]],
+        lambda a: a.fetch_last_stable_offsets(LINES)[LINES[0]],
         0,
     ),
-    "since": ("ListOffsets", "FENCED_LEADER_EPOCH", lambda a: a.since(LINES, 5)[LINES[0]], 0),
+    "since": (
+        "ListOffsets",
+        "FENCED_LEADER_EPOCH",
+        lambda a: a.fetch_offsets_for_time(LINES, 5)[LINES[0]],
+        0,
+    ),
     "topic_settings": (
         "DescribeConfigs",
         "REQUEST_TIMED_OUT",
-        lambda a: a.topic_settings(["lines"])["lines"]["cleanup.policy"],
+        lambda a: a.fetch_topic_settings(["lines"])["lines"]["cleanup.policy"],
         "delete",
     ),
-    "groups": ("ListGroups", "COORDINATOR_LOAD_IN_PROGRESS", lambda a: a.groups(), []),
+    "groups": ("ListGroups", "COORDINATOR_LOAD_IN_PROGRESS", lambda a: a.list_groups(), []),
     "delete_before": (
         "DeleteRecords",
         "NOT_LEADER_OR_FOLLOWER",
-        lambda a: a.delete_before({LINES[0]: 0}),
+        lambda a: a.delete_records({LINES[0]: 0}),
         None,
     ),
     "create_topics": (
@@ -94,7 +109,7 @@ def test_there_is_a_bound_and_the_message_is_the_brokers(
     embedded.faults.add(RequestFault("error", api="ListOffsets", error="NOT_LEADER_OR_FOLLOWER"))
     began_s = time.monotonic()
     with pytest.raises(OutcomeUnknown, match=r"offset of lines\[0\]: .*NOT_LEADER_FOR_PARTITION"):
-        admin_of(embedded, retry_s=0.5).latest(LINES)
+        admin_of(embedded, retry_s=0.5).fetch_latest_offsets(LINES)
     assert time.monotonic() - began_s < 20
 
 
@@ -102,7 +117,7 @@ def test_what_will_not_change_is_not_asked_again(embedded: EmbeddedBroker) -> No
     refused = RequestFault("error", api="ListOffsets", error="TOPIC_AUTHORIZATION_FAILED")
     fault = embedded.faults.add(refused)
     with pytest.raises(StreamsError, match="TOPIC_AUTHORIZATION_FAILED"):
-        admin_of(embedded, retry_s=20).latest(LINES)
+        admin_of(embedded, retry_s=20).fetch_latest_offsets(LINES)
     assert fault.struck == 1
 
 
@@ -131,7 +146,7 @@ def test_a_topic_that_a_broker_has_not_heard_of_yet_is_asked_for_again(
 ) -> None:
     created = threading.Timer(0.3, embedded.create_topics, [{"later": 1}])
     created.start()
-    assert set(admin_of(embedded, retry_s=20).topic_ids(["later"])) == {"later"}
+    assert set(admin_of(embedded, retry_s=20).fetch_topic_ids(["later"])) == {"later"}
     created.join()
 
 
@@ -141,7 +156,7 @@ def test_an_offset_is_asked_for_again_while_the_coordinator_is_not_ready(
 ) -> None:
     settings = {"bootstrap.servers": embedded.bootstrap_servers}
     refused = embedded.faults.add(RequestFault("error", api="OffsetFetch", error=error, times=3))
-    assert stable_offset(settings, "some", LINES[0], 20) is None
+    assert fetch_stable_offset(settings, "some", LINES[0], 20) is None
     assert refused.struck == 3
 
 
@@ -149,7 +164,7 @@ def test_spark_asks_again(embedded: EmbeddedBroker) -> None:
     fault = embedded.faults.add(
         RequestFault("error", api="ListOffsets", error="NOT_LEADER_OR_FOLLOWER", times=2)
     )
-    assert Access(embedded.bootstrap_servers).admin().latest(LINES) == {LINES[0]: 0}
+    assert Access(embedded.bootstrap_servers).admin().fetch_latest_offsets(LINES) == {LINES[0]: 0}
     assert fault.struck == 2
 
 
@@ -203,7 +218,7 @@ def test_a_demo_says_which_of_its_topics_it_could_not_delete(embedded: EmbeddedB
     assert "counts-by-word: no answer in 0.2 s" in impatient.delete_topics()
     assert silent.struck == 1
     assert topics.delete_topics() == ""
-    assert "lines" not in admin_of(embedded, retry_s=0).partition_counts()
+    assert "lines" not in admin_of(embedded, retry_s=0).fetch_partition_counts()
 
 
 def one_line(capsys: pytest.CaptureFixture[str], call: Callable[[], object]) -> str:

@@ -14,9 +14,9 @@ from confluent_kafka.admin import AdminClient
 from streams import StreamsError
 from streams.config import load_config
 from streams.errors import OutcomeUnknown
-from streams.positions import Partition
 from streams.running import RunningApp
-from streams.runtime.clients import Clients
+from streams.runtime.clients import KafkaClientSupplier
+from streams.topic_partitions import Partition
 from tests.brokers import Broker
 from tests.integration.cluster import PARTITIONS, Topics, Worker, stored_counts
 from tests.integration.worker import build
@@ -146,15 +146,15 @@ def test_offsets_are_found_again_when_the_broker_leads_with_a_new_epoch(
 ) -> None:
     topics.load(30)
     config = load_config(bootstrap_servers=topics.servers)
-    admin = Clients(topics.application, config, topics.servers).admin()
+    admin = KafkaClientSupplier(topics.application, config, topics.servers).create_admin()
     partitions = [Partition(topics.source, number) for number in range(PARTITIONS)]
-    before = admin.latest(partitions)
+    before = admin.fetch_latest_offsets(partitions)
     broker.kill()
     broker.restart()
 
     def found() -> bool:
         try:
-            return admin.latest(partitions) == before
+            return admin.fetch_latest_offsets(partitions) == before
         except OutcomeUnknown:
             return False
 

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from streams import StreamsError
 from streams.running import RunningApp
-from streams.runtime.commit import Step
+from streams.runtime.commit import CommitStep
 from tests.brokers import IN_CI
 from tests.integration.cluster import KEYS, PARTITIONS, Topics, Worker, stored_counts
 from tests.integration.worker import build
@@ -125,7 +125,7 @@ def test_a_worker_killed_in_the_middle_of_a_restore_goes_on_from_what_it_has(
     written = sum(1 for _ in topics.committed(f"{topics.application}-counts-changelog"))
     worker = new_worker()
     # A batch is of one partition here: the first is on disk when the second begins.
-    worker.start(kill_at=Step.RESTORING.name, kill_commit=2)
+    worker.start(kill_at=CommitStep.RESTORING.name, kill_commit=2)
     wait_until(lambda: worker.ended is not None, what="the kill")
     assert worker.ended == -9, worker.log_tail()
     worker.start()

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from streams import App, serdes
-from streams.runtime.commit import Step
+from streams.runtime.commit import CommitStep
 
 
 def build(application_id: str, source: str, target: str, *, kind: str, **settings: Any) -> App:
@@ -82,11 +82,11 @@ def refuse_poison(tallied: dict[str, Any]) -> bytes:
 REFUSING = serdes.of(refuse_poison, serdes.json.deserialize, name="no poison")
 
 
-def killer(step: str | None, commit: int) -> Callable[[Step], None]:
+def killer(step: str | None, commit: int) -> Callable[[CommitStep], None]:
     """Ends this process at the `commit`-th time that `step` is reached."""
     left = commit
 
-    def reached(now: Step) -> None:
+    def reached(now: CommitStep) -> None:
         nonlocal left
         if now.name == step:
             left -= 1
@@ -124,7 +124,7 @@ def main() -> None:
     )
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda number, frame: stop.set())
-    with app.start(reached=killer(given.kill_at, given.kill_commit)) as running:
+    with app.start(on_step=killer(given.kill_at, given.kill_commit)) as running:
         while not stop.wait(0.05) and running.state != "ERROR":
             pass
     given.counters.write_text(json.dumps(running.metrics()))

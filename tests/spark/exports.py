@@ -6,10 +6,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from streams.positions import Partition
 from streams.spark import Cut
 from streams.spark.cuts.cut import StoreCut
 from streams.spark.source.access import Access
+from streams.topic_partitions import Partition
 
 PARTITIONS = 2
 STORE = "counts"
@@ -35,10 +35,10 @@ def cut_now(servers: str, application: str, *, told: bool = True) -> Cut:
         stores={
             STORE: StoreCut(
                 changelog(application),
-                {p.number: at for p, at in admin.last_stable(stands).items()},
+                {p.number: at for p, at in admin.fetch_last_stable_offsets(stands).items()},
             )
         },
-        ends=admin.last_stable(ends) if told else None,
+        ends=admin.fetch_last_stable_offsets(ends) if told else None,
     )
 
 

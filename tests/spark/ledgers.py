@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from state.keys import SESSION_SUFFIX_BYTES, WINDOW_SUFFIX_BYTES, unpack_session, unpack_window
 from streams.app import App
-from streams.positions import Partition
 from streams.spark.books.accounts import Account, Kind
 from streams.spark.books.derived import Derived, derived
 from streams.testing import TopologyTestDriver
+from streams.topic_partitions import Partition
 from streams.topology.nodes import StoreKind, StoreSpec
 
 READ = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp BIGINT"
@@ -32,8 +32,8 @@ class Ledgers:
 
     def messages(self, topic: str) -> list[Any]:
         cluster = self._driver._cluster
-        partitions = cluster.partitions(topic) if topic in cluster.partition_counts else []
-        return [m for p in partitions for m in cluster.logs[Partition(*p)].read(0)]
+        partitions = cluster.partitions_of(topic) if topic in cluster.partition_counts else []
+        return [m for p in partitions for m in cluster.logs[Partition(*p)].read_committed(0)]
 
     def records(self, topic: str) -> DataFrame:
         rows = [
@@ -66,7 +66,7 @@ class Ledgers:
             messages = self.messages(account.name)
             return [(bytes_(m.key()), None, None, m.value(), m.timestamp()[1]) for m in messages]
         spec = self._specs[account.name] if account.kind is Kind.STORE else None
-        topic = account.name if spec is None else self._app.topology().changelog(spec.name)
+        topic = account.name if spec is None else self._app.topology().restore_topic_of(spec.name)
         last = {m.key(): m for m in self.messages(topic)}
         return [
             (*windowed(key, spec), m.value(), max(m.timestamp()[1], 0))

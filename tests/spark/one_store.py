@@ -9,10 +9,10 @@ from confluent_kafka import Producer
 
 from streams import App
 from streams.errors import ConfigError
-from streams.positions import Partition
 from streams.spark import Cut, read_cut
 from streams.spark.source.access import Access
 from streams.spark.stores.store_options import options_for
+from streams.topic_partitions import Partition
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
@@ -49,7 +49,7 @@ class One:
             producer.produce(self.topic, value, key, timestamp=self._begun_ms + at_ms)
         assert producer.flush(HANG_LIMIT_S) == 0
         where = Partition(self.topic, 0)
-        end = Access(self.servers).admin().latest([where])[where]
+        end = Access(self.servers).admin().fetch_latest_offsets([where])[where]
         found: list[Cut] = []
 
         def is_done() -> bool:

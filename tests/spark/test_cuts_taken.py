@@ -16,15 +16,15 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from streams import App, Processor, ProcessorContext, Record, serdes
 from streams.errors import ConfigError, UserError
-from streams.membership.connection import Connection, coordinator_of
-from streams.membership.offsets import commit_offsets
-from streams.positions import Committed, Partition
-from streams.runtime.offsets import encode_metadata
+from streams.membership.connection import BrokerConnection, find_coordinator
+from streams.membership.group_offsets import commit_offsets
+from streams.runtime.offset_metadata import encode_metadata
 from streams.spark import Cut, read_cut
 from streams.spark.books.ledgers import entries_in_cut
 from streams.spark.cuts.cut import StoreCut
 from streams.spark.cuts.members import in_flight, ranges_in_cut
 from streams.spark.source.access import Access
+from streams.topic_partitions import OffsetAndMetadata, Partition
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
@@ -207,7 +207,7 @@ def test_the_ends_are_told_without_a_ledger_where_nothing_goes_on(
         assert (by_id.offsets, by_id.stores) == (cut.offsets, cut.stores)
         assert by_id.ends is None
     access = Access(made.servers)
-    (kept,) = access.admin().topic_settings([made.changelog]).values()
+    (kept,) = access.admin().fetch_topic_settings([made.changelog]).values()
     assert kept["min.compaction.lag.ms"] == "60000"
 
 
@@ -342,11 +342,11 @@ def commit(servers: str, group: str, topic: str, offset: int, metadata: str) -> 
     """An offset of partition 0, committed outside a transaction and outside a membership."""
     host, _, port = servers.partition(",")[0].rpartition(":")
     with closing(
-        Connection((host, int(port)), "test", HANG_LIMIT_S, threading.Lock())
+        BrokerConnection((host, int(port)), "test", HANG_LIMIT_S, threading.Lock())
     ) as bootstrap:
-        address = coordinator_of(bootstrap, group)
-    with closing(Connection(address, "test", HANG_LIMIT_S, threading.Lock())) as connection:
-        offsets = [(Partition(topic, 0), Committed(offset, metadata))]
+        address = find_coordinator(bootstrap, group)
+    with closing(BrokerConnection(address, "test", HANG_LIMIT_S, threading.Lock())) as connection:
+        offsets = [(Partition(topic, 0), OffsetAndMetadata(offset, metadata))]
         wait_until(
             lambda: commit_offsets(connection, group, -1, "", "", offsets),
             what="an offset to be committed",

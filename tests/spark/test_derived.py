@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from examples import anomalies, dedupe, fraud, page_views, temperature, top_ten, word_count
 from streams import App, Store, serdes
-from streams.operators.aggregate import aggregate
+from streams.operators.aggregate import aggregate_records
 from streams.spark.books.accounts import Kind
 from streams.spark.books.derived import derived
 from streams.testing import TopologyTestDriver
@@ -55,7 +55,9 @@ def test_an_operator_that_counts_one_key_twice_is_found(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def miscount(view: Any) -> Any:
-        return aggregate(view, lambda key, value, so_far: (so_far or 0) + (2 if key == "a" else 1))
+        return aggregate_records(
+            view, lambda key, value, so_far: (so_far or 0) + (2 if key == "a" else 1)
+        )
 
     monkeypatch.setattr("streams.dsl.grouped.count", miscount)
     app = App("miscounting")

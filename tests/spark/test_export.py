@@ -15,8 +15,7 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from streams.errors import ConfigError, StreamsError
-from streams.ledger import Run
-from streams.positions import Partition
+from streams.ledger import WrittenRange
 from streams.spark.exporting.export import Wanted, export, exported
 from streams.spark.exporting.export_directory import complete
 from streams.spark.exporting.export_files import Writing, in_tasks
@@ -24,6 +23,7 @@ from streams.spark.exporting.manifest import Role, Until
 from streams.spark.exporting.verify import verify
 from streams.spark.source.access import Access
 from streams.spark.source.ranges import OffsetRange
+from streams.topic_partitions import Partition
 from tests.brokers import Broker
 from tests.processes import HANG_LIMIT_S, wait_until
 from tests.spark.exports import PARTITIONS, changelog, cut_now, output
@@ -177,7 +177,7 @@ def test_what_is_not_in_the_cut_is_left_out_below_its_ends(
         cut_now(application.servers, application.name),
         beyond={
             Partition(application.output.topic, record.partition): (
-                Run(record.offset, record.offset),
+                WrittenRange(record.offset, record.offset),
             )
         },
     )
@@ -225,7 +225,7 @@ def test_a_topic_that_was_made_again_is_not_gone_on_with(
     name = application.output.topic
     admin.delete_topics([name])[name].result(HANG_LIMIT_S)
     gone = Access(application.servers).admin()
-    wait_until(lambda: name not in gone.partition_counts(), what="still there")
+    wait_until(lambda: name not in gone.fetch_partition_counts(), what="still there")
     mixed(application.servers, name, PARTITIONS, 30)
     cut = cut_now(application.servers, application.name)
     with pytest.raises(ConfigError, match="was deleted and made again since export 1"):
@@ -241,7 +241,7 @@ def test_records_that_were_deleted_before_they_were_exported_are_told(
     cut = cut_now(application.servers, application.name)
     assert cut.ends is not None
     partition = Partition(application.output.topic, 0)
-    application.access.admin().delete_before({partition: cut.ends[partition]})
+    application.access.admin().delete_records({partition: cut.ends[partition]})
     application.more()
     cut = cut_now(application.servers, application.name)
     with pytest.raises(ConfigError, match=r"the last export ended at offset \d+, and what is belo"):

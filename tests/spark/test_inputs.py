@@ -9,10 +9,10 @@ import pytest
 
 from streams import App, serdes
 from streams.errors import ConfigError
-from streams.positions import Partition
 from streams.spark.books.inputs import Inputs, Records
 from streams.spark.cuts.cut import Cut
 from streams.spark.source.access import Access
+from streams.topic_partitions import Partition
 from tests.brokers import Broker
 from tests.spark.topics import Written, mixed
 

@@ -12,10 +12,10 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from streams import App, Store, serdes
 from streams.errors import ConfigError
-from streams.positions import Partition
 from streams.spark import read_cut, reconcile
 from streams.spark.books.inputs import Inputs
 from streams.spark.source.access import Access
+from streams.topic_partitions import Partition
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
@@ -155,7 +155,7 @@ def test_a_topic_cut_off_at_its_beginning_is_named_with_its_retention(
     spark: SparkSession, enriched: Enriched
 ) -> None:
     admin = Access(enriched.app.config.bootstrap_servers).admin()
-    admin.delete_before({Partition(enriched.clicks, 0): 2})
+    admin.delete_records({Partition(enriched.clicks, 0): 2})
     gone = (
         f"the records of {enriched.clicks}[0] below offset 2 are gone, removed by retention "
         f"(retention.ms={RETENTION_MS}, which is 7 d) or with DeleteRecords"
@@ -182,7 +182,7 @@ def test_what_is_removed_meanwhile_keeps_its_account_alone_from_being_checked(
             "counts": counted(enriched.clicks)(inputs),
             "people": inputs[enriched.people].select("key", "value"),
         }
-        admin.delete_before({Partition(enriched.clicks, 0): CLICKS})
+        admin.delete_records({Partition(enriched.clicks, 0): CLICKS})
         return answers
 
     with reconcile(spark, enriched.app, expected=expected) as report:

@@ -8,9 +8,9 @@ from contextlib import closing
 import pytest
 
 from streams.errors import StreamsError
-from streams.positions import Partition
 from streams.runtime.clients import RangeReader
 from streams.spark.source.access import Access
+from streams.topic_partitions import Partition
 from tests.brokers import Broker
 from tests.conformance.calls import delete_topic
 from tests.conformance.wire import Client
@@ -43,7 +43,7 @@ def reader(broker: Broker) -> Iterator[RangeReader]:
 
 
 def test_a_topic_deleted_meanwhile(broker: Broker, big: Written, reader: RangeReader) -> None:
-    batches = reader.read(Partition(big.topic, 0), 0, RECORDS, 10)
+    batches = reader.read_range(Partition(big.topic, 0), 0, RECORDS, 10)
     next(batches)
     with Client(broker.bootstrap_servers) as client:
         delete_topic(client, big.topic)
@@ -56,9 +56,9 @@ def test_a_log_cut_off_at_its_beginning_meanwhile(
     broker: Broker, big: Written, reader: RangeReader
 ) -> None:
     place = Partition(big.topic, 0)
-    batches = reader.read(place, 0, RECORDS, 10)
+    batches = reader.read_range(place, 0, RECORDS, 10)
     next(batches)
-    Access(broker.bootstrap_servers).admin().delete_before({place: RECORDS - 5})
+    Access(broker.bootstrap_servers).admin().delete_records({place: RECORDS - 5})
     with pytest.raises(StreamsError, match=f"are gone: the log now has {RECORDS - 5} to {RECORDS}"):
         for _ in batches:
             pass
@@ -67,5 +67,5 @@ def test_a_log_cut_off_at_its_beginning_meanwhile(
 def test_offsets_that_are_not_there_yet(big: Written, reader: RangeReader) -> None:
     """As after a leader that was behind was elected: the end has moved back."""
     with pytest.raises(StreamsError, match="stands at offset"):
-        for _ in reader.read(Partition(big.topic, 0), RECORDS - 5, RECORDS + 50, 1_000):
+        for _ in reader.read_range(Partition(big.topic, 0), RECORDS - 5, RECORDS + 50, 1_000):
             pass

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from state.keys import pack_session, pack_window
 from streams import App, Store, serdes, windows
 from streams.errors import ConfigError
-from streams.runtime.clients.partitioning import partition_of
+from streams.runtime.clients.partitioning import partition_for_key
 from streams.spark import Cut, read_cut, reconcile
 from streams.spark.books.comparing import Verdict
 from streams.spark.books.inputs import Inputs
@@ -71,8 +71,8 @@ class Kinds:
 
     def plant(self, store: str, key: bytes, value: bytes | None, of: bytes) -> None:
         """Into a changelog, where the records of the key `of` are."""
-        topic = self.app.topology().changelog(store)
-        partition = partition_of(of, PARTITIONS)
+        topic = self.app.topology().restore_topic_of(store)
+        partition = partition_for_key(of, PARTITIONS)
         self._producer.produce(topic, value, key, partition, timestamp=START_MS + 20_200)
         assert self._producer.flush(HANG_LIMIT_S) == 0
 
@@ -92,15 +92,19 @@ class Kinds:
 def beside(key: str) -> str:
     """Another key of the same partition."""
     others = (f"{key}{number}" for number in range(100))
-    partition = partition_of(key.encode(), PARTITIONS)
-    return next(each for each in others if partition_of(each.encode(), PARTITIONS) == partition)
+    partition = partition_for_key(key.encode(), PARTITIONS)
+    return next(
+        each for each in others if partition_for_key(each.encode(), PARTITIONS) == partition
+    )
 
 
 def key_of_another_partition(key: str) -> str:
     """A key that is in another partition than `key`."""
     others = (f"{key}{number}" for number in range(100))
-    partition = partition_of(key.encode(), PARTITIONS)
-    return next(each for each in others if partition_of(each.encode(), PARTITIONS) != partition)
+    partition = partition_for_key(key.encode(), PARTITIONS)
+    return next(
+        each for each in others if partition_for_key(each.encode(), PARTITIONS) != partition
+    )
 
 
 def off(report: Report) -> set[tuple[str, str, str]]:

@@ -15,13 +15,13 @@ from confluent_kafka.admin import AdminClient
 from coordinator.errors import Code
 from streams import App, Store, serdes, windows
 from streams.errors import UserError
-from streams.positions import Partition
 from streams.spark import Cut
 from streams.spark.source.access import Access
 from streams.spark.source.fetching import fetch
 from streams.spark.source.options import Isolation
 from streams.spark.source.ranges import OffsetRange
 from streams.spark.stores.raw_fetch import scanned, unbroken_from
+from streams.topic_partitions import Partition
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic, delete_topic, settled
 from tests.conformance.producers import init_producer_id
@@ -63,7 +63,7 @@ def running(one: One, **topic_settings: str) -> Iterator[None]:
 def changelog(one: One, cut: Cut) -> OffsetRange:
     """All of it."""
     where = Partition(cut.stores["rows"].changelog, 0)
-    end = Access(one.servers).admin().last_stable([where])[where]
+    end = Access(one.servers).admin().fetch_last_stable_offsets([where])[where]
     return OffsetRange(*where, 0, end)
 
 

@@ -15,11 +15,11 @@ from confluent_kafka import Producer
 from state.windowed import Windowed
 from streams import App, Store, windows
 from streams.errors import ConfigError
-from streams.positions import Partition
 from streams.running import RunningApp
 from streams.spark import Cut, read_cut
 from streams.spark.source.access import Access
 from streams.spark.stores.store_options import options_for
+from streams.topic_partitions import Partition
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
@@ -81,7 +81,7 @@ class Kinds:
     def drained(self) -> Cut:
         """A cut in which all is that was fed."""
         parts = [Partition(t, n) for t in (self.events, self.rows) for n in range(PARTITIONS)]
-        ends = Access(self.servers).admin().latest(parts)
+        ends = Access(self.servers).admin().fetch_latest_offsets(parts)
         found: list[Cut] = []
 
         def is_done() -> bool:

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from streams.errors import StreamsError
-from streams.positions import Partition
 from streams.spark.source.access import Access
 from streams.spark.source.stream_reader import StreamReader, stream_read_options
+from streams.topic_partitions import Partition
 from tests.brokers import Broker
 from tests.spark.topics import Written
 
@@ -85,7 +85,7 @@ def test_records_that_were_deleted_before_they_were_read_are_an_error(
     source = reader(written)
     start = source.initialOffset()
     end = source.latestOffset(start, ALL)
-    Access(written.servers).admin().delete_before({Partition(written.topic, 0): 3})
+    Access(written.servers).admin().delete_records({Partition(written.topic, 0): 3})
     for asked in (lambda: source.latestOffset(start, ALL), lambda: source.partitions(start, end)):
         with pytest.raises(StreamsError, match=r"\[0\]: offsets 0 to 2 were deleted before"):
             asked()

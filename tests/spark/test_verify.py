@@ -14,13 +14,13 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from streams.errors import ConfigError
-from streams.positions import Partition
 from streams.spark.exporting.export import Wanted, export
 from streams.spark.exporting.export_directory import export_path
 from streams.spark.exporting.export_files import look_at
 from streams.spark.exporting.manifest import MANIFEST, ExportedFile, Manifest
 from streams.spark.exporting.verify import verify
 from streams.spark.source.access import Access
+from streams.topic_partitions import Partition
 from tests.brokers import Broker
 from tests.processes import HANG_LIMIT_S
 from tests.spark.exports import PARTITIONS, changelog, cut_now, output
@@ -225,7 +225,7 @@ def test_what_topics_have_no_longer_is_told_and_no_error(
 ) -> None:
     made = Exported(spark, broker.bootstrap_servers, unique("aging"), tmp_path)
     topic = made.output.topic
-    made.access.admin().delete_before({Partition(topic, 0): 10})
+    made.access.admin().delete_records({Partition(topic, 0): 10})
     verdict = verify(spark, tmp_path, made.access)
     assert verdict.wrong == ()
     assert verdict.gone == (f"{topic}[0] 0..9: gone from the topic (deleted)",)

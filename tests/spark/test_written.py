@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from streams.errors import ConfigError
-from streams.ledger import Entry, Run
-from streams.positions import Partition
+from streams.ledger import LedgerTransaction, WrittenRange
 from streams.spark.books.ledgers import Written, entries_in_cut
 from streams.spark.cuts.cut import Cut
 from streams.spark.source.access import Access
+from streams.topic_partitions import Partition
 from tests.spark.test_comparing import frames, row, there
 
 if TYPE_CHECKING:
@@ -28,8 +28,11 @@ def test_without_a_ledger_it_is_said_what_to_do() -> None:
 def test_a_stranger_s_record_and_a_lost_one_are_told_by_their_offsets(
     spark: SparkSession, *, whole: bool
 ) -> None:
-    runs = {Partition("topic", 0): (Run(3, 4), Run(7, 9)), Partition("topic", 1): (Run(0, 0),)}
-    entry = Entry(producer_id=1, producer_epoch=0, inputs={}, written=runs)
+    runs = {
+        Partition("topic", 0): (WrittenRange(3, 4), WrittenRange(7, 9)),
+        Partition("topic", 1): (WrittenRange(0, 0),),
+    }
+    entry = LedgerTransaction(producer_id=1, producer_epoch=0, inputs={}, written=runs)
     offsets = [(0, at) for at in (1, 3, 4, 5, 7, 9)] + [(1, 0), (1, 2)]
     _, found = frames(spark, [], [there(row("k", "v"), at, number) for number, at in offsets])
     rows = Written(spark, [entry]).against(found, "topic", whole=whole).collect()

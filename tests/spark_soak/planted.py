@@ -12,10 +12,10 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
 
 from streams import serdes
-from streams.positions import Partition
-from streams.runtime.clients.partitioning import partition_of
+from streams.runtime.clients.partitioning import partition_for_key
 from streams.spark import read_cut
 from streams.spark.books.report import Report
+from streams.topic_partitions import Partition
 from tests.reading import records
 from tests.spark_soak.fire import Fire
 from tests.spark_soak.topology import CHANGELOG, COPIED, EVENTS, KEYS, PARTITIONS, app
@@ -91,7 +91,7 @@ ALL = (changed_in_a_changelog, doubled_in_an_output, skipped_in_the_input)
 
 
 def _partition(key: str) -> int:
-    return partition_of(key.encode(), PARTITIONS)
+    return partition_for_key(key.encode(), PARTITIONS)
 
 
 def _keys_of_one_partition() -> tuple[str, str]:

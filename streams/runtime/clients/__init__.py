@@ -5,30 +5,30 @@ are bounded by `request_timeout_ms`.
 """
 
 from streams.runtime.clients.admin import Admin
-from streams.runtime.clients.committed import stable_offset
+from streams.runtime.clients.committed_offset import fetch_stable_offset
 from streams.runtime.clients.consumer import DataConsumer
-from streams.runtime.clients.errors import recovery_from
-from streams.runtime.clients.factory import Clients
-from streams.runtime.clients.partitioning import partition_of
+from streams.runtime.clients.errors import translate_client_error
+from streams.runtime.clients.factory import KafkaClientSupplier
+from streams.runtime.clients.partitioning import partition_for_key
 from streams.runtime.clients.producer import (
-    DataProducer,
-    group_metadata,
-    recovery_from_produce,
+    StreamsProducer,
+    encode_group_metadata,
+    translate_produce_error,
 )
-from streams.runtime.clients.reader import Header, RangeReader
-from streams.runtime.clients.retrying import retry
+from streams.runtime.clients.range_reader import Header, RangeReader
+from streams.runtime.clients.retrying import call_with_retries
 
 __all__ = [
     "Admin",
-    "Clients",
     "DataConsumer",
-    "DataProducer",
     "Header",
+    "KafkaClientSupplier",
     "RangeReader",
-    "group_metadata",
-    "partition_of",
-    "recovery_from",
-    "recovery_from_produce",
-    "retry",
-    "stable_offset",
+    "StreamsProducer",
+    "call_with_retries",
+    "encode_group_metadata",
+    "fetch_stable_offset",
+    "partition_for_key",
+    "translate_client_error",
+    "translate_produce_error",
 ]

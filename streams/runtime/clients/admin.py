@@ -15,12 +15,18 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 
 from streams.errors import ConfigError, OutcomeUnknown
-from streams.positions import Partition
-from streams.runtime.clients.errors import UNKNOWN_TOPIC, NotReady, log, made, recovery_from
-from streams.runtime.clients.retrying import retry
+from streams.runtime.clients.errors import (
+    UNKNOWN_TOPIC_ERRORS,
+    NotReady,
+    create_client,
+    log,
+    translate_client_error,
+)
+from streams.runtime.clients.retrying import call_with_retries
+from streams.topic_partitions import Partition
 
 T = TypeVar("T")
-METADATA_BYTES_MAX = 4_096
+DEFAULT_METADATA_BYTES_MAX = 4_096
 """Kafka's default of offset.metadata.max.bytes."""
 
 
@@ -32,15 +38,19 @@ class Admin:
     """
 
     def __init__(
-        self, settings: Mapping[str, Any], servers: str, timeout_s: float, retry_s: float = 0.0
+        self,
+        settings: Mapping[str, Any],
+        bootstrap_servers: str,
+        timeout_s: float,
+        retry_s: float = 0.0,
     ) -> None:
         self._settings = dict(settings)
-        self._admin = made("admin", AdminClient, self._settings)
-        self._servers = servers
+        self._admin = create_client("admin", AdminClient, self._settings)
+        self._bootstrap_servers = bootstrap_servers
         self._timeout_s = timeout_s
         self._retry_s = retry_s
 
-    def partition_counts_at_start(self, timeout_s: float) -> dict[str, int]:
+    def fetch_partition_counts_at_start(self, timeout_s: float) -> dict[str, int]:
         """Return the number of partitions of every topic, when the application starts.
 
         Raises: ConfigError if no broker answers.
@@ -49,21 +59,21 @@ class Admin:
             metadata = self._admin.list_topics(timeout=timeout_s)
         except KafkaException as error:
             raise ConfigError(
-                f"no Kafka broker answers at bootstrap_servers={self._servers!r} within "
+                f"no Kafka broker answers at bootstrap_servers={self._bootstrap_servers!r} within "
                 f"{timeout_s:g} s ({error.args[0].str()}): check the address, or start one with "
                 "`millrace broker`"
             ) from error
-        return _partition_counts(metadata)
+        return _count_partitions(metadata)
 
-    def partition_counts(self) -> dict[str, int]:
+    def fetch_partition_counts(self) -> dict[str, int]:
         """Return the number of partitions of every topic."""
         try:
             metadata = self._admin.list_topics(timeout=self._timeout_s)
         except KafkaException as error:
-            raise recovery_from(error, "list topics") from error
-        return _partition_counts(metadata)
+            raise translate_client_error(error, "list topics") from error
+        return _count_partitions(metadata)
 
-    def metadata_bytes_max(self) -> int:
+    def fetch_metadata_bytes_max(self) -> int:
         """Return the limit in bytes for the metadata of an offset, by the strictest broker.
 
         It is `offset.metadata.max.bytes`; Kafka's default where that may not be read or no broker
@@ -77,30 +87,32 @@ class Admin:
             settings = [future.result(self._timeout_s) for future in futures]
             return min(int(each["offset.metadata.max.bytes"].value) for each in settings)
         except (KafkaException, TimeoutError, KeyError) as error:
-            log.info("offset.metadata.max.bytes is taken to be %d: %s", METADATA_BYTES_MAX, error)
-            return METADATA_BYTES_MAX
+            log.info(
+                "offset.metadata.max.bytes is taken to be %d: %s", DEFAULT_METADATA_BYTES_MAX, error
+            )
+            return DEFAULT_METADATA_BYTES_MAX
 
-    def topic_ids(self, topics: Sequence[str]) -> dict[str, str]:
+    def fetch_topic_ids(self, topics: Sequence[str]) -> dict[str, str]:
         """Return the id of each topic, which tells it from a later one of the same name."""
         if not topics:
             return {}
         collection = TopicCollection(list(topics))
-        descriptions = self._retried(
+        descriptions = self._call_with_retries(
             lambda: {
-                topic: self._result(future, f"describe {topic}")
+                topic: self._wait_for_result(future, f"describe {topic}")
                 for topic, future in self._admin.describe_topics(collection).items()
             }
         )
         return {topic: str(description.topic_id) for topic, description in descriptions.items()}
 
-    def topic_settings(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
+    def fetch_topic_settings(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
         """Return the settings in force of each topic by name, defaults included."""
         if not topics:
             return {}
         resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
-        settings = self._retried(
+        settings = self._call_with_retries(
             lambda: {
-                r.name: self._result(future, f"settings of {r.name}")
+                r.name: self._wait_for_result(future, f"settings of {r.name}")
                 for r, future in self._admin.describe_configs(resources).items()
             }
         )
@@ -110,172 +122,189 @@ class Admin:
         }
 
     def create_topics(
-        self, partitions: Mapping[str, int], settings: Mapping[str, dict[str, str]], factor: int
+        self,
+        partition_counts: Mapping[str, int],
+        settings: Mapping[str, dict[str, str]],
+        replication_factor: int,
     ) -> None:
         """Create topics, each with its settings if it has any; one that exists stays as it is.
 
         Where requests are retried, wait until the brokers list the topics with their leaders.
         """
         new_topics = [
-            NewTopic(topic, count, factor, config=settings.get(topic, {}))
-            for topic, count in partitions.items()
+            NewTopic(topic, count, replication_factor, config=settings.get(topic, {}))
+            for topic, count in partition_counts.items()
         ]
         if not new_topics:
             return
 
         def request_creation() -> None:
             for topic, future in self._admin.create_topics(new_topics).items():
-                self._result(
-                    future, f"create topic {topic}", fine={KafkaError.TOPIC_ALREADY_EXISTS}
+                self._wait_for_result(
+                    future,
+                    f"create topic {topic}",
+                    accepted_codes={KafkaError.TOPIC_ALREADY_EXISTS},
                 )
 
-        self._retried(request_creation)
+        self._call_with_retries(request_creation)
         if self._retry_s:
-            self._retried(lambda: self._check_listed(partitions))
+            self._call_with_retries(lambda: self._require_topics_listed(partition_counts))
 
-    def groups(self) -> list[str]:
+    def list_groups(self) -> list[str]:
         """Return the names of all groups, those that only keep offsets included.
 
         Raises: OutcomeUnknown unless every broker has answered.
         """
-        listing = self._retried(self._list_groups)
+        listing = self._call_with_retries(self._request_groups)
         return [group.group_id for group in listing.valid]
 
-    def delete_before(self, offsets: Mapping[Partition, int]) -> None:
+    def delete_records(self, offsets: Mapping[Partition, int]) -> None:
         """Delete the records below the given offset of each partition."""
         targets = [TopicPartition(*p, o) for p, o in offsets.items()]
 
         def request_deletion() -> None:
             for each, future in self._admin.delete_records(targets).items():
-                self._result(future, f"delete records of {each.topic}[{each.partition}]")
+                self._wait_for_result(future, f"delete records of {each.topic}[{each.partition}]")
 
-        self._retried(request_deletion)
+        self._call_with_retries(request_deletion)
 
-    def earliest(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+    def fetch_earliest_offsets(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         """Return the first offset of each partition that can be read."""
-        return self._retried(lambda: self._offsets(partitions, OffsetSpec.earliest()))
+        return self._call_with_retries(
+            lambda: self._fetch_spec_offsets(partitions, OffsetSpec.earliest())
+        )
 
-    def latest(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+    def fetch_latest_offsets(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         """Return the high watermark of each partition.
 
         It is above every record, those of open transactions included.
         """
-        return self._retried(lambda: self._offsets(partitions, OffsetSpec.latest()))
-
-    def last_stable(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
-        """Return the last stable offset of each partition: below it, no transaction is open."""
-        return self._retried(
-            lambda: self._offsets(partitions, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
+        return self._call_with_retries(
+            lambda: self._fetch_spec_offsets(partitions, OffsetSpec.latest())
         )
 
-    def since(self, partitions: Sequence[Partition], timestamp_ms: int) -> dict[Partition, int]:
+    def fetch_last_stable_offsets(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+        """Return the last stable offset of each partition: below it, no transaction is open."""
+        return self._call_with_retries(
+            lambda: self._fetch_spec_offsets(
+                partitions, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED
+            )
+        )
+
+    def fetch_offsets_for_time(
+        self, partitions: Sequence[Partition], timestamp_ms: int
+    ) -> dict[Partition, int]:
         """Return the offset of each partition's first record with this timestamp or a later one.
 
         It is the end of the partition where all records are older.
         """
-        return self._retried(lambda: self._offsets_since(partitions, timestamp_ms))
+        return self._call_with_retries(lambda: self._fetch_time_offsets(partitions, timestamp_ms))
 
-    def _offsets_since(
+    def _fetch_time_offsets(
         self, partitions: Sequence[Partition], timestamp_ms: int
     ) -> dict[Partition, int]:
         specs = {p: OffsetSpec.for_timestamp(timestamp_ms) for p in partitions}
-        offsets = {p: answer.offset for p, answer in self._list_offsets(specs).items()}
+        offsets = {p: answer.offset for p, answer in self._request_offsets(specs).items()}
         older = [partition for partition, offset in offsets.items() if offset < 0]
         if not older:
             return offsets
         # A negative offset means no such record, or no answer (see `_fetch_spec_offsets`): to take
         # the second for the first would skip all records.
-        ends = self._offsets(older, OffsetSpec.latest())
-        starts = self._offsets(older, OffsetSpec.earliest())
-        newest = self._list_offsets({p: OffsetSpec.max_timestamp() for p in older})
+        ends = self._fetch_spec_offsets(older, OffsetSpec.latest())
+        starts = self._fetch_spec_offsets(older, OffsetSpec.earliest())
+        newest = self._request_offsets({p: OffsetSpec.max_timestamp() for p in older})
         for partition, answer in newest.items():
             is_empty = starts[partition] == ends[partition]
             if answer.timestamp >= timestamp_ms or (answer.offset < 0 and not is_empty):
                 raise NotReady(f"offset of {partition} by time: no answer")
         return offsets | ends
 
-    def _offsets(
+    def _fetch_spec_offsets(
         self,
         partitions: Sequence[Partition],
         spec: OffsetSpec,
         isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     ) -> dict[Partition, int]:
-        results = self._list_offsets(dict.fromkeys(partitions, spec), isolation)
+        results = self._request_offsets(dict.fromkeys(partitions, spec), isolation)
         for partition, result in results.items():
             if result.offset < 0:
                 # librdkafka 2.16 returns this, without an error, when the connection was cut.
-                self._renew()
+                self._recreate_client()
                 raise NotReady(f"offset of {partition}: no answer")
         return {partition: result.offset for partition, result in results.items()}
 
-    def _list_offsets(
+    def _request_offsets(
         self,
-        asked: Mapping[Partition, OffsetSpec],
+        specs: Mapping[Partition, OffsetSpec],
         isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     ) -> dict[Partition, Any]:
-        if not asked:
+        if not specs:
             return {}
         futures = self._admin.list_offsets(
-            {TopicPartition(*partition): spec for partition, spec in asked.items()},
+            {TopicPartition(*partition): spec for partition, spec in specs.items()},
             isolation_level=isolation,
         )
         try:
             return {
-                Partition(a.topic, a.partition): self._result(
+                Partition(a.topic, a.partition): self._wait_for_result(
                     future, f"offset of {a.topic}[{a.partition}]"
                 )
                 for a, future in futures.items()
             }
         except OutcomeUnknown:
-            self._renew()
+            self._recreate_client()
             raise
 
-    def _list_groups(self) -> Any:
-        listing = self._result(self._admin.list_consumer_groups(), "list groups")
+    def _request_groups(self) -> Any:
+        listing = self._wait_for_result(self._admin.list_consumer_groups(), "list groups")
         if listing.errors:
             raise NotReady(f"list groups: {listing.errors[0]}")
         return listing
 
-    def _check_listed(self, topics: Collection[str]) -> None:
+    def _require_topics_listed(self, topics: Collection[str]) -> None:
         """Raise NotReady unless the brokers list the topics with a leader of each partition."""
         try:
             listed = self._admin.list_topics(timeout=self._timeout_s).topics
         except KafkaException as error:
-            raise recovery_from(error, "list topics") from error
+            raise translate_client_error(error, "list topics") from error
         for topic in topics:
             if topic not in listed or listed[topic].error is not None:
                 raise NotReady(f"create topic {topic}: the brokers don't list it yet")
             if any(each.leader < 0 for each in listed[topic].partitions.values()):
                 raise NotReady(f"create topic {topic}: a partition has no leader yet")
 
-    def _retried(self, ask: Callable[[], T]) -> T:
-        return retry(lambda _: ask(), self._retry_s, NotReady)
+    def _call_with_retries(self, request: Callable[[], T]) -> T:
+        return call_with_retries(lambda _: request(), self._retry_s, NotReady)
 
-    def _renew(self) -> None:
+    def _recreate_client(self) -> None:
         """Replace the admin client by a new one, which fetches the leader epochs again.
 
         librdkafka's admin client sends the leader epoch that it has once seen, and does not fetch
         it again when that is refused (FENCED_LEADER_EPOCH, after a restart).
         """
-        self._admin = made("admin", AdminClient, self._settings)
+        self._admin = create_client("admin", AdminClient, self._settings)
 
-    def _result(self, answer: Any, doing: str, fine: Collection[int] = ()) -> Any:
+    def _wait_for_result(
+        self, future: Any, action: str, accepted_codes: Collection[int] = ()
+    ) -> Any:
         """Wait for a future's result, and translate its error to the one that selects the recovery.
 
         An error code of `accepted_codes` returns None.
         """
         try:
-            return answer.result(self._timeout_s)
+            return future.result(self._timeout_s)
         except KafkaException as error:
             code = error.args[0].code()
-            if code in fine:
+            if code in accepted_codes:
                 return None
-            if code in UNKNOWN_TOPIC:  # a broker of several may not have heard of a new topic yet
-                raise NotReady(f"{doing}: {error.args[0].str()}") from error
-            raise recovery_from(error, doing) from error
+            if (
+                code in UNKNOWN_TOPIC_ERRORS
+            ):  # a broker of several may not have heard of a new topic yet
+                raise NotReady(f"{action}: {error.args[0].str()}") from error
+            raise translate_client_error(error, action) from error
         except TimeoutError as error:
-            raise OutcomeUnknown(f"{doing}: no answer in {self._timeout_s:g} s") from error
+            raise OutcomeUnknown(f"{action}: no answer in {self._timeout_s:g} s") from error
 
 
-def _partition_counts(found: Any) -> dict[str, int]:
+def _count_partitions(found: Any) -> dict[str, int]:
     return {t.topic: len(t.partitions) for t in found.topics.values() if t.error is None}

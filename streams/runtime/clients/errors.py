@@ -24,10 +24,10 @@ from confluent_kafka import KafkaError, KafkaException
 from streams.errors import ConfigError, OutcomeUnknown, StreamsError, TaskMigrated
 
 log = logging.getLogger("streams.runtime.clients")
-librdkafka = logging.getLogger("streams.runtime.clients.librdkafka")
+librdkafka_log = logging.getLogger("streams.runtime.clients.librdkafka")
 """The logger of librdkafka's own lines: each client logs each broker that comes and goes."""
 
-_MIGRATED = {
+_FENCED_ERRORS = {
     KafkaError._FENCED,
     KafkaError.PRODUCER_FENCED,
     KafkaError.INVALID_PRODUCER_EPOCH,
@@ -39,17 +39,17 @@ _MIGRATED = {
     KafkaError.FENCED_INSTANCE_ID,
     KafkaError.REBALANCE_IN_PROGRESS,
 }
-UNKNOWN_TOPIC = {
+UNKNOWN_TOPIC_ERRORS = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError._UNKNOWN_TOPIC,
     KafkaError._UNKNOWN_PARTITION,
 }
-OUT_OF_RANGE = {
+OUT_OF_RANGE_ERRORS = {
     KafkaError._AUTO_OFFSET_RESET,  # librdkafka's, with `auto.offset.reset=error`
     KafkaError._LOG_TRUNCATION,
     KafkaError.OFFSET_OUT_OF_RANGE,
 }
-HOPELESS = {
+PERMANENT_ERRORS = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
@@ -64,11 +64,11 @@ HOPELESS = {
     KafkaError.POLICY_VIOLATION,
     KafkaError.TOPIC_EXCEPTION,
     KafkaError._AUTHENTICATION,
-    *UNKNOWN_TOPIC,
+    *UNKNOWN_TOPIC_ERRORS,
 }
 
 
-RETRIABLE = {
+RETRIABLE_ERRORS = {
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.FENCED_LEADER_EPOCH,
@@ -95,21 +95,21 @@ class NotReady(OutcomeUnknown):
     """Signals that brokers can't answer at this moment; the same request may be answered soon."""
 
 
-def recovery_from(error: KafkaException, doing: str) -> Exception:
+def translate_client_error(error: KafkaException, action: str) -> Exception:
     """Translate a client's error to the error that selects the recovery.
 
     An error that isn't known to be final becomes OutcomeUnknown.
     """
     cause: KafkaError = error.args[0]
-    what = f"{doing}: {cause.str()} ({cause.name()})"
-    if cause.code() in _MIGRATED:
+    what = f"{action}: {cause.str()} ({cause.name()})"
+    if cause.code() in _FENCED_ERRORS:
         return TaskMigrated(what)
-    if cause.code() in HOPELESS:
+    if cause.code() in PERMANENT_ERRORS:
         return StreamsError(what)
-    return (NotReady if cause.code() in RETRIABLE else OutcomeUnknown)(what)
+    return (NotReady if cause.code() in RETRIABLE_ERRORS else OutcomeUnknown)(what)
 
 
-class Lines:
+class LibrdkafkaLogger:
     """Logs the lines of one librdkafka client.
 
     They wait until the client is polled: for a client that nobody polls they would come at its
@@ -117,14 +117,14 @@ class Lines:
     """
 
     def __init__(self) -> None:
-        self.stale = False
+        self.is_muted = False
         """Whether further lines are dropped."""
 
     def log(self, level: int, form: str, *what: object) -> None:
-        if not self.stale:
-            librdkafka.log(level, form, *what)
+        if not self.is_muted:
+            librdkafka_log.log(level, form, *what)
 
-    def error(self, error: KafkaError) -> None:
+    def log_error(self, error: KafkaError) -> None:
         """Log an error of a client's connection, such as a broker that is away.
 
         An error that a call meets is raised by that call.
@@ -132,15 +132,20 @@ class Lines:
         self.log(logging.INFO, "%s (%s)", error.str(), error.name())
 
 
-def made(what: str, kind: Any, settings: Mapping[str, Any], lines: Lines | None = None) -> Any:
+def create_client(
+    client_name: str,
+    client_class: Any,
+    settings: Mapping[str, Any],
+    logger: LibrdkafkaLogger | None = None,
+) -> Any:
     """Create a confluent-kafka client of `client_class`.
 
     Raises: ConfigError for a setting that librdkafka doesn't know or take.
     """
-    lines = lines or Lines()
+    logger = logger or LibrdkafkaLogger()
     try:
-        return kind({**settings, "error_cb": lines.error}, logger=lines)
+        return client_class({**settings, "error_cb": logger.log_error}, logger=logger)
     except KafkaException as error:
-        raise ConfigError(f"{what} settings: {error.args[0].str()}") from error
+        raise ConfigError(f"{client_name} settings: {error.args[0].str()}") from error
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"{what} settings: {error}") from error
+        raise ConfigError(f"{client_name} settings: {error}") from error

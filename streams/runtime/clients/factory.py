@@ -9,13 +9,13 @@ from confluent_kafka import Producer
 
 from streams.runtime.clients.admin import Admin
 from streams.runtime.clients.consumer import DataConsumer
-from streams.runtime.clients.errors import made
-from streams.runtime.clients.producer import DataProducer
+from streams.runtime.clients.errors import create_client
+from streams.runtime.clients.producer import StreamsProducer
 
 if TYPE_CHECKING:
     from streams.config import StreamsConfig
 
-_BULK = {
+_RESTORE_FETCH_SETTINGS = {
     "fetch.wait.max.ms": 10,
     "fetch.queue.backoff.ms": 5,
     "topic.metadata.refresh.fast.interval.ms": 10,
@@ -25,32 +25,34 @@ _BULK = {
 """Settings of the restore consumer. What it fetches ahead is bounded for all of its partitions
 together."""
 
-_ANSWER_MS_MIN, _ANSWER_MS_MAX = 2_000, 300_000
+_SOCKET_TIMEOUT_MS_MIN, _SOCKET_TIMEOUT_MS_MAX = 2_000, 300_000
 """The bounds of `socket.timeout.ms` for librdkafka: a second more than the longest fetch, at most
 five minutes."""
 
 
-class Clients:
+class KafkaClientSupplier:
     """Creates the clients of one application (Kafka Streams' KafkaClientSupplier)."""
 
-    def __init__(self, application_id: str, config: StreamsConfig, servers: str) -> None:
+    def __init__(self, application_id: str, config: StreamsConfig, bootstrap_servers: str) -> None:
         self._application_id = application_id
         self._config = config
-        self._servers = servers
+        self._bootstrap_servers = bootstrap_servers
         self._timeout_s = config.request_timeout_ms / 1000
         # Bounds a fetch that nobody answers: with librdkafka's default no input comes for a minute.
-        self._answer_ms = min(max(config.request_timeout_ms, _ANSWER_MS_MIN), _ANSWER_MS_MAX)
+        self._socket_timeout_ms = min(
+            max(config.request_timeout_ms, _SOCKET_TIMEOUT_MS_MIN), _SOCKET_TIMEOUT_MS_MAX
+        )
 
-    def admin(self, timeout_s: float = math.inf, retry_s: float = 0.0) -> Admin:
+    def create_admin(self, timeout_s: float = math.inf, retry_s: float = 0.0) -> Admin:
         """Create an admin client that waits for an answer at most `timeout_s`.
 
         `request_timeout_ms` is the upper bound. A request that brokers can't answer at the moment
         is retried for `retry_s`.
         """
         timeout_s = min(timeout_s, self._timeout_s)
-        return Admin(self._common("admin"), self._servers, timeout_s, retry_s)
+        return Admin(self._common_settings("admin"), self._bootstrap_servers, timeout_s, retry_s)
 
-    def consumer(self, name: str) -> DataConsumer:
+    def create_consumer(self, name: str) -> DataConsumer:
         """Create a consumer of committed records.
 
         An offset out of range is an error, and not a reset.
@@ -60,14 +62,14 @@ class Clients:
                 "fetch.queue.backoff.ms": 5,
                 # A partition that is added waits for the fetch that is in progress.
                 "fetch.wait.max.ms": 100,
-                "socket.timeout.ms": self._answer_ms,
-                **self._common(name),
+                "socket.timeout.ms": self._socket_timeout_ms,
+                **self._common_settings(name),
                 **self._config.consumer,
-                **self._committed_only(),
+                **self._read_committed_settings(),
             }
         )
 
-    def restore_consumer(self, name: str) -> DataConsumer:
+    def create_restore_consumer(self, name: str) -> DataConsumer:
         """Create a consumer that reads changelogs in bulk.
 
         Its fetches are large, and none waits for long: while one waits, for an open transaction to
@@ -75,15 +77,15 @@ class Clients:
         """
         return DataConsumer(
             {
-                "socket.timeout.ms": self._answer_ms,
-                **self._common(name),
+                "socket.timeout.ms": self._socket_timeout_ms,
+                **self._common_settings(name),
                 **self._config.consumer,
-                **_BULK,
-                **self._committed_only(),
+                **_RESTORE_FETCH_SETTINGS,
+                **self._read_committed_settings(),
             }
         )
 
-    def _committed_only(self) -> dict[str, Any]:
+    def _read_committed_settings(self) -> dict[str, Any]:
         """Return the settings that make a consumer read committed records and commit nothing."""
         return {
             "group.id": self._application_id,
@@ -93,20 +95,20 @@ class Clients:
             "isolation.level": "read_committed",
         }
 
-    def producer(self, transactional_id: str) -> DataProducer:
+    def create_producer(self, transactional_id: str) -> StreamsProducer:
         """Create a producer; a transactional one has fenced its predecessor when this returns."""
-        return DataProducer(
+        return StreamsProducer(
             transactional_id,
             self._producer_settings(transactional_id),
             transactional=self._config.exactly_once,
             timeout_s=self._timeout_s,
-            accounts=self._config.ledger,
+            track_deliveries=self._config.ledger,
         )
 
-    def check_settings(self) -> None:
+    def check_user_settings(self) -> None:
         """Raise ConfigError for a setting of the user's that librdkafka doesn't take."""
-        self.consumer("check").close()
-        made("producer", Producer, self._producer_settings("check"))
+        self.create_consumer("check").close()
+        create_client("producer", Producer, self._producer_settings("check"))
 
     def _producer_settings(self, transactional_id: str) -> dict[str, Any]:
         """Return the settings of a producer, for the guarantee of the application."""
@@ -114,7 +116,7 @@ class Clients:
             "linger.ms": 100,
             "batch.num.messages": 100_000,
             "queue.buffering.max.messages": 1_000_000,
-            **self._common(transactional_id),
+            **self._common_settings(transactional_id),
             **self._config.producer,
             "partitioner": "murmur2_random",
             "enable.idempotence": True,
@@ -126,10 +128,10 @@ class Clients:
             settings["delivery.report.only.error"] = True
         return settings
 
-    def _common(self, name: str) -> dict[str, Any]:
+    def _common_settings(self, name: str) -> dict[str, Any]:
         """Return the settings that all clients have, with `name` in the client id."""
         return {
-            "bootstrap.servers": self._servers,
+            "bootstrap.servers": self._bootstrap_servers,
             "client.id": f"{self._application_id}-{name}",
             # See docs/decisions/0001: with librdkafka's default a transaction hangs when all
             # brokers were away for a moment.

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
-from streams.positions import Committed, Partition
-from streams.runtime.clients.errors import log, made, recovery_from
-from streams.runtime.clients.written import Written
+from streams.runtime.clients.delivered_offsets import DeliveredOffsets
+from streams.runtime.clients.errors import create_client, log, translate_client_error
+from streams.topic_partitions import OffsetAndMetadata, Partition
 
 if TYPE_CHECKING:
-    from streams.membership.transactions import Identity
+    from streams.membership.producer_identity import ProducerIdentity
 
 
-def group_metadata(group: str, generation: int, member_id: str, instance_id: str | None) -> bytes:
+def encode_group_metadata(
+    group: str, generation: int, member_id: str, instance_id: str | None
+) -> bytes:
     """Encode consumer group metadata for `send_offsets_to_transaction`, from our own membership.
 
     The layout is rd_kafka_consumer_group_metadata_write's of librdkafka 2.16 (CGMDv2).
@@ -28,7 +30,7 @@ def group_metadata(group: str, generation: int, member_id: str, instance_id: str
     return b"CGMDv2:" + struct.pack("=i", generation) + names + instance
 
 
-class DataProducer:
+class StreamsProducer:
     """Writes records with one producer, transactional or not (Kafka Streams' StreamsProducer).
 
     `name` is its transactional id. With `track_deliveries` it knows where everything that it wrote
@@ -43,72 +45,76 @@ class DataProducer:
         *,
         transactional: bool,
         timeout_s: float,
-        accounts: bool = False,
-        new_producer: type[Producer] | None = None,
+        track_deliveries: bool = False,
+        producer_class: type[Producer] | None = None,
     ) -> None:
         self.name = name
         self.transactional = transactional
-        self.written = Written() if accounts else None
-        self.identity: Identity | None = None
+        self.delivered_offsets = DeliveredOffsets() if track_deliveries else None
+        self.identity: ProducerIdentity | None = None
         self._timeout_s = timeout_s
         self._undelivered: list[str] = []
         reports: dict[str, Any] = {}
-        if self.written is not None:
-            reports["on_delivery"] = self.written.report
+        if self.delivered_offsets is not None:
+            reports["on_delivery"] = self.delivered_offsets.note_delivery
         elif not transactional:
-            reports["on_delivery"] = _failures(self._undelivered)
-        self._producer = made("producer", new_producer or Producer, {**settings, **reports})
+            reports["on_delivery"] = _create_failure_report(self._undelivered)
+        self._producer = create_client(
+            "producer", producer_class or Producer, {**settings, **reports}
+        )
         self.produce: Callable[..., None] = self._producer.produce
-        self._open = False
+        self._is_transaction_open = False
         if transactional:
-            self._call("init_transactions", self._timeout_s)
+            self._call_producer("init_transactions", self._timeout_s)
 
-    def partition_count(self, topic: str) -> int:
+    def fetch_partition_count(self, topic: str) -> int:
         """Return how many partitions a topic has.
 
         Raises: StreamsError if there is no topic of that name.
         """
-        metadata = self._call("list_topics", topic, self._timeout_s).topics[topic]
+        metadata = self._call_producer("list_topics", topic, self._timeout_s).topics[topic]
         if metadata.error is not None:
             raise StreamsError(f"topic {topic!r}: {metadata.error.str()}")
         return len(metadata.partitions)
 
-    def begin(self) -> None:
+    def begin_transaction(self) -> None:
         """Begin a transaction, unless one is open or the producer is not transactional."""
-        if self.transactional and not self._open:
-            self._call("begin_transaction")
-            self._open = True
+        if self.transactional and not self._is_transaction_open:
+            self._call_producer("begin_transaction")
+            self._is_transaction_open = True
 
-    def make_room(self) -> None:
+    def wait_for_queue_room(self) -> None:
         """Wait until the producer's full queue takes records again.
 
         Raises: OutcomeUnknown after the time-out.
         """
-        if self._call("flush", self._timeout_s):
+        if self._call_producer("flush", self._timeout_s):
             raise OutcomeUnknown(f"the producer's queue stayed full for {self._timeout_s:g} s")
 
-    def poll(self) -> None:
+    def poll_delivery_reports(self) -> None:
         """Serve the delivery reports that have arrived, without waiting."""
-        self._call("poll", 0)
+        self._call_producer("poll", 0)
 
     def flush(self) -> None:
         """Wait until all records are delivered, and raise OutcomeUnknown if one is not."""
-        undelivered_count = self._call("flush", self._timeout_s)
+        undelivered_count = self._call_producer("flush", self._timeout_s)
         if undelivered_count or self._undelivered:
             reasons = ", ".join(sorted(set(self._undelivered))) or "no answer"
             raise OutcomeUnknown(
                 f"{undelivered_count + len(self._undelivered)} not delivered: {reasons}"
             )
 
-    def commit(self, offsets: Iterable[tuple[Partition, Committed]], group: bytes) -> None:
+    def send_offsets_to_transaction(
+        self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]], group_metadata: bytes
+    ) -> None:
         """Send the offsets into the transaction, as the group member of `group_metadata`."""
         sent = [TopicPartition(*p, c.offset, c.metadata) for p, c in offsets]
-        self._call("send_offsets_to_transaction", sent, group, self._timeout_s)
+        self._call_producer("send_offsets_to_transaction", sent, group_metadata, self._timeout_s)
 
-    def end(self) -> None:
+    def commit_transaction(self) -> None:
         """Commit the transaction."""
-        self._call("commit_transaction", self._timeout_s)
-        self._open = False
+        self._call_producer("commit_transaction", self._timeout_s)
+        self._is_transaction_open = False
 
     def discard(self) -> None:
         """Discard the producer with all that it holds; its successor's epoch fences it.
@@ -119,7 +125,7 @@ class DataProducer:
         """
         self._producer.purge()
         with suppress(TaskMigrated, OutcomeUnknown, StreamsError):
-            self.poll()
+            self.poll_delivery_reports()
         del self._producer, self.produce
 
     def close(self) -> bool:
@@ -128,16 +134,16 @@ class DataProducer:
         Returns False if that was not possible: no broker answered, or the producer was fenced.
         """
         aborted = True
-        if self._open:
+        if self._is_transaction_open:
             try:
-                self._call("abort_transaction", self._timeout_s)
+                self._call_producer("abort_transaction", self._timeout_s)
             except (TaskMigrated, OutcomeUnknown, StreamsError) as error:
                 log.info("the open transaction is left to its time-out: %s", error)
                 aborted = False
         self.discard()
         return aborted
 
-    def refusal(self, error: Exception, doing: str) -> Exception | None:
+    def translate_produce_error(self, error: Exception, action: str) -> Exception | None:
         """Return the recovery error for what a transactional producer's `produce` raised, or None.
 
         For a fatal error, such as being fenced, `produce` only says that there was one; the next
@@ -147,36 +153,36 @@ class DataProducer:
             try:
                 self._producer.begin_transaction()
             except KafkaException as fatal:
-                return recovery_from(fatal, doing)
-        return recovery_from_produce(error, doing)
+                return translate_client_error(fatal, action)
+        return translate_produce_error(error, action)
 
-    def _call(self, name: str, *arguments: Any) -> Any:
+    def _call_producer(self, name: str, *arguments: Any) -> Any:
         """Call a method of the client, and translate its error to the recovery error."""
         try:
             return getattr(self._producer, name)(*arguments)
         except KafkaException as error:
-            raise recovery_from(error, name) from error
+            raise translate_client_error(error, name) from error
         except SystemError as error:
             # confluent-kafka 2.16 raises a fatal error from within the callbacks that flush and
             # poll serve, and may lose it there. The next transaction call names it.
             try:
                 self._producer.begin_transaction()
             except KafkaException as fatal:
-                raise recovery_from(fatal, name) from error
+                raise translate_client_error(fatal, name) from error
             raise
 
 
-def recovery_from_produce(error: Exception, doing: str) -> Exception | None:
+def translate_produce_error(error: Exception, action: str) -> Exception | None:
     """Return the recovery error for what `produce` raised; None if it is no client's error.
 
     For callers of `produce` alone: it has no wrapper, which would cost each record, and a producer
     that was fenced or timed out meanwhile refuses there. Anywhere else a client's error is of a
     user's own client.
     """
-    return recovery_from(error, doing) if isinstance(error, KafkaException) else None
+    return translate_client_error(error, action) if isinstance(error, KafkaException) else None
 
 
-def _failures(undelivered: list[str]) -> Callable[[KafkaError | None, Message], None]:
+def _create_failure_report(undelivered: list[str]) -> Callable[[KafkaError | None, Message], None]:
     """Return a delivery report that appends each failure to `undelivered`."""
 
     def append_failure(error: KafkaError | None, _: Message) -> None:

@@ -12,10 +12,12 @@ from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
-_AGAIN_S = 0.1
+_RETRY_DELAY_S = 0.1
 
 
-def retry(ask: Callable[[float], T], timeout_s: float, *passing: type[Exception]) -> T:
+def call_with_retries(
+    action: Callable[[float], T], timeout_s: float, *passing: type[Exception]
+) -> T:
     """Return what `action` returns, calling it again while it raises one of `retriable`.
 
     `action` is given the seconds that are left. After `timeout_s` the last exception is raised.
@@ -23,8 +25,8 @@ def retry(ask: Callable[[float], T], timeout_s: float, *passing: type[Exception]
     deadline_s = time.monotonic() + timeout_s
     while True:
         try:
-            return ask(max(deadline_s - time.monotonic(), 0.0))
+            return action(max(deadline_s - time.monotonic(), 0.0))
         except passing:
-            if time.monotonic() + _AGAIN_S > deadline_s:
+            if time.monotonic() + _RETRY_DELAY_S > deadline_s:
                 raise
-        time.sleep(_AGAIN_S)
+        time.sleep(_RETRY_DELAY_S)

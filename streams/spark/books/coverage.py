@@ -15,8 +15,8 @@ from math import floor
 from typing import TYPE_CHECKING, Protocol
 
 from streams.errors import ConfigError, OutcomeUnknown, StreamsError
-from streams.positions import Partition
 from streams.spark.books.accounts import Kind
+from streams.topic_partitions import Partition
 
 if TYPE_CHECKING:
     from streams.runtime.clients import Admin
@@ -163,12 +163,12 @@ def count_records(admin: Admin, cut: Cut, asked: Iterable[Named]) -> dict[Accoun
             ends[key] = {Partition(store.changelog, n): at for n, at in store.positions.items()}
     try:
         if topics_without_end:
-            counts = admin.partition_counts()
+            counts = admin.fetch_partition_counts()
             for key, topic in topics_without_end.items():
                 partitions = [Partition(topic, number) for number in range(counts.get(topic, 0))]
                 if partitions:
-                    ends[key] = admin.last_stable(partitions)
-        begins = admin.earliest(sorted({p for each in ends.values() for p in each}))
+                    ends[key] = admin.fetch_last_stable_offsets(partitions)
+        begins = admin.fetch_earliest_offsets(sorted({p for each in ends.values() for p in each}))
     except OutcomeUnknown as unknown:
         raise StreamsError(f"how many records there are can't be asked: {unknown}") from None
     return {

@@ -18,7 +18,7 @@ from streams.spark.cuts.cut import Cut
 from streams.spark.stores.store_options import layout_of
 from streams.topology.build import Subtopology, Topology
 from streams.topology.nodes import Node, ProcessorNode, SinkNode, StoreKind, StoreSpec
-from streams.topology.rules import Aggregated
+from streams.topology.rules import AggregationRule
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -121,7 +121,7 @@ def _of_topic(sub: Subtopology, sink: SinkNode, topic: str) -> Place:
         last = rest.rpartition(", ")[2].rstrip(")")
         size = int(last) if last.isdigit() else None
     table = _table_above(sink)
-    is_table = any(isinstance(n, ProcessorNode) and n.updates for n in _above(sink))
+    is_table = any(isinstance(n, ProcessorNode) and n.emits_updates for n in _above(sink))
     return Place(
         name=topic,
         kind=Kind.UPSERTS if is_table and not sink.internal else Kind.STREAM,
@@ -140,7 +140,7 @@ def _of_topic(sub: Subtopology, sink: SinkNode, topic: str) -> Place:
 def _counts_up(table: ProcessorNode) -> bool:
     """Whether each update of a table has another value, as that of a count of records has."""
     rule = table.rule
-    return isinstance(rule, Aggregated) and rule.folding.counts and not rule.on_close
+    return isinstance(rule, AggregationRule) and rule.folding.is_count and not rule.on_close
 
 
 def _above(node: Node) -> Iterator[Node]:
@@ -158,8 +158,8 @@ def _table_above(sink: SinkNode) -> ProcessorNode | None:
         (node,) = node.parents
         if not isinstance(node, ProcessorNode):
             return None
-        if not node.only_passes_on:
-            return node if node.updates and len(node.stores) == 1 else None
+        if not node.only_forwards:
+            return node if node.emits_updates and len(node.stores) == 1 else None
     return None
 
 

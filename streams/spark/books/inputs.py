@@ -9,11 +9,11 @@ import orjson
 from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
 
 from streams.errors import ConfigError, OutcomeUnknown, StreamsError
-from streams.positions import Partition
 from streams.spark.books.derived.flows import COMPACTED, is_stream
 from streams.spark.cuts.cut import Cut
 from streams.spark.source.access import Access
 from streams.spark.source.removal import explain_removal
+from streams.topic_partitions import Partition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -93,14 +93,14 @@ class Records:
     def is_compacted(self, topic: str) -> bool:
         """Whether the brokers compact `topic`, so that older records of a key may be gone."""
         try:
-            return "compact" in self._admin.topic_settings([topic])[topic]["cleanup.policy"]
+            return "compact" in self._admin.fetch_topic_settings([topic])[topic]["cleanup.policy"]
         except OutcomeUnknown as unknown:
             raise StreamsError(f"the settings of {topic} can't be asked: {unknown}") from None
 
     def _first(self, partitions: list[Partition]) -> dict[Partition, int]:
         """Request the earliest offsets of partitions. Raises StreamsError if no broker answers."""
         try:
-            return self._admin.earliest(partitions)
+            return self._admin.fetch_earliest_offsets(partitions)
         except OutcomeUnknown as unknown:
             raise StreamsError(f"where topics begin can't be asked: {unknown}") from None
 

@@ -14,13 +14,13 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
 
 from streams.errors import ConfigError
-from streams.ledger import Entry, Run, ledger_topic
-from streams.positions import Partition
+from streams.ledger import LedgerTransaction, WrittenRange, ledger_topic
 from streams.spark.books.comparing import BY, Verdict
 from streams.spark.cuts.cut import Cut
 from streams.spark.cuts.entries import read_entries
 from streams.spark.cuts.members import Members, merged
 from streams.spark.source.access import Access
+from streams.topic_partitions import Partition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _PLACE = ("topic", "partition", "offset")
 
 
-def entries_in_cut(access: Access, cut: Cut) -> Iterator[Entry]:
+def entries_in_cut(access: Access, cut: Cut) -> Iterator[LedgerTransaction]:
     """Return each transaction of the cut that the ledger still has, in the ledger's order.
 
     Raises: ConfigError if there is no ledger, StreamsError if it can't be read.
@@ -39,7 +39,7 @@ def entries_in_cut(access: Access, cut: Cut) -> Iterator[Entry]:
             "it with ledger=True"
         )
     ledger = Partition(ledger_topic(cut.application_id), 0)
-    first = access.admin().earliest([ledger])[ledger]
+    first = access.admin().fetch_earliest_offsets([ledger])[ledger]
     entries = read_entries(access, cut.application_id, first, cut.ledger_end)
     members = Members(cut)
     return (entry for entry in entries if members.has(entry))
@@ -48,9 +48,9 @@ def entries_in_cut(access: Access, cut: Cut) -> Iterator[Entry]:
 class Written:
     """Indexes by topic the runs of offsets that the ledger's entries name."""
 
-    def __init__(self, spark: SparkSession, entries: Iterable[Entry]) -> None:
+    def __init__(self, spark: SparkSession, entries: Iterable[LedgerTransaction]) -> None:
         self._spark = spark
-        self._runs: dict[str, dict[Partition, list[Run]]] = {}
+        self._runs: dict[str, dict[Partition, list[WrittenRange]]] = {}
         for entry in entries:
             for partition, runs in entry.written.items():
                 self._runs.setdefault(partition.topic, {}).setdefault(partition, []).extend(runs)

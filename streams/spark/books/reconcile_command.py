@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from streams.app import App
+from streams.command_arguments import import_app, parse_settings
 from streams.errors import ConfigError
-from streams.named import find_app, parse_settings
 from streams.spark.commands import Master, SparkSettings, Verbose, spark_session
 from streams.spark.cuts.cut import Cut
 
@@ -111,7 +111,7 @@ def _configured(
     app: str, bootstrap_servers: str | None, config: Path | None, settings: list[str] | None
 ) -> App:
     """Load the App that `module:variable` names, with the settings of the command line."""
-    application = find_app(app)
+    application = import_app(app)
     overrides = {} if bootstrap_servers is None else {"bootstrap_servers": bootstrap_servers}
     application.configure(config, **overrides, **parse_settings(settings or []))
     return application

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyspark import StorageLevel
 
-from streams.embedded import bootstrap_address
+from streams.embedded import resolve_bootstrap_servers
 from streams.errors import ConfigError, UserError
 from streams.spark.books.accounts import Account, Kind
 from streams.spark.books.asked import Expected, asked
@@ -82,7 +82,9 @@ def reconcile(
     check_environment(spark)
     topology = app.topology()
     check_allowed(allow_unchecked, [*places(topology), *opaque_accounts(topology)])
-    servers = bootstrap_address(app.config) if bootstrap_servers is None else bootstrap_servers
+    servers = (
+        resolve_bootstrap_servers(app.config) if bootstrap_servers is None else bootstrap_servers
+    )
     if cut is None:
         cut = read_cut(app, bootstrap_servers=servers, kafka=kafka)
     if cut.application_id != app.application_id:

@@ -11,11 +11,11 @@ from contextlib import closing
 from typing import TypeVar
 
 from streams.errors import ConfigError, OutcomeUnknown, UserError
-from streams.membership.connection import ConnectionLost, coordinator_of
-from streams.membership.offsets import fetch_offsets
-from streams.positions import CommittedOffsets, Partition
-from streams.runtime.clients import Admin, retry
+from streams.membership.connection import ConnectionLost, find_coordinator
+from streams.membership.group_offsets import fetch_offsets
+from streams.runtime.clients import Admin, call_with_retries
 from streams.spark.source.access import Access
+from streams.topic_partitions import CommittedOffsets, Partition
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class Cluster:
         self.timeout_s = timeout_ms / 1000
         self._deadline_s = time.monotonic() + self.timeout_s
         self._admin = Admin(access.settings(), self.servers, min(self.timeout_s, _ANSWER_S))
-        self.partition_counts: Mapping[str, int] = self._admin.partition_counts_at_start(
+        self.partition_counts: Mapping[str, int] = self._admin.fetch_partition_counts_at_start(
             min(self.timeout_s, _ANSWER_S)
         )
         """Of every topic, as of the beginning."""
@@ -63,7 +63,7 @@ class Cluster:
 
     def groups(self) -> list[str]:
         """List the ids of all groups."""
-        return self._answered("list groups", self._admin.groups)
+        return self._answered("list groups", self._admin.list_groups)
 
     def committed(self, group: str, partitions: Sequence[Partition] | None) -> CommittedOffsets:
         """Fetch a group's committed offsets, with the partitions whose offsets are pending.
@@ -74,7 +74,7 @@ class Cluster:
 
         def fetch_from_coordinator() -> CommittedOffsets:
             with closing(self.access.dial(None, _ANSWER_S)) as bootstrap:
-                address = coordinator_of(bootstrap, group)
+                address = find_coordinator(bootstrap, group)
             with closing(self.access.dial(address, _ANSWER_S)) as connection:
                 return fetch_offsets(connection, group, partitions)
 
@@ -100,12 +100,14 @@ class Cluster:
 
     def ends(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         """Fetch the high watermark of each partition, above records of open transactions too."""
-        return self._answered("read the ends of topics", lambda: self._admin.latest(partitions))
+        return self._answered(
+            "read the ends of topics", lambda: self._admin.fetch_latest_offsets(partitions)
+        )
 
     def last_stable(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         """Fetch the last stable offset of each partition: all transactions below it have ended."""
         return self._answered(
-            "read the ends of topics", lambda: self._admin.last_stable(partitions)
+            "read the ends of topics", lambda: self._admin.fetch_last_stable_offsets(partitions)
         )
 
     def wait_until_ended(self, positions: Mapping[Partition, int]) -> None:
@@ -139,7 +141,7 @@ class Cluster:
     def _answered(self, doing: str, ask: Callable[[], T]) -> T:
         """Send a request again until it is answered. Raises ConfigError if the time is over."""
         try:
-            return retry(lambda _: ask(), self.left_s, ConnectionLost, OutcomeUnknown)
+            return call_with_retries(lambda _: ask(), self.left_s, ConnectionLost, OutcomeUnknown)
         except (ConnectionLost, OutcomeUnknown) as error:
             raise ConfigError(
                 f"the brokers at {self.servers!r} gave no answer within "

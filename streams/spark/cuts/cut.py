@@ -14,8 +14,8 @@ from typing import Any
 import orjson
 
 from streams.errors import ConfigError
-from streams.ledger import Run
-from streams.positions import Partition
+from streams.ledger import WrittenRange
+from streams.topic_partitions import Partition
 
 _FORMAT = 1
 
@@ -49,8 +49,8 @@ class Cut:
     ledger_end: of the ledger's partition: the ledger's entries that are in the cut are below it,
         together with entries that are not (see `members`); None without a ledger
     commits: of each partition that the application reads the number of the commit that brought its
-        offset (see `streams.runtime.offsets`), 0 where nothing was committed; only those for which
-        the number is known
+        offset (see `streams.runtime.offset_metadata`), 0 where nothing was
+        committed; only those for which the number is known
     exact: False where the committed offsets name no positions of stores, as those of Kafka
         Streams: then the positions are the ends of the changelogs at that time
     """
@@ -60,7 +60,7 @@ class Cut:
     offsets: Mapping[Partition, int]
     stores: Mapping[str, StoreCut] = field(default_factory=dict)
     ends: Mapping[Partition, int] | None = None
-    beyond: Mapping[Partition, tuple[Run, ...]] = field(default_factory=dict)
+    beyond: Mapping[Partition, tuple[WrittenRange, ...]] = field(default_factory=dict)
     ledger_end: int | None = None
     exact: bool = True
     commits: Mapping[Partition, int] = field(default_factory=dict)
@@ -110,7 +110,9 @@ class Cut:
                 },
                 ends=None if fields["ends"] is None else _by_partition(fields["ends"]),
                 beyond={
-                    Partition(topic, int(number)): tuple(Run(*map(int, run)) for run in runs)
+                    Partition(topic, int(number)): tuple(
+                        WrittenRange(*map(int, run)) for run in runs
+                    )
                     for topic, numbers in fields["beyond"].items()
                     for number, runs in numbers.items()
                 },

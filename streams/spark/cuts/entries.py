@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from streams.errors import ConfigError
-from streams.ledger import Entry, decode, ledger_topic
-from streams.positions import Partition
+from streams.ledger import LedgerTransaction, decode, ledger_topic
 from streams.spark.source.access import Access
+from streams.topic_partitions import Partition
 
 _TAKE_MAX = 10_000
 
 
-def read_entries(access: Access, application_id: str, first: int, until: int) -> Iterator[Entry]:
+def read_entries(
+    access: Access, application_id: str, first: int, until: int
+) -> Iterator[LedgerTransaction]:
     """Yield the ledger's transactions from `first_offset` up to, and without, `end_offset`.
 
     They come in the order of the ledger. Only what is below its last stable offset can be read.
@@ -23,12 +25,12 @@ def read_entries(access: Access, application_id: str, first: int, until: int) ->
     """
     ledger = Partition(ledger_topic(application_id), 0)
     with closing(access.reader("read_committed")) as reader:
-        for lists in reader.read(ledger, first, until, _TAKE_MAX):
+        for lists in reader.read_range(ledger, first, until, _TAKE_MAX):
             for offset, value in zip(lists.offsets, lists.values, strict=True):
                 yield _entry(ledger, offset, value or b"")
 
 
-def _entry(ledger: Partition, offset: int, value: bytes) -> Entry:
+def _entry(ledger: Partition, offset: int, value: bytes) -> LedgerTransaction:
     """Decode the ledger's record at `offset`. Raises ConfigError if it is no entry of a ledger."""
     try:
         return decode(value)

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from streams.errors import ConfigError
-from streams.ledger import Entry, Run
-from streams.positions import Partition
+from streams.ledger import LedgerTransaction, WrittenRange
 from streams.spark.cuts.cut import Cut
 from streams.spark.source.ranges import OffsetRange
+from streams.topic_partitions import Partition
 
 
 class Members:
@@ -31,7 +31,7 @@ class Members:
             for number, at in store.positions.items()
         }
 
-    def has(self, entry: Entry) -> bool:
+    def has(self, entry: LedgerTransaction) -> bool:
         """Whether a transaction is in the cut.
 
         A transaction of punctuations alone commits the same offsets as the one before it; the
@@ -48,11 +48,11 @@ class Members:
 
 
 def beyond(
-    entries: Iterable[Entry], cut: Cut, ends: Mapping[Partition, int]
-) -> dict[Partition, tuple[Run, ...]]:
+    entries: Iterable[LedgerTransaction], cut: Cut, ends: Mapping[Partition, int]
+) -> dict[Partition, tuple[WrittenRange, ...]]:
     """Collect the runs below `end_offsets` that transactions outside the cut wrote, merged."""
     members = Members(cut)
-    runs_by_partition: dict[Partition, list[Run]] = {}
+    runs_by_partition: dict[Partition, list[WrittenRange]] = {}
     for entry in entries:
         if not members.has(entry):
             for partition, runs in entry.written.items():
@@ -62,8 +62,8 @@ def beyond(
 
 
 def trimmed(
-    ends: Mapping[Partition, int], out: Mapping[Partition, tuple[Run, ...]]
-) -> tuple[dict[Partition, int], dict[Partition, tuple[Run, ...]]]:
+    ends: Mapping[Partition, int], out: Mapping[Partition, tuple[WrittenRange, ...]]
+) -> tuple[dict[Partition, int], dict[Partition, tuple[WrittenRange, ...]]]:
     """Lower the end offsets below trailing runs that are not in the cut, and drop these runs.
 
     Ends and runs stand for the same records before and after. `excluded_runs` are merged and in
@@ -80,12 +80,12 @@ def trimmed(
     return lowered_ends, remaining_runs
 
 
-def merged(runs: Iterable[Run]) -> list[Run]:
+def merged(runs: Iterable[WrittenRange]) -> list[WrittenRange]:
     """Sort runs of offsets, and join those that touch or overlap."""
-    found: list[Run] = []
+    found: list[WrittenRange] = []
     for run in sorted(runs):
         if found and run.first <= found[-1].last + 1:
-            found[-1] = Run(found[-1].first, max(found[-1].last, run.last))
+            found[-1] = WrittenRange(found[-1].first, max(found[-1].last, run.last))
         else:
             found.append(run)
     return found
@@ -142,7 +142,7 @@ def _ends(cut: Cut) -> Mapping[Partition, int]:
     return cut.ends
 
 
-def less(of: OffsetRange, runs: Iterable[Run]) -> Iterator[OffsetRange]:
+def less(of: OffsetRange, runs: Iterable[WrittenRange]) -> Iterator[OffsetRange]:
     """Yield the parts of an offset range that lie outside of `runs`, which are in order.
 
     The last part is yielded even if it is empty.

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from streams.positions import Committed, Partition
-from streams.runtime.offsets import decode_metadata
+from streams.runtime.offset_metadata import decode_metadata
 from streams.spark.cuts.cut import StoreCut
+from streams.topic_partitions import OffsetAndMetadata, Partition
 from streams.topology.build import Topology
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def of_app(app: App) -> Shape:
         application_id=topology.application_id,
         sources=frozenset(topology.source_topics),
         tables=_tables(topology),
-        outputs=fixed | set(app.config.handlers.topics()) if all_fixed else None,
+        outputs=fixed | set(app.config.handlers.dead_letter_topics()) if all_fixed else None,
         transactional=app.config.exactly_once,
     )
 
@@ -68,7 +68,9 @@ def _tables(topology: Topology) -> dict[str, Table]:
     """Return the changelog of each logged store of the topology, by the store's name."""
     return {
         spec.name: Table(
-            topology.changelog(spec.name), frozenset(sub.sources), spec.source_topic is not None
+            topology.restore_topic_of(spec.name),
+            frozenset(sub.sources),
+            spec.source_topic is not None,
         )
         for sub in topology.subtopologies
         for spec in sub.stores
@@ -78,7 +80,7 @@ def _tables(topology: Topology) -> dict[str, Table]:
 
 def of_group(
     application_id: str,
-    offsets: Mapping[Partition, Committed],
+    offsets: Mapping[Partition, OffsetAndMetadata],
     topics: Collection[str],
     groups: Collection[str],
 ) -> Shape:
@@ -91,7 +93,7 @@ def of_group(
     metadata = {p: decode_metadata(held.metadata) for p, held in offsets.items()}
     topics_by_store = {
         name: frozenset(
-            p.topic for p, each in metadata.items() if each.position_of(name) is not None
+            p.topic for p, each in metadata.items() if each.position_of_store(name) is not None
         )
         for name in names
     }
@@ -119,7 +121,7 @@ def _store_of(topic: str, application_id: str, groups: Collection[str]) -> str |
 
 
 def commit_numbers(
-    sources: Iterable[Partition], offsets: Mapping[Partition, Committed]
+    sources: Iterable[Partition], offsets: Mapping[Partition, OffsetAndMetadata]
 ) -> dict[Partition, int]:
     """Return the number of the commit that brought each offset, if its metadata name it.
 
@@ -133,7 +135,7 @@ def commit_numbers(
 
 def positions(
     tables: Mapping[str, Table],
-    offsets: Mapping[Partition, Committed],
+    offsets: Mapping[Partition, OffsetAndMetadata],
     counts: Mapping[str, int],
 ) -> tuple[dict[str, StoreCut], list[tuple[str, Partition]]]:
     """Return each store's positions by the committed offsets, and those that are not named.
@@ -159,7 +161,7 @@ def positions(
             read = [Partition(topic, number) for topic in table.topics]
             task_metadata = [metadata[p] for p in read if p in metadata]
             named_positions = [
-                each for one in task_metadata if (each := one.position_of(name)) is not None
+                each for one in task_metadata if (each := one.position_of_store(name)) is not None
             ]
             positions_by_number[number] = max(named_positions, default=0)
             if task_metadata and not named_positions:

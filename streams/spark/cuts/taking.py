@@ -48,14 +48,14 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from streams.errors import ConfigError, UserError
-from streams.ledger import Entry, ledger_topic
-from streams.positions import CommittedOffsets, Partition
+from streams.ledger import LedgerTransaction, ledger_topic
 from streams.spark.cuts.cluster import Cluster
 from streams.spark.cuts.cut import Cut, StoreCut
 from streams.spark.cuts.entries import read_entries
 from streams.spark.cuts.members import beyond, trimmed
 from streams.spark.cuts.shape import Shape, commit_numbers, of_app, of_group, positions
 from streams.spark.source.access import Access
+from streams.topic_partitions import CommittedOffsets, Partition
 
 if TYPE_CHECKING:
     from streams.app import App
@@ -90,9 +90,9 @@ def read_cut(
                 f"read_cut({name!r}) needs bootstrap_servers='host:port': only an App says itself "
                 "where its brokers are"
             )
-        from streams.embedded import bootstrap_address  # only an App needs this import
+        from streams.embedded import resolve_bootstrap_servers  # only an App needs this import
 
-        bootstrap_servers = bootstrap_address(app.config)
+        bootstrap_servers = resolve_bootstrap_servers(app.config)
     if timeout_ms < 0:
         raise ConfigError(f"timeout_ms can't be negative: {timeout_ms}")
     client = Cluster(Access(bootstrap_servers, dict(kafka or {})), timeout_ms)
@@ -201,7 +201,7 @@ def _with_ledger(cluster: Cluster, cut: Cut, shape: Shape, ledger: Partition, se
     the offsets were fetched.
     """
 
-    def read_transactions(first: int, until: int) -> Iterator[Entry]:
+    def read_transactions(first: int, until: int) -> Iterator[LedgerTransaction]:
         return read_entries(cluster.access, cut.application_id, first, until)
 
     outputs = shape.outputs
@@ -217,7 +217,7 @@ def _with_ledger(cluster: Cluster, cut: Cut, shape: Shape, ledger: Partition, se
     return replace(cut, ends=ends, beyond=excluded_runs, ledger_end=ledger_end)
 
 
-def _written(cut: Cut, entries: Iterable[Entry]) -> frozenset[str] | None:
+def _written(cut: Cut, entries: Iterable[LedgerTransaction]) -> frozenset[str] | None:
     """List the topics that the ledger's transactions wrote, without changelogs.
 
     Returns None if some offset of the cut is in none of the transactions: then the ledger is no

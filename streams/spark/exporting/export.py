@@ -22,7 +22,6 @@ from pyspark.sql import functions
 
 from streams.app import App
 from streams.errors import ConfigError, OutcomeUnknown, StreamsError
-from streams.positions import Partition
 from streams.runtime.clients import Admin
 from streams.spark.cuts.cut import Cut
 from streams.spark.environment import check_environment
@@ -32,7 +31,8 @@ from streams.spark.exporting.manifest import ExportedFile, ExportedTopic, Manife
 from streams.spark.source.access import START_TIMEOUT_S, Access
 from streams.spark.source.options import RECORDS_PER_SPLIT
 from streams.spark.source.ranges import OffsetRange, split
-from streams.topology.description import described
+from streams.topic_partitions import Partition
+from streams.topology.description import describe_topology
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -63,7 +63,7 @@ def topics_of(app: App) -> tuple[list[str], list[str]]:
 
     Topics that it chooses for each record are not known.
     """
-    found = described(app.topology())
+    found = describe_topology(app.topology())
     sinks = {
         step.topic
         for sub in found.subtopologies
@@ -172,7 +172,7 @@ def _topics(admin: Admin, cut: Cut, wanted: Wanted) -> dict[str, ExportedTopic]:
 
     Raises ConfigError for a topic or store that isn't there, or an end that is not known.
     """
-    counts = admin.partition_counts_at_start(START_TIMEOUT_S)
+    counts = admin.fetch_partition_counts_at_start(START_TIMEOUT_S)
     changelogs = _changelogs(cut, wanted.stores)
     inputs = [topic for topic in wanted.inputs if topic not in changelogs]
     outputs = [topic for topic in wanted.outputs if topic not in changelogs]
@@ -180,7 +180,7 @@ def _topics(admin: Admin, cut: Cut, wanted: Wanted) -> dict[str, ExportedTopic]:
     for name in names:
         if name not in counts:
             raise ConfigError(f"there is no topic {name!r} to export")
-    ids = _asked(f"ids of {', '.join(names)}", lambda: admin.topic_ids(names))
+    ids = _asked(f"ids of {', '.join(names)}", lambda: admin.fetch_topic_ids(names))
     found = {}
     for name in names:
         ends, until = changelogs.get(name), Until.CUT
@@ -246,7 +246,7 @@ def _stable(admin: Admin, cut: Cut, topic: str, count: int, wanted: Wanted) -> d
             "is committed by now, which may be more than the cut has"
         )
     partitions = [Partition(topic, number) for number in range(count)]
-    ends = _asked(f"ends of {topic}", lambda: admin.last_stable(partitions))
+    ends = _asked(f"ends of {topic}", lambda: admin.fetch_last_stable_offsets(partitions))
     return {p.number: at for p, at in ends.items()}
 
 
@@ -268,7 +268,7 @@ def _ranges(
                     "export to another directory"
                 )
     partitions = [Partition(name, p) for name, topic in topics.items() for p in topic.ends]
-    begins = _asked("beginnings of topics", lambda: admin.earliest(partitions))
+    begins = _asked("beginnings of topics", lambda: admin.fetch_earliest_offsets(partitions))
     found = []
     for partition in partitions:
         until = topics[partition.topic].ends[partition.number]

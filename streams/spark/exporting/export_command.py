@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from streams.app import App, report
+from streams.app import App, report_error
+from streams.command_arguments import import_app, parse_settings
 from streams.config import StreamsConfig, load_config
-from streams.embedded import bootstrap_address
+from streams.embedded import resolve_bootstrap_servers
 from streams.errors import ConfigError, UserError
-from streams.named import find_app, parse_settings
 from streams.spark.commands import Master, SparkSettings, Verbose, spark_session
 from streams.spark.source.access import Access
 from streams.spark.source.options import RECORDS_PER_SPLIT
@@ -82,7 +82,7 @@ def export(
             raise ConfigError("export needs --to DIR to write to, or --verify DIR to check")
         given = {"bootstrap_servers": bootstrap_servers} if bootstrap_servers else {}
         given |= parse_settings(settings or [])
-        found = None if app is None else find_app(app)
+        found = None if app is None else import_app(app)
         if found is not None:
             found.configure(config, **given)
         chosen = load_config(config, **given) if found is None else found.config
@@ -91,7 +91,7 @@ def export(
             raise ConfigError("--inputs needs --app module:app, which says what they are")
         access = None if verify and no_topics else _access(chosen)
     except UserError as error:
-        raise typer.Exit(report(error)) from None
+        raise typer.Exit(report_error(error)) from None
     with spark_session("millrace export", master, spark, verbose=verbose) as session:
         if to is not None and access is not None:
             chosen_topics = _Chosen(store, topic or [], inputs, to_now)
@@ -155,7 +155,7 @@ def _application(application_id: str | None, app: App | None) -> App | str:
 def _access(config: StreamsConfig) -> Access:
     """Return the access to the brokers of a configuration, with its settings for consumers."""
     kafka = {name: str(value) for name, value in config.consumer.items()}
-    return Access(bootstrap_address(config), kafka)
+    return Access(resolve_bootstrap_servers(config), kafka)
 
 
 def _tell(manifest: Manifest, to: Path) -> None:

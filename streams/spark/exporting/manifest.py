@@ -17,9 +17,9 @@ from typing import Any
 import orjson
 
 from streams.errors import ConfigError
-from streams.positions import Partition
 from streams.spark.cuts.cut import Cut
 from streams.spark.source.ranges import OffsetRange
+from streams.topic_partitions import Partition
 
 MANIFEST = "_manifest.json"
 """The name of the manifest's file. Spark reads no file whose name begins with `_`."""

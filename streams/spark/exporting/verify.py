@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streams.positions import Partition
 from streams.spark.exporting.export_directory import Chain, export_path, is_ours, read_chain
 from streams.spark.exporting.export_files import Found, in_tasks, look_at
 from streams.spark.exporting.manifest import MANIFEST, ExportedFile, Manifest
 from streams.spark.exporting.verify_topics import compared
 from streams.spark.source.access import Access
+from streams.topic_partitions import Partition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,11 +15,11 @@ import orjson
 from pyspark.sql import functions
 
 from streams.errors import OutcomeUnknown, StreamsError
-from streams.positions import Partition
 from streams.spark.books.inputs import FORMAT, connection
 from streams.spark.exporting.export import PARTITIONED
 from streams.spark.exporting.manifest import Manifest
 from streams.spark.source.access import START_TIMEOUT_S, Access
+from streams.topic_partitions import Partition
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -53,7 +53,7 @@ def compared(
     Raises StreamsError if brokers don't answer.
     """
     admin = access.admin()
-    counts = admin.partition_counts_at_start(START_TIMEOUT_S)
+    counts = admin.fetch_partition_counts_at_start(START_TIMEOUT_S)
     ids = {name: topic.topic_id for each in manifests for name, topic in each.topics.items()}
     for topic, topic_id in sorted(ids.items()):
         spans = _spans(topic, manifests)
@@ -63,9 +63,12 @@ def compared(
             yield Line(f"topic {topic} is gone", is_gone=True)
             continue
         try:
-            now = admin.topic_ids([topic])[topic]
-            begins, ends = admin.earliest(list(spans)), admin.last_stable(list(spans))
-            policy = admin.topic_settings([topic])[topic].get("cleanup.policy", "")
+            now = admin.fetch_topic_ids([topic])[topic]
+            begins, ends = (
+                admin.fetch_earliest_offsets(list(spans)),
+                admin.fetch_last_stable_offsets(list(spans)),
+            )
+            policy = admin.fetch_topic_settings([topic])[topic].get("cleanup.policy", "")
         except OutcomeUnknown as unknown:
             raise StreamsError(f"{topic} can't be asked for: {unknown}") from None
         if now != topic_id:

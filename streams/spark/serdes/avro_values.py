@@ -35,7 +35,7 @@ from pyspark.sql.types import (
 from streams import serdes
 from streams.errors import ConfigError
 from streams.serdes import Field, Serde
-from streams.serdes.registry_client import Registry
+from streams.serdes.registry_client import RegistryConnection
 
 _PLAIN: Mapping[str, DataType] = {
     "boolean": BooleanType(),
@@ -66,8 +66,8 @@ def latest_schema(registry: str, topic: str, field: Field) -> str:
     """
     subject = f"{topic}-{field}"
     try:
-        there = Registry(registry)
-        client = there.client()
+        there = RegistryConnection(registry)
+        client = there.get_client()
     except ImportError as error:
         raise ConfigError(
             f"option {field}=avro needs the schema registry client of confluent-kafka ({error}): "
@@ -79,7 +79,8 @@ def latest_schema(registry: str, topic: str, field: Field) -> str:
         return str(client.get_latest_version(subject).schema.schema_str)
     except Exception as error:
         raise ConfigError(
-            f"the schema registry has no schema of subject {subject!r}: {there.explained(error)}. "
+            f"the schema registry has no schema of subject {subject!r}: "
+            f"{there.describe_error(error)}. "
             f"Give it as option {field}_schema, or another schema_registry than {there!r}"
         ) from None
 

@@ -32,13 +32,13 @@ from typing import Any
 from zlib import crc32
 
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
-from streams.positions import Committed, Partition
 from streams.runtime.clients import (
-    DataProducer,
-    group_metadata,
-    stable_offset,
+    StreamsProducer,
+    encode_group_metadata,
+    fetch_stable_offset,
 )
 from streams.spark.source.access import TIMEOUT_S, Access
+from streams.topic_partitions import OffsetAndMetadata, Partition
 
 TRANSACTION_TIMEOUT = "transaction.timeout.ms"
 TRANSACTION_TIMEOUT_MS = 300_000
@@ -167,7 +167,7 @@ def beyond(access: Access, sink: Sink, partitions: int, epoch: int) -> list[int]
     There are some if an earlier attempt at the epoch had more partitions.
     """
     admin, stem = access.admin(), f"{sink.name}-"
-    names = [group.removeprefix(stem) for group in admin.groups() if group.startswith(stem)]
+    names = [group.removeprefix(stem) for group in admin.list_groups() if group.startswith(stem)]
     numbers = sorted(int(each) for each in names if each.isdecimal() and int(each) >= partitions)
 
     def has_written(partition: int) -> bool:
@@ -178,13 +178,13 @@ def beyond(access: Access, sink: Sink, partitions: int, epoch: int) -> list[int]
         return [n for n, has in zip(numbers, pool.map(has_written, numbers), strict=True) if has]
 
 
-def _mark(access: Access, sink: Sink, partition: int, doing: str) -> Committed | None:
+def _mark(access: Access, sink: Sink, partition: int, doing: str) -> OffsetAndMetadata | None:
     """Read the mark of a Spark partition, stable, or None if it has none.
 
     Raises StreamsError if it can't be read in time.
     """
     try:
-        return stable_offset(access.settings(), sink.group(partition), sink.mark, TIMEOUT_S)
+        return fetch_stable_offset(access.settings(), sink.group(partition), sink.mark, TIMEOUT_S)
     except OutcomeUnknown as unknown:
         raise StreamsError(
             f"{doing}: whether it was written can't be told; no coordinator answers, or the "
@@ -209,7 +209,7 @@ class Attempt:
         self._epoch = epoch
         self._tally = Tally()
         transactional_id = sink.transactional_id(partition)
-        self._producer = DataProducer(
+        self._producer = StreamsProducer(
             transactional_id,
             {
                 **_PRODUCER,
@@ -223,24 +223,24 @@ class Attempt:
 
     def produce(self, rows: Rows) -> None:
         """Write rows into the epoch's transaction."""
-        self._producer.begin()
+        self._producer.begin_transaction()
         self._tally.add(rows)
         try:
             self._produce(rows)
         except Exception as error:
-            recovery = self._producer.refusal(error, f"{self} is not written")
+            recovery = self._producer.translate_produce_error(error, f"{self} is not written")
             if recovery is None:
                 raise
             raise recovery from error
-        self._producer.poll()
+        self._producer.poll_delivery_reports()
 
     def commit(self) -> Tally:
         """Commit the rows together with the mark, and return the tally of the rows."""
-        self._producer.begin()
-        mark = Committed(self._epoch + 1, self._tally.to_metadata())
-        group = group_metadata(self._sink.group(self._partition), -1, "", None)
-        self._producer.commit([(self._sink.mark, mark)], group)
-        self._producer.end()
+        self._producer.begin_transaction()
+        mark = OffsetAndMetadata(self._epoch + 1, self._tally.to_metadata())
+        group = encode_group_metadata(self._sink.group(self._partition), -1, "", None)
+        self._producer.send_offsets_to_transaction([(self._sink.mark, mark)], group)
+        self._producer.commit_transaction()
         return self._tally
 
     def close(self) -> None:
@@ -269,7 +269,7 @@ class Attempt:
             try:
                 produce(topic, value, key, **more)
             except BufferError:
-                self._producer.make_room()
+                self._producer.wait_for_queue_room()
                 produce(topic, value, key, **more)
 
 

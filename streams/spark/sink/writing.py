@@ -233,7 +233,7 @@ def _compare(options: WriteOptions, again: Tally, before: Tally | None, partitio
 
 def _check_topic(options: WriteOptions) -> None:
     """Raise ConfigError if the topic doesn't exist."""
-    counts = options.access.admin().partition_counts()
+    counts = options.access.admin().fetch_partition_counts()
     if options.topic not in counts:
         raise ConfigError(f"there is no topic {options.topic!r} to write into: create it first")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
-from streams.membership.connection import Connection, ConnectionLost
+from streams.membership.connection import BrokerConnection, ConnectionLost
 from streams.runtime.clients import Admin, RangeReader
 
 CLIENT_ID = "millrace-spark"
@@ -50,19 +50,21 @@ class Access:
         """
         return RangeReader({"group.id": CLIENT_ID, **self.settings()}, isolation, TIMEOUT_S)
 
-    def dial(self, address: tuple[str, int] | None, timeout_s: float = TIMEOUT_S) -> Connection:
+    def dial(
+        self, address: tuple[str, int] | None, timeout_s: float = TIMEOUT_S
+    ) -> BrokerConnection:
         """Open a plaintext connection to an address, or to the first bootstrap server that answers.
 
         `address` None: the bootstrap servers. The connection is Millrace's own, for requests that
         confluent-kafka has no call for. Raises ConnectionLost.
         """
         if address is not None:
-            return Connection(address, CLIENT_ID, timeout_s, Lock())
+            return BrokerConnection(address, CLIENT_ID, timeout_s, Lock())
         failure: ConnectionLost | None = None
         for server in self.bootstrap_servers.split(","):
             host, _, port = server.strip().rpartition(":")
             try:
-                return Connection((host, int(port)), CLIENT_ID, timeout_s, Lock())
+                return BrokerConnection((host, int(port)), CLIENT_ID, timeout_s, Lock())
             except ConnectionLost as error:
                 failure = error
         raise failure or ConnectionLost(f"no address in {self.bootstrap_servers!r}")

@@ -7,11 +7,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import compress
 
-from streams.positions import Partition
 from streams.runtime.clients import Header, RangeReader
 from streams.spark.source.access import Access
 from streams.spark.source.options import Isolation
 from streams.spark.source.ranges import OffsetRange
+from streams.topic_partitions import Partition
 
 _RECORDS_MAX = 4_000
 """The most records of a batch: these fit the processor's cache, at a third less for each record."""
@@ -64,5 +64,7 @@ def fetch(
 def _batches(reader: RangeReader, of: OffsetRange, headers: bool) -> Iterator[RawBatch]:
     """Yield the batches of a range from a reader that is open."""
     where = Partition(of.topic, of.partition)
-    for lists in reader.read(where, of.first, of.until, _RECORDS_MAX, headers=headers):
+    for lists in reader.read_range(
+        where, of.first, of.until, _RECORDS_MAX, include_headers=headers
+    ):
         yield RawBatch(of.topic, of.partition, *lists)

@@ -28,10 +28,10 @@ from pyspark.sql.datasource import (
     Not,
 )
 
-from streams.positions import Partition
 from streams.runtime.clients import Admin
 from streams.spark.source.limits import since
 from streams.spark.source.ranges import OffsetRange
+from streams.topic_partitions import Partition
 
 _PLANNER = "pyspark.sql.worker.data_source_pushdown_filters"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

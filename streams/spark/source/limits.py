@@ -17,7 +17,6 @@ import sys
 from collections.abc import Iterable, Mapping
 
 from streams.errors import ConfigError, OutcomeUnknown, StreamsError
-from streams.positions import Partition
 from streams.runtime.clients import Admin
 from streams.spark.cuts.cut import Cut
 from streams.spark.cuts.members import less
@@ -26,6 +25,7 @@ from streams.spark.source.fetching import RawBatch
 from streams.spark.source.options import At, Isolation, Limits
 from streams.spark.source.ranges import OffsetRange
 from streams.spark.source.removal import explain_removal
+from streams.topic_partitions import Partition
 
 
 def ranges_of(admin: Admin, topic: str, limits: Limits, isolation: Isolation) -> list[OffsetRange]:
@@ -47,7 +47,7 @@ def _partitions(admin: Admin, topic: str, limits: Limits) -> list[Partition]:
 
     Raises ConfigError for a topic or partition that isn't there.
     """
-    counts = admin.partition_counts_at_start(START_TIMEOUT_S)
+    counts = admin.fetch_partition_counts_at_start(START_TIMEOUT_S)
     if topic not in counts:
         close = difflib.get_close_matches(topic, counts, n=3)
         similar = f"; similar ones are {', '.join(close)}" if close else ""
@@ -78,9 +78,13 @@ def _ranges(
 
     Raises ConfigError for offsets that are gone or not there yet.
     """
-    starts = admin.earliest(partitions)
+    starts = admin.fetch_earliest_offsets(partitions)
     committed = isolation is Isolation.READ_COMMITTED
-    ends = admin.last_stable(partitions) if committed else admin.latest(partitions)
+    ends = (
+        admin.fetch_last_stable_offsets(partitions)
+        if committed
+        else admin.fetch_latest_offsets(partitions)
+    )
     not_before = since(admin, partitions, limits.timestamps_from)
     beyond = {} if limits.cut is None else limits.cut.beyond
     found: list[OffsetRange] = []
@@ -124,7 +128,7 @@ def since(
             by_time.setdefault(at_ms, []).append(partition)
     found: dict[Partition, int] = {}
     for at_ms, those in by_time.items():
-        found |= admin.since(those, at_ms)
+        found |= admin.fetch_offsets_for_time(those, at_ms)
     return found
 
 

@@ -16,7 +16,7 @@ from typing import Literal, TypeVar
 import orjson
 
 from streams.errors import ConfigError
-from streams.runtime.clients.reader import FORCED
+from streams.runtime.clients.range_reader import FORCED_SETTINGS
 from streams.spark.cuts.cut import Cut
 from streams.spark.source.access import Access
 
@@ -297,7 +297,7 @@ class Given:
         for name in kafka:
             if name in _SET_HERE:
                 raise ConfigError(f"option kafka.{name} is given as {_SET_HERE[name]}")
-            if name in FORCED:
+            if name in FORCED_SETTINGS:
                 raise ConfigError(f"option kafka.{name} can't be set: exact reading needs its own")
         return Access(self.needed("bootstrap_servers"), kafka)
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from streams.errors import OutcomeUnknown, StreamsError
-from streams.positions import Partition
 from streams.runtime.clients import Admin
+from streams.topic_partitions import Partition
 
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
@@ -22,7 +22,7 @@ def explain_removal(admin: Admin, partition: Partition, first_offset: int) -> st
     `first_offset`: the first of the partition that is still there.
     """
     try:
-        cause = name_cause(admin.topic_settings([partition.topic])[partition.topic])
+        cause = name_cause(admin.fetch_topic_settings([partition.topic])[partition.topic])
     except (OutcomeUnknown, StreamsError) as error:
         cause = f"by retention or with DeleteRecords (the topic's settings can't be read: {error})"
     return f"the records of {partition} below offset {first_offset} are gone, removed {cause}"

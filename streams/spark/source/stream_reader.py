@@ -20,7 +20,6 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from streams.errors import OutcomeUnknown, StreamsError
-from streams.positions import Partition
 from streams.runtime.clients import Admin
 from streams.spark.serdes.columns import columns_of, planned
 from streams.spark.source.access import Access
@@ -38,6 +37,7 @@ from streams.spark.source.options import (
     serdes,
 )
 from streams.spark.source.stream_offsets import StreamOffset, advance, lost, splits
+from streams.topic_partitions import Partition
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -165,12 +165,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         admin, topic = self._admin(), self._options.topic
         committed = self._options.isolation is Isolation.READ_COMMITTED
         try:
-            count = admin.partition_counts().get(topic)
+            count = admin.fetch_partition_counts().get(topic)
             if count is None:
                 raise StreamsError(f"there is no topic {topic!r} any more")
             each = [Partition(topic, number) for number in range(count)]
-            firsts = admin.earliest(each)
-            ends = admin.last_stable(each) if committed else admin.latest(each)
+            firsts = admin.fetch_earliest_offsets(each)
+            ends = (
+                admin.fetch_last_stable_offsets(each)
+                if committed
+                else admin.fetch_latest_offsets(each)
+            )
         except OutcomeUnknown as unknown:
             raise StreamsError(f"the offsets of {topic} can't be asked for: {unknown}") from None
         return {p.number: (firsts[p], ends[p]) for p in each}
@@ -179,7 +183,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Ask for the id of the topic."""
         topic = self._options.topic
         try:
-            return self._admin().topic_ids([topic])[topic]
+            return self._admin().fetch_topic_ids([topic])[topic]
         except OutcomeUnknown as unknown:
             raise StreamsError(f"the id of {topic} can't be asked for: {unknown}") from None
 

@@ -42,7 +42,7 @@ from itertools import chain
 from typing import Protocol
 
 from streams.errors import UserError
-from streams.runtime.changelog import is_over, tombstones_ms
+from streams.runtime.changelog import are_tombstones_expired, tombstone_retention_ms
 from streams.spark.source.fetching import RawBatch
 from streams.spark.source.ranges import OffsetRange
 
@@ -65,7 +65,7 @@ class Compaction:
     @classmethod
     def by(cls, settings: Mapping[str, str]) -> Compaction:
         """Create the policy of a topic from its settings."""
-        return cls(int(settings.get("min.compaction.lag.ms", 0)), tombstones_ms(settings))
+        return cls(int(settings.get("min.compaction.lag.ms", 0)), tombstone_retention_ms(settings))
 
     def is_fresh(self, timestamp_ms: int, now_ms: int) -> bool:
         """Whether the record is too young for the cleaner to have looked at it or at any behind it.
@@ -128,7 +128,7 @@ def check(
         return
     doubt = _Doubt(reading, compaction, removed, unbroken_from, now_ms)
     age_ms = now_ms - reading.cut_taken_ms
-    has_deletions = not is_over(age_ms, compaction.tombstones_ms, _MARGIN)
+    has_deletions = not are_tombstones_expired(age_ms, compaction.tombstones_ms, _MARGIN)
     first = next(above, None)
     if first is None:
         if reading.end - position <= 1:

@@ -15,11 +15,16 @@ from typing import Any, NamedTuple
 from kio.schema.errors import ErrorCode
 
 from streams.errors import StreamsError
-from streams.membership.connection import Connection, ConnectionLost, build, schema
-from streams.positions import Partition
+from streams.membership.connection import (
+    BrokerConnection,
+    ConnectionLost,
+    build_entity,
+    load_request_classes,
+)
 from streams.spark.source.access import TIMEOUT_S, Access
 from streams.spark.source.ranges import OffsetRange
 from streams.spark.stores.raw_batches import Scan
+from streams.topic_partitions import Partition
 
 _FETCH, _METADATA = 1, 3
 _FETCH_VERSION, _METADATA_VERSION = 12, 9  # later versions name topics by id
@@ -99,7 +104,7 @@ def _done(
 
 
 def _scanned(
-    connection: Connection,
+    connection: BrokerConnection,
     where: Partition,
     epoch: int,
     begun: Callable[[int, int], Scan],
@@ -127,20 +132,20 @@ def _scanned(
 
 
 def _fetch(
-    connection: Connection, where: Partition, epoch: int, offset: int, bytes_max: int
+    connection: BrokerConnection, where: Partition, epoch: int, offset: int, bytes_max: int
 ) -> tuple[Any, Any]:
     """Fetch batches from an offset on; return the response and the partition's part of it."""
-    classes = schema(connection, _FETCH, _FETCH_VERSION)
-    requested = build(
+    classes = load_request_classes(connection, _FETCH, _FETCH_VERSION)
+    requested = build_entity(
         classes["FetchPartition"],
         partition=where.number,
         current_leader_epoch=epoch,
         fetch_offset=offset,
         partition_max_bytes=bytes_max,
     )
-    topic = build(classes["FetchTopic"], topic=where.topic, partitions=(requested,))
-    answer = connection.request(
-        build(
+    topic = build_entity(classes["FetchTopic"], topic=where.topic, partitions=(requested,))
+    answer = connection.send_request(
+        build_entity(
             classes["FetchRequest"],
             replica_id=_CONSUMER,
             max_wait=timedelta(0),
@@ -160,13 +165,13 @@ def _fetch(
     return answer, fetched
 
 
-def _leader_of(bootstrap: Connection, where: Partition) -> _Leader:
+def _leader_of(bootstrap: BrokerConnection, where: Partition) -> _Leader:
     """Find a partition's leader by a Metadata request. Raises _LeaderChanged if there is none."""
-    classes = schema(bootstrap, _METADATA, _METADATA_VERSION)
-    answer = bootstrap.request(
-        build(
+    classes = load_request_classes(bootstrap, _METADATA, _METADATA_VERSION)
+    answer = bootstrap.send_request(
+        build_entity(
             classes["MetadataRequest"],
-            topics=(build(classes["MetadataRequestTopic"], name=where.topic),),
+            topics=(build_entity(classes["MetadataRequestTopic"], name=where.topic),),
             allow_auto_topic_creation=False,
             include_cluster_authorized_operations=False,
             include_topic_authorized_operations=False,

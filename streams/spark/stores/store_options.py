@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from streams import serdes
-from streams.embedded import bootstrap_address
+from streams.embedded import resolve_bootstrap_servers
 from streams.errors import ConfigError
 from streams.serdes import JsonSerde, Serde
 from streams.topology.nodes import StoreKind, StoreSpec
@@ -35,7 +35,7 @@ def options_for(app: App, store: str) -> dict[str, str]:
     """
     spec = _spec(app, store)
     return {
-        "bootstrap_servers": bootstrap_address(app.config),
+        "bootstrap_servers": resolve_bootstrap_servers(app.config),
         "application_id": app.application_id,
         "store": store,
         "key": _serde(spec.key),

@@ -15,7 +15,6 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from streams.errors import ConfigError, UserError
-from streams.positions import Partition
 from streams.spark.cuts.cut import Cut, StoreCut
 from streams.spark.serdes.columns import Columns, Shape, columns_of, planned
 from streams.spark.source.access import Access
@@ -25,6 +24,7 @@ from streams.spark.source.ranges import OffsetRange, split
 from streams.spark.stores.compaction import Compaction, Reading, check
 from streams.spark.stores.raw_fetch import can_fetch_raw, scanned, unbroken_from
 from streams.spark.stores.tables import Rows, Table, Versions
+from streams.topic_partitions import Partition
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -61,7 +61,7 @@ class StoreReader(DataSourceReader):
         store = store_of(cut, self._store)
         ranges = _ranges(options, cut, store)
         admin = options.access.admin()
-        compaction = Compaction.by(admin.topic_settings([store.changelog])[store.changelog])
+        compaction = Compaction.by(admin.fetch_topic_settings([store.changelog])[store.changelog])
         if options.content is Content.CHANGELOG:
             ranges = list(split(ranges, options.records_per_split))
         return [InputPartition(StorePart(each, compaction, cut.taken_ms)) for each in ranges]
@@ -97,7 +97,7 @@ class StoreReader(DataSourceReader):
         for raw in fetch(options.access, options.isolation, below):
             table.add(raw)
         where = Partition(below.topic, below.partition)
-        end = max(options.access.admin().last_stable([where])[where], below.until)
+        end = max(options.access.admin().fetch_last_stable_offsets([where])[where], below.until)
         reading = Reading(
             self._store, below, end, table.records, table.last.keys(), part.cut_taken_ms
         )
@@ -197,8 +197,8 @@ def _ranges(options: ReadOptions, cut: Cut, store: StoreCut) -> list[OffsetRange
         if numbers is None or number in numbers
     }
     admin = options.access.admin()
-    starts = admin.earliest([*positions])
-    ends = admin.last_stable([*positions])
+    starts = admin.fetch_earliest_offsets([*positions])
+    ends = admin.fetch_last_stable_offsets([*positions])
     ranges = []
     for partition, position in positions.items():
         start, end = starts[partition], ends[partition]

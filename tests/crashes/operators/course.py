@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
-from state.store import Checkpoint
+from state.store import StoreCheckpoint
 from streams.runtime.stores import open_store
 from streams.topology.build import Topology
 from streams.topology.nodes import StoreKind, StoreSpec
@@ -153,9 +153,9 @@ class Course:
         for spec in self._specs:
             for path in self._paths(f"*_*/{spec.name}"):
                 disk = RocksDisk(path)
-                key, checkpoint = next(disk.range(None, None), None), disk.checkpoint()
+                key, checkpoint = next(disk.range(None, None), None), disk.read_checkpoint()
                 if key is not None and checkpoint is not None:
-                    disk.write({key[0]: None}, checkpoint)
+                    disk.write_changes({key[0]: None}, checkpoint)
                 disk.close()
                 if key is not None:
                     return spec.name
@@ -180,7 +180,7 @@ class Course:
         found: dict[str, list[list[Entry]]] = {}
         for spec in self._specs:
             log: list[list[Entry]] = [[] for _ in range(PARTITIONS)]
-            for m in records(self.servers, self._topology.changelog(spec.name), PARTITIONS):
+            for m in records(self.servers, self._topology.restore_topic_of(spec.name), PARTITIONS):
                 log[m.partition()].append((m.key(), m.value(), m.timestamp()[1]))
             found[spec.name] = log
         return found
@@ -188,7 +188,7 @@ class Course:
     def _check_copy(self, topic: str, path: Path) -> None:
         """A worker's copy of a global table is its topic up to where it says it is."""
         disk = RocksDisk(path)
-        checkpoint = disk.checkpoint()
+        checkpoint = disk.read_checkpoint()
         found = {key: stored[8:] for key, stored in disk.range(None, None)}
         disk.close()
         assert checkpoint is not None
@@ -263,7 +263,7 @@ def _contents(spec: StoreSpec, disk: Any, log: Iterable[Any] = ()) -> dict[Any, 
     store = open_store(spec, disk)
     try:
         if log:
-            store.replay(log, Checkpoint(0, ""))
+            store.replay_changelog(log, StoreCheckpoint(0, ""))
         if spec.kind in (StoreKind.BUFFER, StoreKind.VERSIONED) or spec.ttl_ms is not None:
             return dict(disk.range(None, None))
         found: dict[Any, list[Any]] = defaultdict(list)

@@ -7,23 +7,23 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
-from state.replica import Copied, Replica
-from state.store import ChangelogEntry, Checkpoint
+from state.replica import CopiedRecord, TopicReplica
+from state.store import ChangelogEntry, StoreCheckpoint
 from state.versioned import VersionedStore
-from streams.dsl import foreign_key as foreign_key_steps
-from streams.handling import ErrorContext
-from streams.ledger import Run
-from streams.membership.classic import ClassicMember
-from streams.membership.offsets import LOST
+from streams.dsl import foreign_key_joins as foreign_key_steps
+from streams.exception_handlers import ErrorContext
+from streams.ledger import WrittenRange
+from streams.membership.classic_member import ClassicProtocolMember
+from streams.membership.group_offsets import MEMBERSHIP_LOST_ERRORS
 from streams.operators import foreign_key
-from streams.positions import Committed, Partition
 from streams.runtime import assembly
 from streams.runtime.clients import DataConsumer
-from streams.runtime.clients.written import Written
-from streams.runtime.failures import Failures
-from streams.runtime.ledger import Ledger
-from streams.runtime.queues import NEVER_WAIT
+from streams.runtime.clients.delivered_offsets import DeliveredOffsets
+from streams.runtime.failures import FailureHandler
+from streams.runtime.ledger_writer import LedgerWriter
+from streams.runtime.partition_group import NEVER_WAIT
 from streams.runtime.task import Task
+from streams.topic_partitions import OffsetAndMetadata, Partition
 from streams.topology.nodes import Binding, Operator
 from tests.simulation.bugs import replaced
 from tests.simulation.runtime import checkers
@@ -58,7 +58,7 @@ def overtaken_answers_asked_no_more(world: World) -> AbstractContextManager[None
 
         return resolve
 
-    return replaced(foreign_key_steps, "resolve", make)
+    return replaced(foreign_key_steps, "join_responses", make)
 
 
 def _unheard(*asked: Any) -> None:
@@ -71,43 +71,43 @@ def empty_partitions_not_waited_for(world: World) -> AbstractContextManager[None
     def make(original: Any) -> Any:
         return lambda idle_ms, buffered: original(NEVER_WAIT, buffered)
 
-    return replaced(assembly, "Order", make)
+    return replaced(assembly, "RecordOrderSettings", make)
 
 
 def offsets_sent_of_what_advanced_alone(world: World) -> AbstractContextManager[None]:
     """A partition that nothing was read from keeps the metadata of an earlier commit."""
 
     def make(original: Any) -> Any:
-        def offsets(self: Task) -> list[tuple[Partition, Committed]]:
+        def offsets(self: Task) -> list[tuple[Partition, OffsetAndMetadata]]:
             sent: dict[Partition, int] = self.__dict__.setdefault("sent", {})
-            every: list[tuple[Partition, Committed]] = original(self)
+            every: list[tuple[Partition, OffsetAndMetadata]] = original(self)
             found = [(p, held) for p, held in every if sent.get(p) != held.offset]
             sent |= {p: held.offset for p, held in found}
             return found or every
 
         return offsets
 
-    return replaced(Task, "offsets", make)
+    return replaced(Task, "committable_offsets", make)
 
 
 def changelogs_left_out_of_the_ledger(world: World) -> AbstractContextManager[None]:
     """An entry says what was written to other topics alone."""
 
     def make(original: Any) -> Any:
-        def take(self: Written) -> dict[Partition, tuple[Run, ...]]:
-            found: dict[Partition, tuple[Run, ...]] = original(self)
+        def take(self: DeliveredOffsets) -> dict[Partition, tuple[WrittenRange, ...]]:
+            found: dict[Partition, tuple[WrittenRange, ...]] = original(self)
             return {p: runs for p, runs in found.items() if not p.topic.endswith("-changelog")}
 
         return take
 
-    return replaced(Written, "take", make)
+    return replaced(DeliveredOffsets, "take_offset_runs", make)
 
 
 def ledger_written_with_the_offsets_before(world: World) -> AbstractContextManager[None]:
     """An entry names the offsets that its tasks had committed last."""
 
     def make(original: Any) -> Any:
-        def write(self: Ledger, producer: Any, tasks: Collection[Task]) -> None:
+        def write(self: LedgerWriter, producer: Any, tasks: Collection[Task]) -> None:
             now = {task: dict(task.positions) for task in tasks}
             for task in tasks:
                 known: dict[Partition, int] = task.__dict__.setdefault("known", {})
@@ -120,7 +120,7 @@ def ledger_written_with_the_offsets_before(world: World) -> AbstractContextManag
 
         return write
 
-    return replaced(Ledger, "write", make)
+    return replaced(LedgerWriter, "write_transaction", make)
 
 
 def restored_versions_are_the_latest_alone(world: World) -> AbstractContextManager[None]:
@@ -130,14 +130,14 @@ def restored_versions_are_the_latest_alone(world: World) -> AbstractContextManag
         def replay(
             self: Any,
             entries: Iterable[ChangelogEntry],
-            checkpoint: Checkpoint,
+            checkpoint: StoreCheckpoint,
         ) -> None:
             latest = {entry[0]: entry for entry in entries}
             original(self, latest.values(), checkpoint)
 
         return replay
 
-    return replaced(VersionedStore, "replay", make)
+    return replaced(VersionedStore, "replay_changelog", make)
 
 
 def dead_letters_outside_of_transactions(world: World) -> AbstractContextManager[None]:
@@ -155,7 +155,7 @@ def dead_letters_outside_of_transactions(world: World) -> AbstractContextManager
 
         return write
 
-    return replaced(Failures, "_write", make)
+    return replaced(FailureHandler, "_write_dead_letter", make)
 
 
 def coordinator_away_taken_for_a_yes(world: World) -> AbstractContextManager[None]:
@@ -163,12 +163,12 @@ def coordinator_away_taken_for_a_yes(world: World) -> AbstractContextManager[Non
 
     def make(original: Any) -> Any:
         def is_current(self: Any) -> bool:
-            with self._reconnecting():
-                return self._heartbeat(self._current) not in LOST
+            with self._disconnect_on_loss():
+                return self._heartbeat(self._current) not in MEMBERSHIP_LOST_ERRORS
 
         return is_current
 
-    return replaced(ClassicMember, "is_current", make)
+    return replaced(ClassicProtocolMember, "confirm_membership", make)
 
 
 def ends_of_partitions_forgotten(world: World) -> AbstractContextManager[None]:
@@ -177,25 +177,27 @@ def ends_of_partitions_forgotten(world: World) -> AbstractContextManager[None]:
     def make(original: Any) -> Any:
         def lag(self: Any, partition: Partition) -> int | None:
             found: int | None = original(self, partition)
-            if partition in self._ends:
-                self._ends[partition] = -1
+            if partition in self._fetched_ends:
+                self._fetched_ends[partition] = -1
             return found
 
         return lag
 
-    return replaced(DataConsumer, "lag", make)
+    return replaced(DataConsumer, "record_lag", make)
 
 
 def deletions_not_copied(world: World) -> AbstractContextManager[None]:
     """A copy of a global table keeps rows that its topic has deleted."""
 
     def make(original: Any) -> Any:
-        def apply(self: Replica, records: Iterable[Copied], checkpoint: Checkpoint) -> None:
+        def apply(
+            self: TopicReplica, records: Iterable[CopiedRecord], checkpoint: StoreCheckpoint
+        ) -> None:
             original(self, [each for each in records if each[3] is not None], checkpoint)
 
         return apply
 
-    return replaced(Replica, "apply", make)
+    return replaced(TopicReplica, "apply_records", make)
 
 
 FOREIGN = {"kind": "foreign", "guarantee": "exactly_once_v2", "late_partitions": 0.7}

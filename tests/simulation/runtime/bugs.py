@@ -15,15 +15,15 @@ from state.buffer import BufferStore
 from state.key_value import KeyValueStore
 from state.store import ChangelogEntry
 from streams.errors import OutcomeUnknown
-from streams.membership.protocol import Assigned, Subscribed
-from streams.positions import Committed, Partition
+from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
 from streams.runtime import assembly, commit, loop, restorer
-from streams.runtime.changelog import Begin
-from streams.runtime.clients import Admin, DataConsumer, DataProducer
+from streams.runtime.changelog import RestoreStart
+from streams.runtime.clients import Admin, DataConsumer, StreamsProducer
 from streams.runtime.loop import StreamLoop
-from streams.runtime.opening import Opener
 from streams.runtime.task import Task
-from streams.runtime.versions import TaskNumbers
+from streams.runtime.task_creator import TaskCreator
+from streams.runtime.topology_versions import TaskNumbers
+from streams.topic_partitions import OffsetAndMetadata, Partition
 from tests.simulation.bugs import replaced
 from tests.simulation.runtime.checkers import (
     Closed,
@@ -52,17 +52,21 @@ def punctuation_commits_no_offsets(world: World) -> AbstractContextManager[None]
     a zombie commits what its punctuations wrote."""
 
     def make(original: Any) -> Any:
-        def offsets(tasks: Iterable[Task]) -> list[tuple[Partition, Committed]]:
+        def offsets(tasks: Iterable[Task]) -> list[tuple[Partition, OffsetAndMetadata]]:
             found = []
             for task in tasks:
                 sent: dict[Partition, int] = task.__dict__.setdefault("sent", {})
-                found += [(p, held) for p, held in task.offsets() if sent.get(p) != held.offset]
+                found += [
+                    (p, held)
+                    for p, held in task.committable_offsets()
+                    if sent.get(p) != held.offset
+                ]
                 sent |= {p: held.offset for p, held in found}
             return found
 
         return offsets
 
-    return replaced(commit, "_offsets", make)
+    return replaced(commit, "_committable_offsets", make)
 
 
 def restore_stops_at_the_last_stable_offset(world: World) -> AbstractContextManager[None]:
@@ -84,7 +88,10 @@ def restore_stops_at_the_last_stable_offset(world: World) -> AbstractContextMana
     def begin(original: Any) -> Any:
         return lambda *arguments, required, **rest: original(*arguments, required=0, **rest)
 
-    return several(replaced(Admin, "latest", make), replaced(restorer, "begin_at", begin))
+    return several(
+        replaced(Admin, "fetch_latest_offsets", make),
+        replaced(restorer, "find_restore_start", begin),
+    )
 
 
 def rollback_keeps_an_object(world: World) -> AbstractContextManager[None]:
@@ -97,26 +104,28 @@ def rollback_keeps_an_object(world: World) -> AbstractContextManager[None]:
 
         return rollback
 
-    return replaced(KeyValueStore, "rollback", make)
+    return replaced(KeyValueStore, "rollback_transaction", make)
 
 
 def stores_written_before_the_commit(world: World) -> AbstractContextManager[None]:
     """The disk has what may be aborted yet."""
 
     def make(original: Any) -> Any:
-        def offsets(self: Task) -> list[tuple[Partition, Committed]]:
-            found: list[tuple[Partition, Committed]] = original(self)
+        def offsets(self: Task) -> list[tuple[Partition, OffsetAndMetadata]]:
+            found: list[tuple[Partition, OffsetAndMetadata]] = original(self)
             for logged in self.stores.values():
                 disk = logged.store._disk  # type: ignore[attr-defined]
                 changes = logged.store._changes  # type: ignore[attr-defined]
-                checkpoint = logged.store.checkpoint()
+                checkpoint = logged.store.read_checkpoint()
                 if changes and checkpoint is not None:
-                    disk.write(changes, replace(checkpoint, position=logged.position))
+                    disk.write_changes(
+                        changes, replace(checkpoint, position=logged.changelog_position)
+                    )
             return found
 
         return offsets
 
-    return replaced(Task, "offsets", make)
+    return replaced(Task, "committable_offsets", make)
 
 
 def checkpoint_ahead_of_the_data(world: World) -> AbstractContextManager[None]:
@@ -124,7 +133,7 @@ def checkpoint_ahead_of_the_data(world: World) -> AbstractContextManager[None]:
 
     def make(original: Any) -> Any:
         def commit(self: Any, checkpoint: Any) -> None:
-            if self.checkpoint() is not None:
+            if self.read_checkpoint() is not None:
                 self._disk.database.checkpoint = checkpoint
             original(self, checkpoint)
 
@@ -137,15 +146,15 @@ def unknown_commit_taken_for_success(world: World) -> AbstractContextManager[Non
     """No answer will be a good one."""
 
     def make(original: Any) -> Any:
-        def end(self: DataProducer) -> None:
+        def end(self: StreamsProducer) -> None:
             try:
                 original(self)
             except OutcomeUnknown:
-                self._open = False
+                self._is_transaction_open = False
 
         return end
 
-    return replaced(DataProducer, "end", make)
+    return replaced(StreamsProducer, "commit_transaction", make)
 
 
 def offsets_not_read_back(world: World) -> AbstractContextManager[None]:
@@ -165,7 +174,9 @@ def offsets_not_read_back(world: World) -> AbstractContextManager[None]:
 
         return restored
 
-    return several(replaced(Task, "rollback", roll_back), replaced(Task, "restore", restore))
+    return several(
+        replaced(Task, "roll_back", roll_back), replaced(Task, "start_restoring", restore)
+    )
 
 
 def generation_not_sent(world: World) -> AbstractContextManager[None]:
@@ -177,7 +188,7 @@ def generation_not_sent(world: World) -> AbstractContextManager[None]:
 
         return group_metadata
 
-    return replaced(loop, "group_metadata", make)
+    return replaced(loop, "encode_group_metadata", make)
 
 
 def rollback_keeps_the_place_in_the_input(world: World) -> AbstractContextManager[None]:
@@ -201,7 +212,9 @@ def rollback_keeps_the_place_in_the_input(world: World) -> AbstractContextManage
 
         return added
 
-    return several(replaced(DataConsumer, "take", take), replaced(DataConsumer, "add", add))
+    return several(
+        replaced(DataConsumer, "poll_records", take), replaced(DataConsumer, "add_partitions", add)
+    )
 
 
 def missed_generation_not_noticed(world: World) -> AbstractContextManager[None]:
@@ -209,22 +222,22 @@ def missed_generation_not_noticed(world: World) -> AbstractContextManager[None]:
 
     def make(original: Any) -> Any:
         def join(self: StreamLoop) -> None:
-            self._roll_back = lambda: None  # type: ignore[method-assign]
+            self._roll_back_tasks = lambda: None  # type: ignore[method-assign]
             try:
                 original(self)
             finally:
-                del self._roll_back
+                del self._roll_back_tasks
 
         return join
 
-    return replaced(StreamLoop, "_join", make)
+    return replaced(StreamLoop, "_rejoin_group", make)
 
 
 def nobody_is_fenced_before_the_offsets_are_read(world: World) -> AbstractContextManager[None]:
     """The transactional id is claimed when the first transaction begins."""
 
     def call(original: Any) -> Any:
-        def called(self: DataProducer, name: str, *arguments: Any) -> Any:
+        def called(self: StreamsProducer, name: str, *arguments: Any) -> Any:
             if name == "init_transactions":
                 self.__dict__["unclaimed"] = arguments
                 return None
@@ -234,19 +247,19 @@ def nobody_is_fenced_before_the_offsets_are_read(world: World) -> AbstractContex
 
         return called
 
-    return replaced(DataProducer, "_call", call)
+    return replaced(StreamsProducer, "_call_producer", call)
 
 
 def positions_taken_before_delivery(world: World) -> AbstractContextManager[None]:
     """The offsets name where the changelogs were before."""
 
     def make(original: Any) -> Any:
-        def flush(self: DataProducer) -> None:
-            self.poll()
+        def flush(self: StreamsProducer) -> None:
+            self.poll_delivery_reports()
 
         return flush
 
-    return replaced(DataProducer, "flush", make)
+    return replaced(StreamsProducer, "flush", make)
 
 
 def offsets_committed_before_delivery(world: World) -> AbstractContextManager[None]:
@@ -258,33 +271,33 @@ def stores_emptied_at_each_start(world: World) -> AbstractContextManager[None]:
     """To be on the safe side."""
 
     def make(original: Any) -> Any:
-        def begin_at(store: str, checkpoint: Any, changelog: Any, **rest: Any) -> Begin:
-            begin: Begin = original(store, checkpoint, changelog, **rest)
-            return Begin(changelog.start, begin.since_ms, "who knows")
+        def begin_at(store: str, checkpoint: Any, changelog: Any, **rest: Any) -> RestoreStart:
+            begin: RestoreStart = original(store, checkpoint, changelog, **rest)
+            return RestoreStart(changelog.start, begin.since_ms, "who knows")
 
         return begin_at
 
-    return replaced(restorer, "begin_at", make)
+    return replaced(restorer, "find_restore_start", make)
 
 
 def stores_replayed_from_the_start(world: World) -> AbstractContextManager[None]:
     """What a store says of itself is not believed; nothing is emptied."""
 
     def make(original: Any) -> Any:
-        def begin_at(store: str, checkpoint: Any, changelog: Any, **rest: Any) -> Begin:
-            begin: Begin = original(store, checkpoint, changelog, **rest)
+        def begin_at(store: str, checkpoint: Any, changelog: Any, **rest: Any) -> RestoreStart:
+            begin: RestoreStart = original(store, checkpoint, changelog, **rest)
             return begin._replace(position=changelog.start)
 
         return begin_at
 
-    return replaced(restorer, "begin_at", make)
+    return replaced(restorer, "find_restore_start", make)
 
 
 def pending_offsets_taken_for_none(world: World) -> AbstractContextManager[None]:
     """What an open transaction may yet commit is not waited for."""
 
     def make(original: Any) -> Any:
-        def locate(self: Opener, tasks: Iterable[Task]) -> Any:
+        def locate(self: TaskCreator, tasks: Iterable[Task]) -> Any:
             ask = self._committed_offsets
             self._committed_offsets = lambda partitions: ask(partitions)._replace(pending=[])
             try:
@@ -294,7 +307,7 @@ def pending_offsets_taken_for_none(world: World) -> AbstractContextManager[None]
 
         return locate
 
-    return replaced(Opener, "locate", make)
+    return replaced(TaskCreator, "start_restoring_from_committed", make)
 
 
 def restore_ends_before_the_disk_has_it(world: World) -> AbstractContextManager[None]:
@@ -311,7 +324,7 @@ def restore_ends_before_the_disk_has_it(world: World) -> AbstractContextManager[
         return committed
 
     return several(
-        replaced(KeyValueStore, "caught_up", make), replaced(KeyValueStore, "commit", commit)
+        replaced(KeyValueStore, "finish_restore", make), replaced(KeyValueStore, "commit", commit)
     )
 
 
@@ -321,7 +334,7 @@ def step_times_not_carried(world: World) -> AbstractContextManager[None]:
     def make(original: Any) -> Any:
         return lambda self, *given: original(self, *given[:3])
 
-    return replaced(Task, "restore", make)
+    return replaced(Task, "start_restoring", make)
 
 
 def what_has_left_stays_on_disk(world: World) -> AbstractContextManager[None]:
@@ -346,7 +359,7 @@ def deletions_left_out_of_changelogs(world: World) -> AbstractContextManager[Non
 
         return drain
 
-    return replaced(KeyValueStore, "drain", make)
+    return replaced(KeyValueStore, "drain_writes", make)
 
 
 def tasks_handed_out_in_the_leaders_numbers(world: World) -> AbstractContextManager[None]:
@@ -363,7 +376,7 @@ def tasks_handed_out_in_the_leaders_numbers(world: World) -> AbstractContextMana
 
 def stale_assignments_kept(world: World) -> AbstractContextManager[None]:
     """A static member that comes back goes on with what another version of it was given."""
-    return replaced(Assigned, "is_for_another", lambda original: lambda *_: False)
+    return replaced(AssignmentInfo, "is_for_other_topology", lambda original: lambda *_: False)
 
 
 def directories_named_by_own_numbers(world: World) -> AbstractContextManager[None]:
@@ -459,10 +472,13 @@ def members_of_the_release_before(world: World) -> AbstractContextManager[None]:
             if int(world.running().process.name.partition("#")[2]) % 2:
                 made._topology = None
                 made._plan = lambda members: planner.plan(
-                    {name: Subscribed(each.tasks, each.shutdown) for name, each in members.items()}
+                    {
+                        name: SubscriptionInfo(each.tasks, each.shutdown)
+                        for name, each in members.items()
+                    }
                 )
             return made
 
         return member
 
-    return replaced(assembly, "_member", make)
+    return replaced(assembly, "_create_member", make)

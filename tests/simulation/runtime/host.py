@@ -24,15 +24,15 @@ class SimHost:
         self._process.breathe()
         return self._process.world.loop.now_ms()
 
-    def event(self) -> SimEvent:
+    def create_event(self) -> SimEvent:
         return SimEvent(self._process)
 
-    def lock(self) -> SimLock:
+    def create_lock(self) -> SimLock:
         return SimLock(self._process)
 
-    def spawn(self, name: str, run: Callable[[], None]) -> SimThread:
+    def spawn_thread(self, name: str, target: Callable[[], None]) -> SimThread:
         self._process.check_alive()
-        return self._process.spawn(name, run)
+        return self._process.spawn(name, target)
 
 
 class SimEvent:

@@ -17,8 +17,8 @@ import streams.runtime.clients.admin
 import streams.runtime.clients.consumer
 import streams.runtime.clients.factory
 import streams.runtime.clients.producer
-import streams.runtime.globals
-import streams.runtime.opening
+import streams.runtime.global_tables
+import streams.runtime.task_creator
 from coordinator.errors import Code
 from coordinator.local_markers import LocalMarkers
 from streams.runtime import assignment
@@ -60,7 +60,7 @@ def installed(world: RuntimeWorld) -> Iterator[None]:
         for name, modules in MADE_IN.items():
             for module in modules:
                 stack.enter_context(replaced(module, name, partial(_instead, client(kinds[name]))))
-        for opens in (streams.runtime.opening, streams.runtime.globals):
+        for opens in (streams.runtime.task_creator, streams.runtime.global_tables):
             stack.enter_context(replaced(opens, "RocksDisk", partial(_instead, disk)))
         stack.enter_context(
             replaced(LocalMarkers, "try_write_marker", partial(_slow_markers, world))

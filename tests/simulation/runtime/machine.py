@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from state.directory import StateDirectory
 from state.errors import DirectoryLocked
-from state.locks import Lock
-from state.store import Checkpoint
-from state.subtopologies import Contents, number_directories
+from state.locks import ProcessFileLock
+from state.store import StoreCheckpoint
+from state.subtopologies import SubtopologyContents, number_directories
 from tests.simulation.runtime.process import Process
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Database:
 
     path: Path
     data: dict[bytes, bytes] = field(default_factory=dict)
-    checkpoint: Checkpoint | None = None
+    checkpoint: StoreCheckpoint | None = None
     owner: Process | None = None
     is_corrupt: bool = False
     is_torn: bool = False
@@ -60,7 +60,7 @@ class Machine:
         self.path = Path(f"/machine-{number}")
         self.databases: dict[Path, Database] = {}
         self.holders: dict[str, Process] = {}
-        self.subtopologies: dict[int, Contents] = {}
+        self.subtopologies: dict[int, SubtopologyContents] = {}
 
     def damage(self, random: Random) -> None:
         """One of its databases can't be read any more, or is gone if nobody has it open."""
@@ -88,26 +88,28 @@ class SimDirectory(StateDirectory):
         self._process = process
         self._machine = machine
 
-    def number_subtopologies(self, wanted: Mapping[int, Contents]) -> dict[int, int]:
+    def number_subtopologies(
+        self, subtopologies: Mapping[int, SubtopologyContents]
+    ) -> dict[int, int]:
         known = self._machine.subtopologies
-        numbers = number_directories(known, wanted)
-        known |= {numbers[number]: contents for number, contents in wanted.items()}
+        numbers = number_directories(known, subtopologies)
+        known |= {numbers[number]: contents for number, contents in subtopologies.items()}
         return numbers
 
-    def stores_in(self, task: str) -> frozenset[str]:
+    def store_names(self, task_name: str) -> frozenset[str]:
         paths = self._machine.databases
-        return frozenset(path.name for path in paths if path.parent.name == task)
+        return frozenset(path.name for path in paths if path.parent.name == task_name)
 
-    def lock_task(self, task: str) -> Lock:
+    def lock_task(self, task_name: str) -> ProcessFileLock:
         self._process.breathe()
-        holder = self._machine.holders.get(task)
+        holder = self._machine.holders.get(task_name)
         if holder is not None and not holder.is_dead:
-            raise DirectoryLocked(f"{task} is in use by {holder.name}")
-        self._machine.holders[task] = self._process
-        return SimLock(self._process, self._machine, task)
+            raise DirectoryLocked(f"{task_name} is in use by {holder.name}")
+        self._machine.holders[task_name] = self._process
+        return SimLock(self._process, self._machine, task_name)
 
 
-class SimLock(Lock):
+class SimLock(ProcessFileLock):
     def __init__(self, process: Process, machine: Machine, task: str) -> None:
         self._let_go: Callable[[], object] | None = lambda: machine.holders.pop(task, None)
         self._process = process
@@ -120,7 +122,7 @@ class SimLock(Lock):
 
 
 class SimDisk:
-    """A `state.store.Disk` of one process. `listen` is told of each write, and of each `clear`."""
+    """A `state.store.StoreDisk` of one process. `listen` hears of writes and clears."""
 
     def __init__(self, process: Process, machine: Machine, path: Path) -> None:
         process.breathe()
@@ -132,7 +134,7 @@ class SimDisk:
         self._process = process
         self._world = machine.world
         self._loaded: dict[bytes, bytes | None] = {}  # not durable yet
-        self._loaded_to: Checkpoint | None = None
+        self._loaded_to: StoreCheckpoint | None = None
         process.at_death(self._died)
 
     def _died(self) -> None:
@@ -148,28 +150,30 @@ class SimDisk:
         return self.database.data.get(key)
 
     def range(
-        self, first: bytes | None, last: bytes | None, *, reverse: bool = False
+        self, first: bytes | None, end: bytes | None, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
         self._check()
         self._settle()
         inside = [
             entry
             for entry in self.database.data.items()
-            if (first is None or entry[0] >= first) and (last is None or entry[0] < last)
+            if (first is None or entry[0] >= first) and (end is None or entry[0] < end)
         ]
         yield from sorted(inside, reverse=reverse)
 
-    def check(self) -> None:
+    def raise_if_corrupted(self) -> None:
         """This one is never damaged."""
 
     def approximate_count(self) -> int:
         return len(self.database.data)
 
-    def checkpoint(self) -> Checkpoint | None:
+    def read_checkpoint(self) -> StoreCheckpoint | None:
         self._check()
         return self._loaded_to or self.database.checkpoint
 
-    def write(self, changes: Mapping[bytes, bytes | None], checkpoint: Checkpoint) -> None:
+    def write_changes(
+        self, changes: Mapping[bytes, bytes | None], checkpoint: StoreCheckpoint
+    ) -> None:
         self._check()
         self._settle()
         process = self._process
@@ -183,23 +187,25 @@ class SimDisk:
         self.database.checkpoint = checkpoint
         self._world.written(self.database)
 
-    def delete_range(self, first: bytes, last: bytes) -> None:
+    def delete_range(self, first: bytes, end: bytes) -> None:
         self._check()
         self._settle()
-        self._apply(dict.fromkeys(k for k in self.database.data if first <= k < last))
+        self._apply(dict.fromkeys(k for k in self.database.data if first <= k < end))
 
-    def load(self, changes: Iterable[tuple[bytes, bytes | None]], checkpoint: Checkpoint) -> None:
+    def load_changes(
+        self, changes: Iterable[tuple[bytes, bytes | None]], checkpoint: StoreCheckpoint
+    ) -> None:
         self._check()
         self._loaded |= dict(changes)
         self._loaded_to = checkpoint
         self._process.breathe()
 
-    def loaded(self) -> None:
+    def finish_load(self) -> None:
         self._check()
         self._process.breathe()
         self._settle()
 
-    def clear(self) -> None:
+    def clear_all_data(self) -> None:
         self._process.breathe()
         self._world.cleared(self.database)
         self._loaded, self._loaded_to = {}, None

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, TypeAlias
 
 from coordinator.errors import Code
-from streams.runtime.commit import Step as CommitStep
+from streams.runtime.commit import CommitStep as CommitStep
 from tests.simulation.runtime.applications import APPLICATIONS
 from tests.simulation.runtime.process import Blockade, Process
 from tests.simulation.runtime.world import RuntimeSetting

@@ -31,13 +31,13 @@ from streams import (
     until_window_closes,
     windows,
 )
-from streams.operators.count import count
-from streams.operators.to_stream import to_stream
+from streams.operators.count import count_records
+from streams.operators.to_stream import forward_as_records
 from streams.serdes import Serde
-from streams.topology.build import Topology, build
+from streams.topology.build import Topology, build_topology
 from streams.topology.nodes import (
     Binding,
-    Emit,
+    ForwardRecord,
     Graph,
     Node,
     Operator,
@@ -75,8 +75,8 @@ def group_of(value: str) -> str:
 def collect(*, caching: bool) -> Operator:
     """A value is a list, and it is the same list that is changed again and again."""
 
-    def bind(at: Binding) -> Emit:
-        store = at.context.store(STORE)
+    def bind(at: Binding) -> ForwardRecord:
+        store = at.context.get_store(STORE)
         downstream = at.downstream
         changed: dict[str, int] = {}
 
@@ -97,13 +97,13 @@ def collect(*, caching: bool) -> Operator:
             changed.clear()
 
         if caching:
-            at.context.flushers.append(flush)
+            at.context.commit_callbacks.append(flush)
         return process
 
     return bind
 
 
-def regroup(at: Binding) -> Emit:
+def regroup(at: Binding) -> ForwardRecord:
     def process(key: Any, value: Any, timestamp_ms: int) -> None:
         at.downstream(group_of(value), value, timestamp_ms)
 
@@ -215,7 +215,7 @@ def topology(kind: str, *, caching: bool, persistent: bool, swapped: bool = Fals
         return _closing(kind, caching=caching, persistent=persistent)
     graph = Graph()
     last: Node = SourceNode(name="source", topic=INPUT, key=serdes.string, value=serdes.string)
-    graph.add(last)
+    graph.add_node(last)
     value: Serde[Any] = serdes.string
     if kind == "regroup":
         last = _repartitioned(graph, last)
@@ -224,18 +224,24 @@ def topology(kind: str, *, caching: bool, persistent: bool, swapped: bool = Fals
         store = StoreSpec(
             name=STORE, key=serdes.string, value=value, persistent=persistent, caching=caching
         )
-        graph.declare(store, store)
+        graph.declare_store(store, store)
         counts = kind == "count"
-        operator = count(StoredView(store)) if counts else collect(caching=caching)
+        operator = count_records(StoredView(store)) if counts else collect(caching=caching)
         last = ProcessorNode(
-            name="aggregate", parents=(last,), operator=operator, stores=(STORE,), updates=counts
+            name="aggregate",
+            parents=(last,),
+            operator=operator,
+            stores=(STORE,),
+            emits_updates=counts,
         )
-        graph.add(last)
+        graph.add_node(last)
         if counts:
-            last = ProcessorNode(name="results", parents=(last,), operator=to_stream)
-            graph.add(last)
-    graph.add(SinkNode(name="sink", parents=(last,), topic=OUTPUT, key=serdes.string, value=value))
-    return build(APPLICATION, graph)
+            last = ProcessorNode(name="results", parents=(last,), operator=forward_as_records)
+            graph.add_node(last)
+    graph.add_node(
+        SinkNode(name="sink", parents=(last,), topic=OUTPUT, key=serdes.string, value=value)
+    )
+    return build_topology(APPLICATION, graph)
 
 
 def _repartitioned(graph: Graph, source: Node) -> Node:
@@ -256,5 +262,5 @@ def _repartitioned(graph: Graph, source: Node) -> Node:
         internal=True,
     )
     for node in (rekeyed, sink, again):
-        graph.add(node)
+        graph.add_node(node)
     return again

@@ -8,14 +8,14 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from state.replica import Replica
+from state.replica import TopicReplica
 from streams.errors import UserError
-from streams.runtime.assembly import Worker, stream_loop
-from streams.runtime.clients import Clients
-from streams.runtime.commit import Step
-from streams.runtime.globals import GlobalTables, open_replicas
+from streams.runtime.assembly import WorkerResources, create_stream_loop
+from streams.runtime.clients import KafkaClientSupplier
+from streams.runtime.commit import CommitStep
+from streams.runtime.global_tables import GlobalTables, open_replicas
 from streams.runtime.loop import StreamLoop
-from streams.runtime.offsets import METADATA_BYTES_MAX
+from streams.runtime.offset_metadata import METADATA_BYTES_MAX
 from tests.simulation.runtime.clients.connection import SimConnection
 from tests.simulation.runtime.host import SimHost
 from tests.simulation.runtime.machine import Machine, SimDirectory
@@ -42,7 +42,7 @@ class SimWorker:
         self.loops: list[StreamLoop] = []
         """Of all lives."""
         self.failures: list[UserError] = []
-        self.plans: list[tuple[Step | str, Callable[[Process], None]]] = []
+        self.plans: list[tuple[CommitStep | str, Callable[[Process], None]]] = []
         """What happens to it when it next reaches a step, or a state."""
         self.back_after_ms = -1
         """When it is killed, it is started again after so long; -1: when somebody does it."""
@@ -62,7 +62,7 @@ class SimWorker:
         name = f"worker-{self.number}#{self.lives}"
         random = Random(f"{world.seed} {name}")
         process = self.process = Process(world, name, random, world.trouble)
-        self._stop = SimHost(process).event()
+        self._stop = SimHost(process).create_event()
         process.at_death(self._died)
         process.spawn("main", self._main)
 
@@ -89,33 +89,35 @@ class SimWorker:
         host = SimHost(process)
         config = world.config_of(self.lives)
         topology = world.topology(self.lives)
-        clients = Clients(APPLICATION, config, "broker:9092")
+        clients = KafkaClientSupplier(APPLICATION, config, "broker:9092")
         directory = SimDirectory(process, self.machine)
         tables = topology.global_tables
         replicas = open_replicas(
-            tables, lambda store: directory.global_path(self.number, store), None
+            tables, lambda store: directory.global_store_path(self.number, store), None
         )
         copies = GlobalTables(
             tables,
             replicas,
-            consumer=lambda: clients.restore_consumer("global"),
-            admin=clients.admin(),
+            create_consumer=lambda: clients.create_restore_consumer("global"),
+            admin=clients.create_admin(),
             host=host,
         )
-        worker = Worker(
-            id=self.id,
+        worker = WorkerResources(
+            process_id=self.id,
             topology=topology,
             config=config,
             clients=clients,
             directory=directory,
             host=host,
-            dial=lambda _: SimConnection(process, host.lock(), DIAL_TIMEOUT_S),
+            open_connection=lambda _: SimConnection(process, host.create_lock(), DIAL_TIMEOUT_S),
             stop=self._stop,
             metadata_bytes_max=METADATA_BYTES_MAX,
-            globals=copies if tables else None,
+            global_tables=copies if tables else None,
         )
         loops = [
-            stream_loop(worker, number, changed=self._reached, reached=self._reached)
+            create_stream_loop(
+                worker, number, on_state_change=self._reached, on_commit_step=self._reached
+            )
             for number in range(config.num_stream_threads)
         ]
         self.loops += loops
@@ -127,11 +129,11 @@ class SimWorker:
             process.spawn("global-tables", partial(self._copy, copies, replicas, threads))
 
     def _copy(
-        self, copies: GlobalTables, replicas: Mapping[str, Replica], readers: list[SimThread]
+        self, copies: GlobalTables, replicas: Mapping[str, TopicReplica], readers: list[SimThread]
     ) -> None:
         """Copy the global tables until the end, and close the copies behind their readers."""
         try:
-            copies.run(self._stop)
+            copies.copy_until_stopped(self._stop)
         except UserError as error:
             self.failures.append(error)
             self._stop.set()
@@ -140,16 +142,18 @@ class SimWorker:
         for replica in replicas.values():
             replica.close()
 
-    def _run(self, worker: Worker, loop: StreamLoop) -> None:
+    def _run(self, worker: WorkerResources, loop: StreamLoop) -> None:
         try:
-            if worker.globals is None or worker.globals.wait(worker.stop):
-                loop.run()
+            if worker.global_tables is None or worker.global_tables.wait_until_caught_up(
+                worker.stop
+            ):
+                loop.run_until_stopped()
         except UserError as error:
             self.world.log("failed", self.process and self.process.name, error)
             self.failures.append(error)
             self._stop.set()
 
-    def _reached(self, step: Step | str) -> None:
+    def _reached(self, step: CommitStep | str) -> None:
         process = self.process
         assert process is not None
         process.breathe()

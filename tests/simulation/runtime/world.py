@@ -9,7 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator.log.partition import PartitionLog
-from state.errors import Corrupt
+from state.errors import StoreCorrupted
 from streams.config import StreamsConfig
 from streams.ledger import ledger_topic
 from streams.topology.build import Topology
@@ -202,7 +202,7 @@ class RuntimeWorld(World):
 
     def corrupt(self, database: Database) -> Exception:
         """What the product's disk raises for a database that can't be read."""
-        return Corrupt(database.path.name, database.path, "as the simulation has it")
+        return StoreCorrupted(database.path.name, database.path, "as the simulation has it")
 
     # Input and output
 

@@ -26,8 +26,8 @@ from coordinator.groups.configs import GROUP_CONFIGS
 from coordinator.log.configs import TOPIC_CONFIGS
 from streams.cli import cli
 from streams.config import StreamsConfig
-from streams.runtime.commit import Step
-from streams.runtime.counters import Counters
+from streams.runtime.commit import CommitStep
+from streams.runtime.counters import ThreadCounters
 
 ROOT = Path(__file__).parents[3]
 KEPT = Path(__file__).with_suffix(".json")
@@ -56,7 +56,7 @@ def find_public_names() -> dict[str, list[str]]:
         "make targets": sorted(
             re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
         ),
-        "crash steps": sorted(step.name for step in Step),
+        "crash steps": sorted(step.name for step in CommitStep),
         "faults": sorted(REQUEST_ACTIONS | DISK_ACTIONS),
     }
 
@@ -184,7 +184,7 @@ def _broker_options() -> Iterator[str]:
 def _metric_names() -> Iterator[str]:
     for module in ("streams/metrics.py", "coordinator/metrics.py"):
         yield from set(re.findall(r"\"(millrace_\w+[a-z])\"", (ROOT / module).read_text()))
-    yield from (f"millrace_thread_{field.name}_total" for field in fields(Counters))
+    yield from (f"millrace_thread_{field.name}_total" for field in fields(ThreadCounters))
 
 
 if __name__ == "__main__":

@@ -13,10 +13,10 @@ from rich.console import Console
 import streams
 from examples import dedupe
 from streams import App, StreamsError
-from streams.planning import show
-from streams.runtime.leftover_stores import warn_of_leftovers
-from streams.topology.description import described
-from streams.topology.plan import compare
+from streams.plan_command import print_plan
+from streams.runtime.leftover_stores import format_leftover_warning
+from streams.topology.compare_versions import compare_topologies
+from streams.topology.description import describe_topology
 from tests.unit.streams.bound import BoundTask
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -86,18 +86,22 @@ def test_the_description_and_the_plan_of_the_page() -> None:
     old = found["app"]
     exec(second, found)
     out = io.StringIO()
-    plan = compare(described(old.topology()), described(found["app"].topology()), {"pages": 4})
-    show(plan, Console(file=out))
+    plan = compare_topologies(
+        describe_topology(old.topology()), describe_topology(found["app"].topology()), {"pages": 4}
+    )
+    print_plan(plan, Console(file=out))
     text, planned, apart, renamed = blocks("topology.md", "text")
     assert old.describe().startswith(text)
     lines = out.getvalue().splitlines()
     assert planned.splitlines() == [*lines[:4], "...", *lines[-5:-2], "..."]
-    before = described(found["app"].topology())
+    before = describe_topology(found["app"].topology())
     found["seen"].to_table(store="last")
     out = io.StringIO()
-    show(compare(before, described(found["app"].topology())), Console(file=out))
+    print_plan(
+        compare_topologies(before, describe_topology(found["app"].topology())), Console(file=out)
+    )
     assert out.getvalue().endswith(apart)
-    told = warn_of_leftovers(["per-user"], ["changelog 'visits-by-user-changelog'"])
+    told = format_leftover_warning(["per-user"], ["changelog 'visits-by-user-changelog'"])
     assert told.startswith(renamed.removesuffix(" ...\n"))
 
 

@@ -34,7 +34,7 @@ def test_a_repartition_topic_appears_where_it_is_needed(
     topology = app(1).topology()
     assert "visits-visits-by-page-repartition" in capsys.readouterr().out
     assert topology.repartition_topics == {"visits-visits-by-page-repartition"}
-    assert app(2).topology().partition_counts({"narrow": 2})["spread-wide-repartition"] == 12
+    assert app(2).topology().derive_partition_counts({"narrow": 2})["spread-wide-repartition"] == 12
 
 
 def test_a_record_goes_to_its_branch() -> None:

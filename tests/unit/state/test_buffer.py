@@ -8,25 +8,31 @@ from random import Random
 import pytest
 
 from state.buffer import BufferStore
-from state.buffered import Buffered, Origin, decoded, encoded, size_of
+from state.buffered_change import (
+    BufferedChange,
+    RecordOrigin,
+    change_size_bytes,
+    decode_change,
+    encode_change,
+)
 from state.keys import TIME_MAX
 from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
-from state.store import ChangelogEntry, Checkpoint, Disk
+from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
 
-HERE = Origin(5, 7, 0, "in", (("h", b"h5"), ("none", None)))
+HERE = RecordOrigin(5, 7, 0, "in", (("h", b"h5"), ("none", None)))
 
 
-def at(timestamp_ms: int) -> Origin:
-    return Origin(timestamp_ms, 0, 0, "in", ())
+def at(timestamp_ms: int) -> RecordOrigin:
+    return RecordOrigin(timestamp_ms, 0, 0, "in", ())
 
 
 def order(buffer: BufferStore) -> list[bytes]:
     """Lets all leave."""
     keys = []
-    while buffer.records:
-        keys.append(buffer.first()[0])
-        buffer.remove_first()
+    while buffer.record_count:
+        keys.append(buffer.peek_first()[0])
+        buffer.evict_first()
     return keys
 
 
@@ -34,9 +40,9 @@ def test_what_waits_leaves_by_its_time_and_then_by_the_bytes_of_its_key() -> Non
     buffer = BufferStore("b", MemoryDisk())
     for key, time_ms in ((b"c", 5), (b"b", 9), (b"a", 9), (b"\xff", 0)):
         buffer.put(key, time_ms, None, b"v", at(time_ms))
-    assert buffer.first_ms == 0
+    assert buffer.min_time_ms == 0
     assert order(buffer) == [b"\xff", b"c", b"a", b"b"]
-    assert buffer.first_ms == TIME_MAX
+    assert buffer.min_time_ms == TIME_MAX
 
 
 def test_a_key_that_waits_keeps_its_place_and_its_prior_value() -> None:
@@ -44,8 +50,8 @@ def test_a_key_that_waits_keeps_its_place_and_its_prior_value() -> None:
     buffer.put(b"a", 1, b"0", b"1", at(1))
     buffer.put(b"b", 2, None, b"1", at(2))
     buffer.put(b"a", 9, b"1", b"2", at(9))
-    assert buffer.first() == (b"a", Buffered(b"0", b"1", b"2", at(9)))
-    assert buffer.records == 2
+    assert buffer.peek_first() == (b"a", BufferedChange(b"0", b"1", b"2", at(9)))
+    assert buffer.record_count == 2
 
 
 @pytest.mark.parametrize(
@@ -55,27 +61,29 @@ def test_a_key_that_waits_keeps_its_place_and_its_prior_value() -> None:
 def test_sizes_are_those_that_kafka_streams_reckons(
     prior: bytes | None, old: bytes | None, size_bytes: int
 ) -> None:
-    change = Buffered(prior, old, b"new", HERE)
-    assert size_of(change) == 20 + len("in") + len("h" + "h5" + "none") + size_bytes + 3
-    assert size_of(Buffered(prior, old, None, at(0))) == 22 + size_bytes
+    change = BufferedChange(prior, old, b"new", HERE)
+    assert change_size_bytes(change) == 20 + len("in") + len("h" + "h5" + "none") + size_bytes + 3
+    assert change_size_bytes(BufferedChange(prior, old, None, at(0))) == 22 + size_bytes
     buffer = BufferStore("b", MemoryDisk())
     buffer.put(b"key", 0, None, b"new", HERE)
-    assert buffer.size_bytes == 8 + 3 + size_of(Buffered(None, None, b"new", HERE))
+    assert buffer.size_bytes == 8 + 3 + change_size_bytes(BufferedChange(None, None, b"new", HERE))
     buffer.put(b"key", 0, None, b"newer", HERE)
-    assert buffer.size_bytes == 8 + 3 + size_of(Buffered(None, None, b"newer", HERE))
-    buffer.remove_first()
+    assert buffer.size_bytes == 8 + 3 + change_size_bytes(
+        BufferedChange(None, None, b"newer", HERE)
+    )
+    buffer.evict_first()
     assert buffer.size_bytes == 0
 
 
 @pytest.mark.parametrize("old", [None, b"", b"prior", b"other"])
 @pytest.mark.parametrize("new", [None, b"", b"new"])
 def test_a_change_is_read_as_it_was_written(old: bytes | None, new: bytes | None) -> None:
-    change = Buffered(b"prior", old, new, HERE)
-    data = encoded(change)
-    assert decoded(data + b"12345678") == (change, len(data))
+    change = BufferedChange(b"prior", old, new, HERE)
+    data = encode_change(change)
+    assert decode_change(data + b"12345678") == (change, len(data))
     for cut in range(len(data)):
         with pytest.raises(ValueError, match="are no buffered change"):
-            decoded(data[:cut])
+            decode_change(data[:cut])
 
 
 GOLDEN = [
@@ -88,21 +96,21 @@ GOLDEN = [
 
 
 def test_the_changelog_has_kafka_streams_bytes() -> None:
-    def origin(timestamp_ms: int, offset: int) -> Origin:
-        return Origin(timestamp_ms, offset, 0, "in", (("h", f"h{timestamp_ms}".encode()),))
+    def origin(timestamp_ms: int, offset: int) -> RecordOrigin:
+        return RecordOrigin(timestamp_ms, offset, 0, "in", (("h", f"h{timestamp_ms}".encode()),))
 
     buffer = BufferStore("b", MemoryDisk())
     buffer.put(b"a", 0, None, b"1", origin(0, 0))
     buffer.put(b"a", 5, b"1", b"2", origin(5, 1))
     buffer.put(b"a", 7, b"2", None, origin(7, 3))
     buffer.put(b"b", 20, b"1", None, origin(20, 7))
-    assert [(k.hex(), (v or b"").hex(), t) for k, v, t in buffer.drain()] == [
+    assert [(k.hex(), (v or b"").hex(), t) for k, v, t in buffer.drain_writes()] == [
         (key, value, 20) for key, value in GOLDEN
     ]
     restored = BufferStore("b", MemoryDisk())
     entries = [(bytes.fromhex(key), bytes.fromhex(value), 20) for key, value in GOLDEN]
-    restored.replay(entries, Checkpoint(2, "t"))
-    assert restored.first() == (b"a", Buffered(None, b"2", None, origin(7, 3)))
+    restored.replay_changelog(entries, StoreCheckpoint(2, "t"))
+    assert restored.peek_first() == (b"a", BufferedChange(None, b"2", None, origin(7, 3)))
     assert order(restored) == [b"a", b"b"]
 
 
@@ -112,26 +120,26 @@ def test_where_keys_have_their_time_in_them_it_is_not_written_again() -> None:
 
     buffer = BufferStore("b", MemoryDisk(), time_of=time_of)
     buffer.put(b"09b", 9, None, b"v", at(9))
-    ((key, value, _),) = buffer.drain()
+    ((key, value, _),) = buffer.drain_writes()
     assert value is not None
     assert value.endswith(bytes(8))
     again = BufferStore("b", MemoryDisk(), time_of=time_of)
-    again.replay([(key, value, 9)], Checkpoint(1, "t"))
-    assert again.first_ms == 9
+    again.replay_changelog([(key, value, 9)], StoreCheckpoint(1, "t"))
+    assert again.min_time_ms == 9
 
 
 def test_nothing_is_written_between_drain_and_the_outcome() -> None:
     buffer = BufferStore("b", MemoryDisk())
     buffer.put(b"a", 0, None, b"v", HERE)
     assert buffer.uncommitted_bytes > 0
-    buffer.drain()
+    buffer.drain_writes()
     with pytest.raises(RuntimeError, match="after drain"):
         buffer.put(b"b", 0, None, b"v", HERE)
     with pytest.raises(RuntimeError, match="after drain"):
-        buffer.remove_first()
-    buffer.rollback()
+        buffer.evict_first()
+    buffer.rollback_transaction()
     with pytest.raises(RuntimeError, match="before drain"):
-        buffer.commit(Checkpoint(0, "t"))
+        buffer.commit(StoreCheckpoint(0, "t"))
 
 
 class Model:
@@ -152,13 +160,13 @@ class Model:
 def seen(buffer: BufferStore) -> dict[bytes, tuple[int, bytes, bytes | None]]:
     """What waits, with the places, by letting all leave and rolling that back."""
     found = {}
-    while buffer.records:
-        time_ms, (key, change) = buffer.first_ms, buffer.first()
-        assert buffer.waiting(key) == change
+    while buffer.record_count:
+        time_ms, (key, change) = buffer.min_time_ms, buffer.peek_first()
+        assert buffer.find_change(key) == change
         found[key] = time_ms, change.new or b"", change.prior
-        buffer.remove_first()
+        buffer.evict_first()
     assert buffer.size_bytes == 0
-    buffer.rollback()
+    buffer.rollback_transaction()
     return found
 
 
@@ -168,24 +176,26 @@ def test_through_commits_rollbacks_and_crashes_it_is_what_a_plain_dict_is(
     seed: int, kind: str, tmp_path: Path
 ) -> None:
     random, model = Random(seed), Model()
-    disk: Disk = MemoryDisk() if kind == "memory" else RocksDisk(tmp_path / "b", store="b")
+    disk: StoreDisk = (
+        MemoryDisk() if kind == "memory" else RocksDisk(tmp_path / "b", store_name="b")
+    )
     buffer, changelog = BufferStore("b", disk), list[ChangelogEntry]()
 
     def commit(*, stored: bool) -> None:
         nonlocal buffer
-        changelog.extend(buffer.drain())
+        changelog.extend(buffer.drain_writes())
         if stored:
-            buffer.commit(Checkpoint(len(changelog), "t"))
+            buffer.commit(StoreCheckpoint(len(changelog), "t"))
         else:  # the process ended between Kafka's commit and the disk's
             buffer = BufferStore("b", disk)
-            checkpoint = buffer.checkpoint()
+            checkpoint = buffer.read_checkpoint()
             position = 0 if checkpoint is None else checkpoint.position
-            buffer.replay(changelog[position:], Checkpoint(len(changelog), "t"))
-            buffer.caught_up()
+            buffer.replay_changelog(changelog[position:], StoreCheckpoint(len(changelog), "t"))
+            buffer.finish_restore()
         model.committed = dict(model.now)
 
     def rollback() -> None:
-        buffer.rollback()
+        buffer.rollback_transaction()
         model.now = dict(model.committed)
 
     for step in range(150):
@@ -197,18 +207,18 @@ def test_through_commits_rollbacks_and_crashes_it_is_what_a_plain_dict_is(
                 buffer.put(key, time_ms, value + b" before", value, at(time_ms))
             case "leave" if model.now:
                 model.remove_first()
-                buffer.remove_first()
+                buffer.evict_first()
             case "commit":
                 commit(stored=True)
             case "rollback":
                 rollback()
             case "crash":
                 commit(stored=False)
-        assert buffer.records == len(model.now), f"{seed=} {step=}"
+        assert buffer.record_count == len(model.now), f"{seed=} {step=}"
     commit(stored=True)
     restored = BufferStore("b", MemoryDisk())
-    restored.replay(changelog, Checkpoint(len(changelog), "t"))
+    restored.replay_changelog(changelog, StoreCheckpoint(len(changelog), "t"))
     assert seen(restored) == seen(buffer) == model.now, f"{seed=}"
-    buffer.clear()
-    assert (buffer.records, buffer.checkpoint()) == (0, None)
+    buffer.clear_all_data()
+    assert (buffer.record_count, buffer.read_checkpoint()) == (0, None)
     buffer.close()

@@ -11,12 +11,12 @@ from typing import Any
 import orjson
 import pytest
 
-from state.cache import ObjectCache, Share, size
-from state.entry import Entry, immutable
+from state.cache import ObjectCache, StoreCache, entry_size_bytes
+from state.entry import StoreEntry, is_immutable
 from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
-from state.store import Checkpoint
-from state.transaction import Codecs
+from state.store import StoreCheckpoint
+from state.transaction import StoreCodecs
 
 Store = KeyValueStore[str, Any]
 
@@ -34,14 +34,14 @@ class CountingDisk(MemoryDisk):
 
 
 def store_on(disk: MemoryDisk, cache: ObjectCache) -> Store:
-    codecs = Codecs(str.encode, bytes.decode, orjson.dumps, orjson.loads)
+    codecs = StoreCodecs(str.encode, bytes.decode, orjson.dumps, orjson.loads)
     return KeyValueStore("s", disk, codecs, cache=cache, clock=lambda: 1)
 
 
 def commit(*stores: Store) -> None:
     for store in stores:
-        store.drain()
-        store.commit(Checkpoint(1, "t"))
+        store.drain_writes()
+        store.commit(StoreCheckpoint(1, "t"))
 
 
 def fill(store: Store, names: Iterable[str]) -> None:
@@ -56,7 +56,7 @@ def test_what_was_committed_is_found_without_the_disk() -> None:
     store.put("a", 1)
     store.put("b", [1])
     commit(store)
-    assert (store.get("a"), store.get("b"), store.update("b").value) == (1, [1], [1])
+    assert (store.get("a"), store.get("b"), store.entry_for_update("b").value) == (1, [1], [1])
     assert disk.gets == 0
 
 
@@ -69,7 +69,7 @@ def test_what_was_read_is_found_without_the_disk_the_next_time() -> None:
     assert disk.gets == 1
 
 
-@pytest.mark.parametrize("outcome", [commit, Store.rollback])
+@pytest.mark.parametrize("outcome", [commit, Store.rollback_transaction])
 def test_an_object_that_a_reader_changed_is_not_met_again(
     outcome: Callable[[Store], object],
 ) -> None:
@@ -90,16 +90,16 @@ def test_a_rolled_back_object_is_not_met_again() -> None:
     for value in ([1], 1):
         store.put("a", value)
         commit(store)
-        entry = store.update("a")
+        entry = store.entry_for_update("a")
         entry.value = "changed"
         entry.timestamp_ms = 9
-        store.drain()
-        store.rollback()
+        store.drain_writes()
+        store.rollback_transaction()
         found = store.entry("a")
         assert found is not None
         assert (found.value, found.timestamp_ms) == (value, 1)
-        assert store.update("a").value == value
-        store.rollback()
+        assert store.entry_for_update("a").value == value
+        store.rollback_transaction()
 
 
 def test_an_object_that_user_code_keeps_and_changes_after_the_commit_changes_no_store() -> None:
@@ -109,10 +109,10 @@ def test_an_object_that_user_code_keeps_and_changes_after_the_commit_changes_no_
     one.put("a", shared)
     other.put("a", shared)
     commit(one, other)
-    value: Any = one.update("a").value
+    value: Any = one.entry_for_update("a").value
     value["n"] = 2
     shared["n"] = 3
-    assert other.update("a").value == {"n": 1}
+    assert other.entry_for_update("a").value == {"n": 1}
 
 
 def test_the_value_before_is_decoded_from_bytes_whatever_became_of_the_object() -> None:
@@ -121,13 +121,13 @@ def test_the_value_before_is_decoded_from_bytes_whatever_became_of_the_object() 
     store.put("a", [1])
     store.put("b", 5)
     commit(store)
-    entry = store.update("a")
+    entry = store.entry_for_update("a")
     value: Any = entry.value
     value.append(2)
-    assert store.before(entry) == [1]
+    assert store.committed_value(entry) == [1]
     store.put("b", 6)
     store.put("c", 7)
-    before = {entry.key: store.before(entry) for entry in store.dirty()}
+    before = {entry.key: store.committed_value(entry) for entry in store.written_entries()}
     assert before == {"a": [1], "b": 5, "c": None}
 
 
@@ -136,7 +136,7 @@ def test_the_budget_holds_for_all_stores_and_what_was_used_longest_ago_goes_firs
     one, other = store_on(MemoryDisk(), cache), store_on(MemoryDisk(), cache)
     fill(one, "ab")
     fill(other, "cd")
-    one.update("a").value = 2
+    one.entry_for_update("a").value = 2
     commit(one)
     fill(other, "ef")
     held = {key for store in (one, other) for key in store._cached.entries}
@@ -145,14 +145,14 @@ def test_the_budget_holds_for_all_stores_and_what_was_used_longest_ago_goes_firs
     assert {key: one.get(key) for key in "ab"} == {"a": 2, "b": 1}
 
 
-class Emptied(Entry[Any, Any]):
+class Emptied(StoreEntry[Any, Any]):
     """While its age is looked at, the restorer empties its share, on another thread."""
 
-    share: Share
+    share: StoreCache
 
     @property
     def used(self) -> int:
-        self.share.clear()
+        self.share.evict_all()
         return 0
 
     @used.setter
@@ -161,10 +161,10 @@ class Emptied(Entry[Any, Any]):
 
 def test_a_share_may_be_emptied_by_a_restore_while_another_store_makes_room() -> None:
     cache = ObjectCache(10_000)
-    restored, running = cache.share(), store_on(MemoryDisk(), cache)
+    restored, running = cache.add_store_cache(), store_on(MemoryDisk(), cache)
     entry = Emptied("k", "v", 1, b"12345678v")
     entry.share = restored
-    restored.entries[b"k"], restored.bytes = entry, size(b"k", b"12345678v")
+    restored.entries[b"k"], restored.bytes = entry, entry_size_bytes(b"k", b"12345678v")
     fill(running, [f"key {number}" for number in range(100)])
     assert (restored.entries, restored.bytes) == ({}, 0)
     assert 5_000 < cache.used_bytes <= 10_000
@@ -178,8 +178,10 @@ def test_what_is_being_written_still_counts_when_all_else_of_a_store_has_gone() 
         writing.put(name, 2)
     fill(reading, "abcdefghijklmnopqrst")
     commit(writing)
-    cached = [*cache._shares[0].entries.items(), *cache._shares[1].entries.items()]
-    assert cache.used_bytes == sum(size(key, entry.stored or b"") for key, entry in cached)
+    cached = [*cache._store_caches[0].entries.items(), *cache._store_caches[1].entries.items()]
+    assert cache.used_bytes == sum(
+        entry_size_bytes(key, entry.stored or b"") for key, entry in cached
+    )
 
 
 def test_reading_keeps_an_entry_from_going() -> None:
@@ -197,15 +199,15 @@ def test_what_the_budget_counts_stays_right_through_updates_deletions_and_rollba
     store = store_on(MemoryDisk(), cache)
     for round_ in range(4):
         for number in range(20):
-            store.update(f"{number}").value = "x" * (number * round_)
+            store.entry_for_update(f"{number}").value = "x" * (number * round_)
         store.delete(f"{round_}")
         if round_ % 2:
             commit(store)
         else:
-            store.drain()
-            store.rollback()
+            store.drain_writes()
+            store.rollback_transaction()
         counted = cache.used_bytes
-        store._cached.count()
+        store._cached.recount_bytes()
         assert cache.used_bytes == counted
     store.close()
     assert cache.used_bytes == 0
@@ -245,7 +247,7 @@ class Plain:
     ],
 )
 def test_only_what_nobody_can_change_counts_as_immutable(value: object, expected: bool) -> None:
-    assert immutable(value) is expected
+    assert is_immutable(value) is expected
 
 
 VALUES: dict[str, Callable[[int], Any]] = {
@@ -284,7 +286,7 @@ def test_the_memory_of_the_cache_is_about_its_budget() -> None:
         commit(store)
         gc.collect()
         with_all, _ = tracemalloc.get_traced_memory()
-        store._cached.clear()
+        store._cached.evict_all()
         gc.collect()
         without, _ = tracemalloc.get_traced_memory()
     finally:

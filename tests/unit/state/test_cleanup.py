@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from state.cleanup import clean
+from state.cleanup import delete_unused_tasks
 from state.directory import StateDirectory
 from state.rocksdb import RocksDisk
-from state.store import Checkpoint
+from state.store import StoreCheckpoint
 from tests.unit.state.holding import holder
 
 NOW_MS = 2_000_000_000_000
@@ -36,7 +36,7 @@ def used(directory: StateDirectory, task: str, at_ms: int, file: str = "store/00
 
 
 def run(directory: StateDirectory, *keep: str) -> list[str]:
-    return clean(directory, now_ms=NOW_MS, delay_ms=DELAY_MS, keep=keep)
+    return delete_unused_tasks(directory, now_ms=NOW_MS, delay_ms=DELAY_MS, kept_tasks=keep)
 
 
 def test_a_task_that_nobody_has_run_for_long_goes(directory: StateDirectory) -> None:
@@ -104,15 +104,20 @@ def test_a_task_that_comes_back_after_its_state_was_removed_begins_anew(
 ) -> None:
     lock = directory.lock_task("0_0")
     disk = RocksDisk(directory.store_path("0_0", "store"))
-    disk.write({b"a": b"1"}, Checkpoint(1, "topic"))
+    disk.write_changes({b"a": b"1"}, StoreCheckpoint(1, "topic"))
     disk.close()
     lock.release()
     now_ms = int((directory.path / "0_0" / ".lock").stat().st_mtime * 1_000) + DELAY_MS
-    assert clean(directory, now_ms=now_ms - 10_000, delay_ms=DELAY_MS, keep=()) == []
-    assert clean(directory, now_ms=now_ms + 10_000, delay_ms=DELAY_MS, keep=()) == ["0_0"]
+    assert (
+        delete_unused_tasks(directory, now_ms=now_ms - 10_000, delay_ms=DELAY_MS, kept_tasks=())
+        == []
+    )
+    assert delete_unused_tasks(
+        directory, now_ms=now_ms + 10_000, delay_ms=DELAY_MS, kept_tasks=()
+    ) == ["0_0"]
     lock = directory.lock_task("0_0")
     disk = RocksDisk(directory.store_path("0_0", "store"))
-    assert disk.checkpoint() is None
+    assert disk.read_checkpoint() is None
     disk.close()
     lock.release()
 

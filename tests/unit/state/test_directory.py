@@ -19,7 +19,7 @@ def test_a_slot_keeps_its_identity_when_it_is_claimed_again(tmp_path: Path) -> N
     directory = StateDirectory(tmp_path, "app")
     slot = directory.claim_slot(lambda: FIRST)
     assert (slot.number, slot.id) == (0, FIRST)
-    slot.release()
+    slot.release_lock()
     assert directory.claim_slot(lambda: SECOND).id == FIRST
 
 
@@ -65,7 +65,7 @@ def test_a_directory_that_cannot_be_made_is_named_with_the_remedy(tmp_path: Path
 
 def test_a_damaged_identity_is_reported_and_not_replaced(tmp_path: Path) -> None:
     directory = StateDirectory(tmp_path, "app")
-    directory.claim_slot(lambda: FIRST).release()
+    directory.claim_slot(lambda: FIRST).release_lock()
     (directory.path / "process-0" / "id").write_text("nonsense")
     with pytest.raises(StateError, match="should hold a UUID"):
         directory.claim_slot(lambda: SECOND)

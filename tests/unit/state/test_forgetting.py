@@ -12,13 +12,13 @@ from state.keys import pack_time
 from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
 from state.session import SessionStore
-from state.store import Checkpoint
-from state.transaction import Codecs
+from state.store import StoreCheckpoint
+from state.transaction import StoreCodecs
 from state.versioned import VersionedStore
 from state.window import WindowStore
 from state.windowed import Windowed
 
-CODECS = Codecs(str.encode, bytes.decode, str.encode, bytes.decode)
+CODECS = StoreCodecs(str.encode, bytes.decode, str.encode, bytes.decode)
 MINUTE_MS = 60_000
 
 
@@ -30,19 +30,19 @@ class CountingDisk(MemoryDisk):
         self.read = 0
         self.ranges_deleted: list[tuple[bytes, bytes]] = []
 
-    def range(self, first: bytes | None, last: bytes | None, *, reverse: bool = False) -> Any:
-        for each in super().range(first, last, reverse=reverse):
+    def range(self, first: bytes | None, end: bytes | None, *, reverse: bool = False) -> Any:
+        for each in super().range(first, end, reverse=reverse):
             self.read += 1
             yield each
 
-    def delete_range(self, first: bytes, last: bytes) -> None:
-        self.ranges_deleted.append((first, last))
-        super().delete_range(first, last)
+    def delete_range(self, first: bytes, end: bytes) -> None:
+        self.ranges_deleted.append((first, end))
+        super().delete_range(first, end)
 
 
 def commit(store: Any) -> list[Any]:
-    drained: list[Any] = store.drain()
-    store.commit(Checkpoint(1, "t"))
+    drained: list[Any] = store.drain_writes()
+    store.commit(StoreCheckpoint(1, "t"))
     return drained
 
 
@@ -54,7 +54,7 @@ def test_a_window_is_kept_up_to_the_retention_behind_and_dropped_from_there_on(w
         if write == "put":
             store.put("k", "v", start_ms, 0)
         else:
-            assert (store.update("k", start_ms) is None) == (start_ms == 90)
+            assert (store.entry_for_update("k", start_ms) is None) == (start_ms == 90)
     assert store.dropped == 1
 
 
@@ -87,7 +87,7 @@ def test_a_window_store_that_is_opened_again_knows_what_has_expired() -> None:
     assert store.stream_time_ms == 10 * MINUTE_MS
     assert store.fetch("k", 0) is None
     store.put("k", "late", 0, 0)
-    assert (store.dropped, store.uncommitted_keys) == (1, 0)
+    assert (store.dropped, store.uncommitted_key_count) == (1, 0)
 
 
 def test_sessions_expire_by_their_end() -> None:
@@ -157,7 +157,9 @@ def test_versions_that_nobody_can_ask_for_are_swept_and_deletions_after_them() -
 def test_a_deletion_stays_while_an_older_version_could_come_back_without_it() -> None:
     """Their keys' bytes lie between each other: the sweep doesn't meet them side by side."""
     disk = MemoryDisk()
-    store = VersionedStore[bytes]("v", disk, Codecs(bytes, bytes, bytes, bytes), history_ms=100)
+    store = VersionedStore[bytes](
+        "v", disk, StoreCodecs(bytes, bytes, bytes, bytes), history_ms=100
+    )
     between = b"a" + pack_time(20)
     store.put(b"a", b"old", 10)
     store.put(between, b"x", 15)
@@ -184,9 +186,9 @@ def test_a_store_whose_retention_was_changed_is_emptied_and_caught_up(
     assert opened(10).fetch("k", 9 * MINUTE_MS) == "v"
     assert caplog.text == ""
     store = opened(30)
-    assert store.checkpoint() is None
+    assert store.read_checkpoint() is None
     assert "'w' is emptied" in caplog.text
-    store.replay(changelog, Checkpoint(1, "t"))
+    store.replay_changelog(changelog, StoreCheckpoint(1, "t"))
     assert store.fetch("k", 9 * MINUTE_MS) == "v"
     assert opened(30).fetch("k", 9 * MINUTE_MS) == "v"
 
@@ -202,18 +204,18 @@ def test_a_store_that_was_caught_up_past_records_of_nobody_is_not_emptied(
     def opened() -> Any:
         return kind("w", disk, CODECS, retention_ms=MINUTE_MS, **more)
 
-    opened().replay([], Checkpoint(7, "t"))
-    checkpoint = opened().checkpoint()
+    opened().replay_changelog([], StoreCheckpoint(7, "t"))
+    checkpoint = opened().read_checkpoint()
     assert checkpoint is not None
     assert checkpoint.position == 7
     assert caplog.text == ""
 
 
 def test_time_and_layout_are_on_disk_with_the_position(tmp_path: Path) -> None:
-    checkpoint = Checkpoint(1, "t", 5, 7, "windows in segments of 60000 ms")
+    checkpoint = StoreCheckpoint(1, "t", 5, 7, "windows in segments of 60000 ms")
     disk = RocksDisk(tmp_path / "db")
-    disk.write({b"k": b"v"}, checkpoint)
+    disk.write_changes({b"k": b"v"}, checkpoint)
     disk.close()
     disk = RocksDisk(tmp_path / "db")
-    assert disk.checkpoint() == checkpoint
+    assert disk.read_checkpoint() == checkpoint
     disk.close()

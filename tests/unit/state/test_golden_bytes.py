@@ -29,7 +29,7 @@ def opened(kind: StoreKind, **settings: Any) -> Any:
 def logged(store: Any) -> Golden:
     return [
         (key.hex(), None if value is None else value.hex(), timestamp_ms)
-        for key, value, timestamp_ms in store.drain()
+        for key, value, timestamp_ms in store.drain_writes()
     ]
 
 

@@ -12,26 +12,26 @@ from state.keys import BY_TIME, TIME_MAX
 from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
 from state.session import SessionStore
-from state.store import Checkpoint, Disk
-from state.transaction import Codecs
+from state.store import StoreCheckpoint, StoreDisk
+from state.transaction import StoreCodecs
 from state.window import WindowStore
 from state.windowed import Windowed
 
-CODECS = Codecs(str.encode, bytes.decode, str.encode, bytes.decode)
+CODECS = StoreCodecs(str.encode, bytes.decode, str.encode, bytes.decode)
 MINUTE_MS = 60_000
 
 
-def sessions(disk: Disk, retention_ms: int = 100 * MINUTE_MS) -> SessionStore[str]:
+def sessions(disk: StoreDisk, retention_ms: int = 100 * MINUTE_MS) -> SessionStore[str]:
     return SessionStore("s", disk, CODECS, retention_ms=retention_ms, by_time=True)
 
 
-def windows(disk: Disk, retention_ms: int = 100 * MINUTE_MS) -> WindowStore[str]:
+def windows(disk: StoreDisk, retention_ms: int = 100 * MINUTE_MS) -> WindowStore[str]:
     return WindowStore("w", disk, CODECS, retention_ms=retention_ms, window_size_ms=5, by_time=True)
 
 
 def commit(store: Any) -> list[Any]:
-    drained: list[Any] = store.drain()
-    store.commit(Checkpoint(1, "t"))
+    drained: list[Any] = store.drain_writes()
+    store.commit(StoreCheckpoint(1, "t"))
     return drained
 
 
@@ -39,7 +39,7 @@ def test_sessions_come_by_their_end_then_their_start_then_their_key() -> None:
     store = sessions(MemoryDisk())
     for key, start_ms, end_ms in (("b", 3, 9), ("a", 3, 9), ("c", 1, 9), ("d", 7, 7), ("e", 0, 12)):
         store.put(Windowed(key, start_ms, end_ms), key, 0)
-    found = [each.key for each, _, _ in store.in_time_order(0, 11)]
+    found = [each.key for each, _, _ in store.entries_in_time_order(0, 11)]
     assert found == ["d", "c", "a", "b"]
 
 
@@ -47,7 +47,7 @@ def test_windows_come_by_their_start_then_their_key_with_their_timestamp() -> No
     store = windows(MemoryDisk())
     for key, start_ms in (("b", 3), ("a", 3), ("c", 1)):
         store.put(key, key, start_ms, 40 + start_ms)
-    assert list(store.in_time_order(0, 3)) == [
+    assert list(store.entries_in_time_order(0, 3)) == [
         (Windowed("c", 1, 6), "c", 41),
         (Windowed("a", 3, 8), "a", 43),
         (Windowed("b", 3, 8), "b", 43),
@@ -56,11 +56,11 @@ def test_windows_come_by_their_start_then_their_key_with_their_timestamp() -> No
 
 def test_the_first_time_from_one_on_is_told() -> None:
     store = sessions(MemoryDisk())
-    assert store.first_time(0) == TIME_MAX
+    assert store.first_time_from(0) == TIME_MAX
     store.put(Windowed("k", 1, 9), "v", 0)
     commit(store)
     store.put(Windowed("k", 20, 25), "v", 0)
-    assert [store.first_time(ms) for ms in (0, 9, 10, 26)] == [9, 9, 25, TIME_MAX]
+    assert [store.first_time_from(ms) for ms in (0, 9, 10, 26)] == [9, 9, 25, TIME_MAX]
 
 
 def test_what_is_removed_goes_from_the_order_of_time_as_well() -> None:
@@ -89,16 +89,16 @@ def test_a_store_that_was_not_kept_by_time_is_caught_up_from_its_changelog() -> 
     plain.put(Windowed("k", 1, 2), "v", 0)
     drained = commit(plain)
     store = sessions(disk)
-    assert store.checkpoint() is None
-    store.replay(drained, Checkpoint(1, "t"))
-    assert [each for each, _, _ in store.in_time_order(0, 5)] == [Windowed("k", 1, 2)]
+    assert store.read_checkpoint() is None
+    store.replay_changelog(drained, StoreCheckpoint(1, "t"))
+    assert [each for each, _, _ in store.entries_in_time_order(0, 5)] == [Windowed("k", 1, 2)]
 
 
 @pytest.mark.parametrize("make", [sessions, windows], ids=["sessions", "windows"])
 @pytest.mark.parametrize("seed", range(6))
 def test_it_is_as_if_all_had_been_sorted(make: Any, seed: int, tmp_path: Path) -> None:
     rng = Random(seed)
-    disk: Disk = MemoryDisk() if seed % 2 else RocksDisk(tmp_path / "db", store="s")
+    disk: StoreDisk = MemoryDisk() if seed % 2 else RocksDisk(tmp_path / "db", store_name="s")
     store = make(disk)
     model: dict[Windowed[str], str] = {}
     committed = dict(model)
@@ -109,7 +109,9 @@ def test_it_is_as_if_all_had_been_sorted(make: Any, seed: int, tmp_path: Path) -
                 length_ms = 5 if make is windows else rng.randrange(4)
                 window = Windowed(rng.choice(["a", "b", "ab"]), start_ms, start_ms + length_ms)
                 value = str(step) if action == "put" else None
-                entry = store.update(*((window.key, start_ms) if make is windows else (window,)))
+                entry = store.entry_for_update(
+                    *((window.key, start_ms) if make is windows else (window,))
+                )
                 entry.value, entry.timestamp_ms = value, step
                 if value is None:
                     model.pop(window, None)
@@ -119,10 +121,10 @@ def test_it_is_as_if_all_had_been_sorted(make: Any, seed: int, tmp_path: Path) -
                 commit(store)
                 committed = dict(model)
             case "rollback":
-                store.rollback()
+                store.rollback_transaction()
                 model = dict(committed)
             case "reload":
-                store.rollback()
+                store.rollback_transaction()
                 model = dict(committed)
                 store = make(disk)
             case "ask":
@@ -138,6 +140,8 @@ def test_it_is_as_if_all_had_been_sorted(make: Any, seed: int, tmp_path: Path) -
                     (window for window in model if from_ms <= place(window)[0] <= to_ms),
                     key=lambda window: (place(window), window.key),
                 )
-                found = [(each, value) for each, value, _ in store.in_time_order(from_ms, to_ms)]
+                found = [
+                    (each, value) for each, value, _ in store.entries_in_time_order(from_ms, to_ms)
+                ]
                 assert found == [(each, model[each]) for each in wanted], f"{seed=} {step=}"
     disk.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from state.errors import DirectoryLocked, StateError
-from state.locks import Lock
+from state.locks import ProcessFileLock
 from tests.processes import HANG_LIMIT_S
 from tests.unit.state.holding import holder, started
 
@@ -18,29 +18,29 @@ def test_the_message_names_the_holders_process_command_and_role(tmp_path: Path) 
     with holder(tmp_path, body) as process:
         expected = rf"app/0_0 is in use by process {process.pid} \(.*python.* -c .*\), worker 0"
         with pytest.raises(DirectoryLocked, match=expected):
-            Lock(tmp_path / "app" / "0_0" / ".lock")
+            ProcessFileLock(tmp_path / "app" / "0_0" / ".lock")
 
 
 def test_kill_9_lets_go_of_it(tmp_path: Path) -> None:
     with holder(tmp_path, "lock = directory.lock_task('0_0')") as process:
         process.kill()
         process.wait()
-        Lock(tmp_path / "app" / "0_0" / ".lock").release()
+        ProcessFileLock(tmp_path / "app" / "0_0" / ".lock").release()
 
 
 def test_two_locks_of_one_process_exclude_each_other(tmp_path: Path) -> None:
-    first = Lock(tmp_path / "0_0" / ".lock", "stream-1")
+    first = ProcessFileLock(tmp_path / "0_0" / ".lock", "stream-1")
     with pytest.raises(DirectoryLocked, match=rf"process {os.getpid()} .*stream-1"):
-        Lock(tmp_path / "0_0" / ".lock")
+        ProcessFileLock(tmp_path / "0_0" / ".lock")
     first.release()
     first.release()
-    Lock(tmp_path / "0_0" / ".lock").release()
+    ProcessFileLock(tmp_path / "0_0" / ".lock").release()
 
 
 def test_a_directory_with_nothing_but_its_lock_goes_with_it(tmp_path: Path) -> None:
-    Lock(tmp_path / "0_0" / ".lock").release()
+    ProcessFileLock(tmp_path / "0_0" / ".lock").release()
     assert not (tmp_path / "0_0").exists()
-    lock = Lock(tmp_path / "0_0" / ".lock")
+    lock = ProcessFileLock(tmp_path / "0_0" / ".lock")
     (tmp_path / "0_0" / "store").mkdir()
     lock.release()
     assert (tmp_path / "0_0" / "store").exists()
@@ -50,7 +50,7 @@ def test_a_lock_on_a_file_that_was_removed_meanwhile_counts_for_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "0_0" / ".lock"
-    first = Lock(path)
+    first = ProcessFileLock(path)
     really_open = os.open
 
     def open_and_lose(name: Path, flags: int, mode: int) -> int:
@@ -61,26 +61,26 @@ def test_a_lock_on_a_file_that_was_removed_meanwhile_counts_for_nothing(
         return file
 
     monkeypatch.setattr(os, "open", open_and_lose)
-    second = Lock(path)
+    second = ProcessFileLock(path)
     with pytest.raises(DirectoryLocked):
-        Lock(path)
+        ProcessFileLock(path)
     second.release()
 
 
 def test_a_lock_whose_directory_was_moved_away_leaves_the_next_one_alone(tmp_path: Path) -> None:
-    first = Lock(tmp_path / "0_0" / ".lock")
+    first = ProcessFileLock(tmp_path / "0_0" / ".lock")
     (tmp_path / "0_0").rename(tmp_path / "aside")
-    second = Lock(tmp_path / "0_0" / ".lock")
+    second = ProcessFileLock(tmp_path / "0_0" / ".lock")
     first.release()
     assert (tmp_path / "0_0" / ".lock").exists()
     with pytest.raises(DirectoryLocked):
-        Lock(tmp_path / "0_0" / ".lock")
+        ProcessFileLock(tmp_path / "0_0" / ".lock")
     second.release()
 
 
 def test_a_lock_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="can't be locked: No such file"):
-        Lock(tmp_path / "nowhere" / "0_0" / ".lock")
+        ProcessFileLock(tmp_path / "nowhere" / "0_0" / ".lock")
 
 
 SWAP = """

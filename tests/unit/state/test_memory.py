@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.memory import MemoryDisk
-from state.store import Checkpoint
+from state.store import StoreCheckpoint
 from tests.unit.properties import examples
 
 KEYS = st.binary(max_size=2)
@@ -34,7 +34,7 @@ def test_ranges_are_those_of_a_sorted_dict(
 ) -> None:
     disk, model = small_pieces(), dict[bytes, bytes]()
     for batch in batches:
-        disk.load(batch, Checkpoint(1, "t"))
+        disk.load_changes(batch, StoreCheckpoint(1, "t"))
         for key, value in batch:
             if value is None:
                 model.pop(key, None)
@@ -57,12 +57,12 @@ def test_writing_while_a_range_is_read_neither_breaks_nor_repeats_it(reverse: bo
     chance = random.Random(7)
     disk = small_pieces()
     keys = [b"%03d" % number for number in range(0, 200, 2)]
-    disk.load([(key, b"v") for key in keys], Checkpoint(1, "t"))
+    disk.load_changes([(key, b"v") for key in keys], StoreCheckpoint(1, "t"))
     seen = []
     for key, _ in disk.range(None, None, reverse=reverse):
         seen.append(key)
         fresh = b"%03d" % chance.randrange(1, 200, 2)
-        disk.load([(fresh, b"v"), (chance.choice(keys), None)], Checkpoint(1, "t"))
+        disk.load_changes([(fresh, b"v"), (chance.choice(keys), None)], StoreCheckpoint(1, "t"))
     assert seen == sorted(set(seen), reverse=reverse)
     kept = {key for key, _ in disk.range(None, None)} & set(keys)
     assert kept <= set(seen)
@@ -80,6 +80,6 @@ def test_a_first_range_that_another_thread_asks_for_while_records_are_written_mi
                 reader.join(0.05)  # it goes on at once, or when all is written
             yield key, b"v"
 
-    disk.load(changes(), Checkpoint(1, "t"))
+    disk.load_changes(changes(), StoreCheckpoint(1, "t"))
     reader.join()
     assert [key for key, _ in disk.range(None, None)] == keys

@@ -22,13 +22,13 @@ from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
 from state.session import SessionStore
-from state.store import ChangelogEntry, Checkpoint, Disk
-from state.transaction import Codecs
+from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
+from state.transaction import StoreCodecs
 from state.versioned import NOT_PUT, VALID_TO_UNDEFINED, VersionedRecord, VersionedStore
 from state.window import WindowStore
 from state.windowed import Windowed
 
-CODECS = Codecs(bytes, bytes, orjson.dumps, orjson.loads)
+CODECS = StoreCodecs(bytes, bytes, orjson.dumps, orjson.loads)
 RETENTION_MS = 200_000
 SIZE_MS = 10
 MODELS = settings(
@@ -47,7 +47,9 @@ VALUES = st.none() | st.integers(0, 9) | st.lists(st.integers(0, 9), max_size=2)
 class Life:
     """A store, its changelog and its disk through commits, rollbacks and crashes."""
 
-    def __init__(self, open_store: Callable[[Disk, ObjectCache], Any], disk: Disk) -> None:
+    def __init__(
+        self, open_store: Callable[[StoreDisk, ObjectCache], Any], disk: StoreDisk
+    ) -> None:
         self._open = open_store
         self.disk = disk
         self.cache = ObjectCache(3_000)
@@ -55,16 +57,16 @@ class Life:
         self.changelog: list[ChangelogEntry] = []
 
     def commit(self) -> None:
-        self.changelog += self.store.drain()
-        self.store.commit(Checkpoint(len(self.changelog), "t"))
+        self.changelog += self.store.drain_writes()
+        self.store.commit(StoreCheckpoint(len(self.changelog), "t"))
 
     def rollback(self) -> None:
-        self.store.drain()
-        self.store.rollback()
+        self.store.drain_writes()
+        self.store.rollback_transaction()
 
     def crash(self, committed: bool) -> None:
         """The process ends: before Kafka's commit, or after it and before the disk's."""
-        drained = self.store.drain()
+        drained = self.store.drain_writes()
         if committed:
             self.changelog += drained
         self.cache = ObjectCache(3_000)
@@ -72,13 +74,13 @@ class Life:
         self.catch_up(self.store)
 
     def catch_up(self, store: Any) -> None:
-        checkpoint = store.checkpoint()
+        checkpoint = store.read_checkpoint()
         position = 0 if checkpoint is None else checkpoint.position
         behind = self.changelog[position:]
         for start in range(0, len(behind), 3):
             part = behind[start : start + 3]
-            store.replay(part, Checkpoint(position + start + len(part), "t"))
-        store.caught_up()
+            store.replay_changelog(part, StoreCheckpoint(position + start + len(part), "t"))
+        store.finish_restore()
 
     def rebuilt(self) -> Any:
         """A store that was made of the changelog alone."""
@@ -88,8 +90,8 @@ class Life:
 
 
 @pytest.fixture(params=["memory", "rocksdb"])
-def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
-    disk: Disk = MemoryDisk() if request.param == "memory" else RocksDisk(tmp_path / "db")
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StoreDisk]:
+    disk: StoreDisk = MemoryDisk() if request.param == "memory" else RocksDisk(tmp_path / "db")
     yield disk
     disk.close()
 
@@ -150,12 +152,12 @@ KEY_VALUE_STEPS = st.lists(
     last=st.none() | KEYS,
 )
 def test_a_key_value_store_is_a_sorted_dict(
-    disk: Disk,
+    disk: StoreDisk,
     transactions: list[tuple[list[tuple[str, bytes, Any]], str]],
     first: bytes | None,
     last: bytes | None,
 ) -> None:
-    disk.clear()
+    disk.clear_all_data()
     life = Life(lambda disk, cache: KeyValueStore("s", disk, CODECS, cache=cache), disk)
     model = Model()
     for steps, outcome in transactions:
@@ -175,7 +177,7 @@ def key_value_step(
             store.put(key, value, 1)
             model[key] = value
         case "update":
-            entry = store.update(key)
+            entry = store.entry_for_update(key)
             assert entry.value == model.get(key)
             if isinstance(entry.value, list):
                 entry.value.append(7)  # in place, as an aggregator may
@@ -191,7 +193,9 @@ def key_value_step(
         case "get and change":
             found = store.get(key)
             assert found == model.get(key)
-            if isinstance(found, list) and key not in {entry.key for entry in store.dirty()}:
+            if isinstance(found, list) and key not in {
+                entry.key for entry in store.written_entries()
+            }:
                 found.append(8)  # not written: nobody sees it
     if model.get(key) is None:
         model.pop(key, None)
@@ -238,9 +242,9 @@ EXPIRING_STEPS = st.lists(
     ]
 )
 def test_a_store_with_a_time_to_live_is_a_dict_that_forgets(
-    disk: Disk, transactions: list[tuple[list[tuple[str, bytes, int, Any]], str]]
+    disk: StoreDisk, transactions: list[tuple[list[tuple[str, bytes, int, Any]], str]]
 ) -> None:
-    disk.clear()
+    disk.clear_all_data()
     life = Life(
         lambda disk, cache: ExpiringStore("s", disk, CODECS, ttl_ms=RETENTION_MS, cache=cache),
         disk,
@@ -249,26 +253,26 @@ def test_a_store_with_a_time_to_live_is_a_dict_that_forgets(
     for steps, outcome in transactions:
         for step, key, timestamp_ms, value in steps:
             if step == "update":
-                life.store.advance(timestamp_ms)
-                model.advance(timestamp_ms, RETENTION_MS)
-                entry = life.store.update(key)
+                life.store.advance_stream_time(timestamp_ms)
+                model.advance_stream_time(timestamp_ms, RETENTION_MS)
+                entry = life.store.entry_for_update(key)
                 assert entry.value == live_values(model).get(key)
                 entry.value, entry.timestamp_ms = value, timestamp_ms
                 model.now[key] = [value, timestamp_ms]
             elif step == "delete" or value is None:
                 assert life.store.delete(key, timestamp_ms) == live_values(model).get(key)
-                model.advance(timestamp_ms, RETENTION_MS)
+                model.advance_stream_time(timestamp_ms, RETENTION_MS)
                 model.now[key] = [None, timestamp_ms]
             else:
                 life.store.put(key, value, timestamp_ms)
-                if model.advance(timestamp_ms, RETENTION_MS):
+                if model.advance_stream_time(timestamp_ms, RETENTION_MS):
                     model.now[key] = [value, timestamp_ms]
         assert dict(life.store.all()) == live_values(model)
         model.end(life, outcome)
         rebuilt = life.rebuilt()
         # As the task does when it starts, by the offsets: after a crash, and after a rollback.
         for store in (rebuilt,) if outcome == "commit" else (life.store, rebuilt):
-            store.advance(model.stream_time)
+            store.advance_stream_time(model.stream_time)
         for store in (life.store, rebuilt):
             assert store.stream_time_ms == model.stream_time
             assert list(store.all()) == sorted(live_values(model).items())
@@ -298,14 +302,14 @@ WINDOW_STEPS = st.lists(st.tuples(KEYS, TIMES, VALUES, st.booleans()), max_size=
     times=st.tuples(TIMES, TIMES),
 )
 def test_a_window_store_is_a_dict_of_windows_that_forgets(
-    disk: Disk,
+    disk: StoreDisk,
     transactions: list[tuple[list[tuple[bytes, int, Any, bool]], str]],
     bounds: tuple[bytes | None, bytes | None],
     times: tuple[int, int],
 ) -> None:
-    disk.clear()
+    disk.clear_all_data()
 
-    def opened(disk: Disk, cache: ObjectCache) -> WindowStore[Any]:
+    def opened(disk: StoreDisk, cache: ObjectCache) -> WindowStore[Any]:
         return WindowStore(
             "w", disk, CODECS, retention_ms=RETENTION_MS, window_size_ms=SIZE_MS, cache=cache
         )
@@ -316,7 +320,7 @@ def test_a_window_store_is_a_dict_of_windows_that_forgets(
             dropped = life.store.dropped
             arrived = model.advance(start_ms, RETENTION_MS)
             if in_place:
-                entry = life.store.update(key, start_ms)
+                entry = life.store.entry_for_update(key, start_ms)
                 assert (entry is not None) == arrived
                 if entry is not None:
                     assert entry.value == model.now.get((key, start_ms))
@@ -391,11 +395,11 @@ def in_order_by_key(found: list[tuple[Windowed[bytes], Any]]) -> bool:
 @MODELS
 @given(transactions=st.lists(st.tuples(WINDOW_STEPS, OUTCOMES), max_size=5))
 def test_a_window_store_with_duplicates_keeps_all_values_of_a_key_and_window(
-    disk: Disk, transactions: list[tuple[list[tuple[bytes, int, Any, bool]], str]]
+    disk: StoreDisk, transactions: list[tuple[list[tuple[bytes, int, Any, bool]], str]]
 ) -> None:
-    disk.clear()
+    disk.clear_all_data()
 
-    def opened(disk: Disk, cache: ObjectCache) -> WindowStore[Any]:
+    def opened(disk: StoreDisk, cache: ObjectCache) -> WindowStore[Any]:
         return WindowStore(
             "w",
             disk,
@@ -437,12 +441,12 @@ SESSION_STEPS = st.lists(
     times=st.tuples(TIMES, TIMES),
 )
 def test_a_session_store_is_a_dict_of_sessions_that_forgets(
-    disk: Disk,
+    disk: StoreDisk,
     transactions: list[tuple[list[tuple[str, bytes, int, int, Any]], str]],
     bounds: tuple[bytes | None, bytes | None],
     times: tuple[int, int],
 ) -> None:
-    disk.clear()
+    disk.clear_all_data()
     life = Life(
         lambda disk, cache: SessionStore("s", disk, CODECS, retention_ms=RETENTION_MS, cache=cache),
         disk,
@@ -519,9 +523,9 @@ VERSION_STEPS = st.lists(st.tuples(KEYS, TIMES, VALUES), max_size=12)
     asked=st.lists(TIMES, min_size=3, max_size=3),
 )
 def test_a_versioned_store_knows_what_was_valid_when(
-    disk: Disk, transactions: list[tuple[list[tuple[bytes, int, Any]], str]], asked: list[int]
+    disk: StoreDisk, transactions: list[tuple[list[tuple[bytes, int, Any]], str]], asked: list[int]
 ) -> None:
-    disk.clear()
+    disk.clear_all_data()
     life = Life(
         lambda disk, cache: VersionedStore("v", disk, CODECS, history_ms=RETENTION_MS, cache=cache),
         disk,
@@ -534,7 +538,7 @@ def test_a_versioned_store_knows_what_was_valid_when(
             if late:
                 assert until == NOT_PUT
                 continue
-            model.advance(timestamp_ms, RETENTION_MS)
+            model.advance_stream_time(timestamp_ms, RETENTION_MS)
             model.now[key, timestamp_ms] = value
             later = [t for k, t in model.now if k == key and t > timestamp_ms]
             assert until == min(later, default=VALID_TO_UNDEFINED)

@@ -10,10 +10,10 @@ import pytest
 
 from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
-from state.overlay import Order
+from state.overlay import SortedOverlayKeys
 from state.rocksdb import RocksDisk
-from state.store import Checkpoint, Disk
-from state.transaction import Codecs
+from state.store import StoreCheckpoint, StoreDisk
+from state.transaction import StoreCodecs
 from state.window import WindowStore
 
 Store = KeyValueStore[str, str]
@@ -21,9 +21,9 @@ Store = KeyValueStore[str, str]
 
 @pytest.fixture(params=["memory", "rocksdb"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    disk: Disk = MemoryDisk() if request.param == "memory" else RocksDisk(tmp_path / "db")
+    disk: StoreDisk = MemoryDisk() if request.param == "memory" else RocksDisk(tmp_path / "db")
     store: Store = KeyValueStore(
-        "s", disk, Codecs(str.encode, bytes.decode, str.encode, bytes.decode), clock=lambda: 1
+        "s", disk, StoreCodecs(str.encode, bytes.decode, str.encode, bytes.decode), clock=lambda: 1
     )
     for name in "bdfh":
         store.put(name, "disk")
@@ -33,8 +33,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 
 def commit(store: Store) -> None:
-    store.drain()
-    store.commit(Checkpoint(1, "t"))
+    store.drain_writes()
+    store.commit(StoreCheckpoint(1, "t"))
 
 
 def keys(found: Iterator[tuple[str, str]]) -> str:
@@ -104,12 +104,12 @@ def test_the_order_of_an_overlay_takes_in_only_what_is_new() -> None:
             return bytes(self) < bytes(other)
 
     overlay: dict[bytes, int] = {Key(b"%05d" % n): 0 for n in range(0, 10_000, 2)}
-    order = Order(overlay)
-    order.between(None, None)
+    order = SortedOverlayKeys(overlay)
+    order.keys_between(None, None)
     Key.compared = 0
     for number in (5, 777, 4_001):
         overlay[Key(b"%05d" % number)] = 0
-        assert order.between(b"%05d" % number, b"%05d" % (number + 1)) == [b"%05d" % number]
+        assert order.keys_between(b"%05d" % number, b"%05d" % (number + 1)) == [b"%05d" % number]
     assert Key.compared < 200
 
 
@@ -122,12 +122,12 @@ def test_the_count_is_about_that_of_the_keys(store: Store) -> None:
 
 def test_a_store_outside_of_a_task_asks_for_the_time() -> None:
     store: Store = KeyValueStore(
-        "s", MemoryDisk(), Codecs(str.encode, bytes.decode, str.encode, bytes.decode)
+        "s", MemoryDisk(), StoreCodecs(str.encode, bytes.decode, str.encode, bytes.decode)
     )
     with pytest.raises(RuntimeError, match=re.escape("give timestamp_ms")):
         store.put("a", "1")
     store.put("a", "1", 5)
-    assert store.drain() == [(b"a", b"1", 5)]
+    assert store.drain_writes() == [(b"a", b"1", 5)]
 
 
 def window_store(
@@ -136,7 +136,7 @@ def window_store(
     return WindowStore(
         "w",
         disk or MemoryDisk(),
-        Codecs(bytes, bytes, bytes, bytes),
+        StoreCodecs(bytes, bytes, bytes, bytes),
         retention_ms=3_600_000,
         window_size_ms=10,
         retain_duplicates=retain_duplicates,
@@ -157,11 +157,11 @@ def test_duplicates_that_come_after_a_rollback_are_numbered_as_if_it_had_not_bee
     store = window_store(disk, retain_duplicates=True)
     for _ in range(3):
         store.put(b"a", b"rolled back", 0)
-    store.rollback()
+    store.rollback_transaction()
     for value in (b"1", b"2"):
         store.put(b"a", value, 0)
-    store.drain()
-    store.commit(Checkpoint(2, "t"))
+    store.drain_writes()
+    store.commit(StoreCheckpoint(2, "t"))
     restarted = window_store(disk, retain_duplicates=True)
     for value in (b"3", b"4", b"5"):
         restarted.put(b"a", value, 0)
@@ -173,9 +173,9 @@ def test_duplicates_that_come_after_a_replay_replace_none() -> None:
     store = window_store(retain_duplicates=True)
     for value in (b"1", b"2"):
         store.put(b"a", value, 0)
-    drained = store.drain()
+    drained = store.drain_writes()
     again = window_store(retain_duplicates=True)
-    again.replay(drained, Checkpoint(2, "t"))
+    again.replay_changelog(drained, StoreCheckpoint(2, "t"))
     again.put(b"a", b"3", 0)
     assert list(again.fetch(b"a", 0, 0)) == [(0, b"1"), (0, b"2"), (0, b"3")]
 
@@ -186,7 +186,7 @@ def test_duplicates_that_come_after_a_restart_replace_none(topic_id: str) -> Non
     for position, value in enumerate((b"1", b"2", b"3"), start=1):
         store = window_store(retain_duplicates=True, disk=disk)
         store.put(b"a", value, 0)
-        store.drain()
-        store.commit(Checkpoint(position if topic_id else 0, topic_id))
+        store.drain_writes()
+        store.commit(StoreCheckpoint(position if topic_id else 0, topic_id))
     store = window_store(retain_duplicates=True, disk=disk)
     assert list(store.fetch(b"a", 0, 0)) == [(0, b"1"), (0, b"2"), (0, b"3")]

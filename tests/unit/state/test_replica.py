@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from state.errors import Corrupt
-from state.replica import Replica
+from state.errors import StoreCorrupted
+from state.replica import TopicReplica
 from state.rocksdb import RocksDisk
-from state.store import Checkpoint
-from state.transaction import Codecs
+from state.store import StoreCheckpoint
+from state.transaction import StoreCodecs
 from tests.unit.state.rocksdb.databases import Damaged
 
-TEXT = Codecs(str.encode, bytes.decode, str.encode, bytes.decode)
+TEXT = StoreCodecs(str.encode, bytes.decode, str.encode, bytes.decode)
 
 
 @pytest.mark.parametrize("damaged", [False, True])
@@ -21,15 +21,15 @@ def test_one_that_was_found_damaged_is_empty_when_it_is_opened_again(
     tmp_path: Path, damaged: bool
 ) -> None:
     database = Damaged()
-    disk = RocksDisk(tmp_path / "rates", store="rates", open_database=database.open)
-    replica = Replica("rates", disk, TEXT)
-    replica.apply([(0, 0, b"eur", b"1.1", 5)], Checkpoint(0, "id", positions=(1,)))
+    disk = RocksDisk(tmp_path / "rates", store_name="rates", open_database=database.open)
+    replica = TopicReplica("rates", disk, TEXT)
+    replica.apply_records([(0, 0, b"eur", b"1.1", 5)], StoreCheckpoint(0, "id", positions=(1,)))
     if damaged:
         database.is_damaged = True
-        with pytest.raises(Corrupt, match="checksum"):
-            replica.view().get("eur")
+        with pytest.raises(StoreCorrupted, match="checksum"):
+            replica.open_view().get("eur")
     replica.close()
-    again = Replica("rates", RocksDisk(tmp_path / "rates"), TEXT)
-    assert (again.checkpoint() is None) == damaged
-    assert again.view().get("eur") == (None if damaged else "1.1")
+    again = TopicReplica("rates", RocksDisk(tmp_path / "rates"), TEXT)
+    assert (again.read_checkpoint() is None) == damaged
+    assert again.open_view().get("eur") == (None if damaged else "1.1")
     again.close()

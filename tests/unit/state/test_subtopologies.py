@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 
 from state.directory import StateDirectory
 from state.errors import StateError
-from state.subtopologies import Contents, number_directories
+from state.subtopologies import SubtopologyContents, number_directories
 
 SOME = st.frozensets(st.sampled_from("abcdef"), max_size=3)
-SUBS = st.dictionaries(st.integers(0, 5), st.builds(Contents, SOME, SOME), max_size=5)
+SUBS = st.dictionaries(st.integers(0, 5), st.builds(SubtopologyContents, SOME, SOME), max_size=5)
 
 
-def contents(sources: str, stores: str = "") -> Contents:
-    return Contents(frozenset(sources), frozenset(stores))
+def contents(sources: str, stores: str = "") -> SubtopologyContents:
+    return SubtopologyContents(frozenset(sources), frozenset(stores))
 
 
 @given(SUBS, SUBS)
 def test_no_two_sub_topologies_share_directories(
-    known: dict[int, Contents], wanted: dict[int, Contents]
+    known: dict[int, SubtopologyContents], wanted: dict[int, SubtopologyContents]
 ) -> None:
     found = number_directories(known, wanted)
     assert found.keys() == wanted.keys()
@@ -33,7 +33,7 @@ def test_no_two_sub_topologies_share_directories(
 
 @given(SUBS, SUBS)
 def test_what_was_found_once_is_found_again(
-    known: dict[int, Contents], wanted: dict[int, Contents]
+    known: dict[int, SubtopologyContents], wanted: dict[int, SubtopologyContents]
 ) -> None:
     found = number_directories(known, wanted)
     after = known | {found[number]: each for number, each in wanted.items()}
@@ -67,7 +67,9 @@ def test_the_order_of_sub_topologies_does_not_matter(topics: list[str], random: 
     ids=["new", "a store more", "by its store", "by its source", "another", "legacy", "split"],
 )
 def test_directories_are_found_by_stores_then_by_sources(
-    known: dict[int, Contents], wanted: dict[int, Contents], found: dict[int, int]
+    known: dict[int, SubtopologyContents],
+    wanted: dict[int, SubtopologyContents],
+    found: dict[int, int],
 ) -> None:
     assert number_directories(known, wanted) == found
 

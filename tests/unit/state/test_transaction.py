@@ -10,56 +10,56 @@ import orjson
 import pytest
 
 from state.cache import ObjectCache
-from state.errors import Refused
+from state.errors import StoreSerdeError
 from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
-from state.store import ChangelogEntry, Checkpoint, Disk
-from state.transaction import Codecs
+from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
+from state.transaction import StoreCodecs
 
 Store = KeyValueStore[str, Any]
 
 
-def store_on(disk: Disk) -> Store:
+def store_on(disk: StoreDisk) -> Store:
     return KeyValueStore(
         "counts",
         disk,
-        Codecs(str.encode, bytes.decode, orjson.dumps, orjson.loads),
+        StoreCodecs(str.encode, bytes.decode, orjson.dumps, orjson.loads),
         cache=ObjectCache(1 << 20),
     )
 
 
 @pytest.fixture(params=["memory", "rocksdb"])
-def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
-    disk: Disk = MemoryDisk() if request.param == "memory" else RocksDisk(tmp_path / "db")
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StoreDisk]:
+    disk: StoreDisk = MemoryDisk() if request.param == "memory" else RocksDisk(tmp_path / "db")
     yield disk
     disk.close()
 
 
 def commit(store: Store, position: int) -> None:
-    store.drain()
-    store.commit(Checkpoint(position, "topic"))
+    store.drain_writes()
+    store.commit(StoreCheckpoint(position, "topic"))
 
 
-def test_a_transaction_reads_its_own_writes_before_anything_is_on_disk(disk: Disk) -> None:
+def test_a_transaction_reads_its_own_writes_before_anything_is_on_disk(disk: StoreDisk) -> None:
     store = store_on(disk)
     store.put("a", 1, timestamp_ms=10)
     assert store.get("a") == 1
     assert list(disk.range(None, None)) == []
-    assert store.checkpoint() is None
+    assert store.read_checkpoint() is None
 
 
-def test_drain_serialises_each_dirty_key_once_with_its_last_value(disk: Disk) -> None:
+def test_drain_serialises_each_dirty_key_once_with_its_last_value(disk: StoreDisk) -> None:
     store = store_on(disk)
     for count in (1, 2, 3):
         store.put("a", count, timestamp_ms=count)
     store.delete("b", timestamp_ms=9)
     expected = [(b"a", b"3", 3), (b"b", None, 9)]
-    assert store.drain() == expected
-    assert store.drain() is store.drain()
+    assert store.drain_writes() == expected
+    assert store.drain_writes() is store.drain_writes()
 
 
-def test_commit_makes_data_and_checkpoint_durable_together(disk: Disk) -> None:
+def test_commit_makes_data_and_checkpoint_durable_together(disk: StoreDisk) -> None:
     store = store_on(disk)
     store.put("a", 1, timestamp_ms=10)
     store.put("gone", 1, timestamp_ms=10)
@@ -69,13 +69,13 @@ def test_commit_makes_data_and_checkpoint_durable_together(disk: Disk) -> None:
     assert store.get("a") == 1
     assert store.get("gone") is None
     assert list(disk.range(None, None)) == [(b"a", (10).to_bytes(8, "big") + b"1")]
-    assert store.checkpoint() == Checkpoint(3, "topic")
+    assert store.read_checkpoint() == StoreCheckpoint(3, "topic")
     entry = store.entry("a")
     assert entry is not None
     assert entry.timestamp_ms == 10
 
 
-def test_rollback_forgets_writes_and_objects_that_were_changed_in_place(disk: Disk) -> None:
+def test_rollback_forgets_writes_and_objects_that_were_changed_in_place(disk: StoreDisk) -> None:
     store = store_on(disk)
     store.put("a", {"n": 1}, timestamp_ms=1)
     commit(store, 1)
@@ -83,14 +83,14 @@ def test_rollback_forgets_writes_and_objects_that_were_changed_in_place(disk: Di
     assert value is not None
     value["n"] = 99
     store.put("a", value, timestamp_ms=2)
-    store.drain()
-    store.rollback()
+    store.drain_writes()
+    store.rollback_transaction()
     assert store.get("a") == {"n": 1}
-    assert store.checkpoint() == Checkpoint(1, "topic")
+    assert store.read_checkpoint() == StoreCheckpoint(1, "topic")
 
 
 def test_an_object_read_but_not_written_is_not_kept_when_it_is_changed_in_place(
-    disk: Disk,
+    disk: StoreDisk,
 ) -> None:
     store = store_on(disk)
     store.put("a", {"n": 1}, timestamp_ms=1)
@@ -102,34 +102,34 @@ def test_an_object_read_but_not_written_is_not_kept_when_it_is_changed_in_place(
 
 
 def bump(store: Store, key: str, timestamp_ms: int = 1) -> None:
-    entry = store.update(key)
+    entry = store.entry_for_update(key)
     entry.value = (entry.value or 0) + 1
     entry.timestamp_ms = timestamp_ms
 
 
-def test_an_update_reads_and_writes_a_key_in_one(disk: Disk) -> None:
+def test_an_update_reads_and_writes_a_key_in_one(disk: StoreDisk) -> None:
     store = store_on(disk)
-    assert store.update("a").timestamp_ms == -1
+    assert store.entry_for_update("a").timestamp_ms == -1
     for position in (1, 2, 3):
         bump(store, "a", timestamp_ms=position)
         commit(store, position)
     assert list(disk.range(None, None)) == [(b"a", (3).to_bytes(8, "big") + b"3")]
 
 
-def test_what_a_rolled_back_update_changed_in_place_is_gone(disk: Disk) -> None:
+def test_what_a_rolled_back_update_changed_in_place_is_gone(disk: StoreDisk) -> None:
     store = store_on(disk)
     store.put("a", [1], timestamp_ms=1)
     commit(store, 1)
     for _ in range(2):
-        value = store.update("a").value
+        value = store.entry_for_update("a").value
         assert value == [1]
         value.append(2)
-        store.drain()
-        store.rollback()
+        store.drain_writes()
+        store.rollback_transaction()
     assert store.get("a") == [1]
 
 
-def test_a_kept_object_gives_way_to_a_put_a_deletion_and_a_replay(disk: Disk) -> None:
+def test_a_kept_object_gives_way_to_a_put_a_deletion_and_a_replay(disk: StoreDisk) -> None:
     store = store_on(disk)
     bump(store, "a")
     commit(store, 1)
@@ -137,31 +137,31 @@ def test_a_kept_object_gives_way_to_a_put_a_deletion_and_a_replay(disk: Disk) ->
     bump(store, "a")
     commit(store, 2)
     assert store.get("a") == 11
-    store.replay([(b"a", b"20", 3)], Checkpoint(3, "topic"))
+    store.replay_changelog([(b"a", b"20", 3)], StoreCheckpoint(3, "topic"))
     bump(store, "a")
     commit(store, 4)
     assert store.get("a") == 21
     store.delete("a", timestamp_ms=5)
     commit(store, 5)
-    assert store.update("a").timestamp_ms == -1
+    assert store.entry_for_update("a").timestamp_ms == -1
 
 
-def test_a_write_between_drain_and_the_outcome_is_refused(disk: Disk) -> None:
+def test_a_write_between_drain_and_the_outcome_is_refused(disk: StoreDisk) -> None:
     store = store_on(disk)
     store.put("a", 1, timestamp_ms=1)
-    store.drain()
+    store.drain_writes()
     with pytest.raises(RuntimeError, match="after drain"):
         store.put("b", 1, timestamp_ms=1)
 
 
-def test_commit_without_drain_is_refused(disk: Disk) -> None:
+def test_commit_without_drain_is_refused(disk: StoreDisk) -> None:
     store = store_on(disk)
     store.put("a", 1, timestamp_ms=1)
     with pytest.raises(RuntimeError, match="before drain"):
-        store.commit(Checkpoint(1, "topic"))
+        store.commit(StoreCheckpoint(1, "topic"))
 
 
-def test_items_merge_the_overlay_with_the_disk_in_key_order(disk: Disk) -> None:
+def test_items_merge_the_overlay_with_the_disk_in_key_order(disk: StoreDisk) -> None:
     store = store_on(disk)
     for key in ("b", "d", "f"):
         store.put(key, 1, timestamp_ms=1)
@@ -173,40 +173,40 @@ def test_items_merge_the_overlay_with_the_disk_in_key_order(disk: Disk) -> None:
     assert list(store.all()) == [("a", 2), ("b", 1), ("d", 2), ("z", 2)]
 
 
-def test_replaying_the_changelog_twice_gives_the_same_state(disk: Disk) -> None:
+def test_replaying_the_changelog_twice_gives_the_same_state(disk: StoreDisk) -> None:
     store = store_on(disk)
     entries: list[ChangelogEntry] = [(b"a", b"1", 1), (b"b", b"2", 2)]
     entries += [(b"a", b"3", 3), (b"b", None, 4)]
     for _ in range(2):
-        store.replay(entries, Checkpoint(4, "topic"))
+        store.replay_changelog(entries, StoreCheckpoint(4, "topic"))
         assert list(store.all()) == [("a", 3)]
 
 
-def test_more_changes_than_one_batch_holds_arrive_whole(disk: Disk) -> None:
+def test_more_changes_than_one_batch_holds_arrive_whole(disk: StoreDisk) -> None:
     store = store_on(disk)
     for number in range(12_345):
         store.put(f"{number:06}", number, timestamp_ms=number)
     commit(store, 12_345)
     assert sum(1 for _ in disk.range(None, None)) == 12_345
-    assert store.checkpoint() == Checkpoint(12_345, "topic")
+    assert store.read_checkpoint() == StoreCheckpoint(12_345, "topic")
 
 
-def test_clear_forgets_state_and_checkpoint(disk: Disk) -> None:
+def test_clear_forgets_state_and_checkpoint(disk: StoreDisk) -> None:
     store = store_on(disk)
     store.put("a", 1, timestamp_ms=1)
     commit(store, 1)
-    store.clear()
+    store.clear_all_data()
     assert store.get("a") is None
-    assert store.checkpoint() is None
+    assert store.read_checkpoint() is None
 
 
-def test_a_value_that_cannot_be_encoded_leaves_the_transaction_as_it_was(disk: Disk) -> None:
+def test_a_value_that_cannot_be_encoded_leaves_the_transaction_as_it_was(disk: StoreDisk) -> None:
     store = store_on(disk)
     store.put("a", 1, timestamp_ms=1)
     store.put("b", object(), timestamp_ms=1)
     for _ in range(2):
-        with pytest.raises(Refused, match="store 'counts' can't take value <object"):
-            store.drain()
+        with pytest.raises(StoreSerdeError, match="store 'counts' can't take value <object"):
+            store.drain_writes()
     assert store.get("a") == 1
 
 
@@ -219,5 +219,5 @@ def test_a_store_that_is_reopened_has_what_was_committed_and_no_more(tmp_path: P
     store.close()
     reopened = store_on(RocksDisk(path))
     assert reopened.get("a") == 1
-    assert reopened.checkpoint() == Checkpoint(7, "topic")
+    assert reopened.read_checkpoint() == StoreCheckpoint(7, "topic")
     reopened.close()

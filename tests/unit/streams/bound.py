@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from state.memory import MemoryDisk
-from state.store import Checkpoint
+from state.store import StoreCheckpoint
 from streams import App, StreamsError
-from streams.handling import Handler, Handlers, Stage
-from streams.positions import Partition
-from streams.runtime.counters import Counters
-from streams.runtime.failures import Failures
+from streams.exception_handlers import ExceptionHandler, ExceptionHandlers, Stage
+from streams.runtime.counters import ThreadCounters
+from streams.runtime.failures import FailureHandler
 from streams.runtime.stores import open_store
 from streams.testing.cluster import Message
+from streams.topic_partitions import Partition
 from streams.topology.compile import compile_subtopology
-from streams.topology.nodes import StepTime, Watch
+from streams.topology.nodes import StepStreamTime, TaskObserver
 
 _TRACED = (("trace", b"1"),)
 
@@ -29,15 +29,15 @@ class BoundTask:
         number: int = 0,
         *,
         stores: Mapping[str, Any] | None = None,
-        **handlers: Handler,
+        **handlers: ExceptionHandler,
     ) -> None:
-        self.counters = Counters()
+        self.counters = ThreadCounters()
         self.clock_s = 0.0
-        self.failures = Failures(
-            Handlers(**handlers),
+        self.failures = FailureHandler(
+            ExceptionHandlers(**handlers),
             counters=self.counters,
             monotonic_s=lambda: self.clock_s,
-            topics=lambda: self.topics,
+            list_topics=lambda: self.topics,
         )
         self.topics = {"dead"}
         """What there is beside the topics of the application."""
@@ -50,26 +50,26 @@ class BoundTask:
         self.chosen: list[int] = []
         """The partition of each; -1: left to the producer."""
         self.message: Any = None
-        self.flushers: list[Callable[[], None]] = []
-        self.held: dict[str, dict[Any, Any]] = {}
-        self.starters: list[Callable[[], None]] = []
-        self.closers: list[Callable[[], None]] = []
+        self.commit_callbacks: list[Callable[[], None]] = []
+        self.uncommitted_results: dict[str, dict[Any, Any]] = {}
+        self.start_callbacks: list[Callable[[], None]] = []
+        self.close_callbacks: list[Callable[[], None]] = []
         self.task_name = f"{number}_0"
         self.stream_time_ms = -1
-        self.dropped = 0
-        self.late = 0
-        self.step_times: dict[str, StepTime] = {}
+        self.dropped_count = 0
+        self.late_count = 0
+        self.step_times: dict[str, StepStreamTime] = {}
         self.wall_ms = 0
-        self.shared: dict[str, Any] = {}
-        self.watch: Watch | None = None
-        self.record_ms = -1
+        self.shared_by_steps: dict[str, Any] = {}
+        self.observer: TaskObserver | None = None
+        self.record_timestamp_ms = -1
         self.scheduled: list[tuple[int, str, Callable[[int], None]]] = []
         self.commits_asked = 0
         self.full = 0
         self.made_room = 0
         subtopology = app.topology().subtopologies[number]
         self.stores: dict[str, Any] = dict(stores or {}) or {
-            spec.name: open_store(spec, MemoryDisk(), clock=lambda: self.record_ms)
+            spec.name: open_store(spec, MemoryDisk(), clock=lambda: self.record_timestamp_ms)
             for spec in subtopology.stores
         }
         """`stores` are those of a task before."""
@@ -88,10 +88,10 @@ class BoundTask:
     def partition_count(self, topic: str) -> int:
         return self.partitions[topic]
 
-    def make_room(self) -> None:
+    def wait_for_queue_room(self) -> None:
         self.made_room += 1
 
-    def schedule(
+    def schedule_punctuation(
         self, interval_ms: int, callback: Callable[[int], None], clock: str
     ) -> Callable[[], None]:
         entry = (interval_ms, clock, callback)
@@ -105,7 +105,7 @@ class BoundTask:
     def skips_processing(self) -> bool:
         return self.failures.skips_processing
 
-    def failed(
+    def handle_failure(
         self,
         stage: Stage,
         step: str,
@@ -114,23 +114,25 @@ class BoundTask:
         *,
         key: Any = None,
         value: Any = None,
-        target: str | None = None,
+        target_topic: str | None = None,
     ) -> None:
-        self.failures.failed(self, stage, step, error, refusal, key=key, value=value, target=target)
+        self.failures.handle_failure(
+            self, stage, step, error, refusal, key=key, value=value, target_topic=target_topic
+        )
 
-    def commit(self) -> None:
+    def request_commit(self) -> None:
         self.commits_asked += 1
 
-    def store(self, name: str) -> Any:
+    def get_store(self, name: str) -> Any:
         return self.stores[name]
 
-    def global_store(self, name: str) -> Any | None:
+    def find_global_store(self, name: str) -> Any | None:
         return self.globals.get(name)
 
-    def step_time(self, step: str) -> StepTime:
-        return self.step_times.setdefault(step, StepTime())
+    def get_step_stream_time(self, step: str) -> StepStreamTime:
+        return self.step_times.setdefault(step, StepStreamTime())
 
-    def origin(self) -> str:
+    def describe_record_origin(self) -> str:
         return "in[0]@7"
 
     def pipe(
@@ -153,11 +155,11 @@ class BoundTask:
     def commit_stores(self) -> None:
         """As the runtime does when Kafka has committed."""
         for store in self.stores.values():
-            store.drain()
-            store.commit(Checkpoint(0, "id"))
+            store.drain_writes()
+            store.commit(StoreCheckpoint(0, "id"))
 
     def close(self) -> None:
-        for close in self.closers:
+        for close in self.close_callbacks:
             close()
 
     def punctuate(self, now_ms: int) -> None:
@@ -167,7 +169,7 @@ class BoundTask:
 
     def flush(self) -> None:
         self.message = None
-        for flush in reversed(self.flushers):
+        for flush in reversed(self.commit_callbacks):
             flush()
 
     @property

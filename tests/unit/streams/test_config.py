@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from streams import App, ConfigError, StreamsConfig
+from streams.command_arguments import parse_settings
 from streams.config import load_config
-from streams.named import parse_settings
 
 
 def test_later_sources_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

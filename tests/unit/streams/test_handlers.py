@@ -24,7 +24,7 @@ from streams import (
 )
 from streams.config import load_config
 from streams.errors import OutcomeUnknown, TaskMigrated
-from streams.handling import Handlers
+from streams.exception_handlers import ExceptionHandlers
 from tests.unit.streams.bound import BoundTask
 
 BOTH: Any = {"key": serdes.string, "value": serdes.string}
@@ -318,7 +318,7 @@ def test_a_key_that_a_store_refuses_is_a_failure_of_its_record() -> None:
     task = BoundTask(app, processing="skip")
     task.pipe("k", "v")
     assert topics(task) == ["after"]
-    assert task.stores["c"].dirty() == []
+    assert task.stores["c"].written_entries() == []
 
 
 def test_a_key_that_a_tables_store_refuses_is_too() -> None:
@@ -329,7 +329,7 @@ def test_a_key_that_a_tables_store_refuses_is_too() -> None:
     task = BoundTask(app, processing="skip")
     task.pipe("k", "v")
     assert topics(task) == ["after"]
-    assert task.stores["t"].dirty() == []
+    assert task.stores["t"].written_entries() == []
 
 
 def test_handlers_are_settings() -> None:
@@ -338,9 +338,9 @@ def test_handlers_are_settings() -> None:
         processing_handler="dead_letter:dead",
         production_handler=repr,
     )
-    assert config.handlers == Handlers("skip", dead_letter("dead"), repr)  # type: ignore[arg-type]
-    assert list(config.handlers.topics()) == ["dead"]
-    assert StreamsConfig().handlers == Handlers()
+    assert config.handlers == ExceptionHandlers("skip", dead_letter("dead"), repr)  # type: ignore[arg-type]
+    assert list(config.handlers.dead_letter_topics()) == ["dead"]
+    assert StreamsConfig().handlers == ExceptionHandlers()
     app = App("a", config=StreamsConfig(processing_handler=dead_letter("dead")))
     assert app.config.handlers.processing == dead_letter("dead")
 

@@ -9,12 +9,12 @@ import pytest
 
 from streams import App, serdes
 from streams.config import load_config
-from streams.endpoint import Answer, Endpoint
 from streams.errors import ConfigError, StreamsError
-from streams.health import Health, Restoring, ThreadHealth, judge
-from streams.metrics import WorkerCollector, exposition
-from streams.runtime.host import ThreadHost
-from streams.runtime.watchdog import Doing, Where
+from streams.health import Health, RestoringStore, ThreadHealth, judge_health
+from streams.http_endpoint import HttpEndpoint, HttpResponse
+from streams.metrics import WorkerCollector, render_prometheus_text
+from streams.runtime.host import SystemHost
+from streams.runtime.watchdog import ThreadActivity, ThreadLocation
 from tests.processes import HANG_LIMIT_S
 
 NOW_S = 1_000.0
@@ -28,7 +28,7 @@ THREAD = ThreadHealth(
     stuck=False,
     stack=(),
     tasks={"0_0": "RUNNING", "0_1": "RESTORING"},
-    restoring=(Restoring("0_1", "counts", 1_200, 300.0, 4.0),),
+    restoring=(RestoringStore("0_1", "counts", 1_200, 300.0, 4.0),),
     last_commit_ms=59_000,
     trouble="",
     trouble_s=0.0,
@@ -40,15 +40,17 @@ def judged(
     thread: ThreadHealth = THREAD,
     state: str = "RUNNING",
     error: Exception | None = None,
-    doing: Doing | None = None,
+    doing: ThreadActivity | None = None,
 ) -> Health:
     seen = {} if doing is None else {"thread 0": doing}
-    return judge(state, error, [thread], seen, stuck_after_s=30, now_s=NOW_S)
+    return judge_health(state, error, [thread], seen, stuck_after_s=30, now_s=NOW_S)
 
 
-def stuck(where: Where) -> Health:
+def stuck(where: ThreadLocation) -> Health:
     thread = replace(THREAD, stuck=True, doing=where.value)
-    return judged(thread, doing=Doing(where, "look_up", NOW_S - 40, "in[0]@7", stuck=True))
+    return judged(
+        thread, doing=ThreadActivity(where, "look_up", NOW_S - 40, "in[0]@7", is_stuck=True)
+    )
 
 
 @pytest.mark.parametrize("state", ["CREATED", "REBALANCING", "RUNNING"])
@@ -65,7 +67,7 @@ def test_a_worker_that_ends_is_neither(state: str) -> None:
 
 
 def test_a_stuck_function_makes_it_neither_and_is_named() -> None:
-    health = stuck(Where.USER)
+    health = stuck(ThreadLocation.USER)
     assert (health.healthy, health.live) == (False, False)
     [why] = health.why
     assert why == (
@@ -75,7 +77,7 @@ def test_a_stuck_function_makes_it_neither_and_is_named() -> None:
 
 def test_a_broker_that_is_away_makes_it_unhealthy_and_leaves_it_live() -> None:
     for health in (
-        stuck(Where.BROKER),
+        stuck(ThreadLocation.BROKER),
         judged(replace(THREAD, silent_s=31.0)),
         judged(replace(THREAD, trouble="commit_transaction: timed out", trouble_s=31.0)),
     ):
@@ -84,8 +86,10 @@ def test_a_broker_that_is_away_makes_it_unhealthy_and_leaves_it_live() -> None:
 
 
 def test_a_thread_that_waits_to_be_replaced_is_unhealthy_and_live_and_says_why() -> None:
-    thread = replace(THREAD, doing=Where.REPLACEMENT.value)
-    health = judged(thread, doing=Doing(Where.REPLACEMENT, "disk is full", NOW_S - 3))
+    thread = replace(THREAD, doing=ThreadLocation.REPLACEMENT.value)
+    health = judged(
+        thread, doing=ThreadActivity(ThreadLocation.REPLACEMENT, "disk is full", NOW_S - 3)
+    )
     assert (health.healthy, health.live) == (False, True)
     assert health.why == ["thread 0 has been waiting to be replaced for 3.0 s, after: disk is full"]
 
@@ -95,7 +99,7 @@ def test_a_short_trouble_is_none() -> None:
 
 
 def test_health_is_json_with_all_that_it_has() -> None:
-    found = orjson.loads(stuck(Where.STORE).as_json())
+    found = orjson.loads(stuck(ThreadLocation.STORE).as_json())
     assert found["threads"][0]["tasks"] == {"0_0": "RUNNING", "0_1": "RESTORING"}
     assert found["threads"][0]["restoring"][0]["seconds_left"] == 4.0
     assert found["live"] is False
@@ -103,8 +107,8 @@ def test_health_is_json_with_all_that_it_has() -> None:
 
 def test_figures_are_for_prometheus() -> None:
     counters = {"thread 0": {"records": 7, "commits": 2}}
-    text = exposition(
-        WorkerCollector(lambda: stuck(Where.USER), lambda: counters, lambda: 61_000)
+    text = render_prometheus_text(
+        WorkerCollector(lambda: stuck(ThreadLocation.USER), lambda: counters, lambda: 61_000)
     ).decode()
     for line in (
         'millrace_worker_state{state="RUNNING"} 1.0',
@@ -119,24 +123,24 @@ def test_figures_are_for_prometheus() -> None:
 
 
 @pytest.fixture
-def endpoint() -> Iterator[Endpoint]:
-    answers = {"/health": lambda: Answer(503, "application/json", b"{}")}
-    made = Endpoint("health_port", 0, answers, ThreadHost())
+def endpoint() -> Iterator[HttpEndpoint]:
+    answers = {"/health": lambda: HttpResponse(503, "application/json", b"{}")}
+    made = HttpEndpoint("health_port", 0, answers, SystemHost())
     yield made
     made.close()
 
 
 @pytest.mark.parametrize(("path", "status"), [("/health?x=1", 503), ("/", 404)])
-def test_answers_go_by_path(endpoint: Endpoint, path: str, status: int) -> None:
+def test_answers_go_by_path(endpoint: HttpEndpoint, path: str, status: int) -> None:
     connection = HTTPConnection("127.0.0.1", endpoint.port, timeout=HANG_LIMIT_S)
     connection.request("GET", path)
     assert connection.getresponse().status == status
     connection.close()
 
 
-def test_a_port_that_is_taken_is_named_with_its_setting(endpoint: Endpoint) -> None:
+def test_a_port_that_is_taken_is_named_with_its_setting(endpoint: HttpEndpoint) -> None:
     with pytest.raises(ConfigError, match=rf"metrics_port {endpoint.port}: Address already in use"):
-        Endpoint("metrics_port", endpoint.port, {}, ThreadHost())
+        HttpEndpoint("metrics_port", endpoint.port, {}, SystemHost())
 
 
 @pytest.mark.parametrize(

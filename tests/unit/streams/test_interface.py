@@ -147,10 +147,12 @@ def test_a_store_is_a_name_or_one_of_stores_constructors() -> None:
         ttl=timedelta(hours=1),
         rocksdb=lambda options: None,
     )
-    assert kept.kept["topic_settings"] == {"min.cleanable.dirty.ratio": "0.2"}
-    assert Store.in_memory("name", logged=True, caching=False, ttl=1).kept["logged"] is True
-    assert Store.persistent("name", logged=False).kept["logged"] is False
-    assert Store.versioned("name", history=timedelta(hours=1)).kept["history_ms"] == 3_600_000
+    assert kept.spec_fields["topic_settings"] == {"min.cleanable.dirty.ratio": "0.2"}
+    assert Store.in_memory("name", logged=True, caching=False, ttl=1).spec_fields["logged"] is True
+    assert Store.persistent("name", logged=False).spec_fields["logged"] is False
+    assert (
+        Store.versioned("name", history=timedelta(hours=1)).spec_fields["history_ms"] == 3_600_000
+    )
     assert Store.window("name", size=1, retention=2).name == Store.session("name", retention=1).name
 
 

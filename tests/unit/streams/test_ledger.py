@@ -6,23 +6,25 @@ from dataclasses import replace
 
 import pytest
 
-from streams.ledger import Entry, Run, decode, encode
-from streams.positions import Partition
+from streams.ledger import LedgerTransaction, WrittenRange, decode, encode_transaction
+from streams.topic_partitions import Partition
 
 IN, OTHER, OUT = Partition("in", 0), Partition("in", 1), Partition("out", 11)
-ENTRY = Entry(7, 3, {"0_0": {IN: 12}, "1_1": {OTHER: 5}}, {OUT: (Run(2, 4), Run(9, 9))})
+ENTRY = LedgerTransaction(
+    7, 3, {"0_0": {IN: 12}, "1_1": {OTHER: 5}}, {OUT: (WrittenRange(2, 4), WrittenRange(9, 9))}
+)
 
 
 def test_an_entry_comes_back_as_it_was_given() -> None:
-    assert decode(encode(ENTRY)) == ENTRY
+    assert decode(encode_transaction(ENTRY)) == ENTRY
     numbered = replace(ENTRY, commits={"0_0": 1_700_000_000_000, "1_1": 3})
-    assert decode(encode(numbered)) == numbered
-    nothing = Entry(0, 0, {"0_0": {IN: 0}}, {})
-    assert decode(encode(nothing)) == nothing
+    assert decode(encode_transaction(numbered)) == numbered
+    nothing = LedgerTransaction(0, 0, {"0_0": {IN: 0}}, {})
+    assert decode(encode_transaction(nothing)) == nothing
 
 
 def test_the_format_is_the_documented_one() -> None:
-    assert encode(ENTRY) == (
+    assert encode_transaction(ENTRY) == (
         b'{"v":1,"producer":[7,3],'
         b'"inputs":{"0_0":{"in":{"0":12}},"1_1":{"in":{"1":5}}},'
         b'"written":{"out":{"11":[[2,4],[9,9]]}}}'
@@ -30,8 +32,8 @@ def test_the_format_is_the_documented_one() -> None:
 
 
 def test_the_numbers_of_commits_follow_what_an_earlier_release_reads() -> None:
-    numbered = encode(replace(ENTRY, commits={"0_0": 4}))
-    assert numbered == encode(ENTRY)[:-1] + b',"commits":{"0_0":4}}'
+    numbered = encode_transaction(replace(ENTRY, commits={"0_0": 4}))
+    assert numbered == encode_transaction(ENTRY)[:-1] + b',"commits":{"0_0":4}}'
 
 
 @pytest.mark.parametrize("value", [b"", b"{", b"null", b"[]", b'{"v":2}', b"\xff"])

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from streams.cli import _log
-from streams.runtime.clients.errors import librdkafka
+from streams.cli import _configure_logging
+from streams.runtime.clients.errors import librdkafka_log
 
 REFUSED = "127.0.0.1:9092/1: Connect to ipv4#127.0.0.1:9092 failed: Connection refused"
 TIMED_OUT = "kafka-1:9092/1: Connection setup timed out in state CONNECT"
@@ -22,8 +22,8 @@ def root() -> Iterator[logging.Logger]:
     level = root.level
     yield root
     root.setLevel(level)
-    librdkafka.setLevel(logging.NOTSET)
-    librdkafka.filters.clear()
+    librdkafka_log.setLevel(logging.NOTSET)
+    librdkafka_log.filters.clear()
 
 
 @pytest.mark.parametrize(
@@ -41,12 +41,12 @@ def test_warnings_are_shown_and_attempts_to_connect_are_not(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(root, "handlers", [])  # as it is when a process begins
-    _log(verbose=verbose)
+    _configure_logging(verbose=verbose)
     logging.getLogger("streams.running").info("running")
     logging.getLogger("streams.runtime.failures").warning("skipped")
     logging.getLogger("streams.runtime.clients").warning("out of range")
-    librdkafka.error("%s", REFUSED)
-    librdkafka.error("%s", TIMED_OUT)
-    librdkafka.warning("%s", "slow")
-    librdkafka.error("%s", DENIED)
+    librdkafka_log.error("%s", REFUSED)
+    librdkafka_log.error("%s", TIMED_OUT)
+    librdkafka_log.warning("%s", "slow")
+    librdkafka_log.error("%s", DENIED)
     assert [line.split(": ", 1)[1] for line in capsys.readouterr().err.splitlines()] == told

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from streams import stream_thread
-from streams.runtime.host import ThreadHost
+from streams.runtime.host import SystemHost
 from streams.runtime.watchdog import Watchdog
 from streams.stream_thread import StreamThread
-from streams.uncaught import Uncaught
+from streams.uncaught_exceptions import UncaughtExceptionResponse
 from tests.processes import HANG_LIMIT_S
 
 
@@ -45,27 +45,27 @@ def test_a_thread_that_waits_for_global_tables_is_not_taken_for_stuck(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """However long they take: the worker would be killed, and would begin to copy once more."""
-    loop, copying, host = Loop(), Copying(), ThreadHost()
-    monkeypatch.setattr(stream_thread, "stream_loop", lambda *args, **settings: loop)
-    worker: Any = SimpleNamespace(host=host, globals=copying, stop=host.event())
+    loop, copying, host = Loop(), Copying(), SystemHost()
+    monkeypatch.setattr(stream_thread, "create_stream_loop", lambda *args, **settings: loop)
+    worker: Any = SimpleNamespace(host=host, globals=copying, stop=host.create_event())
     ended = threading.Event()
     thread = StreamThread(
         worker,
         0,
-        handler=Uncaught.SHUTDOWN_CLIENT,
-        changed=lambda state: None,
-        failed=lambda error: pytest.fail(str(error)),
-        ended=ended.set,
-        reached=lambda step: None,
+        handler=UncaughtExceptionResponse.SHUTDOWN_CLIENT,
+        on_state_change=lambda state: None,
+        on_failure=lambda error: pytest.fail(str(error)),
+        on_end=ended.set,
+        on_step=lambda step: None,
     )
-    watchdog = Watchdog([thread], host, host.event(), stuck_after_s=0.0)
+    watchdog = Watchdog([thread], host, host.create_event(), stuck_after_s=0.0)
 
     def looked() -> list[bool]:
-        watchdog.look()
-        watchdog.look()
-        return [doing.stuck for doing in watchdog.doing.values()]
+        watchdog.inspect_threads()
+        watchdog.inspect_threads()
+        return [doing.is_stuck for doing in watchdog.activities.values()]
 
-    thread.start()
+    thread.start_thread()
     assert copying.waiting.wait(HANG_LIMIT_S)
     assert looked() == []
     copying.copied.set()

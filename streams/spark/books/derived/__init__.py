@@ -22,11 +22,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from streams.errors import ConfigError
-from streams.positions import Partition
 from streams.spark.books.accounts import Account, Kind
 from streams.spark.books.derived.known import Read
 from streams.spark.books.derived.plan import Refusal, planned
 from streams.spark.cuts.cut import Cut
+from streams.topic_partitions import Partition
 from streams.topology.build import Subtopology, Topology
 
 if TYPE_CHECKING:

@@ -17,14 +17,14 @@ from streams.spark.books.derived.fold import FOLDED_DDL, Fold
 from streams.spark.books.derived.shipping import shipped
 from streams.spark.books.derived.windowing import closed, in_windows, possibly_late
 from streams.topology.nodes import ProcessorNode, StoreKind, StoreSpec
-from streams.topology.rules import Aggregated
+from streams.topology.rules import AggregationRule
 from streams.windows import TimeWindows, UnlimitedWindows
 
 
 def is_computable(node: ProcessorNode, spec: StoreSpec) -> bool:
     """Whether a step says that its inputs give the same results in any order."""
     rule = node.rule
-    if not isinstance(rule, Aggregated) or not rule.commutative or spec.ttl_ms is not None:
+    if not isinstance(rule, AggregationRule) or not rule.commutative or spec.ttl_ms is not None:
         return False
     match rule.windows:
         case None:
@@ -34,9 +34,9 @@ def is_computable(node: ProcessorNode, spec: StoreSpec) -> bool:
     return False
 
 
-def takes_values(rule: Aggregated) -> bool:
+def takes_values(rule: AggregationRule) -> bool:
     """Whether a step uses more of a value than that there is one."""
-    return not rule.folding.counts
+    return not rule.folding.is_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Computed:
     """
 
     node: ProcessorNode
-    rule: Aggregated
+    rule: AggregationRule
     spec: StoreSpec
     rows: DataFrame
     records: DataFrame
@@ -75,7 +75,7 @@ def computed(
     `records`: those that were captured on the way to it.
     """
     rule = node.rule
-    assert isinstance(rule, Aggregated)
+    assert isinstance(rule, AggregationRule)
     rows = records
     match rule.windows:
         case None:
@@ -90,7 +90,7 @@ def computed(
             rows = in_windows(rows, windows, in_order=in_order)
         case UnlimitedWindows() as windows:
             rows = in_windows(rows, windows, in_order=in_order)
-    if rule.folding.counts and spec.value.name == "int64":
+    if rule.folding.is_count and spec.value.name == "int64":
         table = _counted(rows)
     else:
         table = _folded(node, rule, spec, rows)
@@ -124,7 +124,9 @@ def _counted(rows: DataFrame) -> DataFrame:
     return counted.select("key", "window_start", "window_end", "value", "timestamp", "partition")
 
 
-def _folded(node: ProcessorNode, rule: Aggregated, spec: StoreSpec, rows: DataFrame) -> DataFrame:
+def _folded(
+    node: ProcessorNode, rule: AggregationRule, spec: StoreSpec, rows: DataFrame
+) -> DataFrame:
     """Fold the values of each key and window by the user's functions, on executors."""
     fold = Fold(shipped((node.name, rule.folding, spec.key, spec.value)))
     ordered = rows.repartition("key", "window_start").sortWithinPartitions(

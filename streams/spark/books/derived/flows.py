@@ -17,7 +17,7 @@ from enum import IntEnum
 
 from streams.topology.build import Subtopology
 from streams.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode, StoreKind, StoreSpec
-from streams.topology.rules import Aggregated, HeldBack, StreamsJoined
+from streams.topology.rules import AggregationRule, StreamJoinRule, SuppressionRule
 
 _ONE_BY_ONE = {
     f"KSTREAM-{kind}"
@@ -82,7 +82,7 @@ def is_one_by_one(node: Node, known: Collection[Node] = ()) -> bool:
     if isinstance(node, SourceNode) or node in known:
         return True
     if isinstance(node, ProcessorNode):
-        plain = node.kind in _ONE_BY_ONE or (node.kind == "" and not node.updates)
+        plain = node.kind in _ONE_BY_ONE or (node.kind == "" and not node.emits_updates)
         if not plain or node.stores:
             return False
     elif not isinstance(node, SinkNode):
@@ -133,17 +133,17 @@ def not_compared(spec: StoreSpec) -> str | None:
 def _final(node: Node) -> Flow:
     """Return LAST for a table whose final rows are known; EACH if it emits windows on close."""
     rule = node.rule if isinstance(node, ProcessorNode) else None
-    return _EACH if isinstance(rule, Aggregated) and rule.on_close else _LAST
+    return _EACH if isinstance(rule, AggregationRule) and rule.on_close else _LAST
 
 
 def _said(node: ProcessorNode) -> Flow | None:
     """Return what the step's rule alone says of its results; None if it says nothing."""
     rule = node.rule
-    if isinstance(rule, HeldBack):
-        if rule.final:
+    if isinstance(rule, SuppressionRule):
+        if rule.final_only:
             return _EACH
         return Flow(Determined.UNKNOWN, node.name, "what it holds back depends on commits")
-    if isinstance(rule, StreamsJoined) and rule.emit_interval_ms:
+    if isinstance(rule, StreamJoinRule) and rule.emit_interval_ms:
         why = "the wall clock decides when what met nobody is joined with None (emit_interval)"
         return Flow(Determined.UNKNOWN, rule.step, why)
     return None
@@ -194,9 +194,9 @@ class Flows:
         """
         users = [n for n in self._nodes if isinstance(n, ProcessorNode) and spec.name in n.stores]
         first = users[0]
-        if not first.updates:
+        if not first.emits_updates:
             return users
-        return [n for n in users if n is first or (n.updates and n.kind == first.kind != "")]
+        return [n for n in users if n is first or (n.emits_updates and n.kind == first.kind != "")]
 
     def _of(self, node: Node) -> Flow:
         """Decide how far a step's results are determined, given those of its parents."""
@@ -209,11 +209,11 @@ class Flows:
         incoming = min((self._known[p] for p in node.parents), key=lambda flow: flow.determined)
         if incoming.determined is Determined.UNKNOWN or not isinstance(node, ProcessorNode):
             return incoming
-        is_stateless_kind = node.kind in _ONE_BY_ONE or (node.kind == "" and not node.updates)
+        is_stateless_kind = node.kind in _ONE_BY_ONE or (node.kind == "" and not node.emits_updates)
         is_each_determined = incoming.determined is Determined.EACH
         if node.kind in ASIDE | _BY_KEY or (is_each_determined and is_stateless_kind):
             return incoming
-        if node.kind in _OF_ROWS or (node.kind in _MERGED_TABLES and node.updates):
+        if node.kind in _OF_ROWS or (node.kind in _MERGED_TABLES and node.emits_updates):
             return self._kept(node, incoming)
         if (by_rule := _said(node)) is not None:
             return by_rule
@@ -222,7 +222,7 @@ class Flows:
             return Flow(Determined.UNKNOWN, node.name, why)
         if lost := self._loses_order(node):
             return Flow(Determined.UNKNOWN, node.name, lost)
-        if node.kind in _TABLES or node.updates:
+        if node.kind in _TABLES or node.emits_updates:
             return self._kept(node, incoming)
         return _EACH
 
@@ -244,7 +244,7 @@ class Flows:
         if len(topics) < 2:
             return None
         why = f"it keeps something of the records of {sorted(topics)}, in the order they came"
-        if isinstance(node.rule, Aggregated):
+        if isinstance(node.rule, AggregationRule):
             why += "; declare it commutative=True if their order doesn't matter"
         return why
 
@@ -252,7 +252,9 @@ class Flows:
         """Return LAST for a table whose updates are cached or joined, otherwise what came to it."""
         joins = node.kind.startswith("KTABLE-JOIN")
         caches = any(self._specs[name].caching for name in node.stores)
-        if joins or (caches and not (isinstance(node.rule, Aggregated) and node.rule.on_close)):
+        if joins or (
+            caches and not (isinstance(node.rule, AggregationRule) and node.rule.on_close)
+        ):
             return _LAST
         return replace(came)
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from streams.errors import StreamsError
-from streams.operators.folding import Folding
+from streams.operators.folding import WindowFold
 from streams.serdes import Serde
 from streams.spark.books.derived.rows import Made, batches
 from streams.spark.books.derived.shipping import landed
@@ -61,7 +61,7 @@ class _Folder:
     """Folds the rows of one key and window after the other; `output_rows` are the results."""
 
     def __init__(
-        self, step: str, folding: Folding, key_serde: Serde[Any], value_serde: Serde[Any]
+        self, step: str, folding: WindowFold, key_serde: Serde[Any], value_serde: Serde[Any]
     ) -> None:
         self.made: list[Made] = []
         self._step = step

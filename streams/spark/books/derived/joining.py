@@ -28,7 +28,7 @@ from streams.spark.books.derived.replay import TAPPED, pickled
 from streams.spark.books.derived.rows import READ, READ_DDL, Made, batches
 from streams.spark.books.derived.shipping import landed, shipped
 from streams.topology.nodes import SourceNode, StoreSpec
-from streams.topology.rules import StreamsJoined
+from streams.topology.rules import StreamJoinRule
 
 _PAIR = ("key", "left", "right", "topic", "partition", "offset", "timestamp")
 
@@ -42,7 +42,7 @@ class Joined:
 
 
 def joined(
-    rule: StreamsJoined,
+    rule: StreamJoinRule,
     left: DataFrame,
     right: DataFrame,
     stores: tuple[StoreSpec, StoreSpec],
@@ -162,7 +162,7 @@ class _Join:
             yield from batches(output_rows, READ)
 
 
-def _result(rule: StreamsJoined, key: Any, left: Any, right: Any) -> Any:
+def _result(rule: StreamJoinRule, key: Any, left: Any, right: Any) -> Any:
     """Call the user's joiner for a pair of values. Raises StreamsError if it fails."""
     try:
         return rule.joiner(key, left, right)

@@ -13,9 +13,9 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from streams.dsl.windowed import windowed_key
+from streams.dsl.windowed import windowed_key_serde
 from streams.errors import UserError
-from streams.handling import Handlers
+from streams.exception_handlers import ExceptionHandlers
 from streams.spark.books.derived.arrow import map_in_arrow
 from streams.spark.books.derived.computing import Computed, computed, is_computable, takes_values
 from streams.spark.books.derived.flows import above, is_one_by_one, topics_above
@@ -27,7 +27,7 @@ from streams.spark.books.derived.rows import MADE_DDL
 from streams.spark.books.derived.shipping import shipped
 from streams.topology.build import Subtopology
 from streams.topology.nodes import Node, Operator, ProcessorNode, SourceNode, StoreSpec
-from streams.topology.rules import Aggregated, HeldBack, StreamsJoined
+from streams.topology.rules import AggregationRule, StreamJoinRule, SuppressionRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Known:
         self,
         subtopology: Subtopology,
         reads: Mapping[str, Read],
-        handlers: Handlers,
+        handlers: ExceptionHandlers,
         partitions: Mapping[str, int],
         compacted: frozenset[str],
     ) -> None:
@@ -79,7 +79,7 @@ class Known:
         """Find the joins of streams that Spark computes; those before others come first."""
         for node in self._sub.nodes:
             rule = node.rule if isinstance(node, ProcessorNode) and not node.stores else None
-            if not isinstance(rule, StreamsJoined) or self.in_order(above(node)):
+            if not isinstance(rule, StreamJoinRule) or self.in_order(above(node)):
                 continue
             if self._compacted & topics_above([node]):
                 continue
@@ -95,7 +95,7 @@ class Known:
             else:
                 self.failed |= dict.fromkeys((node, *node.parents), (rule.step, result))
 
-    def _join(self, rule: StreamsJoined, left: Node, right: Node) -> Joined | str:
+    def _join(self, rule: StreamJoinRule, left: Node, right: Node) -> Joined | str:
         """Compute a join of two streams, or return why that isn't possible."""
         if rule.emit_interval_ms is not None:
             return (
@@ -120,7 +120,7 @@ class Known:
         tables: dict[Node, Computed] = {}
         users = [n for n in self._sub.nodes if isinstance(n, ProcessorNode)]
         for node in users:
-            if not isinstance(node.rule, Aggregated) or len(node.stores) != 1:
+            if not isinstance(node.rule, AggregationRule) or len(node.stores) != 1:
                 continue
             spec = self._specs[node.stores[0]]
             is_only_user = not any(
@@ -139,7 +139,9 @@ class Known:
                     self.failed[node] = node.name, table
         return tables
 
-    def _compute(self, node: ProcessorNode, rule: Aggregated, spec: StoreSpec) -> Computed | str:
+    def _compute(
+        self, node: ProcessorNode, rule: AggregationRule, spec: StoreSpec
+    ) -> Computed | str:
         """Compute the table of an aggregation, or return why that isn't possible."""
         serialize_value = pickled if takes_values(rule) else nothing_of
         operator = tap(node.name, spec.key.serialize, serialize_value)
@@ -158,7 +160,7 @@ class Known:
             final_rows[node] = table.closed if table.rule.on_close else table.rows
             for child in self._sub.nodes:
                 held = child.rule if isinstance(child, ProcessorNode) else None
-                if node in child.parents and isinstance(held, HeldBack) and held.final:
+                if node in child.parents and isinstance(held, SuppressionRule) and held.final_only:
                     final_rows[child] = table.closed
         return final_rows
 
@@ -170,7 +172,7 @@ class Known:
             origin = table if table in self.tables else table.parents[0]
             known = self.tables[origin]
             spec, windows = known.spec, known.rule.windows
-            key = spec.key if windows is None else windowed_key(spec.key, windows)
+            key = spec.key if windows is None else windowed_key_serde(spec.key, windows)
             topic = TAPPED + table.name
             given[table] = [source_of(topic, key, spec.value)]
             rows.append(as_read(self.rows[table], topic, windowed=windows is not None))

@@ -6,18 +6,18 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from streams.operators.routing import pass_on
+from streams.operators.routing import forward_unchanged
 from streams.serdes import Serde
 from streams.spark.books.derived.flows import ASIDE, above
 from streams.topology.build import Subtopology
 from streams.topology.nodes import (
     Binding,
+    ForwardUpdate,
     Node,
     Operator,
     ProcessorNode,
     SinkNode,
     SourceNode,
-    Update,
 )
 
 
@@ -47,10 +47,10 @@ def piece(
             continue
         if node in given:
             sources = tuple(given[node])
-            updates = isinstance(node, ProcessorNode) and node.updates
-            operator = _rows if updates else pass_on
+            updates = isinstance(node, ProcessorNode) and node.emits_updates
+            operator = _rows if updates else forward_unchanged
             copies[node] = ProcessorNode(
-                name=node.name, parents=sources, operator=operator, updates=updates
+                name=node.name, parents=sources, operator=operator, emits_updates=updates
             )
             nodes += [*sources, copies[node]]
             continue
@@ -80,7 +80,7 @@ def _copied(node: Node, now: Mapping[Node, Node], instead: Mapping[Node, Operato
     if node in instead:
         return ProcessorNode(name=node.name, parents=parents, operator=instead[node])
     if isinstance(node, ProcessorNode) and node.kind == "KSTREAM-PEEK":
-        return replace(node, parents=parents, operator=pass_on)
+        return replace(node, parents=parents, operator=forward_unchanged)
     return replace(node, parents=parents)
 
 
@@ -91,7 +91,7 @@ def source_of(topic: str, key: Serde[Any], value: Serde[Any]) -> SourceNode:
 
 def _rows(at: Binding) -> Any:
     """Create the operator that forwards a table's known rows as its updates."""
-    downstream: Update = at.downstream
+    downstream: ForwardUpdate = at.downstream
 
     def forward_row(key: Any, value: Any, timestamp_ms: int) -> None:
         downstream(key, value, None, timestamp_ms, True)

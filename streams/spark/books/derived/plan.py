@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from streams.errors import UserError
-from streams.handling import Handlers
+from streams.exception_handlers import ExceptionHandlers
 from streams.spark.books.accounts import Account, Kind
 from streams.spark.books.derived.arrow import map_in_arrow
 from streams.spark.books.derived.computing import Computed, expired
@@ -81,7 +81,7 @@ class Found:
 def planned(
     subtopology: Subtopology,
     reads: Mapping[str, Read],
-    handlers: Handlers,
+    handlers: ExceptionHandlers,
     partitions: Mapping[str, int],
     compacted: Collection[str] = (),
 ) -> Found:
@@ -108,7 +108,7 @@ class _Plan:
         self,
         subtopology: Subtopology,
         reads: Mapping[str, Read],
-        handlers: Handlers,
+        handlers: ExceptionHandlers,
         partitions: Mapping[str, int],
         compacted: Collection[str],
     ) -> None:

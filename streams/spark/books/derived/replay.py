@@ -25,21 +25,21 @@ from state.keys import (
     unpack_window,
 )
 from state.memory import MemoryDisk
-from state.store import Checkpoint
+from state.store import StoreCheckpoint
 from streams.errors import StreamsError
-from streams.handling import Handlers
+from streams.exception_handlers import ExceptionHandlers
 from streams.operators.sink import Serialize
-from streams.runtime.clients import DataProducer
-from streams.runtime.clients.partitioning import partition_of
-from streams.runtime.context import COMMIT, PUNCTUATION, TaskContext
-from streams.runtime.counters import Counters
-from streams.runtime.failures import Failures
-from streams.runtime.stores import Store, open_store
+from streams.runtime.clients import StreamsProducer
+from streams.runtime.clients.partitioning import partition_for_key
+from streams.runtime.context import COMMIT_ORIGIN, PUNCTUATION_ORIGIN, TaskContext
+from streams.runtime.counters import ThreadCounters
+from streams.runtime.failures import FailureHandler
+from streams.runtime.stores import AnyStore, open_store
 from streams.spark.books.derived.rows import Made, batches, records
 from streams.spark.books.derived.shipping import landed
 from streams.topology.build import Subtopology
 from streams.topology.compile import compile_subtopology
-from streams.topology.nodes import Binding, Emit, Operator, StoreKind, StoreSpec
+from streams.topology.nodes import Binding, ForwardRecord, Operator, StoreKind, StoreSpec
 
 TAPPED = "step:"
 """What a target is called that is a step and no topic: no topic may have a colon."""
@@ -55,7 +55,7 @@ class Work:
     """
 
     piece: Subtopology
-    handlers: Handlers
+    handlers: ExceptionHandlers
     stores: tuple[str, ...] = ()
     partitions: Mapping[str, int] = field(default_factory=dict)
 
@@ -66,8 +66,8 @@ def tap(step: str, key: Serialize, value: Serialize) -> Operator:
     It takes the place of `step`. Records without a key are left out.
     """
 
-    def bind_tap(at: Binding) -> Emit:
-        produce, failed = at.context.produce, at.failed
+    def bind_tap(at: Binding) -> ForwardRecord:
+        produce, failed = at.context.produce, at.handle_failure
         target = TAPPED + step
 
         def send_to_target(record_key: Any, record_value: Any, timestamp_ms: int) -> None:
@@ -156,8 +156,8 @@ class ReplayedTask:
         self._stores = {spec.name: open_store(spec, MemoryDisk()) for spec in self._specs.values()}
         self._changelogs: dict[str, dict[bytes, tuple[bytes, int]]] = {n: {} for n in self._stores}
         self._positions = dict.fromkeys(self._stores, 0)
-        failures = Failures(
-            work.handlers, counters=Counters(), monotonic_s=float, topics=_EveryTopic
+        failures = FailureHandler(
+            work.handlers, counters=ThreadCounters(), monotonic_s=float, list_topics=_EveryTopic
         )
         self._context = _Context(
             f"{work.piece.number}_{partition}",
@@ -174,33 +174,33 @@ class ReplayedTask:
         context = self._context
         context.message = record
         self._receive[record.topic()](record)
-        stream = context.punctuations.stream
-        if stream and stream.due(context.stream_time_ms):
+        stream = context.punctuations.by_stream_time
+        if stream and stream.is_due(context.stream_time_ms):
             context.message = None
-            context.between = PUNCTUATION
-            stream.punctuate(context.stream_time_ms)
+            context.origin_without_record = PUNCTUATION_ORIGIN
+            stream.call_due(context.stream_time_ms)
 
     def commit(self) -> None:
         """Emit the results that are held until a commit, and collect what the stores log."""
         context = self._context
         context.message = None
-        context.between = COMMIT
-        for flush in reversed(context.flushers):
+        context.origin_without_record = COMMIT_ORIGIN
+        for flush in reversed(context.commit_callbacks):
             flush()
         for name, store in self._stores.items():
             self._log(name, store)
 
-    def _log(self, name: str, store: Store) -> None:
+    def _log(self, name: str, store: AnyStore) -> None:
         """Apply what a store has logged to its changelog, and commit the store."""
         log = self._changelogs[name]
-        entries = store.drain()
+        entries = store.drain_writes()
         for key, value, timestamp_ms in entries:
             if value is None:
                 log.pop(key, None)
             else:
                 log[key] = value, timestamp_ms
         self._positions[name] += len(entries)
-        store.commit(Checkpoint(self._positions[name], "replayed"))
+        store.commit(StoreCheckpoint(self._positions[name], "replayed"))
 
     def finish(self) -> None:
         """Commit, add the rows of each store that is to be reported, and close the steps."""
@@ -210,7 +210,7 @@ class ReplayedTask:
             for key, (value, timestamp_ms) in self._changelogs[name].items():
                 row = (*_windowed(key, spec), value, timestamp_ms)
                 self._add(STORED + name, row, None, None)
-        for close in self._context.closers:
+        for close in self._context.close_callbacks:
             close()
 
     def _note(self, topic: str, value: Any, key: Any, timestamp_ms: int, to: int | None) -> None:
@@ -253,7 +253,7 @@ class _Context(TaskContext):
 
     __slots__ = ()
 
-    def schedule(
+    def schedule_punctuation(
         self, interval_ms: int, callback: Callable[[int], None], clock: str
     ) -> Callable[[], None]:
         """Schedule a punctuation by stream time. Raises StreamsError for the wall clock."""
@@ -261,10 +261,10 @@ class _Context(TaskContext):
             raise StreamsError(
                 "it punctuates by the wall clock: what it does then can't be done again"
             )
-        return super().schedule(interval_ms, callback, clock)
+        return super().schedule_punctuation(interval_ms, callback, clock)
 
 
-class _Noting(DataProducer):
+class _Noting(StreamsProducer):
     """Captures the records that steps produce, and writes nothing.
 
     It has the methods of a producer, and uses nothing of its base class.
@@ -288,15 +288,15 @@ class _Noting(DataProducer):
             count = partitions.get(topic)
             to = partition if partition >= 0 else None
             if to is None and count is not None and key is not None:
-                to = partition_of(key, count)
+                to = partition_for_key(key, count)
             note(topic, value, key, timestamp_ms, to)
 
         self.produce = capture_record
 
-    def make_room(self) -> None:
+    def wait_for_queue_room(self) -> None:
         """Return at once, since there is always room."""
 
-    def partition_count(self, topic: str) -> int:
+    def fetch_partition_count(self, topic: str) -> int:
         """Return a topic's number of partitions; 1 if it doesn't matter where records go."""
         return self._partitions.get(topic, 1)
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 import orjson
 
 from streams import App, Store, serdes
-from streams.handling import ErrorContext, Response, dead_letter
+from streams.exception_handlers import ErrorContext, HandlerResponse, dead_letter
 from streams.topology.build import Topology
 from tests.simulation.runtime.applications.application import Application, Input
 from tests.simulation.runtime.topologies import APPLICATION, INPUT, OUTPUT, STORE
@@ -58,7 +58,7 @@ def size(parsed: tuple[str, int]) -> int:
     return TOO_LARGE if what == "large" else number
 
 
-def handle(failed: ErrorContext) -> Response:
+def handle(failed: ErrorContext) -> HandlerResponse:
     assert failed.source_value is not None
     return "skip" if failed.source_value.startswith(b"dropped") else dead_letter(DEAD)
 

@@ -12,11 +12,11 @@ from random import Random
 from typing import Any, ClassVar
 
 from coordinator.errors import Code
-from streams.ledger import Entry, decode, ledger_topic
-from streams.positions import Partition
-from streams.runtime.offsets import decode_metadata
+from streams.ledger import LedgerTransaction, decode, ledger_topic
+from streams.runtime.offset_metadata import decode_metadata
 from streams.spark.cuts.cut import Cut, StoreCut
 from streams.spark.cuts.members import Members
+from streams.topic_partitions import Partition
 from tests.simulation.runtime.checkers.checker import RuntimeChecker
 from tests.simulation.runtime.topologies import APPLICATION
 
@@ -61,10 +61,11 @@ class Ledger(RuntimeChecker):
             for sub in self._topology.subtopologies:
                 for spec in sub.stores if place.topic in sub.sources else ():
                     at = positions.setdefault(spec.name, {})
-                    known = max(at.get(place.number, 0), said.position_of(spec.name) or 0)
+                    known = max(at.get(place.number, 0), said.position_of_store(spec.name) or 0)
                     at[place.number] = known
         stores = {
-            name: StoreCut(self._topology.changelog(name), at) for name, at in positions.items()
+            name: StoreCut(self._topology.restore_topic_of(name), at)
+            for name, at in positions.items()
         }
         return Cut(application_id=APPLICATION, taken_ms=0, offsets=offsets, stores=stores)
 
@@ -91,7 +92,7 @@ class Ledger(RuntimeChecker):
             committed = {each for each in cut.offsets.items() if each[1] > 0}
             if missing := committed - named:
                 self.violated(f"no entry names the committed offsets {sorted(missing)}")
-        before: list[Entry] = []
+        before: list[LedgerTransaction] = []
         for cut in self._sampled():
             now = [entry for _, entry in entries if Members(cut).has(entry)]
             if lost := [entry for entry in before if entry not in now]:
@@ -110,7 +111,7 @@ class Ledger(RuntimeChecker):
         some = sorted(random.sample(numbers, min(CUTS_MAX, len(numbers)))) if self._cuts else []
         return [self._cuts[number] for number in some] + self._cuts[-1:]
 
-    def _check_records(self, entries: list[Entry]) -> None:
+    def _check_records(self, entries: list[LedgerTransaction]) -> None:
         """Each committed record is in one entry, and each entry has committed records alone."""
         written = self._written_by(entries)
         claims = sum(
@@ -148,7 +149,7 @@ class Ledger(RuntimeChecker):
         }
 
     @staticmethod
-    def _written_by(entries: list[Entry]) -> Records:
+    def _written_by(entries: list[LedgerTransaction]) -> Records:
         found: Records = {}
         for entry in entries:
             for place, runs in entry.written.items():
@@ -157,7 +158,7 @@ class Ledger(RuntimeChecker):
                     offsets.update(range(run.first, run.last + 1))
         return found
 
-    def _check_cut(self, cut: Cut, members: list[Entry]) -> None:
+    def _check_cut(self, cut: Cut, members: list[LedgerTransaction]) -> None:
         written = self._written_by(members)
         for name, store in cut.stores.items():
             for number, position in store.positions.items():

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import orjson
 
-from streams.runtime.offsets import decode_metadata
+from streams.runtime.offset_metadata import decode_metadata
 from tests.conformance.batches import decode
 from tests.simulation.network import Request
 from tests.simulation.runtime.checkers.checker import RuntimeChecker
@@ -100,7 +100,7 @@ class Offsets(RuntimeChecker):
             number = self._readers[place[0]]
             found = decode_metadata(metadata.removesuffix("\0"))
             positions = {
-                store: -1 if (position := found.position_of(store)) is None else position
+                store: -1 if (position := found.position_of_store(store)) is None else position
                 for store in self._logged[number]
             }
             cut = cuts.setdefault((number, place[1]), Cut({}, positions))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from state.memory import MemoryDisk
-from state.store import Checkpoint
+from state.store import StoreCheckpoint
 from streams.runtime.stores import open_store
 from streams.topology.nodes import StoreKind
 from tests.simulation.network import Request
@@ -108,7 +108,7 @@ class Stores(RuntimeChecker):
         committed = truth.committed(snapshot.position)
         log = [(e.key or b"", e.value or None, max(e.time_ms, 0)) for e in committed]
         if log:
-            open_store(spec, disk).replay(log, Checkpoint(snapshot.position, ""))
+            open_store(spec, disk).replay_changelog(log, StoreCheckpoint(snapshot.position, ""))
         replayed = dict(disk.range(None, None))
         found = snapshot.data
         if found != replayed:

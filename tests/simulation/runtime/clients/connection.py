@@ -9,7 +9,7 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from coordinator.errors import Code
-from streams.membership.connection import Connection, ConnectionLost
+from streams.membership.connection import BrokerConnection, ConnectionLost
 from tests.simulation.loop import Unanswered
 from tests.simulation.runtime.clients.client import Client
 from tests.simulation.runtime.process import Process
@@ -20,7 +20,7 @@ WAKE_UP_S = 0.1
 HEARTBEAT, SYNC = 12, 14
 
 
-class SimConnection(Connection):
+class SimConnection(BrokerConnection):
     """One at a time; given up by `given_up`, or after a time."""
 
     def __init__(self, process: Process, lock: Any, timeout_s: float) -> None:
@@ -33,15 +33,15 @@ class SimConnection(Connection):
         self._timeout_s = timeout_s
         self._is_closed = False
 
-    def version(self, api_key: int, wanted: int) -> int:
-        return min(wanted, VERSIONS[api_key])
+    def negotiate_version(self, api_key: int, version_max: int) -> int:
+        return min(version_max, VERSIONS[api_key])
 
-    def request(
+    def send_request(
         self,
         request: Any,
         *,
         timeout_s: float | None = None,
-        given_up: Callable[[], bool] = lambda: False,
+        is_given_up: Callable[[], bool] = lambda: False,
     ) -> Any:
         loop = self._process.world.loop
         with self._lock:
@@ -58,7 +58,7 @@ class SimConnection(Connection):
                 )
             )
             while not self._process.wait_for(task, WAKE_UP_S):
-                if given_up() or loop.elapsed_ms > deadline_ms:
+                if is_given_up() or loop.elapsed_ms > deadline_ms:
                     self.close()
                     raise ConnectionLost("given up, or no answer in time")
             try:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import KafkaError, Message
 
 from coordinator.errors import Code
-from streams.runtime.clients.partitioning import partition_of
+from streams.runtime.clients.partitioning import partition_for_key
 from tests.conformance.batches import encode
 from tests.simulation.loop import Unanswered
 from tests.simulation.runtime.clients.client import RETRIABLE, RETRY_MS, Client, Failed
@@ -201,7 +201,7 @@ class Sender:
             number = record.partition
             if number < 0:
                 count = self._counts.get(record.topic) or await self._count(record.topic)
-                number = partition_of(record.key or b"", count)
+                number = partition_for_key(record.key or b"", count)
             batch = batches.setdefault((record.topic, number), [])
             (batch if len(batch) < BATCH_RECORDS else left).append(record)
         self._waiting.extendleft(reversed(left))

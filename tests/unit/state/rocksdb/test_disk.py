@@ -11,7 +11,7 @@ import pytest
 
 from state.errors import DirectoryLocked, StateError
 from state.rocksdb import RocksDisk
-from state.store import Checkpoint
+from state.store import StoreCheckpoint
 from tests.unit.state.rocksdb.databases import Stalled, Weighing
 from tests.unit.state.rocksdb.killed import run_until_killed
 
@@ -32,21 +32,21 @@ class Killed(BaseException):
 
 
 def test_what_was_written_is_read_with_its_checkpoint(disk: RocksDisk) -> None:
-    assert disk.checkpoint() is None
-    disk.write({b"a": b"1", b"b": b"2", b"c": None}, Checkpoint(7, "topic", 1_000))
-    disk.write({b"b": None}, Checkpoint(9, "topic", 2_000, stream_time_ms=70))
+    assert disk.read_checkpoint() is None
+    disk.write_changes({b"a": b"1", b"b": b"2", b"c": None}, StoreCheckpoint(7, "topic", 1_000))
+    disk.write_changes({b"b": None}, StoreCheckpoint(9, "topic", 2_000, stream_time_ms=70))
     assert (disk.get(b"a"), disk.get(b"b"), disk.get(b"c")) == (b"1", None, None)
-    assert disk.checkpoint() == Checkpoint(9, "topic", 2_000, 70)
+    assert disk.read_checkpoint() == StoreCheckpoint(9, "topic", 2_000, 70)
 
 
 def test_the_checkpoint_alone_moves_where_nothing_changed(disk: RocksDisk) -> None:
-    disk.write({}, Checkpoint(3, "topic"))
-    disk.load((), Checkpoint(4, "topic"))
-    assert disk.checkpoint() == Checkpoint(4, "topic")
+    disk.write_changes({}, StoreCheckpoint(3, "topic"))
+    disk.load_changes((), StoreCheckpoint(4, "topic"))
+    assert disk.read_checkpoint() == StoreCheckpoint(4, "topic")
 
 
 def test_a_range_of_keys_is_deleted_without_its_end(disk: RocksDisk) -> None:
-    disk.write(records(0, 10), Checkpoint(10, "topic"))
+    disk.write_changes(records(0, 10), StoreCheckpoint(10, "topic"))
     disk.delete_range(b"%09d" % 2, b"%09d" % 8)
     assert [key for key, _ in disk.range(None, None)] == [b"%09d" % n for n in (0, 1, 8, 9)]
 
@@ -55,11 +55,11 @@ def test_a_crash_between_two_batches_leaves_the_old_checkpoint(tmp_path: Path) -
     def killed() -> None:
         raise Killed
 
-    disk = RocksDisk(tmp_path / "db", part_written=killed)
-    disk.write(records(0, 1), Checkpoint(1, "topic"))
+    disk = RocksDisk(tmp_path / "db", on_batch_written=killed)
+    disk.write_changes(records(0, 1), StoreCheckpoint(1, "topic"))
     with pytest.raises(Killed):
-        disk.write(records(0, 12_000), Checkpoint(12_000, "topic"))
-    assert disk.checkpoint() == Checkpoint(1, "topic")
+        disk.write_changes(records(0, 12_000), StoreCheckpoint(12_000, "topic"))
+    assert disk.read_checkpoint() == StoreCheckpoint(1, "topic")
     assert 1 < sum(1 for _ in disk.range(None, None)) < 12_000
     disk.close()
 
@@ -82,7 +82,7 @@ def test_kill_9_in_the_middle_of_a_write_leaves_a_prefix_and_the_old_checkpoint(
     )
     disk = RocksDisk(tmp_path / "db")
     kept = [int(key) for key, _ in disk.range(None, None)]
-    assert disk.checkpoint() == Checkpoint(1, "topic")
+    assert disk.read_checkpoint() == StoreCheckpoint(1, "topic")
     assert kept == list(range(len(kept)))
     assert 1_000 < len(kept) < 12_000
     disk.close()
@@ -99,7 +99,7 @@ def test_kill_9_after_a_write_loses_nothing(tmp_path: Path) -> None:
     )
     disk = RocksDisk(tmp_path / "db")
     assert sum(1 for _ in disk.range(None, None)) == 12_000
-    assert disk.checkpoint() == Checkpoint(12_000, "topic", 5)
+    assert disk.read_checkpoint() == StoreCheckpoint(12_000, "topic", 5)
     disk.close()
 
 
@@ -110,7 +110,7 @@ def test_the_log_that_is_replayed_after_kill_9_does_not_grow_with_the_store(
     value = b"v" * 10_000
     for first in range(0, 10_000, 1_000):
         changes = {b"%09d" % n: value for n in range(first, first + 1_000)}
-        disk.write(changes, Checkpoint(first + 1_000, "topic"))
+        disk.write_changes(changes, StoreCheckpoint(first + 1_000, "topic"))
     assert sum(file.stat().st_size for file in (tmp_path / "db").glob("*.log")) < 48 << 20
     disk.close()
 
@@ -130,15 +130,15 @@ def test_kill_9_in_the_middle_of_a_bulk_load_never_leaves_a_checkpoint_ahead_of_
 ) -> None:
     run_until_killed(tmp_path / "db", LOAD.format(count=count, arguments="") + "die()")
     disk = RocksDisk(tmp_path / "db")
-    checkpoint = disk.checkpoint()
+    checkpoint = disk.read_checkpoint()
     assert checkpoint is not None
     missing = [n for n in range(checkpoint.position) if disk.get(b"%09d" % n) is None]
     assert missing == []
-    disk.load(records(checkpoint.position, count).items(), Checkpoint(count, "topic"))
+    disk.load_changes(records(checkpoint.position, count).items(), StoreCheckpoint(count, "topic"))
     disk.close()
     reopened = RocksDisk(tmp_path / "db")
     assert sum(1 for _ in reopened.range(None, None)) == count
-    assert reopened.checkpoint() == Checkpoint(count, "topic")
+    assert reopened.read_checkpoint() == StoreCheckpoint(count, "topic")
     reopened.close()
 
 
@@ -147,7 +147,7 @@ def test_a_bulk_load_is_durable_once_it_has_ended(tmp_path: Path, end: str) -> N
     body = LOAD.format(count=100_000, arguments="") + f'c = Checkpoint(100_000, "topic")\n{end}\n'
     run_until_killed(tmp_path / "db", body + "die()")
     disk = RocksDisk(tmp_path / "db")
-    assert disk.checkpoint() == Checkpoint(100_000, "topic")
+    assert disk.read_checkpoint() == StoreCheckpoint(100_000, "topic")
     assert sum(1 for _ in disk.range(None, None)) == 100_000
     disk.close()
 
@@ -156,8 +156,10 @@ def test_a_long_bulk_load_is_not_done_again_from_its_start(tmp_path: Path) -> No
     disk = RocksDisk(tmp_path / "db")
     disk.bulk_durable_bytes = 2 << 20
     for first in range(0, 100_000, 10_000):
-        disk.load(records(first, first + 10_000).items(), Checkpoint(first + 10_000, "topic"))
-    checkpoint = disk.checkpoint()
+        disk.load_changes(
+            records(first, first + 10_000).items(), StoreCheckpoint(first + 10_000, "topic")
+        )
+    checkpoint = disk.read_checkpoint()
     assert checkpoint is not None
     assert checkpoint.position >= 60_000
     disk.close()
@@ -170,7 +172,7 @@ def test_a_write_takes_the_interpreter_for_a_bounded_batch_at_a_time(
     weighing = Weighing()
     disk = RocksDisk(tmp_path / "db", open_database=weighing.open)
     value = b"v" * value_bytes
-    disk.write({b"%09d" % n: value for n in range(count)}, Checkpoint(1, "topic"))
+    disk.write_changes({b"%09d" % n: value for n in range(count)}, StoreCheckpoint(1, "topic"))
     step = 64 * (value_bytes + 20)
     assert max(weighing.sizes) < 128 * 1024 + step + 100
     assert sum(weighing.sizes) > count * (value_bytes + 9)
@@ -180,11 +182,11 @@ def test_a_write_takes_the_interpreter_for_a_bounded_batch_at_a_time(
 def test_a_stalled_database_is_waited_for_outside_of_it(tmp_path: Path) -> None:
     waited: list[float] = []
     disk = RocksDisk(tmp_path / "db", wait=waited.append, open_database=Stalled(3).open)
-    disk.write(records(0, 500), Checkpoint(500, "topic"))
+    disk.write_changes(records(0, 500), StoreCheckpoint(500, "topic"))
     # 500 entries of 109 bytes and some, twice the time that they take at 1 000 000 bytes a second.
     assert waited == [pytest.approx(0.12, abs=0.02)] * 3
     assert sum(1 for _ in disk.range(None, None)) == 500
-    assert disk.checkpoint() == Checkpoint(500, "topic")
+    assert disk.read_checkpoint() == StoreCheckpoint(500, "topic")
     disk.close()
 
 
@@ -194,10 +196,10 @@ def test_a_database_that_stays_stalled_is_reported_and_given_up(
     waited: list[float] = []
     stalled = Stalled(1_000_000)
     disk = RocksDisk(
-        tmp_path / "db", store="counts", wait=waited.append, open_database=stalled.open
+        tmp_path / "db", store_name="counts", wait=waited.append, open_database=stalled.open
     )
     with pytest.raises(StateError, match=r"store 'counts' in .* taken no write for 120 s.*full\?"):
-        disk.write(records(0, 500), Checkpoint(500, "topic"))
+        disk.write_changes(records(0, 500), StoreCheckpoint(500, "topic"))
     assert sum(waited) == pytest.approx(120, abs=2)
     assert 20 <= len(caplog.records) <= 24
     disk.close()
@@ -211,9 +213,9 @@ def test_writes_that_outrun_the_flushes_all_arrive(tmp_path: Path) -> None:
     waits = threading.Event()
     disk = RocksDisk(tmp_path / "db", wait=waits.wait, tune=tiny)
     for first in range(0, 40_000, 10_000):
-        disk.write(records(first, first + 10_000), Checkpoint(first + 10_000, "topic"))
+        disk.write_changes(records(first, first + 10_000), StoreCheckpoint(first + 10_000, "topic"))
     assert sum(1 for _ in disk.range(None, None)) == 40_000
-    assert disk.checkpoint() == Checkpoint(40_000, "topic")
+    assert disk.read_checkpoint() == StoreCheckpoint(40_000, "topic")
     disk.close()
 
 
@@ -226,15 +228,15 @@ def test_a_database_that_is_open_elsewhere_is_locked(tmp_path: Path) -> None:
 
 
 def test_a_closed_disk_says_so_and_closes_again(tmp_path: Path) -> None:
-    disk = RocksDisk(tmp_path / "db", store="counts")
+    disk = RocksDisk(tmp_path / "db", store_name="counts")
     disk.close()
     disk.close()
     calls = [
         lambda: disk.get(b"a"),
         lambda: list(disk.range(None, None)),
-        disk.checkpoint,
-        lambda: disk.write({b"a": b"1"}, Checkpoint(1, "topic")),
-        lambda: disk.load([(b"a", b"1")], Checkpoint(1, "topic")),
+        disk.read_checkpoint,
+        lambda: disk.write_changes({b"a": b"1"}, StoreCheckpoint(1, "topic")),
+        lambda: disk.load_changes([(b"a", b"1")], StoreCheckpoint(1, "topic")),
         lambda: disk.delete_range(b"a", b"b"),
         disk.approximate_count,
     ]
@@ -245,25 +247,25 @@ def test_a_closed_disk_says_so_and_closes_again(tmp_path: Path) -> None:
 
 def test_the_count_of_entries_is_there_when_it_is_opened_again(tmp_path: Path) -> None:
     disk = RocksDisk(tmp_path / "db")
-    disk.write(records(0, 500), Checkpoint(500, "topic"))
+    disk.write_changes(records(0, 500), StoreCheckpoint(500, "topic"))
     disk.close()
     disk = RocksDisk(tmp_path / "db")
     assert disk.approximate_count() == 500
-    disk.write(records(500, 510), Checkpoint(510, "topic"))
+    disk.write_changes(records(500, 510), StoreCheckpoint(510, "topic"))
     assert disk.approximate_count() == 510, "with what is in memory"
     disk.close()
 
 
 def test_clear_forgets_everything(tmp_path: Path) -> None:
     disk = RocksDisk(tmp_path / "db")
-    disk.write(records(0, 100), Checkpoint(100, "topic"))
+    disk.write_changes(records(0, 100), StoreCheckpoint(100, "topic"))
     assert disk.approximate_count() == 100
     half_used = disk.range(None, None)
     next(half_used)
-    disk.clear()
-    assert disk.checkpoint() is None
+    disk.clear_all_data()
+    assert disk.read_checkpoint() is None
     assert list(disk.range(None, None)) == []
-    disk.write({b"a": b"1"}, Checkpoint(1, "topic"))
+    disk.write_changes({b"a": b"1"}, StoreCheckpoint(1, "topic"))
     assert disk.get(b"a") == b"1"
     with pytest.raises(StateError, match="is closed"):
         next(half_used)

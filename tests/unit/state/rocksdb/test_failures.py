@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from state.errors import Corrupt, StateError
+from state.errors import StateError, StoreCorrupted
 from state.rocksdb import RocksDisk
-from state.rocksdb.failures import failure, is_stall
-from state.store import Checkpoint
+from state.rocksdb.failures import is_write_stall, to_state_error
+from state.store import StoreCheckpoint
 from tests.processes import HANG_LIMIT_S
 from tests.unit.state.rocksdb.databases import Damaged
 from tests.unit.state.rocksdb.killed import run_until_killed
@@ -21,7 +21,9 @@ from tests.unit.state.rocksdb.killed import run_until_killed
 def make(path: Path) -> None:
     """A closed database with one data file."""
     disk = RocksDisk(path)
-    disk.write({b"%06d" % n: b"v" * 100 for n in range(10_000)}, Checkpoint(10_000, "topic"))
+    disk.write_changes(
+        {b"%06d" % n: b"v" * 100 for n in range(10_000)}, StoreCheckpoint(10_000, "topic")
+    )
     disk.close()
 
 
@@ -48,7 +50,7 @@ def largest(path: Path, pattern: str) -> Path:
 
 
 def read_all(disk: RocksDisk) -> None:
-    disk.checkpoint()
+    disk.read_checkpoint()
     disk.get(b"005000")
     list(disk.range(None, None))
 
@@ -68,19 +70,19 @@ def test_a_damaged_database_is_seen_and_cleared(
     path = tmp_path / "db"
     make(path)
     damage(largest(path, pattern))
-    disk = RocksDisk(path, store="counts")
-    with pytest.raises(Corrupt) as raised:
+    disk = RocksDisk(path, store_name="counts")
+    with pytest.raises(StoreCorrupted) as raised:
         read_all(disk)
     assert raised.value.store == "counts"
     assert str(path) in str(raised.value)
     assert raised.value.reason
-    disk.clear()
-    assert disk.checkpoint() is None
+    disk.clear_all_data()
+    assert disk.read_checkpoint() is None
     assert list(disk.range(None, None)) == []
-    disk.write({b"a": b"1"}, Checkpoint(1, "topic"))
+    disk.write_changes({b"a": b"1"}, StoreCheckpoint(1, "topic"))
     disk.close()
     reopened = RocksDisk(path)
-    assert (reopened.get(b"a"), reopened.checkpoint()) == (b"1", Checkpoint(1, "topic"))
+    assert (reopened.get(b"a"), reopened.read_checkpoint()) == (b"1", StoreCheckpoint(1, "topic"))
     reopened.close()
 
 
@@ -89,7 +91,7 @@ def test_a_cut_manifest_is_an_older_database_whose_checkpoint_is_as_old(tmp_path
     make(path)
     truncate(largest(path, "MANIFEST-*"))
     disk = RocksDisk(path)
-    assert disk.checkpoint() is None
+    assert disk.read_checkpoint() is None
     assert list(disk.range(None, None)) == []
     disk.close()
 
@@ -111,12 +113,16 @@ def test_a_flipped_byte_in_a_block_is_seen_by_whoever_reads_it(tmp_path: Path) -
     for read in reads:
         disk = RocksDisk(path)
         assert disk.get(b"000000") is not None
-        disk.check()
-        with pytest.raises(Corrupt, match="checksum"):
+        disk.raise_if_corrupted()
+        with pytest.raises(StoreCorrupted, match="checksum"):
             read(disk)
         # It is damaged from now on, for those too who ask for what could be read.
-        for call in (disk.check, lambda disk=disk: disk.get(b"000000"), disk.checkpoint):
-            with pytest.raises(Corrupt, match="checksum"):
+        for call in (
+            disk.raise_if_corrupted,
+            lambda disk=disk: disk.get(b"000000"),
+            disk.read_checkpoint,
+        ):
+            with pytest.raises(StoreCorrupted, match="checksum"):
                 call()
         disk.close()
 
@@ -127,16 +133,16 @@ def test_damage_found_in_the_middle_of_a_restore_ends_with_clear(tmp_path: Path)
     disk = RocksDisk(path, open_database=database.open)
     for first in range(0, 60_000, 10_000):  # so much goes past the log
         changes = [(b"%06d" % n, b"v" * 100) for n in range(first, first + 10_000)]
-        disk.load(changes, Checkpoint(first, "topic"))
+        disk.load_changes(changes, StoreCheckpoint(first, "topic"))
     database.is_damaged = True
-    with pytest.raises(Corrupt, match="checksum"):
+    with pytest.raises(StoreCorrupted, match="checksum"):
         disk.get(b"000000")
-    with pytest.raises(Corrupt, match="checksum"):
-        disk.loaded()
-    disk.clear()
-    disk.check()
-    assert disk.checkpoint() is None
-    disk.write({b"a": b"1"}, Checkpoint(1, "topic"))
+    with pytest.raises(StoreCorrupted, match="checksum"):
+        disk.finish_load()
+    disk.clear_all_data()
+    disk.raise_if_corrupted()
+    assert disk.read_checkpoint() is None
+    disk.write_changes({b"a": b"1"}, StoreCheckpoint(1, "topic"))
     assert disk.get(b"a") == b"1"
     disk.close()
 
@@ -149,16 +155,16 @@ def test_every_call_on_a_damaged_database_says_so_but_clear_and_close(tmp_path: 
     calls: list[Callable[[], object]] = [
         lambda: disk.get(b"a"),
         lambda: list(disk.range(None, None)),
-        disk.checkpoint,
-        lambda: disk.write({b"a": b"1"}, Checkpoint(1, "topic")),
-        lambda: disk.load([(b"a", b"1")], Checkpoint(1, "topic")),
+        disk.read_checkpoint,
+        lambda: disk.write_changes({b"a": b"1"}, StoreCheckpoint(1, "topic")),
+        lambda: disk.load_changes([(b"a", b"1")], StoreCheckpoint(1, "topic")),
         lambda: disk.delete_range(b"a", b"b"),
         disk.approximate_count,
-        disk.check,
-        disk.loaded,
+        disk.raise_if_corrupted,
+        disk.finish_load,
     ]
     for call in calls:
-        with pytest.raises(Corrupt):
+        with pytest.raises(StoreCorrupted):
             call()
     disk.close()
 
@@ -176,7 +182,7 @@ def test_a_log_that_was_cut_by_a_power_loss_is_a_suffix_lost_and_no_damage(tmp_p
     )
     truncate(largest(path, "*.log"))
     disk = RocksDisk(path)
-    checkpoint = disk.checkpoint()
+    checkpoint = disk.read_checkpoint()
     assert checkpoint is not None
     assert 0 < checkpoint.position < 10_000
     assert all(disk.get(b"%09d" % n) is not None for n in range(checkpoint.position))
@@ -189,7 +195,7 @@ def test_kill_9_while_a_database_is_first_made_is_no_damage(tmp_path: Path) -> N
     (path / "MANIFEST-000001").write_bytes(b"half")
     (path / "LOCK").touch()
     disk = RocksDisk(path)
-    assert disk.checkpoint() is None
+    assert disk.read_checkpoint() is None
     disk.close()
 
 
@@ -211,10 +217,10 @@ def test_what_kill_9_leaves_of_a_database_that_was_being_cleared_is_never_taken_
         """,
     )
     disk = RocksDisk(path)
-    with pytest.raises(Corrupt, match="no CURRENT"):
-        disk.checkpoint()
-    disk.clear()
-    assert disk.checkpoint() is None
+    with pytest.raises(StoreCorrupted, match="no CURRENT"):
+        disk.read_checkpoint()
+    disk.clear_all_data()
+    assert disk.read_checkpoint() is None
     disk.close()
 
 
@@ -254,7 +260,7 @@ except StateError as error:
     assert "can't be written" in ended.stdout
     assert "File too large" in ended.stdout
     disk = RocksDisk(path)
-    checkpoint = disk.checkpoint()
+    checkpoint = disk.read_checkpoint()
     assert checkpoint is not None
     assert checkpoint.position >= 10_000
     assert [n for n in range(checkpoint.position) if disk.get(b"%06d" % n) is None] == []
@@ -273,7 +279,7 @@ def test_a_directory_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
 
 def test_a_full_disk_comes_with_advice() -> None:
     text = "IO error: No space left on device: While appending to file: 000012.log"
-    error = failure("counts", Path("db"), "be written", Exception(text))
+    error = to_state_error("counts", Path("db"), "be written", Exception(text))
     assert str(error).startswith("store 'counts' in db can't be written: ")
     assert str(error).endswith("make room and start again, what was committed is kept")
 
@@ -281,8 +287,8 @@ def test_a_full_disk_comes_with_advice() -> None:
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("Corruption: block checksum mismatch", Corrupt),
-        ("IO error: No such file or directory: While open a file: 000012.sst", Corrupt),
+        ("Corruption: block checksum mismatch", StoreCorrupted),
+        ("IO error: No such file or directory: While open a file: 000012.sst", StoreCorrupted),
         ("IO error: No space left on device: While appending to file", StateError),
         ("IO error: Input/output error: while reading", StateError),
         ("IO error: Too many open files", StateError),
@@ -290,7 +296,7 @@ def test_a_full_disk_comes_with_advice() -> None:
     ],
 )
 def test_the_text_of_an_error_tells_what_it_means(text: str, kind: type[StateError]) -> None:
-    error = failure("counts", Path("db"), "be read", Exception(text))
+    error = to_state_error("counts", Path("db"), "be read", Exception(text))
     assert type(error) is kind
     assert text in str(error)
-    assert not is_stall(Exception(text))
+    assert not is_write_stall(Exception(text))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from state.rocksdb import MemoryBudget, RocksDisk
-from state.store import Checkpoint
+from state.store import StoreCheckpoint
 from tests.processes import HANG_LIMIT_S
 
 FORTY_STORES = """
@@ -57,14 +57,14 @@ def test_forty_stores_that_write_load_and_read_stay_near_the_budget(tmp_path: Pa
 def test_write_buffers_are_charged_to_the_budget_and_given_back(tmp_path: Path) -> None:
     budget = MemoryBudget(32 << 20)
     disk = RocksDisk(tmp_path / "db", budget=budget)
-    before = budget.used()
+    before = budget.measure_use()
     changes: dict[bytes, bytes | None] = {b"%06d" % n: b"v" * 1_000 for n in range(4_000)}
-    disk.write(changes, Checkpoint(1, "topic"))
-    used = budget.used()
+    disk.write_changes(changes, StoreCheckpoint(1, "topic"))
+    used = budget.measure_use()
     assert used.write_buffer_bytes - before.write_buffer_bytes > 4_000_000
     assert used.total_bytes - before.total_bytes > 4_000_000
     disk.close()
-    assert budget.used().write_buffer_bytes == 0
+    assert budget.measure_use().write_buffer_bytes == 0
 
 
 def test_a_budget_that_would_flush_at_every_write_is_refused() -> None:

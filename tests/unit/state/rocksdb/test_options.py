@@ -11,8 +11,8 @@ from rocksdict import BlockBasedOptions, Cache, DBCompactionStyle, Options, Writ
 
 from state.errors import StateError
 from state.rocksdb import MemoryBudget, RocksDisk
-from state.rocksdb.options import _KEPT
-from state.store import Checkpoint
+from state.rocksdb.options import _FORBIDDEN_SETTINGS
+from state.store import StoreCheckpoint
 
 
 def options_file(path: Path) -> str:
@@ -69,12 +69,12 @@ def test_tuning_that_would_break_a_promise_is_refused_by_name(
     tmp_path: Path, change: Callable[[Any], object], message: str
 ) -> None:
     with pytest.raises(StateError, match=message) as raised:
-        RocksDisk(tmp_path / "db", store="counts", tune=change)
+        RocksDisk(tmp_path / "db", store_name="counts", tune=change)
     assert "store 'counts'" in str(raised.value)
 
 
 def test_every_setting_that_is_kept_is_one_of_rocksdict() -> None:
-    assert [name for name in _KEPT if not hasattr(Options, name)] == []
+    assert [name for name in _FORBIDDEN_SETTINGS if not hasattr(Options, name)] == []
 
 
 def test_a_table_format_of_the_users_own_shares_the_cache(tmp_path: Path) -> None:
@@ -86,10 +86,12 @@ def test_a_table_format_of_the_users_own_shares_the_cache(tmp_path: Path) -> Non
 
     budget = MemoryBudget(32 << 20)
     disk = RocksDisk(tmp_path / "db", tune=tune, budget=budget)
-    disk.write({b"%06d" % n: b"v" * 1_000 for n in range(4_000)}, Checkpoint(1, "topic"))
+    disk.write_changes(
+        {b"%06d" % n: b"v" * 1_000 for n in range(4_000)}, StoreCheckpoint(1, "topic")
+    )
     disk.close()
     disk = RocksDisk(tmp_path / "db", tune=tune, budget=budget)
-    before = budget.used().total_bytes
+    before = budget.measure_use().total_bytes
     assert sum(1 for _ in disk.range(None, None)) == 4_000
-    assert budget.used().total_bytes > before + 1_000_000
+    assert budget.measure_use().total_bytes > before + 1_000_000
     disk.close()

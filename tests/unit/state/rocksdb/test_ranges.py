@@ -9,13 +9,15 @@ import pytest
 
 from state.errors import StateError
 from state.rocksdb import RocksDisk
-from state.store import Checkpoint
+from state.store import StoreCheckpoint
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[RocksDisk]:
     disk = RocksDisk(tmp_path / "db")
-    disk.write({key: key.upper() for key in (b"b", b"d", b"f", b"h")}, Checkpoint(4, "topic"))
+    disk.write_changes(
+        {key: key.upper() for key in (b"b", b"d", b"f", b"h")}, StoreCheckpoint(4, "topic")
+    )
     yield disk
     disk.close()
 
@@ -44,7 +46,7 @@ def test_a_range_has_its_first_and_not_its_last(
 def test_an_iterator_sees_the_disk_as_it_was_at_its_first_step(disk: RocksDisk) -> None:
     entries = disk.range(None, None)
     assert next(entries) == (b"b", b"B")
-    disk.write({b"c": b"new", b"d": None}, Checkpoint(5, "topic"))
+    disk.write_changes({b"c": b"new", b"d": None}, StoreCheckpoint(5, "topic"))
     assert [key for key, _ in entries] == [b"d", b"f", b"h"]
 
 

@@ -97,7 +97,7 @@ def test_groups_that_were_rekeyed_each_go_through_a_topic_of_as_many_partitions(
     cogrouped(app, rekeyed=True).aggregate(str, value=serdes.string, store="s")
     topology = app.topology()
     assert topology.repartition_topics == {"a-s-repartition", "a-s-1-repartition"}
-    counts = topology.partition_counts({"orders": 2, "payments": 5})
+    counts = topology.derive_partition_counts({"orders": 2, "payments": 5})
     assert counts["a-s-repartition"] == counts["a-s-1-repartition"] == 5
 
 
@@ -105,7 +105,7 @@ def test_the_inputs_of_all_groups_have_equal_partition_counts() -> None:
     app = App("a")
     cogrouped(app).aggregate(str, value=serdes.string)
     with pytest.raises(TopologyError, match=r"orders.*payments|payments.*orders"):
-        app.topology().partition_counts({"orders": 2, "payments": 5})
+        app.topology().derive_partition_counts({"orders": 2, "payments": 5})
 
 
 @pytest.mark.parametrize(

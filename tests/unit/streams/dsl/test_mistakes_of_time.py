@@ -12,7 +12,7 @@ from streams.dsl.cogrouped import Cogrouped, WindowedCogroup
 from streams.dsl.global_table import GlobalTable
 from streams.dsl.grouped import Grouped
 from streams.dsl.grouped_table import GroupedTable
-from streams.dsl.instead import INSTEAD
+from streams.dsl.kafka_streams_names import ALTERNATIVES
 from streams.dsl.stream import Stream
 from streams.dsl.table import Table as RowsTable
 from streams.dsl.windowed import WindowedGroup
@@ -362,6 +362,6 @@ def test_what_is_asked_of_the_wrong_thing_is_said_with_what_to_write_instead(
 def test_nobody_is_sent_away_from_what_there_is() -> None:
     groups = (Cogrouped, Grouped, GroupedTable, WindowedCogroup, WindowedGroup)
     kinds = (GlobalTable, Stream, RowsTable, *groups)
-    assert {kind.__name__ for kind in kinds} == set(INSTEAD)
+    assert {kind.__name__ for kind in kinds} == set(ALTERNATIVES)
     for kind in kinds:
-        assert [name for name in INSTEAD[kind.__name__] if hasattr(kind, name)] == []
+        assert [name for name in ALTERNATIVES[kind.__name__] if hasattr(kind, name)] == []

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streams import App, Record, StreamsError, TopologyError, serdes
-from streams.runtime.clients import partition_of
+from streams.runtime.clients import partition_for_key
 from tests.unit.streams.bound import BoundTask
 
 TEXT: Any = {"key": serdes.string, "value": serdes.string}
@@ -148,7 +148,7 @@ def test_a_topic_that_its_own_sub_topology_writes_has_as_many_partitions_as_the_
     stream = app.stream("in", **TEXT)
     stream.repartition(name="r").merge(stream).to("out")
     (_,) = app.topology().subtopologies
-    assert app.topology().partition_counts({"in": 5}) == {"in": 5, "a-r-repartition": 5}
+    assert app.topology().derive_partition_counts({"in": 5}) == {"in": 5, "a-r-repartition": 5}
 
 
 def test_what_was_repartitioned_is_not_repartitioned_again() -> None:
@@ -168,7 +168,7 @@ def test_print_hands_each_record_on_as_a_line() -> None:
 
 def test_the_partition_of_a_key_is_kafkas() -> None:
     # Utils.toPositive(Utils.murmur2(key)) % 100, in UtilsTest of Kafka's clients: -1214992855 ...
-    assert partition_of(b"21", 100) == (-973932308 & 0x7FFFFFFF) % 100
+    assert partition_for_key(b"21", 100) == (-973932308 & 0x7FFFFFFF) % 100
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ STORE: Any = Store
 
 
 def spec(store: Store) -> StoreSpec:
-    return store.spec(serdes.string, serdes.int64, step="s")
+    return store.create_spec(serdes.string, serdes.int64, step="s")
 
 
 def test_a_store_takes_the_serdes_of_the_step_unless_it_has_its_own() -> None:

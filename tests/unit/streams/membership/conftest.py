@@ -20,7 +20,7 @@ def new_worker() -> Iterator[Callable[..., Worker]]:
 
     yield make
     for worker in workers:
-        worker.member.leave()
+        worker.member.leave_group()
 
 
 @pytest.fixture

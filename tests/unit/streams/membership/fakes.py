@@ -9,16 +9,16 @@ from typing import Any
 from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 
-from streams.membership.classic import ClassicMember
-from streams.membership.connection import Connection, ConnectionLost, build
-from streams.membership.protocol import Assigned, Subscribed, encode_assignment
-from streams.membership.terms import Timeouts
+from streams.membership.classic_member import ClassicProtocolMember
+from streams.membership.connection import BrokerConnection, ConnectionLost, build_entity
+from streams.membership.group_member import MemberTimeouts
+from streams.membership.protocol import AssignmentInfo, SubscriptionInfo, encode_assignment
 from streams.topology.declared import DeclaredTopology
 from tests.unit.streams.runtime.fakes import Clock, ThreadsOnClock
 
 COMMIT, FETCH, FIND, JOIN, HEARTBEAT, LEAVE, SYNC = 8, 9, 10, 11, 12, 13, 14
 COORDINATOR = ("coordinator", 9092)
-NOTHING = Assigned((), ())
+NOTHING = AssignmentInfo((), ())
 
 Answer = Mapping[str, Any] | Exception | Callable[[Callable[[], bool]], Mapping[str, Any]]
 """Fields of a response; an error to raise; or what makes fields, given `given_up`."""
@@ -41,7 +41,7 @@ class FakeCoordinator:
     def refuse(self, api_key: int, *codes: ErrorCode) -> None:
         self.answer(api_key, *({"error_code": code} for code in codes))
 
-    def dial(self, address: tuple[str, int] | None) -> Connection:
+    def dial(self, address: tuple[str, int] | None) -> BrokerConnection:
         self.dialled.append(address)
         return FakeConnection(self)
 
@@ -58,7 +58,9 @@ class FakeCoordinator:
             raise answer
         fields = answer(given_up) if callable(answer) else answer
         response = load_response_schema(request.__api_key__, request.__version__)
-        return build(response, **{"throttle_time": None, "error_code": ErrorCode.none, **fields})
+        return build_entity(
+            response, **{"throttle_time": None, "error_code": ErrorCode.none, **fields}
+        )
 
     def _healthy(self, request: Any) -> Mapping[str, Any]:
         match request.__api_key__:
@@ -74,27 +76,27 @@ class FakeCoordinator:
                 return {"members": ()}
 
 
-class FakeConnection(Connection):
+class FakeConnection(BrokerConnection):
     """A connection to the coordinator in memory. One that was closed raises ConnectionLost."""
 
     def __init__(self, coordinator: FakeCoordinator) -> None:
         self._coordinator = coordinator
         coordinator.open.add(self)
 
-    def version(self, api_key: int, wanted: int) -> int:
-        return wanted
+    def negotiate_version(self, api_key: int, version_max: int) -> int:
+        return version_max
 
-    def request(
+    def send_request(
         self,
         request: Any,
         *,
         timeout_s: float | None = None,
-        given_up: Callable[[], bool] = lambda: False,
+        is_given_up: Callable[[], bool] = lambda: False,
     ) -> Any:
         if self not in self._coordinator.open:
             raise ConnectionLost("the connection was closed")
         try:
-            return self._coordinator.serve(request, given_up)
+            return self._coordinator.serve(request, is_given_up)
         except ConnectionLost:
             self.close()
             raise
@@ -127,7 +129,7 @@ def joined(
     }
 
 
-def assigned(tasks: Assigned) -> dict[str, Any]:
+def assigned(tasks: AssignmentInfo) -> dict[str, Any]:
     """An answer to a sync."""
     return {"assignment": encode_assignment(tasks)}
 
@@ -145,23 +147,23 @@ class Worker:
         self.coordinator = FakeCoordinator()
         self.clock = Clock()
         self.stop = threading.Event()
-        self.planned: list[dict[str, Subscribed]] = []
-        self.plan: dict[str, Assigned] = {}
-        self.member = ClassicMember(
+        self.planned: list[dict[str, SubscriptionInfo]] = []
+        self.plan: dict[str, AssignmentInfo] = {}
+        self.member = ClassicProtocolMember(
             "a",
             "worker-0",
             ["in"],
-            dial=self.coordinator.dial,
-            plan=self._plan,
-            timeouts=Timeouts(45_000, heartbeat_ms, 300_000, give_up_ms),
-            stopping=self.stop.is_set,
+            open_connection=self.coordinator.dial,
+            assign=self._plan,
+            timeouts=MemberTimeouts(45_000, heartbeat_ms, 300_000, give_up_ms),
+            is_stopping=self.stop.is_set,
             host=ThreadsOnClock(self.clock),
             topology=topology,
         )
 
-    def join(self, *tasks: str) -> Assigned | None:
-        return self.member.join(Subscribed(tasks))
+    def join(self, *tasks: str) -> AssignmentInfo | None:
+        return self.member.join_group(SubscriptionInfo(tasks))
 
-    def _plan(self, members: Mapping[str, Subscribed]) -> dict[str, Assigned]:
+    def _plan(self, members: Mapping[str, SubscriptionInfo]) -> dict[str, AssignmentInfo]:
         self.planned.append(dict(members))
         return self.plan

@@ -11,7 +11,7 @@ import pytest
 from kio.index import load_request_schema
 from kio.schema.errors import ErrorCode
 
-from streams.membership.connection import Connection, ConnectionLost, schema
+from streams.membership.connection import BrokerConnection, ConnectionLost, load_request_classes
 from tests.processes import HANG_LIMIT_S, HOST, free_ports
 
 HEARTBEAT = 12
@@ -19,11 +19,11 @@ Behaviour = Callable[[socket.socket, int], None]
 """What the server does with a request, given its correlation id."""
 
 
-def heartbeat(connection: Connection, **options: object) -> ErrorCode:
+def heartbeat(connection: BrokerConnection, **options: object) -> ErrorCode:
     request = load_request_schema(HEARTBEAT, 4)(  # type: ignore[call-arg]
         group_id="a", generation_id=1, member_id="m", group_instance_id=None
     )
-    code: ErrorCode = connection.request(request, **options).error_code  # type: ignore[arg-type]
+    code: ErrorCode = connection.send_request(request, **options).error_code  # type: ignore[arg-type]
     return code
 
 
@@ -93,13 +93,15 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def connection(server: Server) -> Iterator[Connection]:
-    connection = Connection(server.address, "client", HANG_LIMIT_S, threading.Lock())
+def connection(server: Server) -> Iterator[BrokerConnection]:
+    connection = BrokerConnection(server.address, "client", HANG_LIMIT_S, threading.Lock())
     yield connection
     connection.close()
 
 
-def test_requests_are_answered_one_after_another(server: Server, connection: Connection) -> None:
+def test_requests_are_answered_one_after_another(
+    server: Server, connection: BrokerConnection
+) -> None:
     def rebalancing(peer: socket.socket, correlation: int) -> None:
         peer.sendall(answer(correlation, ErrorCode.rebalance_in_progress))
 
@@ -109,7 +111,7 @@ def test_requests_are_answered_one_after_another(server: Server, connection: Con
 
 
 def test_every_request_has_a_correlation_of_its_own_and_the_clients_name(
-    server: Server, connection: Connection
+    server: Server, connection: BrokerConnection
 ) -> None:
     server.behaviours = [well, well]
     heartbeat(connection)
@@ -120,7 +122,7 @@ def test_every_request_has_a_correlation_of_its_own_and_the_clients_name(
 
 
 def test_an_answer_that_comes_in_pieces_is_put_together(
-    server: Server, connection: Connection
+    server: Server, connection: BrokerConnection
 ) -> None:
     def in_pieces(peer: socket.socket, correlation: int) -> None:
         for byte in answer(correlation, ErrorCode.unknown_member_id):
@@ -130,12 +132,14 @@ def test_an_answer_that_comes_in_pieces_is_put_together(
     assert heartbeat(connection) is ErrorCode.unknown_member_id
 
 
-def assert_of_no_more_use(connection: Connection) -> None:
+def assert_of_no_more_use(connection: BrokerConnection) -> None:
     with pytest.raises(ConnectionLost):
         heartbeat(connection)
 
 
-def test_a_broker_that_closes_is_a_lost_connection(server: Server, connection: Connection) -> None:
+def test_a_broker_that_closes_is_a_lost_connection(
+    server: Server, connection: BrokerConnection
+) -> None:
     server.behaviours = [lambda peer, correlation: peer.shutdown(socket.SHUT_RDWR)]
     with pytest.raises(ConnectionLost, match="closed by the broker"):
         heartbeat(connection)
@@ -143,7 +147,7 @@ def test_a_broker_that_closes_is_a_lost_connection(server: Server, connection: C
 
 
 def test_a_broker_that_closes_in_the_middle_of_an_answer_is_a_lost_connection(
-    server: Server, connection: Connection
+    server: Server, connection: BrokerConnection
 ) -> None:
     def half(peer: socket.socket, correlation: int) -> None:
         peer.sendall(answer(correlation)[:7])
@@ -154,7 +158,9 @@ def test_a_broker_that_closes_in_the_middle_of_an_answer_is_a_lost_connection(
         heartbeat(connection)
 
 
-def test_an_answer_to_another_request_is_refused(server: Server, connection: Connection) -> None:
+def test_an_answer_to_another_request_is_refused(
+    server: Server, connection: BrokerConnection
+) -> None:
     server.behaviours = [lambda peer, correlation: peer.sendall(answer(correlation + 7))]
     with pytest.raises(ConnectionLost, match="answer 8 to request 1"):
         heartbeat(connection)
@@ -170,7 +176,7 @@ def test_an_answer_to_another_request_is_refused(server: Server, connection: Con
     ids=["cut short", "unknown code"],
 )
 def test_an_answer_that_can_not_be_read_is_a_lost_connection(
-    server: Server, connection: Connection, rest: bytes, message: str
+    server: Server, connection: BrokerConnection, rest: bytes, message: str
 ) -> None:
     server.behaviours = [
         lambda peer, correlation: peer.sendall(frame(struct.pack(">iB", correlation, 0) + rest))
@@ -182,7 +188,7 @@ def test_an_answer_that_can_not_be_read_is_a_lost_connection(
 
 @pytest.mark.parametrize("size", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff"])
 def test_an_answer_of_an_impossible_size_is_refused(
-    server: Server, connection: Connection, size: bytes
+    server: Server, connection: BrokerConnection, size: bytes
 ) -> None:
     server.behaviours = [lambda peer, correlation: peer.sendall(size)]
     with pytest.raises(ConnectionLost, match=r"an answer of \d+ bytes"):
@@ -194,7 +200,7 @@ def silent(peer: socket.socket, correlation: int) -> None:
 
 
 def test_a_broker_that_does_not_answer_is_waited_for_so_long_and_no_longer(
-    server: Server, connection: Connection
+    server: Server, connection: BrokerConnection
 ) -> None:
     server.behaviours = [silent]
     with pytest.raises(ConnectionLost, match="no answer in time"):
@@ -202,25 +208,25 @@ def test_a_broker_that_does_not_answer_is_waited_for_so_long_and_no_longer(
     assert_of_no_more_use(connection)
 
 
-def test_a_wait_that_is_given_up_ends(server: Server, connection: Connection) -> None:
+def test_a_wait_that_is_given_up_ends(server: Server, connection: BrokerConnection) -> None:
     server.behaviours = [silent]
     with pytest.raises(ConnectionLost, match="given up"):
         heartbeat(connection, given_up=lambda: True)
     assert_of_no_more_use(connection)
 
 
-def test_the_version_is_the_highest_that_both_sides_have(connection: Connection) -> None:
-    assert connection.version(HEARTBEAT, wanted=4) == 3
-    assert connection.version(HEARTBEAT, wanted=2) == 2
-    assert schema(connection, HEARTBEAT, 4)["HeartbeatRequest"].__version__ == 3
+def test_the_version_is_the_highest_that_both_sides_have(connection: BrokerConnection) -> None:
+    assert connection.negotiate_version(HEARTBEAT, version_max=4) == 3
+    assert connection.negotiate_version(HEARTBEAT, version_max=2) == 2
+    assert load_request_classes(connection, HEARTBEAT, 4)["HeartbeatRequest"].__version__ == 3
 
 
-def test_an_api_that_the_broker_does_not_serve_is_named(connection: Connection) -> None:
+def test_an_api_that_the_broker_does_not_serve_is_named(connection: BrokerConnection) -> None:
     with pytest.raises(ConnectionLost, match="doesn't serve API 11"):
-        connection.version(11, wanted=9)
+        connection.negotiate_version(11, version_max=9)
 
 
 def test_a_port_where_nobody_listens_is_a_lost_connection() -> None:
     (port,) = free_ports(1)
     with pytest.raises(ConnectionLost, match=f"{HOST}:{port}"):
-        Connection((HOST, port), "client", HANG_LIMIT_S, threading.Lock())
+        BrokerConnection((HOST, port), "client", HANG_LIMIT_S, threading.Lock())

@@ -9,7 +9,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from streams.membership.connection import ConnectionLost
-from streams.membership.terms import Signal
+from streams.membership.group_member import MembershipSignal
 from tests.processes import HANG_LIMIT_S, wait_until
 from tests.unit.streams.membership.fakes import HEARTBEAT, JOIN, LEAVE, Worker, joined
 
@@ -31,8 +31,8 @@ def wait_for_beats(worker: Worker, more: int) -> None:
     )
 
 
-def wait_for_signal(worker: Worker, signal: Signal) -> None:
-    wait_until(lambda: worker.member.signal() is signal, what=f"signal {signal.name}")
+def wait_for_signal(worker: Worker, signal: MembershipSignal) -> None:
+    wait_until(lambda: worker.member.read_signal() is signal, what=f"signal {signal.name}")
 
 
 def test_heartbeats_name_the_member_and_its_generation(beating: Worker) -> None:
@@ -47,19 +47,21 @@ def test_heartbeats_name_the_member_and_its_generation(beating: Worker) -> None:
 def test_heartbeats_that_are_well_signal_nothing(beating: Worker) -> None:
     beating.join()
     wait_for_beats(beating, 3)
-    assert beating.member.signal() is Signal.NOTHING
+    assert beating.member.read_signal() is MembershipSignal.NOTHING
 
 
 @pytest.mark.parametrize(
     ("code", "signal"),
     [
-        (ErrorCode.rebalance_in_progress, Signal.REBALANCE),
-        (ErrorCode.unknown_member_id, Signal.LOST),
-        (ErrorCode.illegal_generation, Signal.LOST),
-        (ErrorCode.fenced_instance_id, Signal.LOST),
+        (ErrorCode.rebalance_in_progress, MembershipSignal.REBALANCE),
+        (ErrorCode.unknown_member_id, MembershipSignal.LOST),
+        (ErrorCode.illegal_generation, MembershipSignal.LOST),
+        (ErrorCode.fenced_instance_id, MembershipSignal.LOST),
     ],
 )
-def test_each_answer_becomes_its_signal(beating: Worker, code: ErrorCode, signal: Signal) -> None:
+def test_each_answer_becomes_its_signal(
+    beating: Worker, code: ErrorCode, signal: MembershipSignal
+) -> None:
     beating.coordinator.refuse(HEARTBEAT, code)
     beating.join()
     wait_for_signal(beating, signal)
@@ -68,10 +70,10 @@ def test_each_answer_becomes_its_signal(beating: Worker, code: ErrorCode, signal
 def test_a_signal_is_over_with_the_generation_that_it_was_for(beating: Worker) -> None:
     beating.coordinator.refuse(HEARTBEAT, ErrorCode.rebalance_in_progress)
     beating.join()
-    wait_for_signal(beating, Signal.REBALANCE)
+    wait_for_signal(beating, MembershipSignal.REBALANCE)
     beating.coordinator.answer(JOIN, joined(2))
     beating.join()
-    assert beating.member.signal() is Signal.NOTHING
+    assert beating.member.read_signal() is MembershipSignal.NOTHING
 
 
 @pytest.mark.parametrize(
@@ -83,11 +85,13 @@ def test_a_signal_is_over_with_the_next_join_even_into_the_same_generation(
     """A static member that joins a stable group gets back what it had, id and generation."""
     beating.coordinator.refuse(HEARTBEAT, code)
     beating.join()
-    assert beating.member.current.generation == 1
-    wait_until(lambda: beating.member.signal() is not Signal.NOTHING, what="a signal")
+    assert beating.member.current_membership.generation == 1
+    wait_until(
+        lambda: beating.member.read_signal() is not MembershipSignal.NOTHING, what="a signal"
+    )
     beating.join()
-    assert beating.member.current.generation == 1
-    assert beating.member.signal() is Signal.NOTHING
+    assert beating.member.current_membership.generation == 1
+    assert beating.member.read_signal() is MembershipSignal.NOTHING
 
 
 def test_an_answer_that_comes_after_the_next_join_is_for_nobody(beating: Worker) -> None:
@@ -105,11 +109,11 @@ def test_an_answer_that_comes_after_the_next_join_is_for_nobody(beating: Worker)
     beating.join()
     answered.set()
     wait_for_beats(beating, 2)
-    assert beating.member.signal() is Signal.NOTHING
+    assert beating.member.read_signal() is MembershipSignal.NOTHING
 
 
 def test_no_heartbeat_is_sent_before_the_first_join(beating: Worker) -> None:
-    beating.member.leave()
+    beating.member.leave_group()
     assert beating.coordinator.requests == []
 
 
@@ -129,22 +133,22 @@ def test_heartbeats_find_the_coordinator_again_and_lose_nothing(
     beating.join()
     wait_for_beats(beating, 2)
     assert len(beating.coordinator.dialled) == 4
-    assert beating.member.signal() is Signal.NOTHING
+    assert beating.member.read_signal() is MembershipSignal.NOTHING
 
 
 def test_leaving_ends_the_heartbeats(beating: Worker) -> None:
     beating.join()
-    beating.member.leave()
+    beating.member.leave_group()
     assert not [each for each in threading.enumerate() if each.name == "worker-0-heartbeat"]
 
 
 def test_a_member_whose_thread_makes_no_turn_for_too_long_leaves_the_group(beating: Worker) -> None:
     beating.coordinator.answer(JOIN, joined(3, "member-7"))
     beating.join()
-    beating.clock.now_s += 299
+    beating.clock.elapsed_s += 299
     wait_for_beats(beating, 2)
-    beating.clock.now_s += 2
-    wait_for_signal(beating, Signal.LOST)
+    beating.clock.elapsed_s += 2
+    wait_for_signal(beating, MembershipSignal.LOST)
     wait_until(lambda: bool(beating.coordinator.sent(LEAVE)), what="a leave")
     (leave,) = beating.coordinator.sent(LEAVE)
     assert [(each.member_id, each.group_instance_id) for each in leave.members] == [
@@ -155,19 +159,19 @@ def test_a_member_whose_thread_makes_no_turn_for_too_long_leaves_the_group(beati
 def test_a_member_whose_thread_makes_turns_stays(beating: Worker) -> None:
     beating.join()
     for _ in range(3):
-        beating.clock.now_s += 200
-        beating.member.turned()
+        beating.clock.elapsed_s += 200
+        beating.member.mark_progress()
         wait_for_beats(beating, 2)
-    assert beating.member.signal() is Signal.NOTHING
+    assert beating.member.read_signal() is MembershipSignal.NOTHING
     assert beating.coordinator.sent(LEAVE) == []
 
 
 def test_a_join_that_took_long_is_a_turn(beating: Worker) -> None:
-    beating.member.turned()
-    beating.clock.now_s += 1_000
+    beating.member.mark_progress()
+    beating.clock.elapsed_s += 1_000
     beating.join()
     wait_for_beats(beating, 2)
-    assert beating.member.signal() is Signal.NOTHING
+    assert beating.member.read_signal() is MembershipSignal.NOTHING
 
 
 def test_how_long_the_coordinator_has_been_silent_is_known_until_it_answers(
@@ -195,10 +199,10 @@ def test_a_member_that_left_unheard_and_joins_the_same_generation_is_not_lost_ag
 ) -> None:
     beating.coordinator.answer(JOIN, joined(3, "member-7"))
     beating.join()
-    beating.clock.now_s += 301
-    wait_for_signal(beating, Signal.LOST)
+    beating.clock.elapsed_s += 301
+    wait_for_signal(beating, MembershipSignal.LOST)
     beating.coordinator.answer(JOIN, joined(3, "member-7"))
     beating.join()
-    assert beating.member.current == (3, "member-7")
+    assert beating.member.current_membership == (3, "member-7")
     wait_for_beats(beating, 2)
-    assert beating.member.signal() is Signal.NOTHING
+    assert beating.member.read_signal() is MembershipSignal.NOTHING

@@ -14,8 +14,8 @@ from kio.serial import entity_reader
 from coordinator.assignors import consumer_protocol
 from coordinator.assignors.subscriptions import ConsumerSubscription
 from streams.membership.protocol import (
-    Assigned,
-    Subscribed,
+    AssignmentInfo,
+    SubscriptionInfo,
     decode_assignment,
     decode_subscription,
     encode_assignment,
@@ -23,13 +23,13 @@ from streams.membership.protocol import (
 )
 from streams.topology.declared import DeclaredSubtopology, DeclaredTopology
 
-ASSIGNED = Assigned(("0_0", "0_1", "1_0"), (("in", 0), ("in", 1), ("other", 0)))
+ASSIGNED = AssignmentInfo(("0_0", "0_1", "1_0"), (("in", 0), ("in", 1), ("other", 0)))
 
 
 @pytest.mark.parametrize("tasks", [(), ("0_0",), ("0_0", "1_11")])
 def test_a_subscription_comes_back_with_its_tasks(tasks: tuple[str, ...]) -> None:
-    found = decode_subscription(encode_subscription(["in"], Subscribed(tasks)))
-    assert found == Subscribed(tasks, topics=("in",))
+    found = decode_subscription(encode_subscription(["in"], SubscriptionInfo(tasks)))
+    assert found == SubscriptionInfo(tasks, topics=("in",))
 
 
 DECLARED = DeclaredTopology(
@@ -38,12 +38,12 @@ DECLARED = DeclaredTopology(
 
 
 def test_a_subscription_comes_back_with_its_topology() -> None:
-    found = decode_subscription(encode_subscription(["in"], Subscribed(("0_0",)), DECLARED))
-    assert found == Subscribed(("0_0",), topics=("in",), topology=DECLARED)
+    found = decode_subscription(encode_subscription(["in"], SubscriptionInfo(("0_0",)), DECLARED))
+    assert found == SubscriptionInfo(("0_0",), topics=("in",), topology=DECLARED)
 
 
 def test_a_subscription_comes_back_with_what_the_member_ran_before_it_was_lost() -> None:
-    lost = Subscribed((), topics=("in",), former=("0_0", "1_1"))
+    lost = SubscriptionInfo((), topics=("in",), former=("0_0", "1_1"))
     assert decode_subscription(encode_subscription(["in"], lost)) == lost
 
 
@@ -51,7 +51,9 @@ def test_a_subscription_comes_back_with_what_the_member_ran_before_it_was_lost()
     ("data", "read"),
     [
         (
-            encode_subscription(["in"], Subscribed(("0_0",), "why", former=("0_1",)), DECLARED),
+            encode_subscription(
+                ["in"], SubscriptionInfo(("0_0",), "why", former=("0_1",)), DECLARED
+            ),
             "subscription",
         ),
         (encode_assignment(ASSIGNED._replace(leader="x", fingerprint="y")), "assignment"),
@@ -71,36 +73,36 @@ def test_the_release_before_reads_the_fields_that_it_knows(data: bytes, read: st
 def test_what_the_release_before_writes_is_read() -> None:
     user_data = orjson.dumps({"format": 1, "tasks": ["0_0"]})
     subscription = consumer_protocol.encode_subscription(ConsumerSubscription(("in",), user_data))
-    assert decode_subscription(subscription) == Subscribed(("0_0",), topics=("in",))
+    assert decode_subscription(subscription) == SubscriptionInfo(("0_0",), topics=("in",))
     assignment = consumer_protocol.encode_assignment((("in", 0),), user_data)
-    assert decode_assignment(assignment) == Assigned(("0_0",), (("in", 0),))
+    assert decode_assignment(assignment) == AssignmentInfo(("0_0",), (("in", 0),))
 
 
 def test_fields_of_a_later_release_are_skipped() -> None:
     user_data = orjson.dumps({"format": 1, "tasks": ["0_0"], "lags": {"0_1": 7}, "tags": {}})
     subscription = consumer_protocol.encode_subscription(ConsumerSubscription(("in",), user_data))
-    assert decode_subscription(subscription) == Subscribed(("0_0",), topics=("in",))
+    assert decode_subscription(subscription) == SubscriptionInfo(("0_0",), topics=("in",))
 
 
 @pytest.mark.parametrize(
     "assigned",
     [
-        Assigned((), ()),
+        AssignmentInfo((), ()),
         ASSIGNED,
         ASSIGNED._replace(notice="two versions", fingerprint="ab", leader="cd"),
-        Assigned((), (), refused="another topology", fingerprint="ab", leader="cd"),
+        AssignmentInfo((), (), refused="another topology", fingerprint="ab", leader="cd"),
     ],
 )
-def test_an_assignment_comes_back_with_tasks_and_partitions(assigned: Assigned) -> None:
+def test_an_assignment_comes_back_with_tasks_and_partitions(assigned: AssignmentInfo) -> None:
     assert decode_assignment(encode_assignment(assigned)) == assigned
 
 
 def test_no_bytes_are_an_assignment_of_nothing() -> None:
-    assert decode_assignment(b"") == Assigned((), ())
+    assert decode_assignment(b"") == AssignmentInfo((), ())
 
 
 def test_kafkas_own_tools_find_the_topics_in_a_subscription() -> None:
-    data = encode_subscription(["in", "other"], Subscribed(()))
+    data = encode_subscription(["in", "other"], SubscriptionInfo(()))
     entity, _ = entity_reader(ConsumerProtocolSubscription)(data, 2)
     assert (data[:2], entity.topics) == (b"\0\3", ("in", "other"))
 
@@ -118,7 +120,7 @@ FOREIGN = {
     "a version and no more": b"\0\3",
     "an older version": b"\0\1" + b"\0\0\0\0" + b"\xff\xff\xff\xff" + b"\0\0\0\0",
     "no version that can be": b"\xff\xff" + encode_assignment(ASSIGNED)[2:],
-    "torn": encode_subscription(["in"], Subscribed(("0_0",)))[:-12],
+    "torn": encode_subscription(["in"], SubscriptionInfo(("0_0",)))[:-12],
     "Kafka Streams' user data": b"\0\3" + b"\0\0\0\0" + b"\0\0\0\2\0\x0b" + b"\0\0\0\0" * 2,
     "no user data": b"\0\3" + b"\0\0\0\0" + b"\xff\xff\xff\xff" + b"\0\0\0\0" * 2,
     "a later format": encode_assignment(ASSIGNED).replace(b'"format":1', b'"format":2'),

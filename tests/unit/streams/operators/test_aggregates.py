@@ -73,7 +73,7 @@ def test_records_without_key_or_value_are_passed_over() -> None:
     task.pipe(None, "v")
     task.pipe("k", None)
     assert task.produced == []
-    assert task.dropped == 2
+    assert task.dropped_count == 2
 
 
 def test_none_deletes_the_key_and_the_next_record_begins_anew() -> None:
@@ -114,7 +114,7 @@ def test_an_aggregate_changed_in_place_is_gone_in_a_rollback() -> None:
     task.pipe("k", "kept")
     task.commit_stores()
     task.pipe("k", "lost")
-    task.stores["c"].rollback()
+    task.stores["c"].rollback_transaction()
     task.pipe("k", "next")
     assert values(task)[-1] == ["kept", "next"]
 
@@ -164,7 +164,7 @@ def test_a_key_whose_only_record_is_skipped_is_not_written(caching: bool) -> Non
     task.pipe("k", "poison")
     task.flush()
     assert task.produced == []
-    assert task.stores["c"].drain() == []
+    assert task.stores["c"].drain_writes() == []
 
 
 def test_an_aggregator_that_raises_is_named() -> None:

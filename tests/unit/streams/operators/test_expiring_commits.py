@@ -13,12 +13,18 @@ from typing import Any
 import pytest
 
 from streams import App, Store, TopologyTestDriver, serdes
-from streams.runtime.commit import Step
+from streams.runtime.commit import CommitStep
 
 TTL_MS = 20
 Sent = tuple[str, list[Any], int]
 """Key; "row" and its value, or "event" and its number; timestamp in ms."""
-STEPS = [Step.PROCESSED, Step.PRODUCED, Step.OFFSETS_SENT, Step.COMMITTED, Step.STORED]
+STEPS = [
+    CommitStep.PROCESSED,
+    CommitStep.PRODUCED,
+    CommitStep.OFFSETS_SENT,
+    CommitStep.COMMITTED,
+    CommitStep.STORED,
+]
 
 
 def records(random: Random) -> list[Sent]:
@@ -121,10 +127,10 @@ def test_what_expires_is_the_same_after_crashes_with_stores_on_disk() -> None:
     check(build(Store.persistent, caching=True), sent, random, commits=True, crashes=True)
 
 
-@pytest.mark.parametrize("at", [None, Step.COMMITTED, Step.STORED])
+@pytest.mark.parametrize("at", [None, CommitStep.COMMITTED, CommitStep.STORED])
 @pytest.mark.parametrize("how", [Store.in_memory, Store.persistent], ids=["memory", "rocksdb"])
 def test_time_that_only_an_overwritten_row_had_moved_is_not_turned_back_by_a_restart(
-    how: Callable[..., Store], at: Step | None
+    how: Callable[..., Store], at: CommitStep | None
 ) -> None:
     """The row of 130 is not in the changelog: the next one of its key takes its place there."""
     sent: list[Sent] = [

@@ -16,9 +16,15 @@ import pytest
 
 from streams import App, Store, StreamsError, TopologyError, TopologyTestDriver, serdes
 from streams.dsl.table import Table
-from streams.murmur3 import hash128
-from streams.runtime.commit import Step
-from streams.serdes.subscriptions import Answer, Instruction, Subscription, answer, subscription
+from streams.murmur3 import murmur3_hash128
+from streams.runtime.commit import CommitStep
+from streams.serdes.foreign_key_messages import (
+    SubscriptionInstruction,
+    SubscriptionResponseWrapper,
+    SubscriptionWrapper,
+    response_serde,
+    subscription_serde,
+)
 
 BOTH: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
 RAW: dict[str, Any] = {"key": serdes.bytes, "value": serdes.bytes}
@@ -104,7 +110,7 @@ def test_its_steps_stores_and_topics_have_kafka_streams_names() -> None:
 
 def test_the_internal_topics_have_the_partitions_of_the_table_that_reads_them() -> None:
     topology = joined("left").topology()
-    assert topology.partition_counts({"left": 3, "right": 5}) == {
+    assert topology.derive_partition_counts({"left": 3, "right": 5}) == {
         "left": 3,
         "app-j-subscription-response-topic": 3,
         "right": 5,
@@ -133,7 +139,9 @@ def test_over_several_partitions_in_any_order_the_table_is_right_in_the_end(
     counts = {"left": 3, "right": 2}
     with TopologyTestDriver(app, partitions=counts, seed=seed, stores="memory") as driver:
         for batch in range(5):
-            driver.crash(at=random.choice([Step.PROCESSED, Step.PRODUCED, Step.COMMITTED]))
+            driver.crash(
+                at=random.choice([CommitStep.PROCESSED, CommitStep.PRODUCED, CommitStep.COMMITTED])
+            )
             for topic in ("left", "right"):
                 records = []
                 for number in range(12):
@@ -157,11 +165,11 @@ def test_an_answer_that_was_overtaken_is_dropped() -> None:
         driver.topic("right").pipe("a", "A", 1)
         driver.topic("left").pipe("1", "a-now", 2)
         driver.topic("out").read_all()
-        late = Answer(hash128(b"a-then"), "A", 0)
+        late = SubscriptionResponseWrapper(murmur3_hash128(b"a-then"), "A", 0)
         driver.topic("app-j-subscription-response-topic").pipe("1", late, 3)
         assert driver.topic("out").is_empty
         assert driver.metrics()["dropped"] == 1
-        in_time = Answer(hash128(b"a-now"), "A2", 0)
+        in_time = SubscriptionResponseWrapper(murmur3_hash128(b"a-now"), "A2", 0)
         driver.topic("app-j-subscription-response-topic").pipe("1", in_time, 4)
         assert driver.topic("out").read_values() == ["a-now|A2"]
 
@@ -298,17 +306,21 @@ def test_a_row_that_cannot_be_computed_when_it_is_asked_for_is_for_the_handler()
 )
 def test_the_hash_is_that_of_kafka_streams(size: int, expected_hash: str) -> None:
     """Its Murmur3.hash128 gave these."""
-    assert hash128(bytes((i * 37 + size) % 256 for i in range(size))).hex() == expected_hash
+    assert murmur3_hash128(bytes((i * 37 + size) % 256 for i in range(size))).hex() == expected_hash
 
 
 def test_what_is_not_remembered_because_it_is_long_is_hashed_all_the_same() -> None:
-    assert hash128(b"x" * 5000) == hash128(b"x" * 5000) != hash128(b"x" * 5001)
+    assert (
+        murmur3_hash128(b"x" * 5000) == murmur3_hash128(b"x" * 5000) != murmur3_hash128(b"x" * 5001)
+    )
 
 
 def test_subscriptions_of_version_0_are_read_and_written_as_they_came() -> None:
-    serde = subscription(serdes.string)
+    serde = subscription_serde(serdes.string)
     old = bytes((0, 3)) + b"h" * 16 + b"row"
-    asks = Subscription(b"h" * 16, Instruction.ANSWER_IF_THERE_IS_ONE, "row", None)
+    asks = SubscriptionWrapper(
+        b"h" * 16, SubscriptionInstruction.SUBSCRIBE_RESPOND_IF_FOUND, "row", None
+    )
     assert serde.deserialize(old) == asks
     assert serde.serialize(asks) == old
     gone = asks._replace(hash=None, partition=7)
@@ -318,14 +330,14 @@ def test_subscriptions_of_version_0_are_read_and_written_as_they_came() -> None:
 @pytest.mark.parametrize(
     ("serde", "data"),
     [
-        (subscription(serdes.string), b""),
-        (subscription(serdes.string), b"\x81\x01"),
-        (subscription(serdes.string), b"\x81\x04row\0\0\0\0"),
-        (subscription(serdes.string), b"\x02\x01" + b"h" * 30),
-        (subscription(serdes.string), b"\x01\x01" + b"h" * 10),
-        (answer(serdes.string), b""),
-        (answer(serdes.string), b"\x01" + b"h" * 16),
-        (answer(serdes.string), b"\x00" + b"h" * 15),
+        (subscription_serde(serdes.string), b""),
+        (subscription_serde(serdes.string), b"\x81\x01"),
+        (subscription_serde(serdes.string), b"\x81\x04row\0\0\0\0"),
+        (subscription_serde(serdes.string), b"\x02\x01" + b"h" * 30),
+        (subscription_serde(serdes.string), b"\x01\x01" + b"h" * 10),
+        (response_serde(serdes.string), b""),
+        (response_serde(serdes.string), b"\x01" + b"h" * 16),
+        (response_serde(serdes.string), b"\x00" + b"h" * 15),
     ],
 )
 def test_bytes_that_are_none_of_theirs_are_refused(serde: serdes.Serde[Any], data: bytes) -> None:
@@ -380,10 +392,16 @@ def test_what_comes_and_goes_between_two_commits_is_neither_asked_for_nor_joined
         driver.topic("right").pipe("a", "A", 1)
         driver.commit()
         driver.topic("left").pipe("1", "a-now", 2)
-        answers.pipe("1", Answer(hash128(b"of before"), None, 0), 3)
+        answers.pipe("1", SubscriptionResponseWrapper(murmur3_hash128(b"of before"), None, 0), 3)
         driver.topic("left").pipe("1", None, 4)
         driver.topic("right").pipe("b", "B", 5)
-        subscriptions.pipe("b", Subscription(hash128(b"b-it"), Instruction.ANSWER, "2", 0), 6)
+        subscriptions.pipe(
+            "b",
+            SubscriptionWrapper(
+                murmur3_hash128(b"b-it"), SubscriptionInstruction.SUBSCRIBE_AND_RESPOND, "2", 0
+            ),
+            6,
+        )
         driver.topic("right").pipe("b", None, 7)
         driver.commit()
         asked = [each for each in subscriptions.read_all() if each.value.key == "1"]

@@ -91,7 +91,7 @@ def test_records_without_a_key_or_a_value_are_dropped_and_counted() -> None:
     task.pipe("k", None, 5, topic="left")
     task.pipe("k", "b", 5, topic="right")
     assert results(task) == []
-    assert task.dropped == 2
+    assert task.dropped_count == 2
 
 
 def test_a_record_that_comes_too_late_meets_what_is_there_and_is_not_kept() -> None:
@@ -100,7 +100,7 @@ def test_a_record_that_comes_too_late_meets_what_is_there_and_is_not_kept() -> N
     task.pipe("k", "b", 79, topic="right")
     task.pipe("k", "late", 80, topic="left")
     assert results(task) == [("late+b", 80)]
-    assert (task.dropped, task.late) == (1, 1)
+    assert (task.dropped_count, task.late_count) == (1, 1)
     task.pipe("k", "c", 80, topic="right")
     assert results(task) == []
 

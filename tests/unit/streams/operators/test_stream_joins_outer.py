@@ -11,8 +11,8 @@ from streams.dsl.stream import Stream
 from streams.serdes.join_sides import (
     LeftOrRightValue,
     TimestampedKeyAndJoinSide,
-    left_or_right_values,
-    timestamped_key_and_join_side,
+    left_or_right_values_serde,
+    timestamped_key_serde,
 )
 from tests.unit.streams.bound import BoundTask
 from tests.unit.streams.operators.test_stream_joins import results
@@ -100,7 +100,7 @@ def test_a_record_without_a_key_is_joined_with_none_at_once() -> None:
     task.pipe(None, "b", 5, topic="right")
     task.pipe("k", None, 5, topic="left")
     assert results(task) == []
-    assert task.dropped == 2
+    assert task.dropped_count == 2
 
 
 def test_a_record_that_comes_too_late_for_a_partner_is_joined_with_none_at_once() -> None:
@@ -134,7 +134,7 @@ def test_what_waits_survives_a_rollback_and_a_restart_as_far_as_it_was_committed
     task.commit_stores()
     task.pipe("k", "aborted", 6, topic="left")
     for store in task.stores.values():
-        store.rollback()
+        store.rollback_transaction()
     again = BoundTask(app, stores=task.stores)
     again.pipe("x", "x", 100, topic="right")
     assert results(again) == [("a+None", 5)]
@@ -222,11 +222,11 @@ def test_the_shared_store_lies_in_its_changelog_as_kafka_streams_writes_it() -> 
     task = BoundTask(joined("outer_join", this_value=serdes.string, name="j"))
     task.pipe("k", "a", 258, topic="left")
     task.pipe("k", "bc", 258, topic="left")
-    [(key, value, _)] = task.stores["j-outer-shared-join-store"].drain()
+    [(key, value, _)] = task.stores["j-outer-shared-join-store"].drain_writes()
     assert key == b"\0\0\0\0\0\0\1\2" + b"\1" + b"k"
     assert value == (b"\1" + b"\0\0\0\2" + b"\0\0\0\2" + b"\1a" + b"\0\0\0\3" + b"\1bc")
-    keys = timestamped_key_and_join_side(serdes.string)
-    values = left_or_right_values(serdes.string, serdes.int64)
+    keys = timestamped_key_serde(serdes.string)
+    values = left_or_right_values_serde(serdes.string, serdes.int64)
     assert keys.deserialize(key) == TimestampedKeyAndJoinSide(258, True, "k")
     mixed = [LeftOrRightValue(True, "x"), LeftOrRightValue(False, 7), LeftOrRightValue(True, "")]
     assert values.deserialize(values.serialize(mixed)) == mixed

@@ -6,7 +6,7 @@ from typing import Any, assert_type
 
 import pytest
 
-from state.buffered import Buffered, Origin, encoded
+from state.buffered_change import BufferedChange, RecordOrigin, encode_change
 from streams import App, Store, TopologyError, TopologyTestDriver, serdes
 from streams.dsl.stream import Stream
 from tests.unit.streams.bound import BoundTask
@@ -42,7 +42,7 @@ def test_a_record_meets_the_row_as_it_is_when_it_comes() -> None:
     task.pipe("k", None, 10, topic="customers")
     task.pipe("k", "b", 11, topic="orders")
     assert results(task) == []
-    assert task.dropped == 0
+    assert task.dropped_count == 0
 
 
 def test_a_left_join_joins_what_has_no_row_or_no_key_with_none() -> None:
@@ -52,7 +52,7 @@ def test_a_left_join_joins_what_has_no_row_or_no_key_with_none() -> None:
     assert results(task) == [("a+None", 5), ("b+None", 6)]
     task.pipe("k", None, 7, topic="orders")
     assert results(task) == []
-    assert task.dropped == 1
+    assert task.dropped_count == 1
 
 
 def test_an_inner_join_drops_records_without_a_key_or_a_value() -> None:
@@ -60,7 +60,7 @@ def test_an_inner_join_drops_records_without_a_key_or_a_value() -> None:
     task.pipe(None, "b", 6, topic="orders")
     task.pipe("k", None, 7, topic="orders")
     assert results(task) == []
-    assert task.dropped == 2
+    assert task.dropped_count == 2
 
 
 def test_a_record_meets_the_row_of_a_versioned_table_as_it_was_at_its_time() -> None:
@@ -139,10 +139,10 @@ def test_what_waits_survives_a_restart() -> None:
 def test_what_waits_lies_in_its_changelog_as_kafka_streams_writes_it() -> None:
     task = BoundTask(joined(store=versioned(), grace=5, name="j"))
     task.pipe("k", "v", 258, topic="orders", headers=[])
-    [(key, value, _)] = task.stores["j-Buffer"].drain()
+    [(key, value, _)] = task.stores["j-Buffer"].drain_writes()
     assert key == b"\0" + b"\0\0\0\0\0\0\1\2" + b"k" + b"\0\0\0\1"
-    change = Buffered(None, None, b"v", Origin(258, 7, 0, "orders", ()))
-    assert value == encoded(change) + bytes(8)
+    change = BufferedChange(None, None, b"v", RecordOrigin(258, 7, 0, "orders", ()))
+    assert value == encode_change(change) + bytes(8)
 
 
 def test_records_of_one_time_leave_in_their_order_after_a_restart_too() -> None:
@@ -192,7 +192,7 @@ def test_a_stream_with_changed_keys_goes_through_a_topic_named_after_the_join() 
 
 def test_stream_and_table_are_co_partitioned() -> None:
     with pytest.raises(TopologyError, match="'customers' has 3, 'orders' has 2"):
-        joined().topology().partition_counts({"orders": 2, "customers": 3})
+        joined().topology().derive_partition_counts({"orders": 2, "customers": 3})
 
 
 def test_a_table_that_was_computed_on_the_way_is_read_at_its_root() -> None:

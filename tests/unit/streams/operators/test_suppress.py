@@ -22,7 +22,7 @@ from streams import (
     until_window_closes,
     windows,
 )
-from streams.runtime.commit import Step
+from streams.runtime.commit import CommitStep
 
 BOTH: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
 Row = tuple[Any, Any, int]
@@ -205,14 +205,14 @@ def test_who_looks_at_a_suppressed_table_sees_what_was_let_go() -> None:
     looked: list[Any] = []
     table = app.table("in", **BOTH).suppress(until_time_limit(10), name="sup")
     view = table._view
-    names = view.read_from()
+    names = view.require_readable_stores()
 
     def look(at: Any) -> Any:
-        get = view.get(at)
+        get = view.create_getter(at)
         return lambda key, value, timestamp_ms: looked.append(get(key))
 
     other = app.stream("other", **BOTH)
-    app._builder.step("LOOK", other._node, look, name=None, stores=names)
+    app._builder.add_step("LOOK", other._node, look, name=None, stores=names)
     table.to_stream().to("out")
     with TopologyTestDriver(app) as driver:
         driver.topic("in").pipe("a", "1", 1)
@@ -224,9 +224,11 @@ def test_who_looks_at_a_suppressed_table_sees_what_was_let_go() -> None:
     assert looked == [None, ("1", 1), ("1", -1)]
 
 
-@pytest.mark.parametrize("step", [Step.PROCESSED, Step.PRODUCED, Step.COMMITTED, Step.STORED])
+@pytest.mark.parametrize(
+    "step", [CommitStep.PROCESSED, CommitStep.PRODUCED, CommitStep.COMMITTED, CommitStep.STORED]
+)
 @pytest.mark.parametrize("at", [3, 5, 7, 9])
-def test_killed_anywhere_it_lets_each_update_go_once(step: Step, at: int) -> None:
+def test_killed_anywhere_it_lets_each_update_go_once(step: CommitStep, at: int) -> None:
     app = limited(until_time_limit(10, max_records=3))
     with TopologyTestDriver(app, stores="memory") as driver:
         found = run(driver, INPUT[:at])
@@ -253,7 +255,7 @@ def random_records(seed: int) -> list[Row]:
 def test_with_random_crashes_each_partition_gives_what_it_gives_without(
     seed: int, limits: Any
 ) -> None:
-    def run_with(crashes: list[Step | None]) -> dict[int, list[Row]]:
+    def run_with(crashes: list[CommitStep | None]) -> dict[int, list[Row]]:
         found: dict[int, list[Row]] = {0: [], 1: []}
         app = limited(until_time_limit(8, **limits), Store.in_memory("s"))
         counts = {"in": 2, "out": 2}
@@ -269,7 +271,13 @@ def test_with_random_crashes_each_partition_gives_what_it_gives_without(
         return found
 
     random = Random(seed)
-    steps = [Step.PROCESSED, Step.PRODUCED, Step.OFFSETS_SENT, Step.COMMITTED, Step.STORED]
+    steps = [
+        CommitStep.PROCESSED,
+        CommitStep.PRODUCED,
+        CommitStep.OFFSETS_SENT,
+        CommitStep.COMMITTED,
+        CommitStep.STORED,
+    ]
     crashes = [random.choice(steps) if random.random() < 0.3 else None for _ in range(40)]
     calm = run_with([None] * 40)
     assert sum(map(len, calm.values())) > 10

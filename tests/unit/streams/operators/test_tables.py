@@ -109,4 +109,4 @@ def test_a_value_that_has_expired_before_it_comes_changes_no_row_and_nobody_is_t
     task.flush()
     assert b"late" not in [value for _, value in task.pairs]
     assert (task.stores["s"].get("k"), task.stores["s"].get("l")) == (None, "y")
-    assert task.dropped == (2 if joins else 1)
+    assert task.dropped_count == (2 if joins else 1)

@@ -142,7 +142,7 @@ def test_an_update_of_a_versioned_table_that_is_out_of_order_is_dropped_and_coun
     for topic, value, timestamp_ms in (("right", "x", 1), ("left", "2", 9), ("left", "1", 5)):
         task.pipe("k", value, timestamp_ms, topic=topic)
         task.flush()
-    assert (task.pairs, task.dropped) == ([(b"k", b"2|x")], 1)
+    assert (task.pairs, task.dropped_count) == ([(b"k", b"2|x")], 1)
 
 
 def test_a_join_kept_in_a_versioned_store_is_versioned_and_another_is_not() -> None:

@@ -12,14 +12,14 @@ from random import Random
 from typing import Any, NamedTuple
 
 from streams.errors import TaskMigrated
-from streams.membership.protocol import Assigned, Subscribed
-from streams.membership.terms import Membership, Signal
-from streams.positions import Committed, Partition
-from streams.runtime.host import ThreadHost
-from streams.testing.clients import MemoryAdmin, MemoryConsumer, MemoryProducer
+from streams.membership.group_member import Membership, MembershipSignal
+from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
+from streams.runtime.host import SystemHost
+from streams.testing.clients import InMemoryAdmin, InMemoryConsumer, InMemoryProducer
 from streams.testing.cluster import Message
-from streams.testing.machine import Flag, Machine
 from streams.testing.member import OnlyMember
+from streams.testing.simulated_host import SimulatedEvent, SimulatedHost
+from streams.topic_partitions import OffsetAndMetadata, Partition
 from tests.unit.streams.runtime.kafka import Kafka
 
 NOW_MS = 1_700_000_000_000
@@ -70,22 +70,22 @@ class Script:
         return [call for call in self.calls if call in names]
 
 
-class Clock(Machine):
+class Clock(SimulatedHost):
     """A machine whose clock passes when a test, or a client that waits, says so; its wall clock
     began in 1970 with it."""
 
     def __init__(self) -> None:
         super().__init__(0)
-        self.now_s = 1_000.0
+        self.elapsed_s = 1_000.0
 
     def __call__(self) -> float:
-        return self.now_s
+        return self.elapsed_s
 
     def now_ms(self) -> int:
-        return round(self.now_s * 1_000)
+        return round(self.elapsed_s * 1_000)
 
 
-class ThreadsOnClock(ThreadHost):
+class ThreadsOnClock(SystemHost):
     """Threads of the operating system, and the clock of a test."""
 
     def __init__(self, clock: Clock) -> None:
@@ -98,7 +98,7 @@ class ThreadsOnClock(ThreadHost):
         return self.clock.now_ms()
 
 
-class StopWhen(Flag):
+class StopWhen(SimulatedEvent):
     """A stop that comes true with its condition."""
 
     def __init__(self, clock: Clock, looks_max: int = 2_000) -> None:
@@ -115,7 +115,7 @@ class StopWhen(Flag):
         return super().is_set()
 
 
-class FakeConsumer(MemoryConsumer):
+class FakeConsumer(InMemoryConsumer):
     """A consumer that a test can look into. `name` goes before the names of its calls."""
 
     def __init__(self, kafka: Kafka, script: Script, clock: Clock, name: str = "consumer") -> None:
@@ -126,17 +126,17 @@ class FakeConsumer(MemoryConsumer):
 
     @property
     def assigned(self) -> set[Partition]:
-        return set(self._at)
+        return set(self._positions)
 
-    def take(self, records_max: int, timeout_s: float) -> list[Any]:
-        taken = super().take(records_max, timeout_s)
+    def poll_records(self, records_max: int, timeout_s: float) -> list[Any]:
+        taken = super().poll_records(records_max, timeout_s)
         if not taken:
-            self._clock.advance(timeout_s)
+            self._clock.advance_monotonic_clock(timeout_s)
         self.taken += taken
         return taken
 
 
-class FakeProducer(MemoryProducer):
+class FakeProducer(InMemoryProducer):
     """A producer that a test can look into, and make fail in what it was handed."""
 
     def __init__(
@@ -153,13 +153,13 @@ class FakeProducer(MemoryProducer):
                 name,
                 kafka,
                 transactional=transactional,
-                accounts=accounts,
+                reports_deliveries=accounts,
                 now_ms=lambda: NOW_MS,
                 random=Random(0),
             )
         self.identity = None  # as of a real one: it is asked for
         self.produced: list[tuple[str, bytes | None, bytes | None]] = []
-        self.sent: list[list[tuple[Partition, Committed]]] = []
+        self.sent: list[list[tuple[Partition, OffsetAndMetadata]]] = []
         self.full = 0
         """So many more calls of `produce` find the queue full."""
         self.lost_topics: set[str] = set()
@@ -182,23 +182,25 @@ class FakeProducer(MemoryProducer):
             super().produce(topic, value, key, *rest, **named)
             self.produced.append((topic, key, value))
 
-    def _require(self, topic: str) -> None:
+    def _ensure_topic(self, topic: str) -> None:
         assert topic in self._kafka.partition_counts, f"nobody has created {topic}"
 
-    def _deliver(self) -> None:
+    def _deliver_queue(self) -> None:
         for partition, *_, report in self._queue:
             if partition.topic in self.lost_topics and report is not None:
                 report("timed out", None)
         self._queue = [each for each in self._queue if each[0].topic not in self.lost_topics]
-        super()._deliver()
+        super()._deliver_queue()
 
-    def commit(self, offsets: Iterable[tuple[Partition, Committed]], group: bytes) -> None:
+    def send_offsets_to_transaction(
+        self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]], group_metadata: bytes
+    ) -> None:
         self.sent.append(list(offsets))
         if self.sent[-1] and self._kafka.generations_over:
             # Without offsets nobody looks at the generation, as in Kafka.
             self._kafka.generations_over -= 1
             raise TaskMigrated("a generation that is over")
-        super().commit(self.sent[-1], group)
+        super().send_offsets_to_transaction(self.sent[-1], group_metadata)
 
     def discard(self) -> None:
         self.discarded = True
@@ -208,7 +210,7 @@ class FakeProducer(MemoryProducer):
         return not self.away and super().close()
 
 
-class FakeAdmin(MemoryAdmin):
+class FakeAdmin(InMemoryAdmin):
     """An admin that keeps in `created` every topic that it has created, with its settings."""
 
     def __init__(self, kafka: Kafka, script: Script) -> None:
@@ -221,13 +223,16 @@ class FakeAdmin(MemoryAdmin):
         script.follow(self, "admin", f"{asked} create_topics delete_before")
 
     def create_topics(
-        self, partitions: Mapping[str, int], settings: Mapping[str, dict[str, str]], factor: int
+        self,
+        partition_counts: Mapping[str, int],
+        settings: Mapping[str, dict[str, str]],
+        replication_factor: int,
     ) -> None:
-        super().create_topics(partitions, settings, factor)
-        for topic, number in partitions.items():
-            self.created[topic] = (number, settings[topic], factor)
+        super().create_topics(partition_counts, settings, replication_factor)
+        for topic, number in partition_counts.items():
+            self.created[topic] = (number, settings[topic], replication_factor)
 
-    def groups(self) -> list[str]:
+    def list_groups(self) -> list[str]:
         return list(self.others)
 
 
@@ -236,8 +241,8 @@ class FakeMember(OnlyMember):
 
     def __init__(self, kafka: Kafka, script: Script) -> None:
         super().__init__(kafka, "worker-0", lambda members: {})
-        self.leads = True
-        self.signalled = Signal.NOTHING
+        self.is_leader = True
+        self.signalled = MembershipSignal.NOTHING
         self.turns = 0
         self.subscribed: list[tuple[str, ...]] = []
         self.former: list[tuple[str, ...]] = []
@@ -246,25 +251,25 @@ class FakeMember(OnlyMember):
         self.known = False
         """Whether the group still knows a member whose offsets it refuses."""
         self._generation = 0
-        self._assigned: Assigned | None = None
+        self._assigned: AssignmentInfo | None = None
         offsets = "commit_offsets committed_offsets"
         script.follow(self, "member", f"join is_current {offsets} leave hand_over")
 
-    def assign(self, assigned: Assigned | None, *, generations: int = 1) -> None:
+    def assign(self, assigned: AssignmentInfo | None, *, generations: int = 1) -> None:
         """The next join gives this, so many generations after the last. None: it is stopped."""
         self._assigned = assigned
         self._generation += generations - 1
 
-    def turned(self) -> None:
+    def mark_progress(self) -> None:
         self.turns += 1
 
-    def signal(self) -> Signal:
+    def read_signal(self) -> MembershipSignal:
         return self.signalled
 
-    def join(self, subscribed: Subscribed) -> Assigned | None:
-        self.subscribed.append(subscribed.tasks)
-        self.former.append(subscribed.former)
-        self.signalled = Signal.NOTHING
+    def join_group(self, subscription: SubscriptionInfo) -> AssignmentInfo | None:
+        self.subscribed.append(subscription.tasks)
+        self.former.append(subscription.former)
+        self.signalled = MembershipSignal.NOTHING
         self._generation += 1
         self._membership = Membership(self._generation, "member-1")
         return self._assigned
@@ -272,5 +277,5 @@ class FakeMember(OnlyMember):
     def is_current(self) -> bool:
         return self.accepts_offsets or self.known
 
-    def commit_offsets(self, offsets: Iterable[tuple[tuple[str, int], Committed]]) -> bool:
+    def commit_offsets(self, offsets: Iterable[tuple[tuple[str, int], OffsetAndMetadata]]) -> bool:
         return self.accepts_offsets and super().commit_offsets(offsets)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from streams.positions import Partition
-from streams.testing.cluster import Cluster, Log
+from streams.testing.cluster import InMemoryCluster, InMemoryLog
+from streams.topic_partitions import Partition
 
 _NO_TOPICS: Mapping[str, int] = {}
 
 
-class Kafka(Cluster):
+class Kafka(InMemoryCluster):
     """A cluster with these topics: name to number of partitions."""
 
     def __init__(self, topics: Mapping[str, int] = _NO_TOPICS) -> None:
@@ -18,16 +18,16 @@ class Kafka(Cluster):
         self.generations_over = 0
         """So many of the next commits of offsets are from members that the group has replaced."""
         for topic, partitions in topics.items():
-            self.create(topic, partitions)
+            self.create_topic(topic, partitions)
 
     def grow(self, topic: str, partitions: int) -> None:
         """Add partitions, up to so many."""
-        before = self.partitions(topic)
+        before = self.partitions_of(topic)
         self.partition_counts[topic] = partitions
-        self.logs |= {p: Log() for p in self.partitions(topic)[len(before) :]}
+        self.logs |= {p: InMemoryLog() for p in self.partitions_of(topic)[len(before) :]}
 
     def delete(self, topic: str) -> None:
-        for partition in self.partitions(topic):
+        for partition in self.partitions_of(topic):
             del self.logs[partition]
         del self.partition_counts[topic]
 
@@ -35,9 +35,13 @@ class Kafka(Cluster):
         """Append plain records, each with its offset as its timestamp."""
         for key, value in pairs:
             encoded = [None if each is None else each.encode() for each in (key, value)]
-            self.append(partition, encoded[0], encoded[1], self.logs[partition].end)
+            self.append_record(
+                partition, encoded[0], encoded[1], self.logs[partition].high_watermark
+            )
 
     def committed(self, topic: str) -> list[tuple[bytes | None, bytes | None]]:
         """Keys and values that a reader of committed records sees, partition after partition."""
-        logs = [self.logs[partition] for partition in self.partitions(topic)]
-        return [(message.key(), message.value()) for log in logs for message in log.read(0)]
+        logs = [self.logs[partition] for partition in self.partitions_of(topic)]
+        return [
+            (message.key(), message.value()) for log in logs for message in log.read_committed(0)
+        ]

@@ -9,11 +9,11 @@ import pytest
 from streams import App, Store, StreamsError, serdes
 from streams.config import StreamsConfig
 from streams.errors import ConfigError, OutcomeUnknown
-from streams.membership.protocol import Subscribed
-from streams.positions import Partition
-from streams.runtime.assignment import Planner, check_inputs
+from streams.membership.protocol import SubscriptionInfo
+from streams.runtime.assignment import StreamsPartitionAssignor, check_topics
 from streams.runtime.internal_topics import changelog_settings
-from streams.topology.build import Topology, build
+from streams.topic_partitions import Partition
+from streams.topology.build import Topology, build_topology
 from streams.topology.nodes import (
     Graph,
     SinkNode,
@@ -24,7 +24,7 @@ from streams.topology.nodes import (
 from tests.unit.streams.runtime.fakes import FakeAdmin, Script
 from tests.unit.streams.runtime.kafka import Kafka
 
-NOBODY = Subscribed(())
+NOBODY = SubscriptionInfo(())
 
 
 def words() -> Topology:
@@ -47,19 +47,19 @@ class Planning:
         config = StreamsConfig(
             replication_factor=replication_factor, cut_retention_ms=cut_retention_ms
         )
-        self.planner = Planner(words(), config, self.admin)
+        self.planner = StreamsPartitionAssignor(words(), config, self.admin)
 
 
 def test_internal_topics_are_made_with_the_partitions_of_what_feeds_them() -> None:
     world = Planning({"lines": 3, "out": 1})
-    world.planner.plan({"m": NOBODY})
+    world.planner.assign_group({"m": NOBODY})
     made = {topic: count for topic, (count, _, _) in world.admin.created.items()}
     assert made == {"a-c-repartition": 3, "a-c-changelog": 3}
 
 
 def test_a_changelog_is_compacted_and_keeps_the_records_times() -> None:
     world = Planning({"lines": 1, "out": 1})
-    world.planner.plan({"m": NOBODY})
+    world.planner.assign_group({"m": NOBODY})
     _, settings, _ = world.admin.created["a-c-changelog"]
     assert settings == {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
 
@@ -123,7 +123,7 @@ def test_tasks_are_assigned_though_the_lag_of_a_changelog_can_not_be_asked(
 ) -> None:
     world = Planning({"lines": 1, "out": 1, "a-c-changelog": 1}, cut_retention_ms=100)
     world.admin.script.fail("admin.topic_settings", error)
-    assert world.planner.plan({"m": NOBODY})["m"].tasks
+    assert world.planner.assign_group({"m": NOBODY})["m"].tasks
 
 
 @pytest.mark.parametrize(("wanted_ms", "told"), [(0, False), (50, False), (100, True)])
@@ -132,12 +132,12 @@ def test_a_changelog_that_was_made_with_a_shorter_lag_is_told(
 ) -> None:
     topics = {"lines": 1, "out": 1}
     world = Planning(topics | {"a-c-changelog": 1}, cut_retention_ms=wanted_ms)
-    world.kafka.settings["a-c-changelog"] = {"min.compaction.lag.ms": "50"}
-    world.planner.plan({"m": NOBODY})
+    world.kafka.topic_settings["a-c-changelog"] = {"min.compaction.lag.ms": "50"}
+    world.planner.assign_group({"m": NOBODY})
     assert ("a-c-changelog has min.compaction.lag.ms=50" in caplog.text) is told
     fresh = Planning(topics, cut_retention_ms=wanted_ms)
     caplog.clear()
-    fresh.planner.plan({"m": NOBODY})
+    fresh.planner.assign_group({"m": NOBODY})
     _, settings, _ = fresh.admin.created["a-c-changelog"]
     assert int(settings.get("min.compaction.lag.ms", 0)) == wanted_ms
     assert not caplog.text
@@ -149,13 +149,13 @@ def test_a_store_that_is_not_logged_has_no_changelog() -> None:
     stream.group_by_key().count(store=Store.persistent("c", logged=False))
     kafka = Kafka({"lines": 1})
     admin = FakeAdmin(kafka, Script())
-    Planner(app.topology(), StreamsConfig(), admin).plan({"m": NOBODY})
+    StreamsPartitionAssignor(app.topology(), StreamsConfig(), admin).assign_group({"m": NOBODY})
     assert admin.created == {}
 
 
 def test_a_repartition_topic_keeps_all_that_was_not_read() -> None:
     world = Planning({"lines": 1, "out": 1})
-    world.planner.plan({"m": NOBODY})
+    world.planner.assign_group({"m": NOBODY})
     _, settings, _ = world.admin.created["a-c-repartition"]
     assert settings == {
         "cleanup.policy": "delete",
@@ -167,16 +167,16 @@ def test_a_repartition_topic_keeps_all_that_was_not_read() -> None:
 
 def test_internal_topics_get_the_replication_factor_of_the_settings() -> None:
     world = Planning({"lines": 1, "out": 1}, replication_factor=3)
-    world.planner.plan({"m": NOBODY})
+    world.planner.assign_group({"m": NOBODY})
     assert {factor for _, _, factor in world.admin.created.values()} == {3}
 
 
 def test_topics_that_are_there_are_left_as_they_are() -> None:
     world = Planning({"lines": 2, "out": 1, "a-c-repartition": 2})
-    world.planner.plan({"m": NOBODY})
+    world.planner.assign_group({"m": NOBODY})
     assert world.admin.created.keys() == {"a-c-changelog"}
     world.admin.created.clear()
-    world.planner.plan({"m": NOBODY})
+    world.planner.assign_group({"m": NOBODY})
     assert world.admin.created == {}
 
 
@@ -184,7 +184,7 @@ def test_topics_that_are_there_are_left_as_they_are() -> None:
 def test_an_internal_topic_with_other_partitions_is_refused_with_both_numbers(topic: str) -> None:
     world = Planning({"lines": 3, "out": 1, topic: 2})
     with pytest.raises(StreamsError, match=rf"'{topic}' has 2 partitions .* needs 3") as raised:
-        world.planner.plan({"m": NOBODY})
+        world.planner.assign_group({"m": NOBODY})
     assert "delete the offsets of group 'a'" in str(raised.value)
     assert world.admin.created == {}
 
@@ -192,26 +192,26 @@ def test_an_internal_topic_with_other_partitions_is_refused_with_both_numbers(to
 def test_an_input_that_was_deleted_is_named() -> None:
     world = Planning({"out": 1})
     with pytest.raises(StreamsError, match=r"input topics \['lines'\] do not exist any more"):
-        world.planner.plan({"m": NOBODY})
+        world.planner.assign_group({"m": NOBODY})
 
 
 def test_topics_that_are_missing_at_the_start_are_all_named_with_the_broker() -> None:
     with pytest.raises(ConfigError, match="topic 'lines', 'out' does not exist on here:9092"):
-        check_inputs(words(), {"other": 1}, "here:9092")
+        check_topics(words(), {"other": 1}, "here:9092")
 
 
 def test_a_dead_letter_topic_that_is_missing_at_the_start_is_named() -> None:
     with pytest.raises(ConfigError, match="dead-letter topic 'dead' does not exist on here:9092"):
-        check_inputs(words(), {"lines": 1, "out": 1}, "here:9092", ["dead", "out"])
+        check_topics(words(), {"lines": 1, "out": 1}, "here:9092", ["dead", "out"])
 
 
 def test_internal_topics_may_be_missing_at_the_start() -> None:
-    check_inputs(words(), {"lines": 1, "out": 1}, "here:9092")
+    check_topics(words(), {"lines": 1, "out": 1}, "here:9092")
 
 
 def test_there_is_a_task_for_each_partition_of_each_sub_topology() -> None:
     world = Planning({"lines": 2, "out": 1})
-    assert world.planner.tasks({"lines": 2, "a-c-repartition": 2}) == {
+    assert world.planner.find_task_partitions({"lines": 2, "a-c-repartition": 2}) == {
         "0_0": [Partition("lines", 0)],
         "0_1": [Partition("lines", 1)],
         "1_0": [Partition("a-c-repartition", 0)],
@@ -227,9 +227,11 @@ def test_a_task_beyond_a_topics_last_partition_reads_the_others_only() -> None:
     )
     sink = SinkNode(name="s", parents=sources, topic="out", key=serdes.string, value=serdes.string)
     for node in (*sources, sink):
-        graph.add(node)
-    planner = Planner(build("a", graph), StreamsConfig(), FakeAdmin(Kafka(), Script()))
-    assert planner.tasks({"wide": 2, "narrow": 1}) == {
+        graph.add_node(node)
+    planner = StreamsPartitionAssignor(
+        build_topology("a", graph), StreamsConfig(), FakeAdmin(Kafka(), Script())
+    )
+    assert planner.find_task_partitions({"wide": 2, "narrow": 1}) == {
         "0_0": [Partition("narrow", 0), Partition("wide", 0)],
         "0_1": [Partition("wide", 1)],
     }
@@ -237,7 +239,7 @@ def test_a_task_beyond_a_topics_last_partition_reads_the_others_only() -> None:
 
 def test_every_task_goes_to_one_member_with_the_partitions_that_it_reads() -> None:
     world = Planning({"lines": 3, "out": 1})
-    plan = world.planner.plan({"m": NOBODY, "n": NOBODY})
+    plan = world.planner.assign_group({"m": NOBODY, "n": NOBODY})
     assert plan.keys() == {"m", "n"}
     given = sorted(task for assigned in plan.values() for task in assigned.tasks)
     assert given == ["0_0", "0_1", "0_2", "1_0", "1_1", "1_2"]
@@ -249,8 +251,8 @@ def test_every_task_goes_to_one_member_with_the_partitions_that_it_reads() -> No
 
 def test_tasks_stay_with_the_members_that_run_them() -> None:
     world = Planning({"lines": 2, "out": 1})
-    before = {"m": Subscribed(("0_1", "1_0")), "n": Subscribed(("0_0", "1_1"))}
-    plan = world.planner.plan(before)
+    before = {"m": SubscriptionInfo(("0_1", "1_0")), "n": SubscriptionInfo(("0_0", "1_1"))}
+    plan = world.planner.assign_group(before)
     assert {member: assigned.tasks for member, assigned in plan.items()} == {
         member: subscribed.tasks for member, subscribed in before.items()
     }
@@ -258,24 +260,24 @@ def test_tasks_stay_with_the_members_that_run_them() -> None:
 
 def test_inputs_with_more_partitions_than_were_assigned_are_seen() -> None:
     world = Planning({"lines": 2, "out": 1})
-    world.planner.plan({"m": NOBODY})
-    assert not world.planner.is_outdated()
-    world.kafka.create("another", 7)
-    assert not world.planner.is_outdated()
+    world.planner.assign_group({"m": NOBODY})
+    assert not world.planner.are_inputs_changed()
+    world.kafka.create_topic("another", 7)
+    assert not world.planner.are_inputs_changed()
     world.kafka.grow("lines", 3)
-    assert world.planner.is_outdated()
+    assert world.planner.are_inputs_changed()
 
 
 def test_a_leader_that_has_not_assigned_takes_the_inputs_as_it_finds_them() -> None:
     world = Planning({"lines": 2, "out": 1})
-    assert not world.planner.is_outdated()
+    assert not world.planner.are_inputs_changed()
     world.kafka.grow("lines", 3)
-    assert world.planner.is_outdated()
+    assert world.planner.are_inputs_changed()
 
 
 def test_an_input_that_is_deleted_while_it_is_read_is_named() -> None:
     world = Planning({"lines": 2, "out": 1})
-    world.planner.plan({"m": NOBODY})
+    world.planner.assign_group({"m": NOBODY})
     world.kafka.delete("lines")
     with pytest.raises(StreamsError, match=r"'lines'.*do not exist any more"):
-        world.planner.is_outdated()
+        world.planner.are_inputs_changed()

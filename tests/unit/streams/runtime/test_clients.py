@@ -8,7 +8,11 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
-from streams.runtime.clients import group_metadata, recovery_from, recovery_from_produce
+from streams.runtime.clients import (
+    encode_group_metadata,
+    translate_client_error,
+    translate_produce_error,
+)
 
 
 def failure(code: int, reason: str = "why") -> KafkaException:
@@ -17,20 +21,20 @@ def failure(code: int, reason: str = "why") -> KafkaException:
 
 def test_group_metadata_of_a_dynamic_member_ends_with_a_one() -> None:
     generation = struct.pack("=i", 7)
-    assert group_metadata("group", 7, "member", None) == (
+    assert encode_group_metadata("group", 7, "member", None) == (
         b"CGMDv2:" + generation + b"group\0member\0\x01"
     )
 
 
 def test_group_metadata_of_a_static_member_names_its_instance() -> None:
     generation = struct.pack("=i", 7)
-    assert group_metadata("group", 7, "member", "worker-0") == (
+    assert encode_group_metadata("group", 7, "member", "worker-0") == (
         b"CGMDv2:" + generation + b"group\0member\0\x00worker-0\0"
     )
 
 
 def test_group_metadata_of_nobody_has_generation_minus_one_and_no_member() -> None:
-    assert group_metadata("g", -1, "", None) == b"CGMDv2:\xff\xff\xff\xffg\0\0\x01"
+    assert encode_group_metadata("g", -1, "", None) == b"CGMDv2:\xff\xff\xff\xffg\0\0\x01"
 
 
 @pytest.mark.parametrize(
@@ -49,7 +53,7 @@ def test_group_metadata_of_nobody_has_generation_minus_one_and_no_member() -> No
     ],
 )
 def test_whoever_was_replaced_has_lost_its_tasks(code: int) -> None:
-    assert isinstance(recovery_from(failure(code), "commit"), TaskMigrated)
+    assert isinstance(translate_client_error(failure(code), "commit"), TaskMigrated)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +71,7 @@ def test_whoever_was_replaced_has_lost_its_tasks(code: int) -> None:
     ],
 )
 def test_what_is_not_known_to_be_final_leaves_the_outcome_unknown(code: int) -> None:
-    assert isinstance(recovery_from(failure(code), "commit"), OutcomeUnknown)
+    assert isinstance(translate_client_error(failure(code), "commit"), OutcomeUnknown)
 
 
 @pytest.mark.parametrize(
@@ -85,15 +89,17 @@ def test_what_is_not_known_to_be_final_leaves_the_outcome_unknown(code: int) -> 
     ],
 )
 def test_what_trying_again_can_not_mend_ends_the_thread(code: int) -> None:
-    assert isinstance(recovery_from(failure(code), "commit"), StreamsError)
+    assert isinstance(translate_client_error(failure(code), "commit"), StreamsError)
 
 
 def test_a_recovery_says_what_was_being_done_and_why_it_failed() -> None:
-    error = recovery_from(failure(KafkaError._TIMED_OUT, "no answer"), "commit_transaction")
+    error = translate_client_error(
+        failure(KafkaError._TIMED_OUT, "no answer"), "commit_transaction"
+    )
     assert str(error) == "commit_transaction: no answer (_TIMED_OUT)"
 
 
 def test_an_error_from_produce_is_named_and_any_other_is_left_to_the_caller() -> None:
-    fenced = recovery_from_produce(failure(KafkaError._FENCED), "record in[0]@1")
+    fenced = translate_produce_error(failure(KafkaError._FENCED), "record in[0]@1")
     assert isinstance(fenced, TaskMigrated)
-    assert recovery_from_produce(ValueError("a user's"), "record in[0]@1") is None
+    assert translate_produce_error(ValueError("a user's"), "record in[0]@1") is None

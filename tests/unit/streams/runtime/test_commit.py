@@ -9,26 +9,26 @@ import pytest
 
 from state.directory import StateDirectory
 from state.memory import MemoryDisk
-from state.store import Checkpoint
+from state.store import StoreCheckpoint
 from streams import serdes
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
-from streams.ledger import Entry as LedgerEntry
-from streams.ledger import Run, decode
+from streams.ledger import LedgerTransaction as LedgerEntry
+from streams.ledger import WrittenRange, decode
 from streams.membership.connection import ConnectionLost
-from streams.membership.transactions import Identity
-from streams.operators.count import count
-from streams.operators.to_stream import to_stream
-from streams.positions import Committed, Partition
-from streams.runtime.commit import Committer, Offsets, Step
-from streams.runtime.ledger import Ledger
-from streams.runtime.logged import LoggedStore
-from streams.runtime.offsets import decode_metadata
-from streams.runtime.producers import Producers
-from streams.runtime.queues import NEVER_WAIT, Order
+from streams.membership.producer_identity import ProducerIdentity
+from streams.operators.count import count_records
+from streams.operators.to_stream import forward_as_records
+from streams.runtime.commit import CommitStep, PartitionOffsets, TaskCommitter
+from streams.runtime.ledger_writer import LedgerWriter
+from streams.runtime.logged_store import LoggedStore
+from streams.runtime.offset_metadata import decode_metadata
+from streams.runtime.partition_group import NEVER_WAIT, RecordOrderSettings
+from streams.runtime.producers import TaskProducers
 from streams.runtime.stores import open_store
 from streams.runtime.task import Task
-from streams.testing.cluster import Transaction
-from streams.topology.build import Subtopology, build
+from streams.testing.cluster import InMemoryTransaction
+from streams.topic_partitions import OffsetAndMetadata, Partition
+from streams.topology.build import Subtopology, build_topology
 from streams.topology.nodes import Graph, ProcessorNode, SinkNode, SourceNode, StoreSpec
 from streams.topology.views import StoredView
 from tests.unit.streams.runtime.fakes import (
@@ -54,21 +54,23 @@ def two_stores() -> Subtopology:
         counted = ProcessorNode(
             name=f"count-{topic}",
             parents=(source,),
-            operator=count(StoredView(spec)),
+            operator=count_records(StoredView(spec)),
             stores=(spec.name,),
-            updates=True,
+            emits_updates=True,
         )
-        results = ProcessorNode(name=f"results-{topic}", parents=(counted,), operator=to_stream)
-        graph.declare(spec, owner=counted)
-        graph.add(source)
-        graph.add(counted)
-        graph.add(results)
+        results = ProcessorNode(
+            name=f"results-{topic}", parents=(counted,), operator=forward_as_records
+        )
+        graph.declare_store(spec, owner=counted)
+        graph.add_node(source)
+        graph.add_node(counted)
+        graph.add_node(results)
         counts.append(results)
     sink = SinkNode(
         name="sink", parents=tuple(counts), topic="out", key=serdes.string, value=serdes.int64
     )
-    graph.add(sink)
-    (subtopology,) = build("a", graph).subtopologies
+    graph.add_node(sink)
+    (subtopology,) = build_topology("a", graph).subtopologies
     return subtopology
 
 
@@ -79,7 +81,7 @@ class Thread:
         self, state: Path, *, guarantee: str = "exactly_once_v2", ledger: bool = False
     ) -> None:
         self.script = Script()
-        self.committed: list[Offsets] = []
+        self.committed: list[PartitionOffsets] = []
         self.now_ms = 1_000
         self.when_committed: Callable[[], None] = lambda: None
         topics = {
@@ -94,7 +96,7 @@ class Thread:
         self.kafka.init_producer("id")  # of a life before: no epoch of this one is 0
         self.consumer = FakeConsumer(self.kafka, self.script, Clock())
         self.member = FakeMember(self.kafka, self.script)
-        self.producers = Producers(
+        self.producers = TaskProducers(
             lambda name: FakeProducer(
                 self.kafka,
                 self.script,
@@ -103,41 +105,41 @@ class Thread:
                 accounts=ledger,
             ),
             guarantee=guarantee,
-            application="a",
-            thread="id",
+            application_id="a",
+            thread_id="id",
             is_member=self.member.is_current,
         )
         self.disks: dict[tuple[int, str], MemoryDisk] = {}
         self.subtopology = two_stores()
         self.directory = StateDirectory(state, "a")
         self.tasks = [self._task(number) for number in range(2)]
-        self.committer = Committer(
+        self.committer = TaskCommitter(
             self.consumer,
             FakeAdmin(self.kafka, self.script),
             self.producers,
-            ledger=Ledger("a-ledger", self._identity_of) if ledger else None,
-            group=lambda: b"group",
+            ledger=LedgerWriter("a-ledger", self._identity_of) if ledger else None,
+            get_group_metadata=lambda: b"group",
             commit_as_member=self.member.commit_offsets,
-            committed=self._committed,
-            reached=lambda step: self.script.calls.append(step.name),
+            on_commit=self._committed,
+            on_step=lambda step: self.script.calls.append(step.name),
             now_ms=lambda: self.now_ms,
         )
 
     def process(self, topic: str, number: int, *keys: str) -> None:
         """Load the records and let the task process what it has not read yet."""
         self.kafka.load(Partition(topic, number), *((key, "v") for key in keys))
-        for message in self.consumer.take(100, 0):
+        for message in self.consumer.poll_records(100, 0):
             task = self.tasks[message.partition()]
-            self.producers.begin(task.name)
+            self.producers.begin_transaction(task.name)
             task.dirty = True
             task.records.add(Partition(message.topic(), message.partition()), [message])
         for task in self.tasks:
-            task.process(task.records.next(100, 0))
+            task.process_runs(task.buffered_records.take_next_runs(100, 0))
         self.script.calls.clear()
 
-    def _identity_of(self, transactional_id: str) -> Identity:
+    def _identity_of(self, transactional_id: str) -> ProducerIdentity:
         with self.script.call("identity_of"):
-            return Identity(7, self.kafka.epochs[transactional_id])
+            return ProducerIdentity(7, self.kafka.producer_epochs[transactional_id])
 
     def entries(self) -> list[LedgerEntry]:
         return [decode(value or b"") for _, value in self.kafka.committed("a-ledger")]
@@ -147,16 +149,16 @@ class Thread:
         return self.producer_of(0)
 
     def producer_of(self, number: int) -> FakeProducer:
-        producer = self.producers.of(f"0_{number}")
+        producer = self.producers.get_producer(f"0_{number}")
         assert isinstance(producer, FakeProducer)
         return producer
 
-    def _committed(self, offsets: Offsets) -> None:
+    def _committed(self, offsets: PartitionOffsets) -> None:
         self.committed.append(offsets)
         self.when_committed()
 
     def commit(self) -> int:
-        return self.committer.commit(self.tasks)
+        return self.committer.commit_tasks(self.tasks)
 
     def _task(self, number: int) -> Task:
         stores = {}
@@ -165,9 +167,11 @@ class Thread:
             self.script.follow(disk, "store", "write")
             store = open_store(spec, disk)
             changelog = Partition(f"a-{spec.name}-changelog", number)
-            stores[spec.name] = LoggedStore(store, changelog, f"id-{spec.name}", position=0)
+            stores[spec.name] = LoggedStore(
+                store, changelog, f"id-{spec.name}", changelog_position=0
+            )
         positions = {Partition(topic, number): 0 for topic in INPUTS}
-        self.consumer.add(positions)
+        self.consumer.add_partitions(positions)
         task = Task(
             f"0_{number}",
             self.subtopology,
@@ -175,15 +179,15 @@ class Thread:
             stores=stores,
             lock=self.directory.lock_task(f"0_{number}"),
         )
-        task.restore(positions, required={}, times={})
-        producer = self.producers.of(f"0_{number}")
-        task.start(producer, self.consumer, Order(NEVER_WAIT), lambda: 0)
+        task.start_restoring(positions, required_changelog_positions={}, partition_times_ms={})
+        producer = self.producers.get_producer(f"0_{number}")
+        task.start_processing(producer, self.consumer, RecordOrderSettings(NEVER_WAIT), lambda: 0)
         return task
 
 
-def metadata_of(committed: Committed) -> dict[str, int | None]:
+def metadata_of(committed: OffsetAndMetadata) -> dict[str, int | None]:
     metadata = decode_metadata(committed.metadata)
-    return {store: metadata.position_of(store) for store in ("l", "r")}
+    return {store: metadata.position_of_store(store) for store in ("l", "r")}
 
 
 def test_the_steps_of_a_commit_come_in_one_order(tmp_path: Path) -> None:
@@ -219,7 +223,7 @@ def test_what_is_committed_is_told_once_it_is(tmp_path: Path, guarantee: str) ->
     thread.process("left", 1, "k")
     thread.commit()
     told = [each for offsets in thread.committed for each in offsets]
-    assert dict(told) == thread.kafka.offsets
+    assert dict(told) == thread.kafka.committed_offsets
 
 
 def test_a_task_that_wrote_and_has_no_offset_to_send_commits_nothing(tmp_path: Path) -> None:
@@ -247,15 +251,15 @@ def test_with_a_ledger_each_transaction_says_what_it_read_and_wrote(tmp_path: Pa
         "0_1": {Partition("left", 1): 0, Partition("right", 1): 1},
     }
     assert first.written == {
-        Partition("out", 0): (Run(0, 2),),
-        Partition("a-l-changelog", 0): (Run(0, 1),),
-        Partition("a-r-changelog", 1): (Run(0, 0),),
+        Partition("out", 0): (WrittenRange(0, 2),),
+        Partition("a-l-changelog", 0): (WrittenRange(0, 1),),
+        Partition("a-r-changelog", 1): (WrittenRange(0, 0),),
     }
     assert second.inputs == {"0_0": {Partition("left", 0): 4, Partition("right", 0): 0}}
     # After the markers of the first: 3 in `out`, 2 in the changelog.
     assert second.written == {
-        Partition("out", 0): (Run(4, 4),),
-        Partition("a-l-changelog", 0): (Run(3, 3),),
+        Partition("out", 0): (WrittenRange(4, 4),),
+        Partition("a-l-changelog", 0): (WrittenRange(3, 3),),
     }
     assert {(e.producer_id, e.producer_epoch) for e in (first, second)} == {(7, 1)}
     assert thread.script.calls.count("identity_of") <= 1
@@ -284,8 +288,10 @@ def test_the_points_that_a_commit_reaches_are_the_named_ones(tmp_path: Path) -> 
     thread = Thread(tmp_path)
     thread.process("left", 0, "k")
     thread.commit()
-    reached = [call for call in thread.script.calls if call in Step.__members__]
-    assert reached == [step.name for step in Step if step not in (Step.STORING, Step.RESTORING)]
+    reached = [call for call in thread.script.calls if call in CommitStep.__members__]
+    assert reached == [
+        step.name for step in CommitStep if step not in (CommitStep.STORING, CommitStep.RESTORING)
+    ]
 
 
 def test_nothing_happens_when_no_task_has_done_anything(tmp_path: Path) -> None:
@@ -322,7 +328,7 @@ def test_an_input_that_did_not_advance_is_sent_again_with_the_new_metadata(tmp_p
     thread.process("left", 0, "b")
     thread.commit()
     assert dict(thread.producer.sent[1]).keys() == {Partition("left", 0), Partition("right", 0)}
-    idle = thread.kafka.offsets[Partition("right", 0)]
+    idle = thread.kafka.committed_offsets[Partition("right", 0)]
     # One entry, its marker, and one more: 3 is the position after the second.
     assert (idle.offset, metadata_of(idle)) == (0, {"l": 3, "r": 0})
 
@@ -330,12 +336,12 @@ def test_an_input_that_did_not_advance_is_sent_again_with_the_new_metadata(tmp_p
 def test_the_position_that_is_committed_is_past_trailing_markers(tmp_path: Path) -> None:
     thread = Thread(tmp_path)
     inputs = Partition("left", 0)
-    transaction = Transaction()
-    thread.kafka.append(inputs, b"a", b"v", 0, transaction=transaction)
-    thread.kafka.end(transaction, committed=True)
+    transaction = InMemoryTransaction()
+    thread.kafka.append_record(inputs, b"a", b"v", 0, transaction=transaction)
+    thread.kafka.end_transaction(transaction, committed=True)
     thread.process("left", 0)
     thread.commit()
-    assert thread.kafka.offsets[inputs].offset == 2
+    assert thread.kafka.committed_offsets[inputs].offset == 2
 
 
 def test_all_dirty_tasks_go_into_one_transaction(tmp_path: Path) -> None:
@@ -373,9 +379,9 @@ def test_of_two_transactions_the_first_stands_when_the_second_fails(tmp_path: Pa
     thread.script.fail("producer.commit", OutcomeUnknown("?"), at=2)
     with pytest.raises(OutcomeUnknown):
         thread.commit()
-    assert thread.disks[0, "l"].checkpoint() == Checkpoint(1, "id-l", 1_000)
-    assert thread.disks[1, "l"].checkpoint() is None
-    assert thread.kafka.offsets.keys() == {Partition(topic, 0) for topic in INPUTS}
+    assert thread.disks[0, "l"].read_checkpoint() == StoreCheckpoint(1, "id-l", 1_000)
+    assert thread.disks[1, "l"].read_checkpoint() is None
+    assert thread.kafka.committed_offsets.keys() == {Partition(topic, 0) for topic in INPUTS}
 
 
 def test_a_clean_task_takes_no_part_in_a_commit(tmp_path: Path) -> None:
@@ -392,7 +398,7 @@ def test_a_checkpoint_is_as_old_as_the_begin_of_its_commit(tmp_path: Path) -> No
     thread.process("left", 0, "a")
     thread.when_committed = lambda: setattr(thread, "now_ms", 999_999)
     thread.commit()
-    found = thread.disks[0, "l"].checkpoint()
+    found = thread.disks[0, "l"].read_checkpoint()
     assert found is not None
     assert found.written_ms == 1_000
 
@@ -403,8 +409,8 @@ def test_disks_get_what_was_committed_with_the_position_after_it(tmp_path: Path)
     thread.commit()
     disk = thread.disks[0, "l"]
     assert [key for key, _ in disk.range(None, None)] == [b"a", b"b"]
-    assert disk.checkpoint() == Checkpoint(2, "id-l", 1_000)
-    assert thread.disks[0, "r"].checkpoint() is None
+    assert disk.read_checkpoint() == StoreCheckpoint(2, "id-l", 1_000)
+    assert thread.disks[0, "r"].read_checkpoint() is None
 
 
 @pytest.mark.parametrize(
@@ -427,13 +433,13 @@ def test_a_failure_at_any_step_leaves_the_disks_as_they_were(
     thread.process("left", 0, "a")
     thread.commit()
     thread.process("left", 0, "a", "b")
-    before = list(thread.disks[0, "l"].range(None, None)), thread.disks[0, "l"].checkpoint()
+    before = list(thread.disks[0, "l"].range(None, None)), thread.disks[0, "l"].read_checkpoint()
     thread.script.fail(call, error, after=after)
     with pytest.raises(type(error)):
         thread.commit()
     assert (
         list(thread.disks[0, "l"].range(None, None)),
-        thread.disks[0, "l"].checkpoint(),
+        thread.disks[0, "l"].read_checkpoint(),
     ) == before
     assert thread.script.untold() == []
 
@@ -479,7 +485,7 @@ def test_at_least_once_commits_offsets_as_a_member_after_all_is_delivered(tmp_pa
         "store.write",
         "STORED",
     ]
-    committed = thread.kafka.offsets[Partition("left", 0)]
+    committed = thread.kafka.committed_offsets[Partition("left", 0)]
     assert (committed.offset, metadata_of(committed)) == (2, {"l": 2, "r": 0})
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from streams.positions import Partition
 from streams.runtime.clients import DataConsumer
 from streams.runtime.clients import consumer as module
+from streams.topic_partitions import Partition
 
 INPUT = Partition("in", 0)
 
@@ -55,24 +55,24 @@ def client() -> Client:
 
 @pytest.fixture
 def consumer(client: Client, monkeypatch: pytest.MonkeyPatch) -> DataConsumer:
-    monkeypatch.setattr(module, "made", lambda *given: client)
+    monkeypatch.setattr(module, "create_client", lambda *given: client)
     made = DataConsumer({})
-    made.add({INPUT: 5})
+    made.add_partitions({INPUT: 5})
     return made
 
 
 def test_the_lag_of_a_new_partition_is_asked_for(client: Client, consumer: DataConsumer) -> None:
     client.cached = 5  # of a time before it was added
     client.asked = 8
-    assert consumer.lag(INPUT) == 3
+    assert consumer.record_lag(INPUT) == 3
     assert client.calls.count("ask") == 1
 
 
 def test_later_the_lag_is_as_of_the_last_fetch(client: Client, consumer: DataConsumer) -> None:
     client.asked = 5
-    assert consumer.lag(INPUT) == 0
+    assert consumer.record_lag(INPUT) == 0
     client.cached, client.position_at = 20, 12
-    assert consumer.lag(INPUT) == 8
+    assert consumer.record_lag(INPUT) == 8
     assert client.calls.count("ask") == 1
 
 
@@ -81,43 +81,43 @@ def test_until_the_first_fetch_the_lag_is_up_to_the_end_that_was_asked_for(
     client: Client, consumer: DataConsumer, cached: int
 ) -> None:
     client.cached, client.asked = cached, 8
-    assert consumer.lag(INPUT) == 3
-    assert consumer.lag(INPUT) == 3, "nothing has been fetched: nothing else is known"
+    assert consumer.record_lag(INPUT) == 3
+    assert consumer.record_lag(INPUT) == 3, "nothing has been fetched: nothing else is known"
     client.position_at = 8
-    assert consumer.lag(INPUT) == 0
+    assert consumer.record_lag(INPUT) == 0
 
 
 def test_the_lag_is_unknown_while_no_broker_answers(client: Client, consumer: DataConsumer) -> None:
     client.is_away = True
-    assert consumer.lag(INPUT) is None
+    assert consumer.record_lag(INPUT) is None
     client.is_away = False
     client.asked = 6
-    assert consumer.lag(INPUT) == 1
+    assert consumer.record_lag(INPUT) == 1
 
 
 def test_an_open_transaction_is_no_lag(client: Client, consumer: DataConsumer) -> None:
     client.asked = client.position_at = 10
-    consumer.lag(INPUT)
+    consumer.record_lag(INPUT)
     client.cached = 15  # the high watermark, above what the transaction has written
-    assert consumer.lag(INPUT) == 5, "there may be something on its way"
-    consumer.take(10, 0)
-    assert consumer.lag(INPUT) == 0, "nothing has come: the last stable offset says why"
+    assert consumer.record_lag(INPUT) == 5, "there may be something on its way"
+    consumer.poll_records(10, 0)
+    assert consumer.record_lag(INPUT) == 0, "nothing has come: the last stable offset says why"
 
 
 def test_a_partition_that_was_paused_is_not_when_it_is_added_again(
     client: Client, consumer: DataConsumer
 ) -> None:
-    consumer.pause(INPUT)
-    consumer.remove(iter([INPUT]))
+    consumer.pause_partition(INPUT)
+    consumer.remove_partitions(iter([INPUT]))
     assert client.calls[-3:] == ["pause", "resume", "incremental_unassign"]
 
 
 def test_the_leaders_of_a_topic_are_looked_for_once_and_for_partitions_that_are_new(
     client: Client, consumer: DataConsumer
 ) -> None:
-    consumer.add({INPUT: 6})
+    consumer.add_partitions({INPUT: 6})
     assert client.calls.count("list_topics") == 1
-    consumer.add({Partition("in", 1): 0, Partition("in", 2): 0})
+    consumer.add_partitions({Partition("in", 1): 0, Partition("in", 2): 0})
     assert client.calls.count("list_topics") == 2
 
 
@@ -142,8 +142,8 @@ def test_lines_that_a_consumer_without_partitions_tells_at_its_close_are_of_long
 
     monkeypatch.setattr(module, "Consumer", Queueing)
     made = DataConsumer({})
-    made.add({INPUT: 5})
+    made.add_partitions({INPUT: 5})
     if not reads:
-        made.remove([INPUT])
+        made.remove_partitions([INPUT])
     made.close()
     assert caplog.messages == told

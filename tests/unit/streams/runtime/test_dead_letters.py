@@ -12,7 +12,7 @@ import pytest
 
 from streams import App, Store, dead_letter, serdes
 from streams.errors import OutcomeUnknown
-from streams.handling import Handlers
+from streams.exception_handlers import ExceptionHandlers
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.world import World
 
@@ -38,7 +38,7 @@ def collecting(*, caching: bool) -> Topology:
 
 
 def world(tmp_path: Path, *, caching: bool = True, **more: Any) -> World:
-    handlers = Handlers(processing=dead_letter("dead"))
+    handlers = ExceptionHandlers(processing=dead_letter("dead"))
     return World(collecting(caching=caching), tmp_path, handlers=handlers, **more)
 
 

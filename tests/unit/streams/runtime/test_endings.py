@@ -9,16 +9,16 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
-from streams.positions import Committed, Partition
 from streams.runtime.clients import (
-    DataProducer,
     RangeReader,
-    committed,
+    StreamsProducer,
+    committed_offset,
+    fetch_stable_offset,
     producer,
-    reader,
-    stable_offset,
+    range_reader,
 )
 from streams.runtime.clients.errors import NotReady
+from streams.topic_partitions import OffsetAndMetadata, Partition
 
 PLACE = Partition("t", 0)
 
@@ -66,7 +66,7 @@ class Client:
 def client(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Client]:
     def made(*answers: Any) -> Client:
         found = Client(list(answers))
-        for module in (reader, committed):
+        for module in (range_reader, committed_offset):
             monkeypatch.setattr(module, "made", lambda *_: found)
         return found
 
@@ -86,7 +86,7 @@ def test_a_range_ends_where_nothing_more_can_come(
     client: Callable[..., Client], batches: list[list[Message]]
 ) -> None:
     client(*batches)
-    found = RangeReader({}, "read_committed", 0.05).read(PLACE, 0, 5, 100)
+    found = RangeReader({}, "read_committed", 0.05).read_range(PLACE, 0, 5, 100)
     assert [offset for lists in found for offset in lists.offsets] == [0, 1]
 
 
@@ -97,7 +97,7 @@ def test_an_offset_is_asked_for_again_while_the_coordinator_moves(
     client: Callable[..., Client], moving: int
 ) -> None:
     asked = client(moving, moving, TopicPartition("t", 0, 7, "rows"))
-    assert stable_offset({}, "g", PLACE, 30.0) == Committed(7, "rows")
+    assert fetch_stable_offset({}, "g", PLACE, 30.0) == OffsetAndMetadata(7, "rows")
     assert asked.asked == 3
 
 
@@ -107,7 +107,7 @@ def test_an_offset_that_is_not_told_in_time_is_not_known(
 ) -> None:
     asked = client(error)
     with pytest.raises(OutcomeUnknown, match="offset of group g"):
-        stable_offset({}, "g", PLACE, 0.15)
+        fetch_stable_offset({}, "g", PLACE, 0.15)
     assert asked.asked <= 2  # at most each 0.1 s
 
 
@@ -129,9 +129,9 @@ def test_a_record_that_is_refused_by_a_producer_that_was_fenced_says_so(
         def begin_transaction(self) -> None:
             raise KafkaException(KafkaError(KafkaError._FENCED))
 
-    monkeypatch.setattr(producer, "made", lambda *_: Fenced())
-    writing = DataProducer("p", {}, transactional=False, timeout_s=1.0)
+    monkeypatch.setattr(producer, "create_client", lambda *_: Fenced())
+    writing = StreamsProducer("p", {}, transactional=False, timeout_s=1.0)
     with pytest.raises(KafkaException) as refused:
         writing.produce()
-    assert type(writing.refusal(refused.value, "doing")) is named
-    assert writing.refusal(ValueError(), "doing") is None
+    assert type(writing.translate_produce_error(refused.value, "doing")) is named
+    assert writing.translate_produce_error(ValueError(), "doing") is None

@@ -10,9 +10,9 @@ from state.directory import StateDirectory
 from streams import App, Store, serdes
 from streams.config import StreamsConfig
 from streams.errors import OutcomeUnknown, StreamsError
-from streams.membership.protocol import Assigned, Subscribed
-from streams.positions import Partition
-from streams.runtime.assignment import Planner
+from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
+from streams.runtime.assignment import StreamsPartitionAssignor
+from streams.topic_partitions import Partition
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.fakes import FakeAdmin, Script
 from tests.unit.streams.runtime.kafka import Kafka
@@ -28,10 +28,12 @@ class Leading:
     def __init__(self, directory: Path, *topics: str, store: str = "c") -> None:
         self.kafka = Kafka(TOPICS | dict.fromkeys(topics, 1))
         self.admin = FakeAdmin(self.kafka, Script())
-        self.planner = Planner(counting(store), StreamsConfig(state_dir=directory), self.admin)
+        self.planner = StreamsPartitionAssignor(
+            counting(store), StreamsConfig(state_dir=directory), self.admin
+        )
 
     def plan(self) -> None:
-        self.planner.plan({"m": Subscribed(())})
+        self.planner.assign_group({"m": SubscriptionInfo(())})
 
 
 def test_a_renamed_store_is_told_of_with_the_changelog_that_is_left(
@@ -52,7 +54,9 @@ def test_stores_of_a_version_that_runs_beside_this_one_are_not_taken_for_left(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     joining = Leading(tmp_path, OLD)
-    joining.planner.adopt(Assigned(("0_0",), (("in", 0),), leader="another version"))
+    joining.planner.adopt_assignment(
+        AssignmentInfo(("0_0",), (("in", 0),), leader="another version")
+    )
     assert "a-c-changelog" in joining.kafka.partition_counts
     assert "begins empty" not in caplog.text
 
@@ -149,8 +153,8 @@ def test_two_stores_that_begin_are_told_of_in_one_line(
         stream = app.stream(topic, key=serdes.string, value=serdes.string)
         stream.group_by_key().count(store=f"of-{topic}")
     admin = FakeAdmin(Kafka(TOPICS | {OLD: 1}), Script())
-    planner = Planner(app.topology(), StreamsConfig(state_dir=tmp_path), admin)
-    planner.plan({"m": Subscribed(())})
+    planner = StreamsPartitionAssignor(app.topology(), StreamsConfig(state_dir=tmp_path), admin)
+    planner.assign_group({"m": SubscriptionInfo(())})
     (said,) = (record.getMessage() for record in caplog.records)
     assert "store 'of-in', 'of-out' begins empty" in said
 
@@ -164,7 +168,7 @@ def test_a_store_that_is_added_to_others_is_not_told_of(
         stream.group_by_key().count(store=f"of-{topic}")
     StateDirectory(tmp_path, "a").store_path("0_0", "of-in").mkdir(parents=True)
     admin = FakeAdmin(Kafka(TOPICS | {"a-of-in-changelog": 1}), Script())
-    planner = Planner(app.topology(), StreamsConfig(state_dir=tmp_path), admin)
-    planner.plan({"m": Subscribed(())})
+    planner = StreamsPartitionAssignor(app.topology(), StreamsConfig(state_dir=tmp_path), admin)
+    planner.assign_group({"m": SubscriptionInfo(())})
     assert "a-of-out-changelog" in admin.created
     assert not caplog.records

@@ -7,22 +7,22 @@ from pathlib import Path
 
 from state.rocksdb import RocksDisk
 from streams.errors import OutcomeUnknown
-from streams.membership.protocol import Assigned
-from streams.membership.terms import Signal
-from streams.positions import Partition
-from streams.runtime.commit import Step
-from streams.testing.cluster import Transaction
+from streams.membership.group_member import MembershipSignal
+from streams.membership.protocol import AssignmentInfo
+from streams.runtime.commit import CommitStep
+from streams.testing.cluster import InMemoryTransaction
+from streams.topic_partitions import Partition
 from tests.unit.streams.runtime.world import CHANGELOG, World, counting, mapping, sharing, tasks
 
 
 def rebalance_once(
-    world: World, when: Callable[[], bool], assigned: Assigned, *, generations: int = 1
+    world: World, when: Callable[[], bool], assigned: AssignmentInfo, *, generations: int = 1
 ) -> Callable[[], bool]:
     """A condition that, `when` it is time, starts a rebalance; true once it is over."""
 
     def rebalanced() -> bool:
         if len(world.member.subscribed) == 1 and when():
-            world.member.signalled = Signal.REBALANCE
+            world.member.signalled = MembershipSignal.REBALANCE
             world.member.assign(assigned, generations=generations)
         return len(world.member.subscribed) == 2
 
@@ -48,9 +48,9 @@ def test_a_task_has_its_producer_before_its_offsets_are_read(tmp_path: Path) -> 
 
 def test_a_thread_without_tasks_waits_for_some(tmp_path: Path) -> None:
     world = World(counting(), tmp_path)
-    world.member.assign(Assigned((), ()))
-    began_s = world.clock.now_s
-    world.run_until(lambda: world.clock.now_s > began_s + 1)
+    world.member.assign(AssignmentInfo((), ()))
+    began_s = world.clock.elapsed_s
+    world.run_until(lambda: world.clock.elapsed_s > began_s + 1)
     assert world.states[-1] == "RUNNING"
     assert "consumer.take" not in world.script.calls
 
@@ -59,7 +59,7 @@ def test_a_commit_waits_for_its_interval(tmp_path: Path) -> None:
     world = World(counting(), tmp_path, commit_every_ms=1_000)
     world.run_until(lambda: loaded_and_taken(world) and bool(world.steps))
     # The interval began with the commit before it, which was due when the thread began.
-    assert 1_001 <= world.clock.now_s <= 1_002
+    assert 1_001 <= world.clock.elapsed_s <= 1_002
 
 
 def test_a_rebalance_commits_what_was_done_before_it_joins(tmp_path: Path) -> None:
@@ -105,10 +105,10 @@ def test_what_another_member_did_in_a_missed_generation_is_read_back(tmp_path: P
     def other_member_went_on() -> bool:
         if not world.consumed():
             return False
-        if world.kafka.logs[Partition("in", 0)].end == 2:
+        if world.kafka.logs[Partition("in", 0)].high_watermark == 2:
             world.load("3")
-            held = world.kafka.offsets[Partition("in", 0)]
-            world.kafka.offsets[Partition("in", 0)] = held._replace(offset=3)
+            held = world.kafka.committed_offsets[Partition("in", 0)]
+            world.kafka.committed_offsets[Partition("in", 0)] = held._replace(offset=3)
         return True
 
     world.run_until(rebalance_once(world, other_member_went_on, tasks(0), generations=2))
@@ -155,12 +155,12 @@ def test_a_task_whose_directory_is_locked_is_tried_until_it_is_free(tmp_path: Pa
     assert world.states[-1] == "RUNNING"
 
 
-def restoring(world: World, partition: int) -> Transaction:
+def restoring(world: World, partition: int) -> InMemoryTransaction:
     """The task of this partition has a long restore before it: it lasts until this one ends."""
     changelog = Partition(CHANGELOG, partition)
     world.kafka.load(changelog, ("k", "12345678"))
-    transaction = Transaction()
-    world.kafka.append(changelog, b"k", b"87654321", 0, transaction=transaction)
+    transaction = InMemoryTransaction()
+    world.kafka.append_record(changelog, b"k", b"87654321", 0, transaction=transaction)
     return transaction
 
 
@@ -183,7 +183,7 @@ def test_tasks_that_are_ready_run_while_another_is_restored(tmp_path: Path) -> N
     def both() -> bool:
         if world.consumed(1) and not ended:
             assert "RUNNING" not in world.states
-            world.kafka.end(transaction, committed=False)
+            world.kafka.end_transaction(transaction, committed=False)
             ended.append(True)
         return bool(ended) and world.consumed(0)
 
@@ -208,7 +208,7 @@ def test_a_task_that_goes_elsewhere_in_the_middle_of_a_restore_keeps_what_it_has
 
     world.run_until(freed)
     disk = RocksDisk(world.directory.store_path("0_0", "c"))
-    found = disk.checkpoint()
+    found = disk.read_checkpoint()
     disk.close()
     assert found is not None
     assert found.position == 1
@@ -241,7 +241,9 @@ def test_the_steps_of_every_commit_are_told(tmp_path: Path) -> None:
     world = World(counting(), tmp_path)
     world.load("1")
     world.run_until(world.consumed)
-    assert world.steps == [step for step in Step if step not in (Step.STORING, Step.RESTORING)]
+    assert world.steps == [
+        step for step in CommitStep if step not in (CommitStep.STORING, CommitStep.RESTORING)
+    ]
 
 
 def test_inputs_with_new_partitions_are_assigned_anew_by_the_leader(tmp_path: Path) -> None:
@@ -264,9 +266,9 @@ def test_inputs_with_new_partitions_are_assigned_anew_by_the_leader(tmp_path: Pa
 
 def test_only_the_leader_looks_at_the_inputs(tmp_path: Path) -> None:
     world = World(mapping(str.upper), tmp_path, inputs_changed=lambda: True)
-    world.member.leads = False
-    began_s = world.clock.now_s
-    world.run_until(lambda: world.clock.now_s > began_s + 5)
+    world.member.is_leader = False
+    began_s = world.clock.elapsed_s
+    world.run_until(lambda: world.clock.elapsed_s > began_s + 5)
     assert len(world.member.subscribed) == 1
 
 
@@ -274,7 +276,7 @@ def test_every_slice_says_that_the_thread_is_not_stuck(tmp_path: Path) -> None:
     worlds: list[World] = []
 
     def take_time(value: str) -> str:
-        worlds[0].clock.advance(0.1)
+        worlds[0].clock.advance_monotonic_clock(0.1)
         return value
 
     worlds.append(World(mapping(take_time), tmp_path))
@@ -298,8 +300,8 @@ def test_inputs_that_can_not_be_looked_at_are_looked_at_another_time(tmp_path: P
 def test_a_task_that_reads_other_partitions_than_before_begins_anew(tmp_path: Path) -> None:
     topics = {"left": 1, "right": 1, "out-right": 1}
     world = World(sharing("left", "right"), tmp_path, topics=topics)
-    world.member.assign(Assigned(("0_0",), (("left", 0),)))
-    both = Assigned(("0_0",), (("left", 0), ("right", 0)))
+    world.member.assign(AssignmentInfo(("0_0",), (("left", 0),)))
+    both = AssignmentInfo(("0_0",), (("left", 0), ("right", 0)))
     begun = rebalance_once(world, lambda: bool(world.consumer.assigned), both)
     world.run_until(lambda: begun() and len(world.consumer.assigned) == 2)
     assert world.script.calls.count("consumer.add") == 2

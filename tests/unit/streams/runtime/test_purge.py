@@ -8,8 +8,8 @@ import pytest
 
 from streams.errors import OutcomeUnknown
 from streams.membership.connection import ConnectionLost
-from streams.positions import Committed, CommittedOffsets, Partition
-from streams.runtime.purge import Purge, keeps_a_cut
+from streams.runtime.purge import RepartitionPurger, is_cut_group
+from streams.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, Script
 from tests.unit.streams.runtime.kafka import Kafka
 
@@ -27,7 +27,7 @@ class World:
         self.admin = FakeAdmin(self.kafka, self.script)
         self.host = Clock()  # what is spawned on it runs at once
         self.cuts: dict[str, dict[Partition, int]] = {}
-        self.purge = Purge(
+        self.purge = RepartitionPurger(
             "a", {TOPIC}, self.admin, self._offsets_of, interval_ms=1_000, host=self.host
         )
 
@@ -37,14 +37,16 @@ class World:
 
     def commit(self, offsets: dict[Partition, int], after_s: float = 1.0) -> dict[Partition, int]:
         """Commit so long after the last time. Returns where the partitions begin then."""
-        self.host.now_s += after_s
-        self.purge.committed([(p, Committed(offset, "")) for p, offset in offsets.items()])
-        return {partition: log.start for partition, log in self.kafka.logs.items()}
+        self.host.elapsed_s += after_s
+        self.purge.note_committed(
+            [(p, OffsetAndMetadata(offset, "")) for p, offset in offsets.items()]
+        )
+        return {partition: log.start_offset for partition, log in self.kafka.logs.items()}
 
     def _offsets_of(self, group: str, asked: Collection[Partition]) -> CommittedOffsets:
         with self.script.call("offsets_of"):
             held = {p: o for p, o in self.cuts[group].items() if p in asked}
-            return CommittedOffsets({p: Committed(o, "") for p, o in held.items()}, [])
+            return CommittedOffsets({p: OffsetAndMetadata(o, "") for p, o in held.items()}, [])
 
 
 def test_what_lies_below_the_committed_offset_is_deleted() -> None:
@@ -72,7 +74,9 @@ def test_what_is_deleted_already_is_not_asked_for_again() -> None:
 
 def test_nothing_is_asked_without_repartition_topics() -> None:
     world = World()
-    world.purge = Purge("a", (), world.admin, world._offsets_of, interval_ms=1, host=world.host)
+    world.purge = RepartitionPurger(
+        "a", (), world.admin, world._offsets_of, interval_ms=1, host=world.host
+    )
     world.commit({INPUT: 7})
     assert world.script.calls == []
 
@@ -112,4 +116,4 @@ def test_a_failure_deletes_nothing_and_is_made_good_later(call: str, error: Exce
     ],
 )
 def test_a_kept_cut_is_told_by_its_groups_name(group: str, kept: bool) -> None:
-    assert keeps_a_cut(group, "a") == kept
+    assert is_cut_group(group, "a") == kept

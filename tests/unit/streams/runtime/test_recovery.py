@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from state.errors import DirectoryLocked, Refused, StateError
+from state.errors import DirectoryLocked, StateError, StoreSerdeError
 from streams import App, Processor, Record, serdes
 from streams.errors import OutcomeUnknown, SerdeError, StreamsError, TaskCorrupted, TaskMigrated
 from streams.membership.connection import ConnectionLost
-from streams.membership.terms import Signal
-from streams.positions import Partition
-from streams.runtime.context import COMMIT
-from streams.runtime.recovery import named
+from streams.membership.group_member import MembershipSignal
+from streams.runtime.context import COMMIT_ORIGIN
+from streams.runtime.recovery import to_recovery_error
 from streams.runtime.task import Task, TaskState
+from streams.topic_partitions import Partition
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.world import CHANGELOG, World, counting, mapping
 
@@ -126,7 +126,7 @@ def after_first_commit(world: World, happens: Callable[[Task], None]) -> Callabl
     seen: list[Task] = []
 
     def consumed() -> bool:
-        if world.kafka.offsets and not seen:
+        if world.kafka.committed_offsets and not seen:
             seen.append(world.loop.tasks["0_0"])
             happens(seen[0])
         return world.consumed()
@@ -183,7 +183,7 @@ def test_a_lost_membership_closes_the_tasks_without_a_commit(tmp_path: Path) -> 
 
     def rejoined() -> bool:
         if world.consumer.taken and len(world.producers) == 1:
-            world.member.signalled = Signal.LOST
+            world.member.signalled = MembershipSignal.LOST
         return len(world.member.subscribed) == 2
 
     world.run_until(rejoined)
@@ -198,7 +198,7 @@ def test_a_member_that_has_its_tasks_says_them_once(tmp_path: Path) -> None:
 
     def rejoined() -> bool:
         if world.consumed() and len(world.member.subscribed) == 1:
-            world.member.signalled = Signal.REBALANCE
+            world.member.signalled = MembershipSignal.REBALANCE
         return len(world.member.subscribed) == 2
 
     world.run_until(rejoined)
@@ -278,9 +278,9 @@ def test_a_quiet_time_between_two_errors_ends_the_trouble_of_the_first(tmp_path:
     world = World(counting(), tmp_path, commit_every_ms=100, task_timeout_ms=10_000)
     world.script.fail("producer.poll", OutcomeUnknown("a broker went away"))
     world.script.fail("producer.poll", OutcomeUnknown("and again"), at=1_000)
-    began_s = world.clock.now_s
+    began_s = world.clock.elapsed_s
     world.run_until(lambda: world.loop.counters.recoveries == 2)
-    assert world.clock.now_s - began_s > 10
+    assert world.clock.elapsed_s - began_s > 10
 
 
 def failing(value: object) -> Any:
@@ -314,15 +314,17 @@ def test_what_a_disk_can_not_do_begins_with_its_store_and_not_with_what_was_proc
     tmp_path: Path,
 ) -> None:
     full = StateError("store 'c' in /state can't be written: No space left on device")
-    message = str(named(full, COMMIT))
+    message = str(to_recovery_error(full, COMMIT_ORIGIN))
     assert message == f"{full} (while processing the results of a commit)"
-    refused = Refused("store 'c' can't take value 5")
-    assert str(named(refused, "record in[0]@7")).startswith("record in[0]@7 can't be processed: ")
+    refused = StoreSerdeError("store 'c' can't take value 5")
+    assert str(to_recovery_error(refused, "record in[0]@7")).startswith(
+        "record in[0]@7 can't be processed: "
+    )
 
 
 def test_a_value_that_can_not_be_read_ends_the_thread_with_its_own_message(tmp_path: Path) -> None:
     world = World(mapping(str.upper), tmp_path)
-    world.kafka.append(Partition("in", 0), b"k", b"\xff", 0)
+    world.kafka.append_record(Partition("in", 0), b"k", b"\xff", 0)
     with pytest.raises(SerdeError, match=r"can't read in\[0\]@0"):
         world.run_until(world.consumed)
 
@@ -343,7 +345,7 @@ def test_the_first_moment_of_1970_survives_a_restore(tmp_path: Path) -> None:
     world = World(counting(), tmp_path / "here")
     world.load("x")
     world.run_until(world.consumed)
-    (written,) = world.kafka.logs[Partition("out", 0)].read(0)
+    (written,) = world.kafka.logs[Partition("out", 0)].read_committed(0)
     assert written.timestamp()[1] == 1, "the nearest that there is"
     restored = World(counting(), tmp_path / "there", kafka=world.kafka)
     found: list[Any] = []
@@ -351,7 +353,7 @@ def test_the_first_moment_of_1970_survives_a_restore(tmp_path: Path) -> None:
     def is_running() -> bool:
         for task in restored.loop.tasks.values():
             if task.state is TaskState.RUNNING:
-                found.append(task.context.store("c").entry("k"))
+                found.append(task.context.get_store("c").entry("k"))
         return bool(found)
 
     restored.run_until(is_running)

@@ -23,8 +23,8 @@ from streams import (
     serdes,
     windows,
 )
-from streams.runtime.commit import Step
-from streams.runtime.early import QUIET_MS
+from streams.runtime.commit import CommitStep
+from streams.runtime.early_serialization import QUIET_MS
 from streams.testing import TopologyTestDriver
 
 BOTH: Any = {"key": serdes.string, "value": serdes.string}
@@ -274,13 +274,13 @@ def test_after_a_quiet_time_values_are_serialised_at_the_commit_again() -> None:
     with driven(GATHERED, processing_handler="skip") as driver:
         pipe(driver, "a", POISON)
         driver.commit()
-        (task,) = driver._tasks()
+        (task,) = driver._readable_tasks()
         for number in range(2):
-            assert task.early.is_on
+            assert task.early_serialization.is_on
             driver.advance_wall_clock(QUIET_MS // 2)
             pipe(driver, str(number), from_ms=10 + number)
             driver.commit()
-        assert not task.early.is_on
+        assert not task.early_serialization.is_on
         pipe(driver, POISON, "b", from_ms=20)
         driver.commit()
         assert driver.metrics()["values_refused"] == 2
@@ -305,12 +305,12 @@ def test_a_handler_is_told_the_step_the_record_and_the_value() -> None:
     assert "store 's' can't take value ['a', 'poison'] (list): too strong" in str(where.error)
 
 
-@pytest.mark.parametrize("step", Step)
-def test_a_crash_at_any_step_of_a_commit_comes_to_the_same(step: Step) -> None:
+@pytest.mark.parametrize("step", CommitStep)
+def test_a_crash_at_any_step_of_a_commit_comes_to_the_same(step: CommitStep) -> None:
     with driven(GATHERED, processing_handler=dead_letter("dead")) as driver:
         pipe(driver, "a")
         driver.commit()
-        if step is Step.RESTORING:
+        if step is CommitStep.RESTORING:
             driver.crash()
         driver.crash(step)
         pipe(driver, POISON, "b", from_ms=1)

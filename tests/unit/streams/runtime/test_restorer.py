@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from state.errors import Corrupt
+from state.errors import StoreCorrupted
 from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
-from state.store import Checkpoint
+from state.store import StoreCheckpoint
 from streams import StreamsError, serdes
 from streams.errors import OutcomeUnknown
-from streams.positions import Partition
-from streams.runtime.logged import LoggedStore
+from streams.runtime.logged_store import LoggedStore
 from streams.runtime.progress import RestoreListener
 from streams.runtime.restorer import Restorer
 from streams.runtime.stores import open_store
-from streams.testing.cluster import Transaction
+from streams.testing.cluster import InMemoryTransaction
+from streams.topic_partitions import Partition
 from streams.topology.nodes import StoreSpec
 from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, FakeConsumer, Script, ThreadsOnClock
 from tests.unit.streams.runtime.kafka import Kafka
@@ -36,7 +36,7 @@ class Waiting:
 
     name: str
     stores: dict[str, LoggedStore]
-    required: dict[Partition, int] = field(default_factory=dict)
+    required_changelog_positions: dict[Partition, int] = field(default_factory=dict)
 
 
 class Told(RestoreListener):
@@ -72,9 +72,9 @@ class Restoring:
             self.consumer,
             FakeAdmin(self.kafka, self.script),
             ThreadsOnClock(self.clock),
-            transactions=True,
+            is_transactional=True,
             timeout_ms=60_000,
-            beside=beside,
+            use_own_thread=beside,
             listener=self.listener,
         )
 
@@ -91,10 +91,10 @@ class Restoring:
         topic_id = self.kafka.topic_ids[changelog.topic]
         if held is not None:
             changes = {k.encode(): struct.pack(">q", 0) + v.encode() for k, v in held.items()}
-            disk.write(changes, Checkpoint(position, topic_id, written_ms))
+            disk.write_changes(changes, StoreCheckpoint(position, topic_id, written_ms))
         spec = StoreSpec(name=changelog.topic, key=serdes.string, value=serdes.string)
         store = open_store(spec, disk)
-        return LoggedStore(store, changelog, "", position=0)
+        return LoggedStore(store, changelog, "", changelog_position=0)
 
     def task(self, *stores: LoggedStore, name: str = "0_0", **required: int) -> Waiting:
         named = {logged.store.name: logged for logged in stores}
@@ -102,15 +102,15 @@ class Restoring:
 
     def restore(self, *stores: LoggedStore) -> int:
         """Catch these up as one task; how many records that took."""
-        before = self.restorer.records
+        before = self.restorer.restored_records
         task = self.task(*stores)
-        self.restorer.begin([task])
+        self.restorer.add_tasks([task])
         assert self.until_ready() == [task]
-        return self.restorer.records - before
+        return self.restorer.restored_records - before
 
     def until_ready(self, each_turn: Callable[[], object] = lambda: None) -> list[Waiting]:
         for _ in range(1_000):
-            if ready := self.restorer.ready():
+            if ready := self.restorer.take_restored_tasks():
                 return ready
             each_turn()
         raise AssertionError("the restore hangs")
@@ -118,7 +118,7 @@ class Restoring:
     def turns(self, count: int) -> None:
         """So many batches, after which no task is ready."""
         for _ in range(count):
-            assert self.restorer.ready() == []
+            assert self.restorer.take_restored_tasks() == []
 
 
 class Slowly(FakeConsumer):
@@ -128,8 +128,8 @@ class Slowly(FakeConsumer):
         super().__init__(kafka, script, clock, "restore")
         self.batch = batch
 
-    def take(self, records_max: int, timeout_s: float) -> list[Any]:
-        return super().take(min(records_max, self.batch), timeout_s)
+    def poll_records(self, records_max: int, timeout_s: float) -> list[Any]:
+        return super().poll_records(min(records_max, self.batch), timeout_s)
 
 
 def held(logged: LoggedStore) -> dict[str, str]:
@@ -138,7 +138,7 @@ def held(logged: LoggedStore) -> dict[str, str]:
 
 
 def checkpoint(logged: LoggedStore) -> tuple[int, str]:
-    found = logged.store.checkpoint()
+    found = logged.store.read_checkpoint()
     assert found is not None
     return found.position, found.topic_id
 
@@ -149,7 +149,7 @@ def test_a_new_store_is_built_from_the_whole_changelog() -> None:
     logged = world.store()
     assert world.restore(logged) == 4
     assert held(logged) == {"a": "3"}
-    assert logged.position == 4
+    assert logged.changelog_position == 4
     assert checkpoint(logged) == (4, world.kafka.topic_ids[CHANGELOG.topic])
 
 
@@ -171,20 +171,20 @@ def test_a_store_that_is_at_the_end_reads_nothing() -> None:
 
 def test_a_task_without_stores_is_ready_at_once_and_asks_nothing() -> None:
     world = Restoring()
-    world.restorer.begin([world.task()])
-    assert [task.name for task in world.restorer.ready()] == ["0_0"]
+    world.restorer.add_tasks([world.task()])
+    assert [task.name for task in world.restorer.take_restored_tasks()] == ["0_0"]
     assert world.script.calls == []
 
 
 def test_markers_and_aborted_records_at_the_end_hang_nothing() -> None:
     world = Restoring()
     world.kafka.load(CHANGELOG, ("a", "1"))
-    aborted = Transaction()
-    world.kafka.append(CHANGELOG, b"a", b"wrong", 0, transaction=aborted)
-    world.kafka.end(aborted, committed=False)
+    aborted = InMemoryTransaction()
+    world.kafka.append_record(CHANGELOG, b"a", b"wrong", 0, transaction=aborted)
+    world.kafka.end_transaction(aborted, committed=False)
     logged = world.store({"a": "1"}, position=1)
     assert world.restore(logged) == 0
-    assert (logged.position, held(logged)) == (3, {"a": "1"})
+    assert (logged.changelog_position, held(logged)) == (3, {"a": "1"})
     # It does not read them a second time.
     assert checkpoint(logged)[0] == 3
 
@@ -196,32 +196,32 @@ def test_an_open_transaction_is_waited_for_and_its_end_decides(
     caplog.set_level("INFO")
     world = Restoring()
     world.kafka.load(CHANGELOG, ("a", "1"))
-    transaction = Transaction()
-    world.kafka.append(CHANGELOG, b"a", b"2", 0, transaction=transaction)
+    transaction = InMemoryTransaction()
+    world.kafka.append_record(CHANGELOG, b"a", b"2", 0, transaction=transaction)
     logged = world.store()
     task = world.task(logged)
-    world.restorer.begin([task])
+    world.restorer.add_tasks([task])
     world.turns(3)
-    assert logged.position == 1, "what is before the open transaction is there"
-    world.clock.advance(6)
+    assert logged.changelog_position == 1, "what is before the open transaction is there"
+    world.clock.advance_monotonic_clock(6)
     world.turns(1)
     assert f"waiting for an open transaction to end, or for the broker, on {CHANGELOG}" in (
         caplog.text
     )
-    world.kafka.end(transaction, committed=committed)
+    world.kafka.end_transaction(transaction, committed=committed)
     assert world.until_ready() == [task]
-    assert world.restorer.records == (2 if committed else 1)
+    assert world.restorer.restored_records == (2 if committed else 1)
     assert held(logged) == {"a": "2" if committed else "1"}
 
 
 def test_a_restore_that_stands_still_for_too_long_is_given_up_and_says_where() -> None:
     world = Restoring()
     world.kafka.load(CHANGELOG, ("a", "1"))
-    world.kafka.append(CHANGELOG, b"a", b"2", 0, transaction=Transaction())
-    world.restorer.begin([world.task(world.store())])
+    world.kafka.append_record(CHANGELOG, b"a", b"2", 0, transaction=InMemoryTransaction())
+    world.restorer.add_tasks([world.task(world.store())])
     with pytest.raises(StreamsError, match=r"stood still for \d+ s: a-c-changelog\[0\] at 1 of 2"):
-        world.until_ready(lambda: world.clock.advance(1))
-    assert world.clock.now_s > 1_060
+        world.until_ready(lambda: world.clock.advance_monotonic_clock(1))
+    assert world.clock.elapsed_s > 1_060
 
 
 def test_a_task_taken_back_keeps_what_it_has_and_goes_on_from_there() -> None:
@@ -229,10 +229,10 @@ def test_a_task_taken_back_keeps_what_it_has_and_goes_on_from_there() -> None:
     world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"), ("c", "3"))
     logged = world.store()
     task = world.task(logged)
-    world.restorer.begin([task])
+    world.restorer.add_tasks([task])
     world.turns(1)
     assert [each.task for each in world.restorer.progress] == ["0_0"]
-    assert world.restorer.withdraw(["0_0", "elsewhere"]) == [task]
+    assert world.restorer.withdraw_tasks(["0_0", "elsewhere"]) == [task]
     assert world.restorer.progress == ()
     assert held(logged) == {"a": "1", "b": "2"}
     assert checkpoint(logged)[0] == 2
@@ -246,10 +246,10 @@ def test_a_task_taken_back_keeps_what_it_has_and_goes_on_from_there() -> None:
 class BulkDisk(MemoryDisk):
     """What was loaded is durable after `loaded` only."""
 
-    durable: Checkpoint | None = None
+    durable: StoreCheckpoint | None = None
 
-    def loaded(self) -> None:
-        self.durable = super().checkpoint()
+    def finish_load(self) -> None:
+        self.durable = super().read_checkpoint()
 
 
 def test_what_a_task_has_got_is_durable_when_it_is_taken_back_and_when_it_is_ready() -> None:
@@ -257,10 +257,10 @@ def test_what_a_task_has_got_is_durable_when_it_is_taken_back_and_when_it_is_rea
     world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"))
     disk = BulkDisk()
     logged = world.store(disk=disk)
-    world.restorer.begin([world.task(logged)])
+    world.restorer.add_tasks([world.task(logged)])
     world.turns(1)
     assert disk.durable is None
-    world.restorer.withdraw(["0_0"])
+    world.restorer.withdraw_tasks(["0_0"])
     assert disk.durable is not None
     assert disk.durable.position == 1
     world.restore(logged)
@@ -270,9 +270,9 @@ def test_what_a_task_has_got_is_durable_when_it_is_taken_back_and_when_it_is_rea
 def test_a_task_taken_back_before_anything_was_asked_or_when_it_is_ready_is_given_once() -> None:
     world = Restoring()
     first, second = world.task(world.store()), world.task(name="0_1")
-    world.restorer.begin([first, second])
-    assert world.restorer.withdraw(["0_0", "0_1"]) == [first, second]
-    assert world.restorer.withdraw(["0_0", "0_1"]) == []
+    world.restorer.add_tasks([first, second])
+    assert world.restorer.withdraw_tasks(["0_0", "0_1"]) == [first, second]
+    assert world.restorer.withdraw_tasks(["0_0", "0_1"]) == []
     world.turns(3)
 
 
@@ -290,7 +290,7 @@ def test_several_stores_are_caught_up_at_once_each_to_its_own_end() -> None:
     first, second = world.store(), world.store(changelog=OTHER)
     assert world.restore(first, second) == 3
     assert (held(first), held(second)) == ({"a": "2"}, {"x": "9"})
-    assert (first.position, second.position) == (2, 1)
+    assert (first.changelog_position, second.changelog_position) == (2, 1)
     assert world.script.calls.count("restore.add") == 1
 
 
@@ -301,7 +301,7 @@ def test_a_task_with_little_to_replay_does_not_wait_for_a_big_one() -> None:
     small = world.task(world.store({}, 0, OTHER), name="0_1")
     big = world.task(world.store({}, 98))
     world.kafka.load(CHANGELOG, ("a", "more"))
-    world.restorer.begin([small, big])
+    world.restorer.add_tasks([small, big])
     assert world.until_ready() != [small, big]
     assert "restore.remove" in world.script.calls
     assert len(world.until_ready()) == 1
@@ -311,9 +311,9 @@ def test_a_task_begun_while_another_is_on_its_way_joins_it() -> None:
     world = Restoring(batch=1)
     world.kafka.load(CHANGELOG, *[("a", str(n)) for n in range(5)])
     world.kafka.load(OTHER, ("x", "9"))
-    world.restorer.begin([world.task(world.store())])
+    world.restorer.add_tasks([world.task(world.store())])
     world.turns(2)
-    world.restorer.begin([world.task(world.store(changelog=OTHER), name="0_1")])
+    world.restorer.add_tasks([world.task(world.store(changelog=OTHER), name="0_1")])
     names = [task.name for _ in range(2) for task in world.until_ready()]
     assert sorted(names) == ["0_0", "0_1"]
 
@@ -323,10 +323,10 @@ def test_a_store_that_is_open_catches_up_from_where_it_is_after_a_rollback() -> 
     world.kafka.load(CHANGELOG, ("a", "1"))
     logged = world.store()
     world.restore(logged)
-    logged.position = 77  # of what was produced and then rolled back
+    logged.changelog_position = 77  # of what was produced and then rolled back
     world.kafka.load(CHANGELOG, ("a", "2"))
     assert world.restore(logged) == 1
-    assert (held(logged), logged.position) == ({"a": "2"}, 2)
+    assert (held(logged), logged.changelog_position) == ({"a": "2"}, 2)
 
 
 def test_offsets_are_asked_again_while_the_broker_is_away() -> None:
@@ -334,8 +334,8 @@ def test_offsets_are_asked_again_while_the_broker_is_away() -> None:
     world.kafka.load(CHANGELOG, ("a", "1"))
     world.script.fail("admin.latest", OutcomeUnknown("no answer"))
     world.script.fail("admin.topic_ids", OutcomeUnknown("no answer"))
-    world.restorer.begin([task := world.task(logged := world.store())])
-    assert world.until_ready(lambda: world.clock.advance(0.1)) == [task]
+    world.restorer.add_tasks([task := world.task(logged := world.store())])
+    assert world.until_ready(lambda: world.clock.advance_monotonic_clock(0.1)) == [task]
     assert held(logged) == {"a": "1"}
 
 
@@ -343,9 +343,9 @@ def test_a_broker_that_stays_away_is_given_up_on() -> None:
     world = Restoring()
     for attempt in range(1, 500):
         world.script.fail("admin.latest", OutcomeUnknown("no answer"), at=attempt)
-    world.restorer.begin([world.task(world.store())])
+    world.restorer.add_tasks([world.task(world.store())])
     with pytest.raises(StreamsError, match="no answer for 60 s"):
-        world.until_ready(lambda: world.clock.advance(0.5))
+        world.until_ready(lambda: world.clock.advance_monotonic_clock(0.5))
 
 
 def test_a_store_that_could_lie_is_rebuilt_alone_and_the_log_says_why(
@@ -354,7 +354,7 @@ def test_a_store_that_could_lie_is_rebuilt_alone_and_the_log_says_why(
     world = Restoring()
     world.kafka.load(CHANGELOG, ("cut", "0"), ("cut", "0"), ("a", "1"))
     world.kafka.load(OTHER, ("x", "8"), ("x", "9"))
-    world.kafka.logs[CHANGELOG].start = 2
+    world.kafka.logs[CHANGELOG].start_offset = 2
     lying = world.store({"a": "stale", "cut": "stale"}, position=1)
     true = world.store({"x": "8"}, position=1, changelog=OTHER)
     assert world.restore(lying, true) == 2
@@ -372,14 +372,16 @@ class DamagedDisk(MemoryDisk):
         super().__init__()
         self.clears_left = clears
 
-    def load(self, changes: Iterable[tuple[bytes, bytes | None]], checkpoint: Checkpoint) -> None:
+    def load_changes(
+        self, changes: Iterable[tuple[bytes, bytes | None]], checkpoint: StoreCheckpoint
+    ) -> None:
         if self.clears_left:
-            raise Corrupt("c", "/state", "bad block")
-        super().load(changes, checkpoint)
+            raise StoreCorrupted("c", "/state", "bad block")
+        super().load_changes(changes, checkpoint)
 
-    def clear(self) -> None:
+    def clear_all_data(self) -> None:
         self.clears_left -= 1
-        super().clear()
+        super().clear_all_data()
 
 
 def test_a_damaged_store_is_rebuilt_alone_and_the_log_says_why(
@@ -399,8 +401,8 @@ def test_a_damaged_store_is_rebuilt_alone_and_the_log_says_why(
 def test_a_disk_that_damages_its_stores_again_and_again_is_not_filled_for_ever() -> None:
     world = Restoring()
     world.kafka.load(CHANGELOG, ("a", "1"))
-    world.restorer.begin([world.task(world.store(disk=DamagedDisk(100)))])
-    with pytest.raises(Corrupt, match="bad block"):
+    world.restorer.add_tasks([world.task(world.store(disk=DamagedDisk(100)))])
+    with pytest.raises(StoreCorrupted, match="bad block"):
         world.until_ready()
 
 
@@ -408,7 +410,7 @@ def test_a_changelog_that_lost_what_the_offsets_rest_on_is_refused_and_nothing_i
     world = Restoring()
     world.kafka.load(CHANGELOG, ("a", "1"))
     logged = world.store({"a": "1", "b": "2"}, position=2)
-    world.restorer.begin([world.task(logged, required=2)])
+    world.restorer.add_tasks([world.task(logged, required=2)])
     with pytest.raises(StreamsError, match=r"ends at 1, and .* when it stood at 2"):
         world.until_ready()
     assert held(logged) == {"a": "1", "b": "2"}
@@ -421,16 +423,16 @@ def test_a_changelog_that_is_cut_under_a_restore_means_a_new_start(
     world = Restoring(batch=1)
     world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"), ("c", "3"))
     logged = world.store()
-    world.restorer.begin([world.task(logged)])
+    world.restorer.add_tasks([world.task(logged)])
     world.turns(1)
-    world.kafka.logs[CHANGELOG].start = 2
+    world.kafka.logs[CHANGELOG].start_offset = 2
     world.until_ready()
     assert held(logged) == {"c": "3"}
     assert f"it is at 1 and {CHANGELOG} has 2 to 3" in caplog.text
 
 
 def age_of(logged: LoggedStore) -> int:
-    found = logged.store.checkpoint()
+    found = logged.store.read_checkpoint()
     assert found is not None
     return found.written_ms
 
@@ -440,11 +442,11 @@ def test_a_store_on_its_way_is_as_old_as_when_it_set_out_and_new_when_it_arrives
     world = Restoring(batch=1)
     world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"), ("c", "3"))
     logged = world.store({"a": "1"}, position=1, written_ms=900_000)
-    world.restorer.begin([task := world.task(logged)])
+    world.restorer.add_tasks([task := world.task(logged)])
     asked_ms = int(world.clock() * 1_000)
     world.turns(1)
     assert age_of(logged) == 900_000
-    world.clock.advance(100)
+    world.clock.advance_monotonic_clock(100)
     assert world.until_ready() == [task]
     assert age_of(logged) == asked_ms
 
@@ -453,13 +455,13 @@ def test_a_store_that_took_longer_than_deletions_are_kept_is_rebuilt_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     world = Restoring(batch=1)
-    world.kafka.settings[CHANGELOG.topic] = {"delete.retention.ms": "10000"}
+    world.kafka.topic_settings[CHANGELOG.topic] = {"delete.retention.ms": "10000"}
     world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"), ("c", "3"))
     logged = world.store({"a": "1", "gone": "0"}, position=1, written_ms=999_000)
-    world.restorer.begin([task := world.task(logged)])
+    world.restorer.add_tasks([task := world.task(logged)])
     world.turns(1)
-    world.clock.advance(11)
-    assert world.until_ready(lambda: world.clock.advance(11)) == [task]
+    world.clock.advance_monotonic_clock(11)
+    assert world.until_ready(lambda: world.clock.advance_monotonic_clock(11)) == [task]
     assert held(logged) == {"a": "1", "b": "2", "c": "3"}
     assert caplog.text.count("is rebuilt") == 1
     assert "some may have been missed" in caplog.text
@@ -467,7 +469,7 @@ def test_a_store_that_took_longer_than_deletions_are_kept_is_rebuilt_once(
 
 def test_a_store_whose_time_nobody_noted_catches_up_and_has_one_from_then_on() -> None:
     world = Restoring()
-    world.clock.now_s = 1e9
+    world.clock.elapsed_s = 1e9
     world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"), ("c", "3"))
     logged = world.store({"a": "1"}, position=1, written_ms=0)
     assert world.restore(logged) == 2
@@ -478,15 +480,15 @@ def test_progress_is_a_snapshot_and_is_told_and_logged(caplog: pytest.LogCapture
     caplog.set_level("INFO")
     world = Restoring(batch=2)
     world.kafka.load(CHANGELOG, *[("a", str(n)) for n in range(6)])
-    world.restorer.begin([world.task(world.store({}, position=1))])
+    world.restorer.add_tasks([world.task(world.store({}, position=1))])
     world.turns(1)
-    world.clock.advance(10)
+    world.clock.advance_monotonic_clock(10)
     world.turns(1)
     (progress,) = world.restorer.progress
     assert (progress.task, progress.store) == ("0_0", "a-c-changelog")
-    assert (progress.records, progress.records_left) == (4, 1)
-    assert progress.rate == pytest.approx(0.4)
-    assert progress.seconds_left == pytest.approx(2.5)
+    assert (progress.restored_records, progress.records_left) == (4, 1)
+    assert progress.offsets_per_s == pytest.approx(0.4)
+    assert progress.remaining_s == pytest.approx(2.5)
     assert "4 records replayed, at most 1 left, 0 a second, 2 s to go" in caplog.text
     world.until_ready()
     assert world.listener.events == [
@@ -512,12 +514,12 @@ def test_a_listener_that_fails_is_logged_and_changes_nothing(
 def test_beside_the_stream_thread_a_task_is_waited_for_and_taken_back() -> None:
     world = Restoring(batch=1, beside=True)
     world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"))
-    world.kafka.append(OTHER, b"x", b"9", 0, transaction=Transaction())
+    world.kafka.append_record(OTHER, b"x", b"9", 0, transaction=InMemoryTransaction())
     quick = world.task(world.store())
     stuck = world.task(world.store(changelog=OTHER), name="0_1")
-    world.restorer.begin([quick, stuck])
-    assert world.restorer.ready(wait_s=10) == [quick]
-    assert world.restorer.withdraw(["0_1"]) == [stuck]
+    world.restorer.add_tasks([quick, stuck])
+    assert world.restorer.take_restored_tasks(wait_s=10) == [quick]
+    assert world.restorer.withdraw_tasks(["0_1"]) == [stuck]
     world.restorer.close()
     assert not any(thread.name == "restore-0" for thread in threading.enumerate())
 
@@ -526,8 +528,8 @@ def test_what_goes_wrong_beside_is_raised_where_tasks_are_asked_for() -> None:
     world = Restoring(beside=True)
     world.kafka.load(CHANGELOG, ("a", "1"))
     world.script.fail("restore.take", StreamsError("no"))
-    world.restorer.begin([task := world.task(world.store())])
+    world.restorer.add_tasks([task := world.task(world.store())])
     with pytest.raises(StreamsError, match="no"):
-        world.restorer.ready(wait_s=10)
-    assert world.restorer.withdraw(["0_0"]) == [task]
+        world.restorer.take_restored_tasks(wait_s=10)
+    assert world.restorer.withdraw_tasks(["0_0"]) == [task]
     world.restorer.close()

@@ -8,14 +8,14 @@ from typing import Any, Literal
 import pytest
 
 from state.memory import MemoryDisk
-from state.store import Checkpoint
+from state.store import StoreCheckpoint
 from state.versioned import VersionedStore
 from streams import App, Store, TopologyTestDriver, serdes
-from streams.positions import Partition
-from streams.runtime.changelog import Begin, Changelog, begin_in_source
-from streams.runtime.commit import Step
-from streams.runtime.logged import LoggedStore
+from streams.runtime.changelog import ChangelogRange, RestoreStart, find_source_restore_start
+from streams.runtime.commit import CommitStep
+from streams.runtime.logged_store import LoggedStore
 from streams.runtime.stores import open_store
+from streams.topic_partitions import Partition
 from streams.topology.nodes import StoreKind, StoreSpec
 from tests.unit.streams.runtime.test_restorer import CHANGELOG, Restoring, checkpoint, held
 
@@ -25,20 +25,22 @@ NOW_MS = 100 * DAY_MS
 ROWS = Partition("rows", 0)
 
 
-def begin(position: int | None, *, end: int = 20, topic_id: str = "id", age_ms: int = 5) -> Begin:
+def begin(
+    position: int | None, *, end: int = 20, topic_id: str = "id", age_ms: int = 5
+) -> RestoreStart:
     """The committed offset is `end`; the topic begins at 10 and keeps deletions for a day."""
-    found = None if position is None else Checkpoint(position, "id", NOW_MS - age_ms)
-    return begin_in_source(found, Changelog(ROWS, 10, end, topic_id, DAY_MS, NOW_MS))
+    found = None if position is None else StoreCheckpoint(position, "id", NOW_MS - age_ms)
+    return find_source_restore_start(found, ChangelogRange(ROWS, 10, end, topic_id, DAY_MS, NOW_MS))
 
 
 def test_a_store_goes_on_from_where_it_is_and_a_new_one_from_the_start() -> None:
-    assert begin(15) == Begin(15, NOW_MS - 5)
-    assert begin(None) == Begin(10, NOW_MS)
+    assert begin(15) == RestoreStart(15, NOW_MS - 5)
+    assert begin(None) == RestoreStart(10, NOW_MS)
 
 
 @pytest.mark.parametrize("end", [5, 10, 20])
 def test_a_store_that_is_where_the_offset_is_misses_nothing_whatever_has_expired(end: int) -> None:
-    assert begin(end, end=end, age_ms=9 * DAY_MS) == Begin(end, NOW_MS - 9 * DAY_MS)
+    assert begin(end, end=end, age_ms=9 * DAY_MS) == RestoreStart(end, NOW_MS - 9 * DAY_MS)
 
 
 @pytest.mark.parametrize(
@@ -53,12 +55,12 @@ def test_a_store_that_is_where_the_offset_is_misses_nothing_whatever_has_expired
 def test_a_store_that_could_lie_is_rebuilt(given: dict[str, Any], why: str) -> None:
     found = begin(**given)
     assert found.position == 10
-    assert why in (found.rebuilt or "")
+    assert why in (found.rebuild_reason or "")
 
 
 def from_source(world: Restoring, committed: int, **has: Any) -> LoggedStore:
     logged = world.store(**has)
-    logged.from_source, logged.committed = True, committed
+    logged.is_source_topic, logged.committed_source_offset = True, committed
     return logged
 
 
@@ -68,7 +70,7 @@ def test_what_is_not_committed_yet_is_not_restored(batch: int) -> None:
     world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"), ("a", None), ("a", "3"), ("b", "4"))
     logged = from_source(world, committed=3)
     world.restore(logged)
-    assert (held(logged), logged.position, checkpoint(logged)[0]) == ({"b": "2"}, 3, 3)
+    assert (held(logged), logged.changelog_position, checkpoint(logged)[0]) == ({"b": "2"}, 3, 3)
 
 
 def test_beside_a_store_with_a_changelog_each_gets_to_its_own_end() -> None:
@@ -132,14 +134,14 @@ def restored_table(store: Store) -> App:
 FED = [("a", "x"), ("b", "x"), ("a", "y"), ("c", "y"), ("b", None), ("a", "x"), ("c", "x")]
 
 
-STEPS = [step for step in Step if step is not Step.RESTORING]
+STEPS = [step for step in CommitStep if step is not CommitStep.RESTORING]
 
 
 @pytest.mark.parametrize(
-    ("stores", "step"), [*(("memory", step) for step in STEPS), ("declared", Step.COMMITTED)]
+    ("stores", "step"), [*(("memory", step) for step in STEPS), ("declared", CommitStep.COMMITTED)]
 )
 def test_after_a_crash_at_any_step_old_values_are_what_they_were(
-    stores: Literal["memory", "declared"], step: Step
+    stores: Literal["memory", "declared"], step: CommitStep
 ) -> None:
     """Counts by value are right only if every old value is taken out once."""
     rows: dict[str, str | None] = {}
@@ -165,7 +167,7 @@ def test_after_a_crash_at_any_step_old_values_are_what_they_were(
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_at_least_once_the_store_has_what_was_committed(step: Step) -> None:
+def test_at_least_once_the_store_has_what_was_committed(step: CommitStep) -> None:
     app = App("a", topology_optimization="all", processing_guarantee="at_least_once")
     app.table("rows", **TEXT, store="rows").to_stream().to("out")
     with TopologyTestDriver(app, stores="memory") as driver:
@@ -181,7 +183,7 @@ def test_at_least_once_the_store_has_what_was_committed(step: Step) -> None:
 def test_without_the_optimisation_the_store_has_a_changelog_of_its_own() -> None:
     app = App("a")
     app.table("rows", **TEXT, store="rows")
-    assert app.topology().changelog("rows") == "a-rows-changelog"
+    assert app.topology().restore_topic_of("rows") == "a-rows-changelog"
     (store,) = app.topology().subtopologies[0].stores
     assert store.source_topic is None
 
@@ -192,7 +194,7 @@ def test_a_table_of_a_stream_and_a_store_that_forgets_by_itself_keep_their_chang
     app.table("rows", **TEXT, store=Store.persistent("forgets", ttl=1_000))
     app.table("more", **TEXT, store=Store.versioned("versions", history=1_000))
     topology = app.topology()
-    assert [topology.changelog(name) for name in ("of-stream", "forgets", "versions")] == [
+    assert [topology.restore_topic_of(name) for name in ("of-stream", "forgets", "versions")] == [
         "a-of-stream-changelog",
         "a-forgets-changelog",
         "more",
@@ -208,7 +210,7 @@ def test_a_version_that_was_dropped_as_too_old_is_dropped_in_a_restore_too() -> 
     for key, value, timestamp_ms in records:
         put.put(key, value, timestamp_ms)
     entries = [(key.encode(), value.encode(), time_ms) for key, value, time_ms in records]
-    restored.replay(entries, Checkpoint(4, "id"))
+    restored.replay_changelog(entries, StoreCheckpoint(4, "id"))
     for key in "abc":
         assert restored.get(key) == put.get(key)
     assert restored.get("c") is None

@@ -7,7 +7,7 @@ from typing import Any
 from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
 from state.session import SessionStore
-from state.store import Checkpoint
+from state.store import StoreCheckpoint
 from state.versioned import NOT_PUT, VALID_TO_UNDEFINED, VersionedRecord, VersionedStore
 from state.window import WindowStore
 from state.windowed import Windowed
@@ -25,7 +25,7 @@ def test_a_key_value_store_takes_the_time_of_the_record_being_processed() -> Non
     store = opened(StoreKind.KEY_VALUE)
     assert isinstance(store, KeyValueStore)
     store.put("a", 1)
-    assert store.drain() == [(b"a", (1).to_bytes(8, "big"), 42)]
+    assert store.drain_writes() == [(b"a", (1).to_bytes(8, "big"), 42)]
 
 
 def test_a_window_store_has_the_window_size_and_the_retention() -> None:
@@ -44,8 +44,8 @@ def test_a_session_store_finds_what_a_record_would_join() -> None:
     assert isinstance(store, SessionStore)
     store.put(Windowed("a", 0, 10), 1)
     store.put(Windowed("a", 50, 60), 2)
-    store.drain()
-    store.commit(Checkpoint(2, "t"))
+    store.drain_writes()
+    store.commit(StoreCheckpoint(2, "t"))
     assert list(store.find_sessions("a", 15, 70)) == [(Windowed("a", 50, 60), 2)]
     store.remove(Windowed("a", 50, 60))
     assert list(store.fetch("a")) == [(Windowed("a", 0, 10), 1)]

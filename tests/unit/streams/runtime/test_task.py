@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 
 from state.directory import StateDirectory
-from state.errors import Corrupt, DirectoryLocked, StateError
+from state.errors import DirectoryLocked, StateError, StoreCorrupted
 from state.memory import MemoryDisk
 from state.store import ChangelogEntry
 from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted
-from streams.positions import Partition
-from streams.runtime.logged import LoggedStore
-from streams.runtime.queues import Order
+from streams.runtime.logged_store import LoggedStore
+from streams.runtime.partition_group import RecordOrderSettings
 from streams.runtime.stores import open_store
 from streams.runtime.task import Task, TaskState
-from streams.testing.clients import MemoryProducer
+from streams.testing.clients import InMemoryProducer
+from streams.topic_partitions import Partition
 from tests.unit.streams.runtime.fakes import Clock, FakeConsumer, FakeProducer, Script
 from tests.unit.streams.runtime.kafka import Kafka
 from tests.unit.streams.runtime.world import CHANGELOG, counting
@@ -42,17 +42,19 @@ class Made:
             "0_0",
             subtopology,
             partitions=[INPUT],
-            stores={"c": LoggedStore(store, Partition(CHANGELOG, 0), "id", position=0)},
+            stores={"c": LoggedStore(store, Partition(CHANGELOG, 0), "id", changelog_position=0)},
             lock=self.directory.lock_task("0_0"),
         )
         self.producer: Any = self.new_producer()
         self.consumer = FakeConsumer(self.kafka, Script(), Clock())
         self.steps: dict[str, Callable[[], None]] = {
-            "restore": lambda: self.task.restore({INPUT: 0}, required={}, times={}),
+            "restore": lambda: self.task.start_restoring(
+                {INPUT: 0}, required_changelog_positions={}, partition_times_ms={}
+            ),
             "start": self._start,
-            "suspend": self.task.suspend,
-            "resume": self.task.resume,
-            "rollback": self.task.rollback,
+            "suspend": self.task.suspend_processing,
+            "resume": self.task.resume_processing,
+            "rollback": self.task.roll_back,
             "close": self.task.close,
         }
 
@@ -67,12 +69,14 @@ class Made:
         self.producer.begin()
         self.kafka.load(INPUT, *(("k", value) for value in values))
         task = self.task
-        task.dirty = True
-        task.records.add(INPUT, list(self.kafka.logs[INPUT].read(task.positions[INPUT])))
-        task.process(task.records.next(100, 0))
+        task.commit_needed = True
+        task.buffered_records.add_records(
+            INPUT, list(self.kafka.logs[INPUT].read_committed(task.positions[INPUT]))
+        )
+        task.process_runs(task.buffered_records.take_next_runs(100, 0))
 
     def _start(self) -> None:
-        self.task.start(self.producer, self.consumer, Order(), lambda: 0)
+        self.task.start_processing(self.producer, self.consumer, RecordOrderSettings(), lambda: 0)
 
 
 PATHS = {
@@ -119,13 +123,13 @@ def test_a_rollback_forgets_what_was_processed_and_holds_the_directory(tmp_path:
     made = Made(tmp_path)
     made.reach(TaskState.RUNNING)
     made.process("1", "2")
-    made.task.rollback()
-    assert not made.task.dirty
+    made.task.roll_back()
+    assert not made.task.commit_needed
     made.reach(TaskState.RUNNING)
-    made.task.flush()
+    made.task.emit_pending_results()
     # Nothing of the two that were counted before: neither results that were held back nor counts.
     assert made.producer.produced == []
-    assert made.task.context.store("c").get("k") is None
+    assert made.task.context.get_store("c").get("k") is None
     with pytest.raises(DirectoryLocked):
         made.directory.lock_task("0_0")
 
@@ -136,11 +140,11 @@ def test_reports_of_a_producer_from_before_a_rollback_are_not_listened_to(tmp_pa
     made.process("1")
     made.producer.lost_topics = {CHANGELOG}
     made.task.log_changes(made.producer)
-    made.task.rollback()
+    made.task.roll_back()
     made.producer.flush()
     made.producer = made.new_producer()
     made.reach(TaskState.RUNNING)
-    assert [committed.offset for _, committed in made.task.offsets()] == [0]
+    assert [committed.offset for _, committed in made.task.committable_offsets()] == [0]
 
 
 def test_a_changelog_that_was_not_delivered_has_no_offsets(tmp_path: Path) -> None:
@@ -151,7 +155,7 @@ def test_a_changelog_that_was_not_delivered_has_no_offsets(tmp_path: Path) -> No
     made.task.log_changes(made.producer)
     made.producer.flush()
     with pytest.raises(OutcomeUnknown, match="not delivered"):
-        made.task.offsets()
+        made.task.committable_offsets()
 
 
 def test_a_task_lets_its_directory_go_though_a_store_fails_to_close(tmp_path: Path) -> None:
@@ -163,7 +167,9 @@ def test_a_task_lets_its_directory_go_though_a_store_fails_to_close(tmp_path: Pa
 
     (spec,) = counting().subtopologies[0].stores
     store = open_store(spec, Full())
-    made.task.stores["another"] = LoggedStore(store, Partition("another", 0), "id", position=0)
+    made.task.stores["another"] = LoggedStore(
+        store, Partition("another", 0), "id", changelog_position=0
+    )
     made.task.stores = dict(reversed(made.task.stores.items()))
     with pytest.raises(StateError, match="no space left"):
         made.task.close()
@@ -174,12 +180,12 @@ def test_a_task_lets_its_directory_go_though_a_store_fails_to_close(tmp_path: Pa
 def test_damage_that_is_found_when_changes_are_collected_names_its_store(tmp_path: Path) -> None:
     made = Made(tmp_path)
     made.reach(TaskState.RUNNING)
-    damage = Corrupt("c", tmp_path, "Corruption: block checksum mismatch")
+    damage = StoreCorrupted("c", tmp_path, "Corruption: block checksum mismatch")
 
     def drain() -> list[ChangelogEntry]:
         raise damage
 
-    made.task.stores["c"].store.drain = drain  # type: ignore[method-assign]
+    made.task.stores["c"].store.drain_writes = drain  # type: ignore[method-assign]
     with pytest.raises(TaskCorrupted) as raised:
         made.task.serialize_changes()
     assert raised.value.task == "0_0"
@@ -193,7 +199,7 @@ def test_messages_kept_for_results_that_wait_count_as_uncommitted(tmp_path: Path
     assert made.task.uncommitted_bytes == 0
     made.process("v" * 1_000_000)
     assert 1_000_000 < made.task.uncommitted_bytes < 1_100_000
-    made.task.flush()
+    made.task.emit_pending_results()
     assert made.task.uncommitted_bytes < 10_000
 
 
@@ -203,21 +209,21 @@ def test_damage_of_a_global_tables_copy_ends_the_application(tmp_path: Path) -> 
     made.reach(TaskState.RUNNING)
 
     def look_up(message: object) -> None:
-        raise Corrupt("rates", tmp_path, "Corruption: block checksum mismatch")
+        raise StoreCorrupted("rates", tmp_path, "Corruption: block checksum mismatch")
 
     with pytest.raises(StreamsError, match=r"'rates' .* is damaged: .*start again"):
-        made.task.process([(look_up, [None])])
+        made.task.process_runs([(look_up, [None])])
 
 
 @pytest.mark.parametrize("step", ["rollback", "close"])
 def test_a_producer_goes_with_the_last_task_that_lets_it_go(tmp_path: Path, step: str) -> None:
     """At once, not when garbage is collected: until then it would hold its threads."""
     made = Made(tmp_path)
-    made.producer = MemoryProducer(  # as a real one: the script's refers to itself
+    made.producer = InMemoryProducer(  # as a real one: the script's refers to itself
         "id",
         made.kafka,
         transactional=True,
-        accounts=False,
+        reports_deliveries=False,
         now_ms=lambda: 0,
         random=Random(0),
     )

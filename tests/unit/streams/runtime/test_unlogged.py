@@ -9,7 +9,7 @@ import pytest
 from state.rocksdb import RocksDisk
 from streams import Store
 from streams.errors import OutcomeUnknown, TaskCorrupted
-from streams.positions import Partition
+from streams.topic_partitions import Partition
 from tests.unit.streams.runtime.world import CHANGELOG, World, counting
 
 UNLOGGED = [Store.in_memory("c", logged=False), Store.persistent("c", logged=False)]
@@ -24,7 +24,7 @@ def test_a_store_without_a_changelog_rolls_back_with_its_transaction(
     world.script.fail("producer.end", OutcomeUnknown("no answer"))
     world.run_until(world.consumed)
     assert world.counts() == {"k": [2]}
-    assert world.kafka.logs[Partition(CHANGELOG, 0)].end == 0
+    assert world.kafka.logs[Partition(CHANGELOG, 0)].high_watermark == 0
     assert world.loop.counters.restored_records == 0
 
 

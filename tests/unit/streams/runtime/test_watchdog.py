@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Producer
 
 from streams.runtime import clients
-from streams.runtime.watchdog import Doing, Failed, Watchdog, Where
+from streams.runtime.watchdog import ThreadActivity, ThreadFailure, ThreadLocation, Watchdog
 from tests.processes import HANG_LIMIT_S
 from tests.unit.streams.runtime.fakes import Clock, ThreadsOnClock
 from tests.unit.streams.runtime.world import World, mapping
@@ -29,7 +29,7 @@ class Hanging:
     def __init__(self, call: Callable[[Callable[[], Any]], Any]) -> None:
         self.going = 0
         self.taken = ""
-        self.failed: Failed | None = None
+        self.failure: ThreadFailure | None = None
         self._hangs, self._goes_on = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=call, args=(self._wait,))
 
@@ -41,10 +41,10 @@ class Hanging:
     def ident(self) -> int | None:
         return self._thread.ident
 
-    def turns(self) -> int:
+    def count_turns(self) -> int:
         return self.going
 
-    def record(self) -> str:
+    def current_record_origin(self) -> str:
         return self.taken
 
     @contextmanager
@@ -65,10 +65,10 @@ class Watching:
         self.host = ThreadsOnClock(Clock())
         self.dog = Watchdog([thread], self.host, threading.Event(), stuck_after_s=STUCK_AFTER_S)
 
-    def after(self, seconds: float) -> Doing:
-        self.host.clock.advance(seconds)
-        self.dog.look()
-        return self.dog.doing["thread 0"]
+    def after(self, seconds: float) -> ThreadActivity:
+        self.host.clock.advance_monotonic_clock(seconds)
+        self.dog.inspect_threads()
+        return self.dog.activities["thread 0"]
 
 
 def mapped(function: Callable[[str], str]) -> None:
@@ -106,7 +106,9 @@ def in_a_broker_call(wait: Callable[[], Any]) -> None:
             wait()
             return 0
 
-    clients.DataProducer("p", {}, transactional=False, timeout_s=1.0, new_producer=Stuck).flush()
+    clients.StreamsProducer(
+        "p", {}, transactional=False, timeout_s=1.0, producer_class=Stuck
+    ).flush()
 
 
 def in_a_broker_call_under_a_users_function(wait: Callable[[], Any]) -> None:
@@ -122,20 +124,20 @@ def in_a_broker_call_under_a_users_function(wait: Callable[[], Any]) -> None:
 @pytest.mark.parametrize(
     ("call", "where", "what"),
     [
-        (in_a_users_function, Where.USER, "shout"),
-        (in_a_broker_call_of_a_users_function, Where.USER, "look_up"),
-        (in_a_broker_call, Where.BROKER, "DataProducer.flush"),
-        (in_a_broker_call_under_a_users_function, Where.BROKER, "DataProducer.flush"),
+        (in_a_users_function, ThreadLocation.USER, "shout"),
+        (in_a_broker_call_of_a_users_function, ThreadLocation.USER, "look_up"),
+        (in_a_broker_call, ThreadLocation.BROKER, "DataProducer.flush"),
+        (in_a_broker_call_under_a_users_function, ThreadLocation.BROKER, "DataProducer.flush"),
     ],
 )
 def test_who_is_to_blame_is_told_from_the_stack(
-    call: Callable[[Callable[[], Any]], Any], where: Where, what: str
+    call: Callable[[Callable[[], Any]], Any], where: ThreadLocation, what: str
 ) -> None:
     thread = Hanging(call)
     with thread.running():
         doing = Watching(thread).after(0)
-        assert (doing.where, doing.stuck) == (where, False)
-        assert what in doing.what
+        assert (doing.location, doing.is_stuck) == (where, False)
+        assert what in doing.function_name
 
 
 def test_an_episode_is_logged_once_with_the_stack_and_once_when_it_is_over(
@@ -148,17 +150,17 @@ def test_an_episode_is_logged_once_with_the_stack_and_once_when_it_is_over(
         watching.after(0)
         thread.taken = "lines[0]@17"
         watching.after(1)
-        assert not watching.after(STUCK_AFTER_S - 1).stuck
+        assert not watching.after(STUCK_AFTER_S - 1).is_stuck
         assert not caplog.records
         for _ in range(3):
-            assert watching.after(1).stuck
+            assert watching.after(1).is_stuck
         [told] = caplog.messages
         assert "thread 0 has been in the user's function" in told
         assert "shout" in told
         assert "for 30.0 s, with record lines[0]@17;" in told
         assert "wait()" in told, "its stack"
         thread.going += 1
-        assert not watching.after(1).stuck
+        assert not watching.after(1).is_stuck
     assert caplog.messages[1] == "thread 0 goes on after 33.0 s"
 
 
@@ -172,22 +174,24 @@ def test_a_thread_that_gets_on_is_never_stuck(moves: str) -> None:
                 thread.going += 1
             else:
                 thread.taken = f"lines[0]@{step}"
-            assert not watching.after(STUCK_AFTER_S - 1).stuck
+            assert not watching.after(STUCK_AFTER_S - 1).is_stuck
 
 
 def test_a_thread_that_waits_to_be_replaced_says_after_what_and_is_never_stuck() -> None:
     thread = Hanging(in_a_users_function)
     watching = Watching(thread)
     with thread.running():
-        assert watching.after(STUCK_AFTER_S).where is Where.USER
-        thread.failed = Failed("RuntimeError: told to", watching.host.clock())
+        assert watching.after(STUCK_AFTER_S).location is ThreadLocation.USER
+        thread.failure = ThreadFailure("RuntimeError: told to", watching.host.clock())
         for _ in range(2):
             doing = watching.after(STUCK_AFTER_S)
-            since_s = thread.failed.since_s
-            assert doing == Doing(Where.REPLACEMENT, "RuntimeError: told to", since_s)
-        thread.failed = None
+            since_s = thread.failure.since_s
+            assert doing == ThreadActivity(
+                ThreadLocation.REPLACEMENT, "RuntimeError: told to", since_s
+            )
+        thread.failure = None
         doing = watching.after(1)
-        assert (doing.where, doing.since_s) == (Where.USER, watching.host.clock())
+        assert (doing.location, doing.since_s) == (ThreadLocation.USER, watching.host.clock())
 
 
 def test_a_thread_that_has_ended_does_nothing() -> None:
@@ -195,19 +199,19 @@ def test_a_thread_that_has_ended_does_nothing() -> None:
     watching = Watching(thread)
     with thread.running():
         watching.after(0)
-    watching.dog.look()
-    assert not watching.dog.doing
+    watching.dog.inspect_threads()
+    assert not watching.dog.activities
 
 
 def test_the_record_in_hand_is_known_while_it_is_processed(tmp_path: Path) -> None:
     seen: list[str] = []
 
     def look(value: str) -> str:
-        seen.append(world.loop.record)
+        seen.append(world.loop.record_origin)
         return value
 
     world = World(mapping(look), tmp_path)
     world.load("a", "b")
     world.run_until(world.consumed)
     assert seen == ["in[0]@0", "in[0]@1"]
-    assert world.loop.record == ""
+    assert world.loop.record_origin == ""

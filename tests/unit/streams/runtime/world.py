@@ -8,20 +8,20 @@ from typing import ClassVar
 
 from state.directory import StateDirectory
 from streams import App, Processor, Record, Store, serdes
-from streams.handling import Handlers
-from streams.membership.protocol import Assigned
-from streams.positions import Partition
-from streams.runtime.commit import Step
-from streams.runtime.counters import Counters
-from streams.runtime.failures import Failures
+from streams.exception_handlers import ExceptionHandlers
+from streams.membership.protocol import AssignmentInfo
+from streams.runtime.commit import CommitStep
+from streams.runtime.counters import ThreadCounters
+from streams.runtime.failures import FailureHandler
 from streams.runtime.loop import StreamLoop
-from streams.runtime.offsets import METADATA_BYTES_MAX
-from streams.runtime.opening import Opener
-from streams.runtime.parts import Parts
-from streams.runtime.producers import Producers
-from streams.runtime.queues import Order
-from streams.runtime.resetting import Resetting
+from streams.runtime.offset_metadata import METADATA_BYTES_MAX
+from streams.runtime.offset_reset import OffsetResetter
+from streams.runtime.partition_group import RecordOrderSettings
+from streams.runtime.producers import TaskProducers
 from streams.runtime.restorer import Restorer
+from streams.runtime.task_creator import TaskCreator
+from streams.runtime.thread_dependencies import ThreadDependencies
+from streams.topic_partitions import Partition
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.fakes import (
     Clock,
@@ -34,7 +34,7 @@ from tests.unit.streams.runtime.fakes import (
 )
 from tests.unit.streams.runtime.kafka import Kafka
 
-_NO_HANDLERS = Handlers()
+_NO_HANDLERS = ExceptionHandlers()
 _NO_TOPICS: Mapping[str, int] = {}
 CHANGELOG = "a-c-changelog"
 
@@ -79,9 +79,9 @@ def sharing(
     return app.topology()
 
 
-def tasks(*numbers: int) -> Assigned:
+def tasks(*numbers: int) -> AssignmentInfo:
     """The tasks of sub-topology 0 on these partitions of `in`."""
-    return Assigned(
+    return AssignmentInfo(
         tuple(f"0_{number}" for number in numbers), tuple(("in", number) for number in numbers)
     )
 
@@ -102,18 +102,18 @@ class World:
         offset_out_of_range: str = "fail",
         max_task_idle_ms: int = 0,
         uncommitted_bytes_max: int = -1,
-        handlers: Handlers = _NO_HANDLERS,
+        handlers: ExceptionHandlers = _NO_HANDLERS,
         replaced: Callable[[Exception], bool] = lambda error: False,
         topics: Mapping[str, int] = _NO_TOPICS,
         kafka: Kafka | None = None,
         inputs_changed: Callable[[], bool] = lambda: False,
         metadata_bytes_max: int = METADATA_BYTES_MAX,
-        adopt: Callable[[Assigned], Assigned] = lambda assigned: assigned,
+        adopt: Callable[[AssignmentInfo], AssignmentInfo] = lambda assigned: assigned,
     ) -> None:
         self._guarantee = guarantee
         self.script = Script()
         self.clock = Clock()
-        dead = dict.fromkeys(handlers.topics(), 1)
+        dead = dict.fromkeys(handlers.dead_letter_topics(), 1)
         names = {"in": partitions, "out": 1, CHANGELOG: partitions, **dead, **topics}
         self.kafka = kafka or Kafka(names)
         self.stop = StopWhen(self.clock)
@@ -123,18 +123,18 @@ class World:
         self.directory = StateDirectory(state, "a")
         self.producers: list[FakeProducer] = []
         self.states: list[str] = []
-        self.steps: list[Step] = []
+        self.steps: list[CommitStep] = []
         admin = FakeAdmin(self.kafka, self.script)
-        resetting = Resetting(
+        resetting = OffsetResetter(
             admin,
             self.clock,
             auto_offset_reset=auto_offset_reset,
             offset_out_of_range=offset_out_of_range,
-            internal=topology.repartition_topics,
+            internal_topics=topology.repartition_topics,
         )
-        counters = Counters()
+        counters = ThreadCounters()
         self.loop = StreamLoop(
-            Parts(
+            ThreadDependencies(
                 name="thread 0",
                 group="a",
                 member=self.member,
@@ -144,46 +144,46 @@ class World:
                     FakeConsumer(self.kafka, self.script, self.clock, "restore"),
                     admin,
                     self.clock,
-                    transactions=guarantee != "at_least_once",
+                    is_transactional=guarantee != "at_least_once",
                     timeout_ms=task_timeout_ms,
                 ),
-                resetting=resetting,
+                offset_resetter=resetting,
                 admin=admin,
-                opener=Opener(
+                task_creator=TaskCreator(
                     topology,
                     self.directory,
                     resetting,
                     self.clock,
-                    committed_offsets=self.member.committed_offsets,
-                    failures=Failures(
+                    committed_offsets=self.member.fetch_committed_offsets,
+                    failures=FailureHandler(
                         handlers,
                         counters=counters,
                         monotonic_s=self.clock,
-                        topics=lambda: self.kafka.partition_counts.keys(),
+                        list_topics=lambda: self.kafka.partition_counts.keys(),
                     ),
                     metadata_bytes_max=metadata_bytes_max,
                 ),
-                producers=Producers(
+                producers=TaskProducers(
                     self._new_producer,
                     guarantee=guarantee,
-                    application="a",
-                    thread="a-slot-0",
+                    application_id="a",
+                    thread_id="a-slot-0",
                     is_member=self.member.is_current,
                 ),
                 stop=self.stop,
                 host=self.clock,
-                commit_every_ms=commit_every_ms,
-                records_max=10,
-                order=Order(max_task_idle_ms, buffered_records_max=20),
+                commit_interval_ms=commit_every_ms,
+                poll_records_max=10,
+                order_settings=RecordOrderSettings(max_task_idle_ms, buffered_records_max=20),
                 uncommitted_bytes_max=uncommitted_bytes_max,
                 task_timeout_ms=task_timeout_ms,
-                changed=self.states.append,
-                reached=self.steps.append,
+                on_state_change=self.states.append,
+                on_commit_step=self.steps.append,
                 counters=counters,
-                inputs_changed=inputs_changed,
-                adopt=adopt,
-                inputs_every_ms=1_000,
-                replaced=replaced,
+                are_inputs_changed=inputs_changed,
+                adopt_assignment=adopt,
+                input_check_interval_ms=1_000,
+                decide_replacement=replaced,
             )
         )
 
@@ -193,13 +193,13 @@ class World:
     def run_until(self, condition: Callable[[], bool]) -> None:
         """Run the loop, and stop it when the condition is true, which is looked at every turn."""
         self.stop.condition = condition
-        self.loop.run()
+        self.loop.run_until_stopped()
 
     def consumed(self, partition: int = 0) -> bool:
         """All of a partition of `in` is committed."""
         asked = Partition("in", partition)
-        held = self.kafka.offsets.get(asked)
-        return held is not None and held.offset == self.kafka.logs[asked].end
+        held = self.kafka.committed_offsets.get(asked)
+        return held is not None and held.offset == self.kafka.logs[asked].high_watermark
 
     def counts(self) -> dict[str, list[int]]:
         """For each key every count that was written to `out`, in order."""

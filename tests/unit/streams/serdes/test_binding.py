@@ -68,7 +68,7 @@ def test_sources_sinks_and_stores_know_their_topics() -> None:
     second.pipe(key.decode(), value.decode())
     second.flush()
     assert second.pairs == [(b"out.key|v", b"out.value|v")]
-    assert [entry[0] for entry in second.stores["s"].drain()] == [b"a-s-changelog.key|v"]
+    assert [entry[0] for entry in second.stores["s"].drain_writes()] == [b"a-s-changelog.key|v"]
     topics = ["in", "a-s-repartition", "a-s-changelog", "out"]
     assert set(asked) == {(t, f) for t in topics for f in ("key", "value")}
 

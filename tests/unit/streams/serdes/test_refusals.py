@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from state.errors import Refused
+from state.errors import StoreSerdeError
 from state.memory import MemoryDisk
 from streams import App, SerdeError, serdes
 from streams.runtime.stores import open_store
@@ -46,5 +46,5 @@ def test_a_sink_and_a_store_say_what_was_wrong(
     with pytest.raises(SerdeError, match=f"'write' .*{kind}.*value {shown}"):
         BoundTask(app).pipe("k", "v")
     store: Any = open_store(StoreSpec(name="s", key=serde, value=serdes.string), MemoryDisk())
-    with pytest.raises(Refused, match=f"'s' can't take key {shown}: .*{kind}"):
+    with pytest.raises(StoreSerdeError, match=f"'s' can't take key {shown}: .*{kind}"):
         store.put(value, "v", timestamp_ms=1)

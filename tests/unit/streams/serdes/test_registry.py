@@ -15,7 +15,7 @@ import pytest
 
 from streams import App, TopologyTestDriver, Windowed, serdes
 from streams.serdes import Serde
-from streams.serdes.registry_client import Registry
+from streams.serdes.registry_client import RegistryConnection
 from tests import brokers
 from tests.unit.streams.serdes.schema_registry import SchemaRegistry
 
@@ -289,7 +289,7 @@ def test_secrets_stay_out_of_names_and_messages(where: str) -> None:
         registry.password = "changed"
         with pytest.raises(ValueError, match=r"not you: \*\*\*") as caught:
             serde.for_topic("u", "value").serialize(TEA)
-    for text in (repr(serde), repr(bound), repr(Registry(there))):
+    for text in (repr(serde), repr(bound), repr(RegistryConnection(there))):
         assert SECRET not in text
     assert SECRET not in "".join(traceback.format_exception(caught.value))
 

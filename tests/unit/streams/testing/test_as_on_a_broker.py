@@ -68,7 +68,7 @@ def in_a_driver(app: App) -> dict[str, tuple[int, Cells]]:
 
 def internal(app: App) -> list[str]:
     topology = app.topology()
-    return [*topology.repartition_topics, topology.changelog("counts")]
+    return [*topology.repartition_topics, topology.restore_topic_of("counts")]
 
 
 def cells(read: Iterable[tuple[int, bytes | None, bytes | None]]) -> Cells:

@@ -8,25 +8,30 @@ from random import Random
 import pytest
 
 from streams.errors import TaskMigrated
-from streams.positions import Committed, Partition
-from streams.testing.clients import MemoryConsumer, MemoryProducer
-from streams.testing.cluster import Cluster
+from streams.testing.clients import InMemoryConsumer, InMemoryProducer
+from streams.testing.cluster import InMemoryCluster
+from streams.topic_partitions import OffsetAndMetadata, Partition
 
 ONE, TWO = Partition("in", 0), Partition("in", 1)
 
 
-def cluster_with(topic: str, partitions: int) -> Cluster:
-    cluster = Cluster()
-    cluster.create(topic, partitions)
+def cluster_with(topic: str, partitions: int) -> InMemoryCluster:
+    cluster = InMemoryCluster()
+    cluster.create_topic(topic, partitions)
     return cluster
 
 
-def writing(cluster: Cluster) -> MemoryProducer:
+def writing(cluster: InMemoryCluster) -> InMemoryProducer:
     """A producer of the only transactional id, with a record on its way."""
-    producer = MemoryProducer(
-        "id", cluster, transactional=True, accounts=False, now_ms=lambda: 1, random=Random(0)
+    producer = InMemoryProducer(
+        "id",
+        cluster,
+        transactional=True,
+        reports_deliveries=False,
+        now_ms=lambda: 1,
+        random=Random(0),
     )
-    producer.begin()
+    producer.begin_transaction()
     producer.produce("in", b"v", b"k", 0)
     return producer
 
@@ -34,22 +39,22 @@ def writing(cluster: Cluster) -> MemoryProducer:
 @pytest.mark.parametrize(
     "call",
     [
-        MemoryProducer.flush,
-        MemoryProducer.end,
-        lambda producer: producer.commit([(ONE, Committed(1, ""))], b"group"),
+        InMemoryProducer.flush,
+        InMemoryProducer.commit_transaction,
+        lambda producer: producer.commit([(ONE, OffsetAndMetadata(1, ""))], b"group"),
     ],
     ids=["flush", "end", "commit"],
 )
 def test_a_producer_whose_id_another_has_taken_is_refused(
-    call: Callable[[MemoryProducer], None],
+    call: Callable[[InMemoryProducer], None],
 ) -> None:
     cluster = cluster_with("in", 1)
     fenced = writing(cluster)
-    writing(cluster).end()
+    writing(cluster).commit_transaction()
     with pytest.raises(TaskMigrated, match="newer producer"):
         call(fenced)
-    assert len(list(cluster.logs[ONE].read(0))) == 1
-    assert cluster.offsets == {}
+    assert len(list(cluster.logs[ONE].read_committed(0))) == 1
+    assert cluster.committed_offsets == {}
 
 
 def test_a_fenced_producer_that_is_closed_leaves_its_successors_transaction_open() -> None:
@@ -59,19 +64,19 @@ def test_a_fenced_producer_that_is_closed_leaves_its_successors_transaction_open
     successor = writing(cluster)
     successor.flush()
     assert fenced.close()
-    assert cluster.logs[ONE].last_stable == 2
-    successor.end()
-    assert [message.offset() for message in cluster.logs[ONE].read(0)] == [2]
+    assert cluster.logs[ONE].last_stable_offset == 2
+    successor.commit_transaction()
+    assert [message.offset() for message in cluster.logs[ONE].read_committed(0)] == [2]
 
 
 def test_a_paused_partition_is_not_read_and_keeps_its_position() -> None:
     cluster = cluster_with("in", 2)
-    consumer = MemoryConsumer(cluster)
-    consumer.add({ONE: 0, TWO: 0})
+    consumer = InMemoryConsumer(cluster)
+    consumer.add_partitions({ONE: 0, TWO: 0})
     for partition in (ONE, TWO):
-        cluster.append(partition, b"k", b"v", 0)
-    consumer.pause(ONE)
-    assert [message.partition() for message in consumer.take(10, 0.0)] == [1]
-    assert consumer.positions([ONE, TWO]) == {TWO: 1}
-    consumer.resume(ONE)
-    assert [message.partition() for message in consumer.take(10, 0.0)] == [0]
+        cluster.append_record(partition, b"k", b"v", 0)
+    consumer.pause_partition(ONE)
+    assert [message.partition() for message in consumer.poll_records(10, 0.0)] == [1]
+    assert consumer.next_offsets([ONE, TWO]) == {TWO: 1}
+    consumer.resume_partition(ONE)
+    assert [message.partition() for message in consumer.poll_records(10, 0.0)] == [0]

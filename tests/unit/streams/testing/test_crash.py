@@ -8,21 +8,27 @@ from typing import Any
 import pytest
 
 from state.key_value import KeyValueStore
-from state.store import Checkpoint
+from state.store import StoreCheckpoint
 from streams import App, Store, StreamsError, TopologyTestDriver, serdes
-from streams.runtime.clients import DataProducer
-from streams.runtime.commit import Step
-from streams.runtime.logged import LoggedStore
+from streams.runtime.clients import StreamsProducer
+from streams.runtime.commit import CommitStep
+from streams.runtime.logged_store import LoggedStore
 from streams.runtime.task import Task
-from streams.testing.clients import MemoryProducer
-from streams.testing.cluster import Cluster
+from streams.testing.clients import InMemoryProducer
+from streams.testing.cluster import InMemoryCluster
 from tests.unit.streams.testing.apps import counting, word_count
 
-IN_A_COMMIT = [Step.PROCESSED, Step.PRODUCED, Step.OFFSETS_SENT, Step.COMMITTED, Step.STORED]
+IN_A_COMMIT = [
+    CommitStep.PROCESSED,
+    CommitStep.PRODUCED,
+    CommitStep.OFFSETS_SENT,
+    CommitStep.COMMITTED,
+    CommitStep.STORED,
+]
 STORES: dict[str, str | Store] = {"disk": "c", "memory": Store.in_memory("c")}
 
 
-def check_once(step: Step, store: str | Store) -> None:
+def check_once(step: CommitStep, store: str | Store) -> None:
     """Four records of a key, and a crash at `step` of the second one's commit: each is in outputs,
     store and changelog once."""
     with TopologyTestDriver(counting(store)) as driver:
@@ -43,50 +49,55 @@ def check_once(step: Step, store: str | Store) -> None:
 
 @pytest.mark.parametrize("store", STORES.values(), ids=STORES)
 @pytest.mark.parametrize("step", IN_A_COMMIT, ids=lambda step: step.name)
-def test_each_record_is_in_outputs_and_stores_once(step: Step, store: str | Store) -> None:
+def test_each_record_is_in_outputs_and_stores_once(step: CommitStep, store: str | Store) -> None:
     check_once(step, store)
 
 
 def stores_are_written_before_kafka_agrees(patch: pytest.MonkeyPatch) -> None:
     log_changes = Task.log_changes
 
-    def and_write(task: Task, producer: DataProducer) -> None:
+    def and_write(task: Task, producer: StreamsProducer) -> None:
         log_changes(task, producer)
         for logged in task.stores.values():
             assert isinstance(logged.store, KeyValueStore)
             assert logged.disk is not None
-            logged.disk.write(logged.store._changes, Checkpoint(logged.position, logged.topic_id))
+            logged.disk.write_changes(
+                logged.store._changes,
+                StoreCheckpoint(logged.changelog_position, logged.changelog_topic_id),
+            )
 
     patch.setattr(Task, "log_changes", and_write)
 
 
 def offsets_stay_outside_the_transaction(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(MemoryProducer, "commit", lambda *_: None)
+    patch.setattr(InMemoryProducer, "send_offsets_to_transaction", lambda *_: None)
 
 
 def the_changelog_gets_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(LoggedStore, "log_changes", lambda logged, *_: logged.store.drain())
+    patch.setattr(LoggedStore, "log_changes", lambda logged, *_: logged.store.drain_writes())
 
 
 def what_was_aborted_is_read(patch: pytest.MonkeyPatch) -> None:
-    end = Cluster.end
+    end = InMemoryCluster.end_transaction
     patch.setattr(
-        Cluster, "end", lambda cluster, each, committed: end(cluster, each, committed=True)
+        InMemoryCluster,
+        "end_transaction",
+        lambda cluster, each, committed: end(cluster, each, committed=True),
     )
 
 
 @pytest.mark.parametrize(
     ("bug", "step", "store"),
     [
-        (stores_are_written_before_kafka_agrees, Step.PRODUCED, "disk"),
-        (offsets_stay_outside_the_transaction, Step.COMMITTED, "disk"),
-        (the_changelog_gets_nothing, Step.STORED, "memory"),
-        (what_was_aborted_is_read, Step.PRODUCED, "disk"),
+        (stores_are_written_before_kafka_agrees, CommitStep.PRODUCED, "disk"),
+        (offsets_stay_outside_the_transaction, CommitStep.COMMITTED, "disk"),
+        (the_changelog_gets_nothing, CommitStep.STORED, "memory"),
+        (what_was_aborted_is_read, CommitStep.PRODUCED, "disk"),
     ],
 )
 def test_a_planted_bug_is_seen(
     bug: Callable[[pytest.MonkeyPatch], None],
-    step: Step,
+    step: CommitStep,
     store: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -97,7 +108,7 @@ def test_a_planted_bug_is_seen(
 
 @pytest.mark.parametrize("times", [1, 2, 3])
 @pytest.mark.parametrize("step", IN_A_COMMIT, ids=lambda step: step.name)
-def test_so_it_is_on_the_way_through_a_repartition_topic(step: Step, times: int) -> None:
+def test_so_it_is_on_the_way_through_a_repartition_topic(step: CommitStep, times: int) -> None:
     with TopologyTestDriver(word_count(), partitions={"lines": 2}, seed=times) as driver:
         driver.crash(at=step, times=times)
         driver.topic("lines").pipe_many([("k", "a b"), ("l", "b c"), ("m", "c a")])
@@ -120,7 +131,7 @@ def test_a_store_in_memory_comes_back_from_its_changelog() -> None:
 def test_a_store_on_disk_goes_on_from_there_and_catches_up() -> None:
     with TopologyTestDriver(counting()) as driver:
         driver.topic("in").pipe_many([("k", "x"), ("l", "x")])
-        driver.crash(at=Step.COMMITTED)
+        driver.crash(at=CommitStep.COMMITTED)
         driver.topic("in").pipe("k", "x")
         driver.restart()
         assert driver.metrics()["restored_records"] == 1
@@ -140,7 +151,7 @@ def test_it_may_be_killed_while_it_restores() -> None:
 
 def test_without_transactions_a_crash_doubles_what_it_had_produced() -> None:
     with TopologyTestDriver(counting(processing_guarantee="at_least_once")) as driver:
-        driver.crash(at=Step.PRODUCED)
+        driver.crash(at=CommitStep.PRODUCED)
         driver.topic("in").pipe("k", "x")
         driver.restart()
         assert driver.topic("out").read_values() == [1, 2]

@@ -9,10 +9,10 @@ from typing import Literal
 import pytest
 
 from streams import TopologyTestDriver
-from streams.runtime.commit import Step
+from streams.runtime.commit import CommitStep
 from tests.unit.streams.testing.apps import word_count
 
-STEPS = [step for step in Step if step is not Step.STORING]
+STEPS = [step for step in CommitStep if step is not CommitStep.STORING]
 
 
 @pytest.mark.parametrize("seed", range(8))

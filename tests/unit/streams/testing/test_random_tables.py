@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streams import App, Store, TopologyTestDriver, serdes
-from streams.runtime.commit import Step
+from streams.runtime.commit import CommitStep
 
 TEXT: Any = {"key": serdes.string, "value": serdes.string}
 
@@ -47,7 +47,7 @@ def test_sums_counts_and_joins_are_those_of_the_rows_at_the_end(seed: int) -> No
     random = Random(seed)
     app = books(caching=bool(seed % 2), optimized=bool(seed // 2 % 2))
     rows: dict[str, dict[str, str]] = {"accounts": {}, "notes": {}}
-    steps = [step for step in Step if step is not Step.STORING]
+    steps = [step for step in CommitStep if step is not CommitStep.STORING]
     partitions = {"accounts": 3, "notes": 3}
     with TopologyTestDriver(app, partitions=partitions, seed=seed, stores="memory") as driver:
         for _ in range(60):

@@ -10,26 +10,26 @@ import pytest
 
 from streams import App, StreamsError, TopologyError, serdes
 from streams.config import StreamsConfig
-from streams.membership.protocol import Subscribed
-from streams.runtime.assignment import Planner, check_inputs
-from streams.topology.partitions import Flow, partition_counts
+from streams.membership.protocol import SubscriptionInfo
+from streams.runtime.assignment import StreamsPartitionAssignor, check_topics
+from streams.topology.partitions import TopicFlow, derive_partition_counts
 from tests.unit.streams.runtime.fakes import FakeAdmin, Script
 from tests.unit.streams.runtime.kafka import Kafka
 
 TEXT: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
 
 
-def flow(reads: str, writes: str = "") -> Flow:
-    return Flow(frozenset(reads.split()), frozenset(writes.split()))
+def flow(reads: str, writes: str = "") -> TopicFlow:
+    return TopicFlow(frozenset(reads.split()), frozenset(writes.split()))
 
 
 def counts(
-    flows: list[Flow],
+    flows: list[TopicFlow],
     inputs: Mapping[str, int],
     *joined: str,
     **declared: int | None,
 ) -> dict[str, int]:
-    return partition_counts(flows, declared, [group.split() for group in joined], inputs)
+    return derive_partition_counts(flows, declared, [group.split() for group in joined], inputs)
 
 
 def test_a_repartition_topic_has_the_most_of_what_is_read_upstream() -> None:
@@ -102,16 +102,16 @@ UNEVEN = "'orders' has 4, 'payments' has 8"
 
 
 def test_an_application_that_joins_uneven_topics_does_not_start() -> None:
-    check_inputs(joined().topology(), {"orders": 4, "payments": 4, "out": 1}, "here:9092")
+    check_topics(joined().topology(), {"orders": 4, "payments": 4, "out": 1}, "here:9092")
     with pytest.raises(TopologyError, match=UNEVEN):
-        check_inputs(joined().topology(), {"orders": 4, "payments": 8, "out": 1}, "here:9092")
+        check_topics(joined().topology(), {"orders": 4, "payments": 8, "out": 1}, "here:9092")
 
 
 def test_topics_that_become_uneven_end_the_thread_with_the_same_words() -> None:
     admin = FakeAdmin(Kafka({"orders": 4, "payments": 8, "out": 1}), Script())
-    planner = Planner(joined().topology(), StreamsConfig(), admin)
+    planner = StreamsPartitionAssignor(joined().topology(), StreamsConfig(), admin)
     with pytest.raises(StreamsError, match=UNEVEN):
-        planner.plan({"m": Subscribed(())})
+        planner.assign_group({"m": SubscriptionInfo(())})
 
 
 def test_a_circle_that_only_a_repartition_topic_leads_into_has_what_that_one_has() -> None:

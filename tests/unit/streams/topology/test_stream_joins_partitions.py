@@ -25,7 +25,7 @@ def joined(left: Stream[str, str], right: Stream[str, str], name: str) -> Stream
 
 def counts(app: App, **inputs: int) -> dict[str, int]:
     """Of the repartition topics, by the names of their joins and sides."""
-    found = app.topology().partition_counts(inputs)
+    found = app.topology().derive_partition_counts(inputs)
     return {
         topic.removeprefix("a-").removesuffix("-repartition"): count
         for topic, count in found.items()

@@ -73,7 +73,7 @@ def test_records_without_a_key_or_a_value_are_dropped_and_counted_once() -> None
     task.pipe(None, "a", 5)
     task.pipe("k", None, 5)
     assert results(task) == []
-    assert task.dropped == 2
+    assert task.dropped_count == 2
 
 
 def test_a_restart_goes_on_where_it_was() -> None:

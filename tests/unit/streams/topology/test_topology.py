@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streams import App, Store, TopologyError, serdes
-from streams.app import report
+from streams.app import report_error
 from streams.topology.build import Topology
 
 
@@ -32,7 +32,7 @@ def test_grouping_by_a_new_key_cuts_the_topology_at_a_repartition_topic() -> Non
     assert list(second.sources) == ["word-count-counts-repartition"]
     assert [sink.topic for sink in second.sinks] == ["counts-by-word"]
     assert [store.name for store in second.stores] == ["counts"]
-    assert topology.changelog("counts") == "word-count-counts-changelog"
+    assert topology.restore_topic_of("counts") == "word-count-counts-changelog"
 
 
 def test_grouping_by_the_key_that_is_there_needs_no_repartition_topic() -> None:
@@ -61,7 +61,7 @@ def test_a_change_of_key_is_remembered_until_a_group_needs_it(
 
 
 def test_a_repartition_topic_has_as_many_partitions_as_the_widest_input() -> None:
-    counts = word_count().topology().partition_counts({"lines": 7})
+    counts = word_count().topology().derive_partition_counts({"lines": 7})
     assert counts == {"lines": 7, "word-count-counts-repartition": 7}
 
 
@@ -171,7 +171,7 @@ def test_a_topology_that_can_not_be_built_is_told_with_the_line_that_says_it(
     try:
         App("a").stream("in", key=serdes.string, value=serdes.string).map(swapped).to("out")
     except TopologyError as error:
-        report(error)
+        report_error(error)
     line = capsys.readouterr().err
     assert re.search(r"needs a key serde.*\(.*test_topology\.py:\d+\)$", line.strip())
 

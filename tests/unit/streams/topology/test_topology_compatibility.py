@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from streams import App, Processor, Store, serdes, windows
-from streams.membership.protocol import Subscribed
-from streams.runtime.versions import admit_versions, find_versions
+from streams.membership.protocol import SubscriptionInfo
+from streams.runtime.topology_versions import admit_versions, find_versions
 from streams.topology.compatibility import find_conflicts
 from streams.topology.declared import (
     DeclaredTopology,
@@ -17,7 +17,7 @@ from streams.topology.declared import (
     decode_topology,
     encode_topology,
 )
-from streams.topology.description import described
+from streams.topology.description import describe_topology
 
 Read = Callable[[str], Any]
 
@@ -25,7 +25,7 @@ Read = Callable[[str], Any]
 def declared(steps: Callable[[Read], object]) -> DeclaredTopology:
     app = App("a")
     steps(lambda topic: app.stream(topic, key=serdes.string, value=serdes.string))
-    return declare_topology(described(app.topology()))
+    return declare_topology(describe_topology(app.topology()))
 
 
 def copies(*topics: str) -> DeclaredTopology:
@@ -189,17 +189,17 @@ def test_of_versions_in_conflict_the_one_that_runs_is_admitted_alone(
 ) -> None:
     """So they are told apart in the first place: by their fingerprints."""
     members = {
-        "running": Subscribed(("0_0", "0_1"), topology=one),
-        "new": Subscribed((), topology=other),
+        "running": SubscriptionInfo(("0_0", "0_1"), topology=one),
+        "new": SubscriptionInfo((), topology=other),
     }
     for leader in (one, other):
         versions = find_versions(members, leader)
         admission = admit_versions(versions, {"x": 2, "y": 2}, "a")
-        assert admission.refused.keys() == {"new"}
+        assert admission.refusal_reasons.keys() == {"new"}
         told = why.replace("in old", "in the running version").replace(
             "in new", "in the refused one"
         )
-        assert told in admission.refused["new"]
+        assert told in admission.refusal_reasons["new"]
 
 
 @pytest.mark.parametrize("declared_", [each for pair in SIDE_BY_SIDE.values() for each in pair])

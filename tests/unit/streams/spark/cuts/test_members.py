@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streams.errors import ConfigError
-from streams.ledger import Entry, Run
-from streams.positions import Partition
+from streams.ledger import LedgerTransaction, WrittenRange
 from streams.spark.cuts.cut import Cut, StoreCut
 from streams.spark.cuts.members import Members, beyond, in_flight, merged, ranges_in_cut, trimmed
+from streams.topic_partitions import Partition
 
 LINES, WORDS = Partition("lines", 0), Partition("words", 0)
 OUT, LOG = Partition("out", 0), Partition("app-s-changelog", 0)
@@ -24,7 +24,7 @@ class Model:
     """Two upstream tasks write `words`, a downstream one reads it and writes `out` and the
     changelog: every record with the number of its transaction, or None for a marker."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[LedgerTransaction] = field(default_factory=list)
     written: dict[Partition, list[int | None]] = field(default_factory=dict)
     offsets: list[dict[Partition, int]] = field(default_factory=list)
     positions: list[int] = field(default_factory=list)
@@ -92,9 +92,13 @@ def histories(draw: st.DrawFn) -> Model:
                     inputs = {WORDS: read[WORDS]}
                 case _:  # it has only punctuated, and changed its store, or not even that
                     inputs = {WORDS: read[WORDS]}
-            written = {p: tuple(merged(Run(o, o) for o in o_s)) for p, o_s in runs[index].items()}
+            written = {
+                p: tuple(merged(WrittenRange(o, o) for o in o_s)) for p, o_s in runs[index].items()
+            }
             number = len(model.entries) + 1
-            model.entries.append(Entry(index, 0, {step: inputs}, written, {step: number}))
+            model.entries.append(
+                LedgerTransaction(index, 0, {step: inputs}, written, {step: number})
+            )
             model.commits.append(model.commits[-1] | dict.fromkeys(inputs, number))
             for target in runs[index]:
                 model.written[target].append(None)
@@ -141,9 +145,11 @@ def test_a_punctuation_that_changed_a_store_is_told_from_what_was_before_it() ->
     cut = Cut(
         application_id="app", taken_ms=0, offsets=offsets, stores={"s": StoreCut(LOG.topic, {0: 3})}
     )
-    before = Entry(1, 0, {"0_0": offsets}, {LOG: (Run(2, 2),)})
-    after = Entry(1, 0, {"0_0": offsets}, {LOG: (Run(4, 4),), OUT: (Run(9, 9),)})
-    silent = Entry(1, 0, {"0_0": offsets}, {OUT: (Run(11, 11),)})
+    before = LedgerTransaction(1, 0, {"0_0": offsets}, {LOG: (WrittenRange(2, 2),)})
+    after = LedgerTransaction(
+        1, 0, {"0_0": offsets}, {LOG: (WrittenRange(4, 4),), OUT: (WrittenRange(9, 9),)}
+    )
+    silent = LedgerTransaction(1, 0, {"0_0": offsets}, {OUT: (WrittenRange(11, 11),)})
     members = Members(cut)
     assert [members.has(each) for each in (before, after, silent)] == [True, False, True]
 
@@ -170,7 +176,7 @@ def test_a_punctuation_that_wrote_to_a_topic_alone_is_told_by_the_number_of_its_
         commits={} if cut is None else {LINES: cut},
     )
     commits = {} if entry is None else {"0_0": entry}
-    silent = Entry(1, 0, {"0_0": {LINES: 5}}, {OUT: (Run(11, 11),)}, commits)
+    silent = LedgerTransaction(1, 0, {"0_0": {LINES: 5}}, {OUT: (WrittenRange(11, 11),)}, commits)
     assert Members(taken).has(silent) == inside
     assert Members(replace(taken, offsets={LINES: 6})).has(silent), "it has read on since"
     assert Cut.from_json(taken.to_json()) == taken
@@ -185,7 +191,9 @@ def test_a_topic_in_place_of_a_changelog_is_no_measure_of_what_is_written_to_it(
         offsets={LINES: 5, table: 3},
         stores={"t": StoreCut("table", {0: 3})},
     )
-    assert Members(cut).has(Entry(1, 0, {"0_0": {LINES: 5}}, {table: (Run(7, 8),)}))
+    assert Members(cut).has(
+        LedgerTransaction(1, 0, {"0_0": {LINES: 5}}, {table: (WrittenRange(7, 8),)})
+    )
 
 
 def test_a_cut_that_does_not_tell_what_was_written_says_what_would() -> None:

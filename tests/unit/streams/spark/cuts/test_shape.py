@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from streams import App, Store, serdes
-from streams.positions import Committed, Partition
-from streams.runtime.offsets import encode_metadata
+from streams.runtime.offset_metadata import encode_metadata
 from streams.spark.cuts.cut import StoreCut
 from streams.spark.cuts.shape import Table, of_app, of_group, positions
+from streams.topic_partitions import OffsetAndMetadata, Partition
 
 KAFKA_STREAMS = base64.b64encode(struct.pack(">bqi", 2, 1_700_000_000_000, 0)).decode()
 """As TopicPartitionMetadata.encode writes it: version, partition time, no processors' figures."""
 
 
-def at(offset: int, **stores: int) -> Committed:
-    return Committed(offset, encode_metadata(stores, 17))
+def at(offset: int, **stores: int) -> OffsetAndMetadata:
+    return OffsetAndMetadata(offset, encode_metadata(stores, 17))
 
 
 def words(**settings: Any) -> App:
@@ -73,7 +73,10 @@ def test_positions_are_those_of_the_last_commit_and_0_before_the_first() -> None
 @pytest.mark.parametrize("metadata", [KAFKA_STREAMS, "", "by hand"])
 def test_where_offsets_name_no_position_it_is_said(metadata: str) -> None:
     tables = {"s": Table("a-s-changelog", frozenset({"left"}))}
-    offsets = {Partition("left", 0): at(3, s=5), Partition("left", 1): Committed(2, metadata)}
+    offsets = {
+        Partition("left", 0): at(3, s=5),
+        Partition("left", 1): OffsetAndMetadata(2, metadata),
+    }
     found, unnamed = positions(tables, offsets, {"a-s-changelog": 2})
     assert found == {"s": StoreCut("a-s-changelog", {0: 5, 1: 0})}
     assert unnamed == [("s", Partition("a-s-changelog", 1))]
@@ -90,7 +93,7 @@ def test_of_an_id_the_stores_are_those_that_the_offsets_name() -> None:
 
 def test_of_a_kafka_streams_application_they_are_told_by_the_names_of_topics() -> None:
     topics = ["a-S-0000000003-changelog", "a-b-c-changelog", "a-changelog", "xa-s-changelog"]
-    offsets = {Partition("lines", 0): Committed(3, KAFKA_STREAMS)}
+    offsets = {Partition("lines", 0): OffsetAndMetadata(3, KAFKA_STREAMS)}
     shape = of_group("a", offsets, topics, ["a-b", "x"])
     assert shape.tables == {"S-0000000003": Table(topics[0], frozenset({"lines"}))}
     assert of_group("a-b", offsets, topics, ["a"]).tables.keys() == {"c"}

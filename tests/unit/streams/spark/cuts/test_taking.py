@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from streams.positions import Committed, CommittedOffsets, Partition
-from streams.runtime.offsets import encode_metadata
+from streams.runtime.offset_metadata import encode_metadata
 from streams.spark.cuts.cut import Cut
 from streams.spark.cuts.shape import Shape
 from streams.spark.cuts.taking import _if_quiet
+from streams.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 
 IN, OUT = Partition("in", 0), Partition("out", 0)
 SHAPE = Shape(application_id="app", sources=frozenset({"in"}), outputs=frozenset({"out"}))
@@ -19,7 +19,7 @@ SHAPE = Shape(application_id="app", sources=frozenset({"in"}), outputs=frozenset
 
 def committed(number: int | None) -> CommittedOffsets:
     """The offset of a task that has read five records and only punctuates since."""
-    return CommittedOffsets({IN: Committed(5, encode_metadata({}, 7, None, number))}, [])
+    return CommittedOffsets({IN: OffsetAndMetadata(5, encode_metadata({}, 7, None, number))}, [])
 
 
 class FakeCluster:

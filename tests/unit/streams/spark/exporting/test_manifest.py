@@ -11,7 +11,6 @@ import orjson
 import pytest
 
 from streams.errors import ConfigError
-from streams.positions import Partition
 from streams.spark.cuts.cut import Cut, StoreCut
 from streams.spark.exporting.export_directory import begin, commit, complete, locked, read_chain
 from streams.spark.exporting.manifest import (
@@ -24,6 +23,7 @@ from streams.spark.exporting.manifest import (
     file_name,
 )
 from streams.spark.source.ranges import OffsetRange
+from streams.topic_partitions import Partition
 from tests.processes import HANG_LIMIT_S
 
 CUT = Cut(

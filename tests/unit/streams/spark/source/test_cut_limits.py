@@ -7,12 +7,12 @@ from typing import Any, cast
 import pytest
 
 from streams.errors import ConfigError
-from streams.ledger import Run
-from streams.positions import Partition
+from streams.ledger import WrittenRange
 from streams.runtime.clients import Admin
 from streams.spark.cuts.cut import Cut
 from streams.spark.source.limits import ranges_of
 from streams.spark.source.options import Isolation, Limits
+from streams.topic_partitions import Partition
 
 FIRST, SECOND = Partition("out", 0), Partition("out", 1)
 
@@ -50,7 +50,10 @@ def cut_of(first: int, second: int, **more: Any) -> Cut:
 
 
 def test_runs_that_are_beyond_the_cut_are_left_out() -> None:
-    beyond = {FIRST: (Run(3, 12), Run(20, 20), Run(40, 45)), SECOND: (Run(69, 69),)}
+    beyond = {
+        FIRST: (WrittenRange(3, 12), WrittenRange(20, 20), WrittenRange(40, 45)),
+        SECOND: (WrittenRange(69, 69),),
+    }
     cut = cut_of(50, 70, beyond=beyond)
     assert read(cut) == [
         "out[0] 13..20",

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from streams.errors import ConfigError
-from streams.positions import Partition
 from streams.spark.cuts.cut import Cut
 from streams.spark.source.options import (
     Content,
@@ -17,6 +16,7 @@ from streams.spark.source.options import (
     Windowed,
     read_options,
 )
+from streams.topic_partitions import Partition
 
 TOPIC = {"bootstrap_servers": "127.0.0.1:9092", "topic": "words"}
 

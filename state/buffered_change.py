@@ -1,0 +1,133 @@
+"""Represent a buffered change with the record that brought it, and encode and decode it.
+
+As bytes, numbers big-endian, sizes int32 and -1 where there is nothing (Kafka Streams' BufferValue
+and ProcessorRecordContext, changelog version 3):
+
+    timestamp int64, offset int64, size and topic, partition int32,
+    number of headers int32, for each: size and name, size and value
+    size and prior value
+    size and old value; the size -2, and no value: it is the prior value
+    size and new value
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+_NOTHING = -1
+_AS_PRIOR = -2
+_FIXED_BYTES = 20
+"""The size of an origin without its topic: two numbers of 8 bytes and one of 4."""
+
+_pack_times = struct.Struct(">qq").pack
+_unpack_times = struct.Struct(">qq").unpack_from
+_pack_int = struct.Struct(">i").pack
+_unpack_int = struct.Struct(">i").unpack_from
+_NO_VALUE = _pack_int(_NOTHING)
+_PRIOR_AGAIN = _pack_int(_AS_PRIOR)
+
+
+class RecordOrigin(NamedTuple):
+    """Identifies the record that brought a change, with the change's timestamp in ms.
+
+    A change that no record brought has the topic "", and partition and offset -1. Kafka Streams'
+    ProcessorRecordContext.
+    """
+
+    timestamp_ms: int
+    offset: int
+    partition: int
+    topic: str
+    headers: Headers
+
+
+class BufferedChange(NamedTuple):
+    """Represents a buffered change by its prior, old and new value and the record that brought it.
+
+    Values are bytes, None is no value. `prior` is the value from before the key was buffered: the
+    one that the steps after the buffer know (Kafka Streams' BufferValue).
+    """
+
+    prior: bytes | None
+    old: bytes | None
+    new: bytes | None
+    origin: RecordOrigin
+
+
+def change_size_bytes(change: BufferedChange) -> int:
+    """Return the memory that Kafka Streams counts for `change`, in bytes.
+
+    Limits of buffers are in this unit (`residentMemorySizeEstimate`). An old value that equals the
+    prior one is counted once.
+    """
+    prior, old, new, origin = change
+    size = _FIXED_BYTES + len(origin.topic)
+    for name, value in origin.headers:
+        size += len(name) + (0 if value is None else len(value))
+    if prior is not None:
+        size += len(prior)
+    if old is not None and old != prior:
+        size += len(old)
+    return size if new is None else size + len(new)
+
+
+def encode_change(change: BufferedChange) -> bytes:
+    """Encode a buffered change in the layout that the module describes."""
+    prior, old, new, origin = change
+    topic = origin.topic.encode()
+    parts = [
+        _pack_times(origin.timestamp_ms, origin.offset),
+        _prefix_size(topic),
+        _pack_int(origin.partition),
+        _pack_int(len(origin.headers)),
+    ]
+    for name, value in origin.headers:
+        parts += (_prefix_size(name.encode()), _prefix_size(value))
+    parts.append(_prefix_size(prior))
+    parts.append(_PRIOR_AGAIN if old is not None and old == prior else _prefix_size(old))
+    parts.append(_prefix_size(new))
+    return b"".join(parts)
+
+
+def decode_change(data: bytes) -> tuple[BufferedChange, int]:
+    """Decode the change at the beginning of `data`; return it and the index of the byte after it.
+
+    Raises ValueError for bytes that are no buffered change.
+    """
+    try:
+        timestamp_ms, offset = _unpack_times(data)
+        topic, at = _read_sized(data, 16)
+        (partition,), (count,) = _unpack_int(data, at), _unpack_int(data, at + 4)
+        at += 8
+        headers = []
+        for _ in range(count):  # old versions wrote -1 for none
+            name, at = _read_sized(data, at)
+            value, at = _read_sized(data, at)
+            headers.append(((name or b"").decode(), value))
+        prior, at = _read_sized(data, at)
+        if _unpack_int(data, at)[0] == _AS_PRIOR:
+            old, at = prior, at + 4
+        else:
+            old, at = _read_sized(data, at)
+        new, at = _read_sized(data, at)
+    except struct.error as error:
+        raise ValueError(f"{len(data)} bytes are no buffered change: {error}") from error
+    origin = RecordOrigin(timestamp_ms, offset, partition, (topic or b"").decode(), tuple(headers))
+    return BufferedChange(prior, old, new, origin), at
+
+
+def _prefix_size(value: bytes | None) -> bytes:
+    return _NO_VALUE if value is None else _pack_int(len(value)) + value
+
+
+def _read_sized(data: bytes, position: int) -> tuple[bytes | None, int]:
+    (size,) = _unpack_int(data, position)
+    position += 4
+    if size == _NOTHING:
+        return None, position
+    if size < 0 or position + size > len(data):
+        raise ValueError(f"{len(data)} bytes are no buffered change: a part of {size} bytes")
+    return data[position : position + size], position + size

@@ -1,0 +1,59 @@
+"""Read the checkpoint of a store's disk, clear it and close it, for stores of every kind."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+from state.buffered_change import Headers
+from state.cache import ObjectCache, StoreCache
+from state.early_serialization import RefusedChange
+from state.store import StoreCheckpoint, StoreDisk
+
+
+class DiskBackedStore(ABC):
+    """Owns a store's disk and its part of the cache above it."""
+
+    _disk: StoreDisk
+    _cache: ObjectCache
+    _cached: StoreCache
+    _committed_stream_time_ms: int
+    changelog_headers: Headers | None = None
+    """Headers of every value in the changelog."""
+
+    @abstractmethod
+    def rollback_transaction(self) -> None:
+        """Undo the running transaction; the disk was never touched by it."""
+
+    def read_checkpoint(self) -> StoreCheckpoint | None:
+        """Return the checkpoint of the committed state, or None if the store was never written."""
+        return self._disk.read_checkpoint()
+
+    def raise_if_corrupted(self) -> None:
+        """Raise StoreCorrupted if a read has found damage, also if its error was caught."""
+        self._disk.raise_if_corrupted()
+
+    def serialize_early(self, on_refused: Callable[[], object] | None) -> None:
+        """Do nothing: a store of this kind serialises each value as it is written anyway."""
+        return
+
+    def serialize_mutated_objects(self) -> list[RefusedChange]:
+        """Return nothing: no object of the store can be changed in place."""
+        return []
+
+    def finish_restore(self) -> None:
+        """Make durable what was replayed, since the restore has ended or paused."""
+        self._disk.finish_load()
+
+    def clear_all_data(self) -> None:
+        """Delete all data, committed state included, for a store that may be wrong."""
+        self._committed_stream_time_ms = -1
+        self.rollback_transaction()
+        self._cached.evict_all()
+        self._disk.clear_all_data()
+
+    def close(self) -> None:
+        """Release the disk; what was not committed is lost."""
+        self.rollback_transaction()
+        self._cache.remove_store_cache(self._cached)
+        self._disk.close()

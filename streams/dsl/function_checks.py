@@ -1,0 +1,102 @@
+"""Check a user's function before it is called: its arguments, and that it returns something.
+
+A function that can't be checked passes: some built-in functions have no signature.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from streams.errors import TopologyError
+
+KEY_VALUE_ARGUMENTS = ("key", "value")
+VALUE_ARGUMENTS = ("value",)
+
+
+def check_callable(
+    step: str,
+    function: Any,
+    argument_names: Sequence[str] | None = None,
+    *,
+    needs_result: bool = True,
+    may_yield: bool = False,
+) -> None:
+    """Raise TopologyError, naming the step, if `function` can't take `argument_names`.
+
+    `needs_result`: the step uses the result. `may_yield`: the step iterates over the result, so a
+    generator is allowed. None for `argument_names`: any arguments.
+    """
+    if not callable(function):
+        raise TopologyError(
+            f"step {step!r} needs a function, got {function!r}{_lambda_hint(argument_names)}"
+        )
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise TopologyError(
+            f"step {step!r}: {_describe_function(function)} is async, and nobody awaits a record: "
+            "write it "
+            "with def, or call it in a program of its own"
+        )
+    if inspect.isgeneratorfunction(function) and not may_yield:
+        raise TopologyError(
+            f"step {step!r}: {_describe_function(function)} yields, and this step takes one "
+            "result: return it, "
+            "or use flat_map or flat_map_values"
+        )
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    if argument_names is not None:
+        try:
+            signature.bind(*argument_names)
+        except TypeError:
+            raise TopologyError(
+                f"step {step!r} calls its function with ({', '.join(argument_names)}), and "
+                f"{_describe_function(function)} takes {signature}: "
+                f"{_signature_hint(argument_names, signature)}"
+            ) from None
+    gives_nothing = signature.return_annotation in (None, "None") and not inspect.isclass(function)
+    if needs_result and gives_nothing:
+        raise TopologyError(
+            f"step {step!r} needs what its function returns, and {_describe_function(function)} "
+            "returns None "
+            "by its annotation: return something, or use peek or for_each"
+        )
+
+
+def _lambda_hint(argument_names: Sequence[str] | None) -> str:
+    """Return a hint for a message: the function written as a lambda."""
+    return (
+        ""
+        if argument_names is None
+        else f": write it as lambda {', '.join(argument_names)}: ...".replace(" :", ":")
+    )
+
+
+def _signature_hint(argument_names: Sequence[str], signature: inspect.Signature) -> str:
+    """Return a hint for a function whose arguments don't fit."""
+    wanted = f"did you mean {_lambda_text(argument_names)}?"
+    if tuple(argument_names) == VALUE_ARGUMENTS and len(signature.parameters) == len(
+        KEY_VALUE_ARGUMENTS
+    ):
+        return wanted + " Where the key matters too use map, flat_map or process"
+    return wanted
+
+
+def _lambda_text(argument_names: Sequence[str]) -> str:
+    """Return the text of a lambda with these arguments."""
+    return f"lambda {', '.join(argument_names)}: ..." if argument_names else "lambda: ..."
+
+
+def _describe_function(function: Any) -> str:
+    """Return a function's name with its file and line, for a message."""
+    name = getattr(function, "__qualname__", repr(function)).removeprefix("<locals>.")
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return name
+    return (
+        f"{name.rpartition('<locals>.')[2]} ({Path(code.co_filename).name}:{code.co_firstlineno})"
+    )

@@ -1,0 +1,134 @@
+"""Help users of the DSL who call a method that a stream, a table or a group does not have.
+
+The error says what to write instead; names of Kafka Streams in Java's spelling are understood. A
+table is not a stream and a group is neither: most methods that one lacks are on the next.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import TYPE_CHECKING, Any
+
+from streams.dsl.builder import require_serde
+
+_GROUP_FIRST = "first group_by(...) or group_by_key()"
+_TO_STREAM_FIRST = "first to_stream()"
+_AGGREGATE_FIRST = "first count(), reduce(...) or aggregate(...)"
+_BEFORE_GROUPING = "do it before grouping"
+_GLOBAL_TABLE_USE = (
+    "every worker has all of it, to join streams with; app.table(...) is one to work on"
+)
+_AGGREGATIONS = ("aggregate", "cogroup", "count", "reduce")
+_STREAM_METHODS = (
+    "flat_map", "flat_map_values", "for_each", "map", "merge", "peek", "print", "process",
+    "process_values", "repartition", "select_key", "split", "to",
+)  # fmt: skip
+_TRANSFORMATIONS = ("filter", "filter_not", "map_values", *_STREAM_METHODS)
+
+_COGROUPED_ALTERNATIVES = {
+    **dict.fromkeys(_TRANSFORMATIONS, f"{_BEFORE_GROUPING}, or first aggregate(...)"),
+    **dict.fromkeys(("suppress", "to_stream", "to_table"), "first aggregate(...)"),
+    **dict.fromkeys(("count", "reduce"), "aggregate(...), by the functions of the groups"),
+}
+
+ALTERNATIVES: dict[str, dict[str, str]] = {
+    "Stream": {
+        **dict.fromkeys((*_AGGREGATIONS, "windowed_by"), _GROUP_FIRST),
+        "suppress": f"tables hold updates back: {_GROUP_FIRST}, and aggregate",
+        "transform_values": "process_values(...) is for streams",
+        "to_stream": "it is one",
+        # Methods of earlier versions of Kafka Streams.
+        "branch": 'split({"name": predicate}, default="rest") returns the branches',
+        "through": "repartition(), or to(topic) and app.stream(topic)",
+        "transform": "process(...)",
+        "flat_transform": "process(...)",
+        "flat_transform_values": "process_values(...)",
+    },
+    "Table": {
+        **dict.fromkeys(_STREAM_METHODS, _TO_STREAM_FIRST),
+        **dict.fromkeys(_AGGREGATIONS, "first group_by(lambda key, value: (new_key, new_value))"),
+        "group_by_key": "group_by(lambda key, value: (key, value)), or to_stream().group_by_key()",
+        "windowed_by": "windows are for streams: first to_stream().group_by_key()",
+        "to_table": "it is one",
+    },
+    "Grouped": {
+        **dict.fromkeys(_TRANSFORMATIONS, f"{_BEFORE_GROUPING}, or {_AGGREGATE_FIRST}"),
+        **dict.fromkeys(("suppress", "to_stream", "to_table"), _AGGREGATE_FIRST),
+        **dict.fromkeys(("group_by", "group_by_key"), "it is grouped"),
+    },
+    "WindowedGroup": {
+        **dict.fromkeys(_TRANSFORMATIONS, f"{_BEFORE_GROUPING}, or {_AGGREGATE_FIRST}"),
+        **dict.fromkeys(("suppress", "to_stream", "to_table"), _AGGREGATE_FIRST),
+        **dict.fromkeys(("group_by", "group_by_key", "windowed_by"), "it is grouped, by windows"),
+    },
+    "Cogrouped": _COGROUPED_ALTERNATIVES,
+    "WindowedCogroup": _COGROUPED_ALTERNATIVES,
+    "GroupedTable": {
+        **dict.fromkeys(_TRANSFORMATIONS, f"{_BEFORE_GROUPING}, or {_AGGREGATE_FIRST}"),
+        **dict.fromkeys(("suppress", "to_stream"), _AGGREGATE_FIRST),
+        "windowed_by": "windows are for streams: group the table's to_stream()",
+    },
+    "GlobalTable": dict.fromkeys(
+        (
+            *_TRANSFORMATIONS,
+            *_AGGREGATIONS,
+            "group_by",
+            "join",
+            "left_join",
+            "to_stream",
+            "suppress",
+        ),
+        _GLOBAL_TABLE_USE,
+    ),
+}
+
+
+class DslBase:
+    """Base of streams, tables and groups: checks their serdes and explains missing methods.
+
+    Kafka Streams' own spelling (`mapValues`) is understood.
+    """
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        """Check the serdes where they are given, not where they are needed first.
+
+        Raises TopologyError.
+        """
+        for what in ("key", "value"):
+            if (serde := getattr(self, f"_{what}", None)) is not None:
+                require_serde(serde, what, _step_name(self))
+
+    def __repr__(self) -> str:
+        """Return the class and the step that it comes from, for messages."""
+        return f"{type(self).__name__} of {_step_name(self)!r}"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError that says what to call instead of `name`."""
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise AttributeError(
+                f"{self!r} has no {name!r}{_missing_method_hint(type(self), name)}"
+            )
+
+
+def _step_name(dsl_object: Any) -> str:
+    """Return the name of the step that a stream, a table or a group comes from."""
+    node = getattr(dsl_object, "_node", None)
+    return str(node.name if node is not None else dsl_object._view.table.name)
+
+
+def _missing_method_hint(dsl_class: type, name: str) -> str:
+    """Return what to call instead of the missing method `name`; empty if nothing is like it."""
+    snake = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+    for each in (name, snake, {"foreach": "for_each"}.get(name, "")):
+        if told := ALTERNATIVES.get(dsl_class.__name__, {}).get(each):
+            return f": {told}"
+        if each and hasattr(dsl_class, each):
+            return f": did you mean {each}?"
+    close = difflib.get_close_matches(snake, [n for n in dir(dsl_class) if n[0] != "_"], n=1)
+    return f": did you mean {close[0]}?" if close else ""

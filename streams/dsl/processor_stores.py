@@ -1,0 +1,61 @@
+"""Check a processor supplier before the application runs, and declare the stores that it uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from streams.dsl.builder import InternalStreamsBuilder
+from streams.dsl.function_checks import check_callable
+from streams.dsl.materialized import Store
+from streams.errors import TopologyError
+from streams.processor.processor import Processor
+
+
+def declare_processor_stores(
+    builder: InternalStreamsBuilder,
+    step: str,
+    factory: Callable[[], Any],
+    more_stores: Sequence[str | Store],
+    *,
+    kind: type[Any] = Processor,
+) -> tuple[str, ...]:
+    """Check the processor supplier of a step and return the names of its stores, each once.
+
+    Stores that come as a Store are declared. `kind` is the class of what `factory` must make. Calls
+    `factory` twice: each task needs a processor of its own (Kafka Streams checks that too). Raises
+    TopologyError naming the step.
+    """
+    wanted = kind.__name__
+    if isinstance(factory, kind):
+        raise TopologyError(
+            f"step {step!r} needs a {wanted}'s class, or a function that makes one, and got "
+            f"{factory!r}: each task needs one of its own"
+        )
+    check_callable(step, factory)
+    try:
+        one, other = factory(), factory()
+    except Exception as error:
+        raise TopologyError(
+            f"step {step!r} can't make a {wanted}: {factory!r} raised {error!r}"
+        ) from error
+    if not isinstance(one, kind):
+        raise TopologyError(f"step {step!r} needs a {wanted}, and {factory!r} made {one!r}")
+    if one is other:
+        raise TopologyError(
+            f"step {step!r}: {factory!r} returned the same {wanted} twice; each task needs one of "
+            "its own"
+        )
+    names = []
+    for store in (*_require_list(step, one.stores), *_require_list(step, more_stores)):
+        if not isinstance(store, str | Store):
+            raise TopologyError(f"step {step!r}: {store!r} is neither a store nor a store's name")
+        names.append(store if isinstance(store, str) else builder.declare_shared_store(store, step))
+    return tuple(dict.fromkeys(names))
+
+
+def _require_list(step: str, stores: Sequence[str | Store]) -> Sequence[str | Store]:
+    """Return `stores`, or raise TopologyError if it is a single store and no list."""
+    if isinstance(stores, str | Store):
+        raise TopologyError(f"step {step!r}: stores is a list, as [{stores!r}]")
+    return stores

@@ -1,0 +1,331 @@
+"""Join a stream with another one within a window of time.
+
+A stream whose keys have changed goes through a repartition topic first, so that records of equal
+keys meet in one task; the topics that the two are read from must have equal numbers of partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from streams.dsl.builder import InternalStreamsBuilder, require_serde
+from streams.dsl.function_checks import check_callable
+from streams.dsl.materialized import Store
+from streams.dsl.routing import check_same_application
+from streams.durations import Duration, duration_to_ms
+from streams.errors import TopologyError
+from streams.operators.lateness import OnLate
+from streams.operators.outer_join import OuterJoinOptions
+from streams.operators.stream_join import Joiner, JoinWindow
+from streams.serdes import Serde
+from streams.serdes.join_sides import left_or_right_values_serde, timestamped_key_serde
+from streams.topology.joined_view import JoinKind
+from streams.topology.nodes import Graph, Node, StoreKind, StoreSpec
+from streams.topology.stream_join_node import JoinStepNames, StreamJoinNode
+
+if TYPE_CHECKING:
+    from streams.dsl.stream import Stream
+
+_NOT_COMPACTED = {"cleanup.policy": "delete"}
+"""The changelog keeps every record: no key is written twice."""
+EMIT_INTERVAL_MS = 1_000
+"""Kafka Streams' __emit.interval.ms.kstreams.outer.join.spurious.results.fix__."""
+JOINER_ARGUMENTS = ("value", "other_value")
+"""The arguments of a joiner; one that asks for the key gets that first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamJoinOptions:
+    """Holds the options of a join of two streams as the user gave them.
+
+    Kafka Streams' JoinWindows and StreamJoined.
+    """
+
+    kind: JoinKind
+    with_key: bool
+    name: str | None
+    within: Duration | None = None
+    before: Duration | None = None
+    after: Duration | None = None
+    grace: Duration = 0
+    emit_interval: Duration = EMIT_INTERVAL_MS
+    key: Serde[Any] | None = None
+    this_value: Serde[Any] | None = None
+    other_value: Serde[Any] | None = None
+    value: Serde[Any] | None = None
+    """The serde of the result."""
+    store: str | Store | None = None
+    other_store: str | Store | None = None
+    on_late: OnLate | None = None
+
+
+def join_streams(
+    stream: Stream[Any, Any],
+    other: Stream[Any, Any],
+    joiner: Callable[..., Any],
+    options: StreamJoinOptions,
+) -> Stream[Any, Any]:
+    """Add the join of two streams and return its result. Raises TopologyError naming the step."""
+    builder, graph = stream._builder, stream._builder.graph
+    names = name_join_steps(graph, options.name, options.kind)
+    step = options.name or names.this_join
+    check_same_application(step, stream, other)
+    check_callable(
+        step, joiner, ("key", *JOINER_ARGUMENTS) if options.with_key else JOINER_ARGUMENTS
+    )
+    if options.on_late is not None:
+        check_callable(step, options.on_late, ("late",), needs_result=False)
+    window = create_join_window(options, step)
+    key = require_serde(options.key or stream._key or other._key, "key", step)
+    value = require_value_serde(options.this_value or stream._value, "this_value", step)
+    other_value = require_value_serde(options.other_value or other._value, "other_value", step)
+    left = repartition_if_rekeyed(
+        builder, stream, options.name and f"{options.name}-left", step, key, value
+    )
+    right = repartition_if_rekeyed(
+        builder, other, options.name and f"{options.name}-right", step, key, other_value
+    )
+    graph.copartitioned.append((left, right))
+    named = name_join_stores(options, names)
+    this_store = _create_window_store_spec(options.store, named.this, window, key, value, step)
+    other_store = _create_window_store_spec(
+        options.other_store, named.other, window, key, other_value, step
+    )
+    with_key = joiner if options.with_key else wrap_joiner_without_key(joiner)
+    outer = None
+    stores = [this_store, other_store]
+    if options.kind is not JoinKind.INNER:
+        waiting = create_outer_shared_store(named.outer_shared, this_store, other_store)
+        stores.append(waiting)
+        outer = OuterJoinOptions(
+            store_name=waiting.name,
+            is_full_outer=options.kind is JoinKind.OUTER,
+            window=window,
+            joiner=with_key,
+            emit_interval_ms=_non_negative_ms(options.emit_interval, "emit_interval", step),
+        )
+    for spec in stores:
+        graph.declare_store(spec, owner=object())
+    node = StreamJoinNode(
+        name=names.merge,
+        parents=(left, right),
+        names=names,
+        joiner=with_key,
+        window=window,
+        this_store=this_store.name,
+        other_store=other_store.name,
+        value=value,
+        other_value=other_value,
+        outer=outer,
+        on_late=options.on_late,
+    )
+    graph.add_node(node)
+    return type(stream)(builder, node, key, options.value)
+
+
+def require_value_serde(serde: Serde[Any] | None, argument: str, step: str) -> Serde[Any]:
+    """Return the value serde of one side of a join.
+
+    Raises TopologyError that names the argument to pass.
+    """
+    if serde is None:
+        side = "the stream" if argument == "this_value" else "the other stream"
+        raise TopologyError(
+            f"step {step!r} keeps the values of {side} and knows no value serde of it: pass "
+            f"{argument}=serdes.…, or value= to the step that made the value"
+        )
+    if not isinstance(serde, Serde):
+        raise TopologyError(f"step {step!r}: {argument}={serde!r} is not a serde")
+    return serde
+
+
+def repartition_if_rekeyed(
+    builder: InternalStreamsBuilder,
+    stream: Stream[Any, Any],
+    base_name: str | None,
+    step: str,
+    key: Serde[Any] | None,
+    value: Serde[Any] | None,
+) -> Node:
+    """Return the step of `stream`, or a repartition behind it if its keys were changed.
+
+    Behind it all records of a key are in one task.
+    """
+    if not stream._rekeyed:
+        return stream._node
+    return builder.add_repartition(stream._node, base_name or stream._node.name, step, key, value)
+
+
+def wrap_joiner_without_key(joiner: Callable[[Any, Any], Any]) -> Joiner:
+    """Return a joiner of key, value and other value that ignores the key."""
+    return lambda _, value, other: joiner(value, other)
+
+
+def name_join_steps(graph: Graph, name: str | None, kind: JoinKind) -> JoinStepNames:
+    """Return the names of a join's steps as Kafka Streams gives them."""
+    this = "outer-this" if kind is JoinKind.OUTER else "this"
+    other = "other" if kind is JoinKind.INNER else "outer-other"
+    if name is not None:
+        return JoinStepNames(
+            f"{name}-this-windowed",
+            f"{name}-other-windowed",
+            f"{name}-{this}-join",
+            f"{name}-{other}-join",
+            f"{name}-merge",
+        )
+    return JoinStepNames(
+        graph.choose_step_name("KSTREAM-WINDOWEDTHIS"),
+        graph.choose_step_name("KSTREAM-WINDOWEDOTHER"),
+        graph.choose_step_name(
+            "KSTREAM-OUTERTHIS" if kind is JoinKind.OUTER else "KSTREAM-JOINTHIS"
+        ),
+        graph.choose_step_name(
+            "KSTREAM-JOINOTHER" if kind is JoinKind.INNER else "KSTREAM-OUTEROTHER"
+        ),
+        graph.choose_step_name("KSTREAM-MERGE"),
+    )
+
+
+class JoinStoreNames(NamedTuple):
+    """Holds the names of a join's stores that bring no name of their own."""
+
+    this: str
+    other: str
+    outer_shared: str
+
+
+def name_join_stores(options: StreamJoinOptions, names: JoinStepNames) -> JoinStoreNames:
+    """Return the names of a join's stores as Kafka Streams gives them.
+
+    They are named after the join, or else after its steps; the shared one after the left side's
+    store, where that has a name of its own (StreamJoinedStoreFactory, OuterStreamJoinStoreFactory).
+    """
+    shared = "outer-shared-join" if options.kind is JoinKind.OUTER else "left-shared-join"
+    number = names.merge.rpartition("-")[2]
+    waiting = f"KSTREAM-OUTERSHARED-{number}-store"
+    base = options.store.name if isinstance(options.store, Store) else options.store or options.name
+    if base is not None:
+        waiting = f"{base}-{shared}-store"
+    return JoinStoreNames(f"{names.this_join}-store", f"{names.other_join}-store", waiting)
+
+
+def create_outer_shared_store(name: str, this: StoreSpec, other: StoreSpec) -> StoreSpec:
+    """Return the spec of the store of those records, of both sides, that wait for a match.
+
+    Its settings are those of the left side's store. Kafka Streams' outer join shared store.
+    """
+    settings = {k: v for k, v in this.topic_settings.items() if k not in _NOT_COMPACTED}
+    return StoreSpec(
+        name=name,
+        key=timestamped_key_serde(this.key),
+        value=left_or_right_values_serde(this.value, other.value),
+        persistent=this.persistent,
+        caching=False,
+        logged=this.logged,
+        topic_settings=settings,
+    )
+
+
+def create_join_window(options: StreamJoinOptions, step: str) -> JoinWindow:
+    """Return the window of a join. Raises TopologyError for an impossible one (JoinWindows)."""
+    before = options.within if options.before is None else options.before
+    after = options.within if options.after is None else options.after
+    if before is None or after is None:
+        raise TopologyError(
+            f"step {step!r}: a join of two streams is within a time: pass within=timedelta(...), "
+            "or before= and after="
+        )
+    if options.within is not None:
+        _non_negative_ms(options.within, "within", step)
+    window = JoinWindow(
+        before_ms=_signed_ms(before, "before", step),
+        after_ms=_signed_ms(after, "after", step),
+        grace_ms=_non_negative_ms(options.grace, "grace", step),
+    )
+    if window.size_ms < 0:
+        raise TopologyError(
+            f"step {step!r}: its window ends before it begins: from {-window.before_ms} ms to "
+            f"{window.after_ms} ms"
+        )
+    return window
+
+
+def _non_negative_ms(duration: Duration, argument: str, step: str) -> int:
+    """Convert a duration to ms. Raises TopologyError if it is invalid or negative."""
+    try:
+        return duration_to_ms(duration, argument)
+    except ValueError as error:
+        raise TopologyError(f"step {step!r}: {error}") from None
+
+
+def _signed_ms(duration: Duration, argument: str, step: str) -> int:
+    """Convert a duration, which may be negative, to ms. Raises TopologyError if it is invalid."""
+    if isinstance(duration, timedelta):
+        return duration // timedelta(milliseconds=1)
+    if not isinstance(duration, int) or isinstance(duration, bool):
+        raise TopologyError(
+            f"step {step!r}: {argument}={duration!r} is neither milliseconds nor a timedelta"
+        )
+    return duration
+
+
+def _create_window_store_spec(
+    store: str | Store | None,
+    name: str,
+    window: JoinWindow,
+    key: Serde[Any],
+    value: Serde[Any],
+    step: str,
+) -> StoreSpec:
+    """Return the spec of the store that keeps one of the streams.
+
+    It keeps a record for as long as a record of the other stream may come. Raises TopologyError for
+    a store that doesn't keep what the join needs.
+    """
+    size_ms, retention_ms = window.size_ms, window.size_ms + window.grace_ms
+    spec: Mapping[str, Any] = {}
+    if isinstance(store, str):
+        store = Store.persistent(store)
+    if isinstance(store, Store):
+        name, spec = store.name, store.spec_fields
+        key, value = store.key or key, store.value or value
+        if store.kind is StoreKind.WINDOW and not spec["retain_duplicates"]:
+            raise TopologyError(
+                f"store {name!r} of step {step!r} keeps one value a window, and a join needs all: "
+                "Store.window(..., retain_duplicates=True)"
+            )
+        if store.kind not in (StoreKind.WINDOW, StoreKind.KEY_VALUE):
+            raise TopologyError(
+                f"step {step!r} needs a window store, and {name!r} is a {store.kind} store"
+            )
+        if spec["window_size_ms"] not in (None, size_ms):
+            raise TopologyError(
+                f"store {name!r} of step {step!r} has size={spec['window_size_ms']} ms, and the "
+                f"window of the join is {size_ms} ms (before and after)"
+            )
+        if spec["ttl_ms"] is not None:
+            raise TopologyError(f"store {name!r} of step {step!r} is of windows: no ttl= there")
+        if spec["retention_ms"] not in (None, retention_ms):
+            raise TopologyError(
+                f"store {name!r} of step {step!r} has retention={spec['retention_ms']} ms, and the "
+                f"window of the join and its grace are {retention_ms} ms: "
+                + ("leave it out" if store.kind is StoreKind.KEY_VALUE else "give it so many")
+            )
+    settings = _NOT_COMPACTED | dict(spec.get("topic_settings", {}))
+    return StoreSpec(
+        name=name,
+        key=key,
+        value=value,
+        kind=StoreKind.WINDOW,
+        persistent=spec.get("persistent", True),
+        caching=False,
+        logged=spec.get("logged", True),
+        topic_settings=settings,
+        retention_ms=retention_ms,
+        window_size_ms=size_ms,
+        retain_duplicates=True,
+        rocksdb=spec.get("rocksdb"),
+    )

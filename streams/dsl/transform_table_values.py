@@ -1,0 +1,48 @@
+"""Transform a table's values by a user's ValueTransformer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from streams.dsl.materialized import Store
+from streams.dsl.processor_stores import declare_processor_stores
+from streams.dsl.table import TABLE_STORE_KINDS, Table
+from streams.operators.transform_values import (
+    TransformedView,
+    TransformerFactory,
+    transform_row_values,
+)
+from streams.processor.transformer import ValueTransformer
+from streams.serdes import Serde
+
+
+def transform_table_values(
+    table: Table[Any, Any],
+    factory: TransformerFactory,
+    stores: Sequence[str | Store],
+    value: Serde[Any] | None,
+    store: str | Store | None,
+    name: str | None,
+) -> Table[Any, Any]:
+    """Return a table whose values the transformers made by `factory` compute.
+
+    Raises TopologyError naming the step.
+    """
+    builder = table._builder
+    step = builder.graph.choose_step_name("KTABLE-TRANSFORMVALUES", name)
+    used = declare_processor_stores(builder, step, factory, stores, kind=ValueTransformer)
+    value = value or table._value
+    spec = None
+    if store is not None:
+        spec = builder.declare_own_store(store, step, table._key, value, kinds=TABLE_STORE_KINDS)
+    view = TransformedView(step, table._view, factory, used, spec)
+    node = builder.add_step(
+        "KTABLE-TRANSFORMVALUES",
+        table._node,
+        transform_row_values(view),
+        name=step,
+        stores=[*used, *([] if spec is None else [spec.name])],
+        emits_updates=True,
+    )
+    return Table(builder, node, table._key, value if spec is None else spec.value, view)

@@ -1,0 +1,68 @@
+"""Serve the worker's HTTP endpoints on this machine only: GET /health, /live and /metrics.
+
+/health and /live answer 200 or 503 with the whole health as JSON; /metrics is for Prometheus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import NamedTuple
+
+from streams.errors import ConfigError
+from streams.runtime.host import Host
+
+ADDRESS = "127.0.0.1"
+
+
+class HttpResponse(NamedTuple):
+    """Represents an HTTP response: status, content type and body."""
+
+    status: int
+    content_type: str
+    body: bytes
+
+
+class HttpEndpoint:
+    """Serves GET requests on a local port, with one function for each path, until `close`.
+
+    Raises ConfigError if the port is not available.
+    """
+
+    def __init__(
+        self,
+        setting: str,
+        port: int,
+        responders: Mapping[str, Callable[[], HttpResponse]],
+        host: Host,
+    ) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                answer = responders.get(self.path.partition("?")[0])
+                response = answer() if answer else _path_not_found(responders)
+                self.send_response(response.status)
+                self.send_header("Content-Type", response.content_type)
+                self.send_header("Content-Length", str(len(response.body)))
+                self.end_headers()
+                self.wfile.write(response.body)
+
+            def log_message(self, *arguments: object) -> None:
+                pass  # probes are too frequent to be logged
+
+        try:
+            self._server = ThreadingHTTPServer((ADDRESS, port), Handler)
+        except OSError as error:
+            raise ConfigError(f"{setting} {port}: {error.strerror}") from error
+        self.port: int = self._server.server_address[1]
+        self._server_thread = host.spawn_thread(f"{setting}-{port}", self._server.serve_forever)
+
+    def close(self) -> None:
+        """Stop serving and free the port."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._server_thread.join()
+
+
+def _path_not_found(responders: Mapping[str, Callable[[], HttpResponse]]) -> HttpResponse:
+    """Return a 404 response that lists the paths there are."""
+    return HttpResponse(404, "text/plain", f"there is {', '.join(responders)}\n".encode())

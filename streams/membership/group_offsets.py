@@ -1,0 +1,150 @@
+"""Commit a group's offsets outside a transaction, and fetch them, over a broker connection.
+
+They are not fetched through confluent-kafka, which takes metadata for a C string: what a client
+wrote without a closing NUL, as every client but librdkafka does, it returns with the memory that
+follows (measured with 2.16; docs/decisions/0002). Source: KIP-447 (require stable).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import closing
+
+from kio.schema.errors import ErrorCode
+
+from streams.errors import StreamsError
+from streams.membership.connection import (
+    BrokerConnection,
+    ConnectionLost,
+    OpenConnection,
+    build_entity,
+    find_coordinator,
+    load_request_classes,
+)
+from streams.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
+
+OFFSET_COMMIT_API_KEY, OFFSET_FETCH_API_KEY = 8, 9
+_NO_OFFSET = -1
+
+COORDINATOR_UNAVAILABLE_ERRORS = {
+    ErrorCode.coordinator_load_in_progress,
+    ErrorCode.coordinator_not_available,
+    ErrorCode.not_coordinator,
+}
+"""Errors after which the coordinator has to be found again: it is elsewhere or not ready."""
+MEMBERSHIP_LOST_ERRORS = {
+    ErrorCode.unknown_member_id,
+    ErrorCode.illegal_generation,
+    ErrorCode.fenced_instance_id,
+}
+"""Errors that mean that the group does not have this member any more."""
+
+
+def commit_offsets(
+    connection: BrokerConnection,
+    group_id: str,
+    generation: int,
+    member_id: str,
+    instance_id: str,
+    offsets: Iterable[tuple[Partition, OffsetAndMetadata]],
+) -> bool:
+    """Commit offsets as a member, outside a transaction; return False if the group has moved on.
+
+    Raises: ConnectionLost where the coordinator is to be found again, StreamsError for a refusal.
+    """
+    classes = load_request_classes(connection, OFFSET_COMMIT_API_KEY, 9)
+    topics: dict[str, list[object]] = {}
+    for (topic, partition), (offset, metadata) in offsets:
+        topics.setdefault(topic, []).append(
+            build_entity(
+                classes["OffsetCommitRequestPartition"],
+                partition_index=partition,
+                committed_offset=offset,
+                committed_metadata=metadata,
+            )
+        )
+    entity = classes["OffsetCommitRequestTopic"]
+    answer = connection.send_request(
+        build_entity(
+            classes["OffsetCommitRequest"],
+            group_id=group_id,
+            generation_id_or_member_epoch=generation,
+            generation_id=generation,
+            member_id=member_id,
+            group_instance_id=instance_id,
+            topics=tuple(
+                build_entity(entity, name=n, partitions=tuple(p)) for n, p in topics.items()
+            ),
+        )
+    )
+    codes = {part.error_code for topic in answer.topics for part in topic.partitions}
+    codes.discard(ErrorCode.none)
+    if codes & (MEMBERSHIP_LOST_ERRORS | {ErrorCode.rebalance_in_progress}):
+        return False
+    _raise_for_errors(codes, f"offsets of group {group_id!r} can't be committed")
+    return True
+
+
+def fetch_offsets(
+    connection: BrokerConnection, group_id: str, partitions: Iterable[Partition] | None
+) -> CommittedOffsets:
+    """Fetch the stable committed offsets of a group.
+
+    A partition without one is in neither part of the result. None for the partitions fetches all
+    for which one is committed; what a transaction is about to commit for the first time is then not
+    in `pending` either, as brokers don't tell it.
+
+    Raises: ConnectionLost where the coordinator is to be found again, StreamsError for a refusal.
+    """
+    classes = load_request_classes(connection, OFFSET_FETCH_API_KEY, 7)
+    topics: dict[str, list[int]] = {}
+    for topic, number in partitions or ():
+        topics.setdefault(topic, []).append(number)
+    entity = classes["OffsetFetchRequestTopic"]
+    requested_topics = tuple(
+        build_entity(entity, name=name, partition_indexes=tuple(numbers))
+        for name, numbers in topics.items()
+    )
+    answer = connection.send_request(
+        build_entity(
+            classes["OffsetFetchRequest"],
+            group_id=group_id,
+            topics=None if partitions is None else requested_topics,
+            require_stable=True,
+        )
+    )
+    action = f"offsets of group {group_id!r} can't be read"
+    _raise_for_errors({answer.error_code} - {ErrorCode.none}, action)
+    committed = CommittedOffsets({}, [])
+    for each in answer.topics:
+        for part in each.partitions:
+            partition = Partition(str(each.name), int(part.partition_index))
+            if part.error_code is ErrorCode.unstable_offset_commit:
+                committed.pending.append(partition)
+                continue
+            _raise_for_errors({part.error_code} - {ErrorCode.none}, action)
+            if part.committed_offset != _NO_OFFSET:
+                # librdkafka, which commits in transactions, sends the closing NUL along.
+                metadata = (part.metadata or "").removesuffix("\x00")
+                committed.offsets[partition] = OffsetAndMetadata(
+                    int(part.committed_offset), metadata
+                )
+    return committed
+
+
+def fetch_group_offsets(
+    open_connection: OpenConnection, group_id: str, partitions: Iterable[Partition]
+) -> CommittedOffsets:
+    """Fetch the stable committed offsets of any group, over a connection of its own."""
+    with closing(open_connection(None)) as bootstrap:
+        address = find_coordinator(bootstrap, group_id)
+    with closing(open_connection(address)) as connection:
+        return fetch_offsets(connection, group_id, partitions)
+
+
+def _raise_for_errors(codes: set[ErrorCode], action: str) -> None:
+    """Raise ConnectionLost if the coordinator is unavailable, StreamsError for any other error."""
+    if codes & COORDINATOR_UNAVAILABLE_ERRORS:
+        raise ConnectionLost(f"{action}: {', '.join(code.name for code in codes)}")
+    if codes:
+        raise StreamsError(f"{action}: {', '.join(code.name for code in codes)}")

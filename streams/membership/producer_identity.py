@@ -1,0 +1,54 @@
+"""Fetch a producer's id and epoch from its transaction coordinator.
+
+librdkafka has them and does not tell. Source: KIP-664 (DescribeTransactions).
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import NamedTuple
+
+from kio.schema.errors import ErrorCode
+
+from streams.errors import StreamsError
+from streams.membership.connection import (
+    ConnectionLost,
+    OpenConnection,
+    build_entity,
+    find_coordinator,
+    load_request_classes,
+)
+from streams.membership.group_offsets import COORDINATOR_UNAVAILABLE_ERRORS
+from streams.membership.response_schemas import DESCRIBE_TRANSACTIONS_API_KEY
+
+_KEY_IS_TRANSACTIONAL_ID = 1
+
+
+class ProducerIdentity(NamedTuple):
+    """Identifies a producer by the id and epoch that it writes into its batches."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+def fetch_producer_identity(
+    open_connection: OpenConnection, transactional_id: str
+) -> ProducerIdentity:
+    """Return the id and epoch that the producer with a transactional id was given last.
+
+    Raises: ConnectionLost where the coordinator is to be found again, StreamsError for a refusal.
+    """
+    with closing(open_connection(None)) as bootstrap:
+        address = find_coordinator(bootstrap, transactional_id, key_type=_KEY_IS_TRANSACTIONAL_ID)
+    with closing(open_connection(address)) as connection:
+        classes = load_request_classes(connection, DESCRIBE_TRANSACTIONS_API_KEY, 0)
+        request = build_entity(
+            classes["DescribeTransactionsRequest"], transactional_ids=(transactional_id,)
+        )
+        (transaction,) = connection.send_request(request).transaction_states
+    action = f"the producer of transactional id {transactional_id!r} can't be told"
+    if transaction.error_code in COORDINATOR_UNAVAILABLE_ERRORS:
+        raise ConnectionLost(f"{action}: {transaction.error_code.name}")
+    if transaction.error_code is not ErrorCode.none:
+        raise StreamsError(f"{action}: {transaction.error_code.name}")
+    return ProducerIdentity(int(transaction.producer_id), int(transaction.producer_epoch))

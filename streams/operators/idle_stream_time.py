@@ -1,0 +1,50 @@
+"""Advance a step's stream time by the wall clock while no records come, if `idle_close` is set.
+
+Windows close by stream time, which stands still without records: the last results of a quiet night
+wait for the morning. With `idle_close` a step that has had no record for that long advances its
+time as the clock does: by as much as went by since its last record. It looks four times in that
+interval, so it may be a quarter late. The price: whether a record is late depends on when records
+arrived, and processing the same records again may give other results. Kafka Streams has no such
+thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from streams.topology.nodes import Binding, ForwardRecord, StepStreamTime
+
+_LOOKS = 4
+
+
+def advance_time_when_idle(
+    binding: Binding,
+    idle_ms: int,
+    step_time: StepStreamTime,
+    on_time_advanced: Callable[[int], None],
+    process_record: ForwardRecord,
+) -> ForwardRecord:
+    """Return `process_record`, and call `on_time_advanced` while no record comes for `idle_ms`.
+
+    It is called again and again, with the stream time that it is then, until there is a record.
+    """
+    had_records = True
+    """Whether there may have been records since the last check."""
+    idle_since_ms = idle_stream_time_ms = 0
+    """The wall clock and the step's stream time when records stopped coming."""
+
+    def check_idle(now_ms: int) -> None:
+        nonlocal had_records, idle_since_ms, idle_stream_time_ms
+        if had_records:
+            had_records, idle_since_ms, idle_stream_time_ms = False, now_ms, step_time.ms
+        elif idle_stream_time_ms >= 0 and now_ms - idle_since_ms >= idle_ms:
+            on_time_advanced(idle_stream_time_ms + now_ms - idle_since_ms)
+
+    def note_and_process(key: Any, value: Any, timestamp_ms: int) -> None:
+        nonlocal had_records
+        had_records = True
+        process_record(key, value, timestamp_ms)
+
+    binding.context.schedule_punctuation(max(idle_ms // _LOOKS, 1), check_idle, "wall")
+    return note_and_process

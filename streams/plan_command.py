@@ -1,0 +1,172 @@
+"""Implement `millrace plan`: load, compare and print two versions of an application.
+
+It shows what a new version means for the state that the old one left. The old version is a file
+that `--save` has written; the comparison itself is `streams.topology.compare_versions`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from streams.errors import ConfigError
+from streams.topology.compare_versions import StateChange, UpgradePlan
+from streams.topology.description import (
+    TopologyDescription,
+    description_from_json,
+    description_to_json,
+)
+from streams.topology.store_compatibility import StateEffect, StateOutcome
+
+_STYLES = {
+    StateOutcome.NEW: "green",
+    StateOutcome.KEPT: "dim",
+    StateOutcome.RESTORED: "yellow",
+    StateOutcome.LOST: "bold red",
+}
+
+
+def load_description(path: Path, application_id: str) -> TopologyDescription:
+    """Load a topology description that `--save` has written.
+
+    Raises ConfigError saying what is wrong with the file.
+    """
+    name = repr(str(path))
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"{name} can't be read ({error.strerror}): save a description of the version that "
+            "runs with `millrace plan module:app --save FILE`"
+        ) from None
+    found = description_from_json(text, name)
+    if found.application_id != application_id:
+        raise ConfigError(
+            f"{name} describes the application {found.application_id!r}, and this one is "
+            f"{application_id!r}, which has topics, offsets and directories of its own"
+        )
+    return found
+
+
+def save_description(
+    path: Path, description: TopologyDescription, partitions: Mapping[str, int]
+) -> None:
+    """Write a topology description with the known partition counts of its inputs to a file.
+
+    Raises ConfigError.
+    """
+    inputs = {t: partitions[t] for t in description.input_topics if t in partitions}
+    try:
+        path.write_text(description_to_json(replace(description, partitions=inputs)) + "\n")
+    except OSError as error:
+        raise ConfigError(f"{str(path)!r} can't be written ({error.strerror})") from None
+
+
+def parse_partitions(pairs: Iterable[str], input_topics: Iterable[str]) -> dict[str, int]:
+    """Parse the TOPIC=NUMBER pairs of `--partitions`, which name topics of `input_topics`.
+
+    Raises ConfigError.
+    """
+    known = sorted(set(input_topics))
+    found: dict[str, int] = {}
+    for pair in pairs:
+        topic, _, count = pair.rpartition("=")
+        if not topic or not count.isascii() or not count.isdigit() or int(count) < 1:
+            raise ConfigError(f"--partitions {pair!r} is not TOPIC=NUMBER, as in lines=4")
+        if topic not in known:
+            close = difflib.get_close_matches(topic, known, n=1)
+            raise ConfigError(
+                f"--partitions {pair!r}: {topic!r} is no input topic of this application"
+                + (
+                    f"; did you mean {close[0]!r}?"
+                    if close
+                    else f", which reads {_join_names(known)}"
+                )
+            )
+        found[topic] = int(count)
+    return found
+
+
+def print_plan(plan: UpgradePlan, console: Console) -> None:
+    """Print a plan: a table in a terminal; elsewhere lines, for files and programs."""
+    if console.is_terminal and plan.changes:
+        console.print(_changes_table(plan.changes))
+    for line in () if console.is_terminal else _change_lines(plan.changes):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    for line in (*_summary_lines(plan), *_side_by_side_lines(plan)):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _changes_table(changes: Iterable[StateChange]) -> Table:
+    """Return the changes as a table for a terminal."""
+    table = Table("state", "of", "what changes", "what becomes of it", show_lines=True)
+    for change in changes:
+        table.add_row(
+            Text(change.worst_outcome, _STYLES[change.worst_outcome]),
+            Text(f"{change.kind}\n{change.name}"),
+            Text("\n".join(effect.difference for effect in change.effects)),
+            Text("\n").join(_effect_text(effect) for effect in change.effects),
+        )
+    return table
+
+
+def _effect_text(effect: StateEffect) -> Text:
+    """Return the explanation of an effect, with its remedy in italics."""
+    text = Text(effect.reason)
+    if effect.remedy:
+        text.append("\n" if effect.reason else "").append(effect.remedy, "italic")
+    return text
+
+
+def _change_lines(changes: Iterable[StateChange]) -> Iterator[str]:
+    """Yield the changes as indented lines."""
+    for change in changes:
+        yield f"{change.worst_outcome}: {change.kind} {change.name}"
+        for effect in change.effects:
+            yield f"  {effect.difference}"
+            if effect.reason:
+                yield f"    {effect.reason}"
+            if effect.remedy:
+                yield f"    remedy: {effect.remedy}"
+
+
+def _summary_lines(plan: UpgradePlan) -> Iterator[str]:
+    """Yield the summary: how many stores and topics have each outcome, and what is unknown."""
+    if plan.changes:
+        fates = Counter(change.worst_outcome for change in plan.changes)
+        yield ", ".join(
+            f"{fates[fate]} {fate}" for fate in reversed(StateOutcome) if fate in fates
+        ) + (f", {plan.unchanged_count} as before")
+    else:
+        yield (
+            f"nothing changes for state: {plan.unchanged_count} stores and internal topics are "
+            "as before"
+        )
+    if plan.inputs_without_counts:
+        yield (
+            "partition counts that follow from the inputs were not compared: say what "
+            f"{_join_names(plan.inputs_without_counts)} had and has, as in --partitions "
+            f"{plan.inputs_without_counts[0]}=4, or name a "
+            "broker with --bootstrap-servers"
+        )
+
+
+def _side_by_side_lines(plan: UpgradePlan) -> Iterator[str]:
+    """Yield the lines that say whether both versions may run side by side."""
+    if plan.conflicts:
+        yield "side by side: no; a worker of the new version is refused while the old one runs"
+        yield from (f"  {conflict}" for conflict in plan.conflicts)
+        yield "  remedy: end all workers of the old version before the first of the new one starts"
+    else:
+        yield "side by side: yes; workers may be restarted one after the other"
+
+
+def _join_names(topics: Iterable[str]) -> str:
+    return ", ".join(topics) or "none"

@@ -1,0 +1,386 @@
+"""Copy global tables: each worker has the whole of a topic to look up in, whatever its partitions.
+
+One thread of the worker copies what is committed, as it comes; the stream threads begin when all is
+there that was there at the start, and read without waiting from then on. So what a record finds
+depends on when it is processed, as in Kafka Streams: a global table takes part in no transaction.
+
+A copy on disk goes on where it stopped. It is made anew where it could lie: by the same rules as a
+store and its changelog (`runtime.changelog`), since a topic that is compacted forgets deletions.
+Source: GlobalStreamThread, GlobalStateManagerImpl.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from state.errors import StoreCorrupted
+from state.key_value import KeyValueStore
+from state.memory import MemoryDisk
+from state.replica import CopiedRecord, TopicReplica
+from state.rocksdb import MemoryBudget, RocksDisk
+from state.store import StoreCheckpoint, StoreDisk
+from streams.errors import OutcomeUnknown, StreamsError
+from streams.exception_handlers import DeadLetter, ErrorContext, ExceptionHandler, Stage
+from streams.runtime.changelog import ChangelogRange, find_restore_start, tombstone_retention_ms
+from streams.runtime.host import Event, Host
+from streams.runtime.interfaces import AdminClient, ConsumerClient
+from streams.runtime.stores import create_codecs
+from streams.topic_partitions import Partition
+from streams.topology.nodes import GlobalTableSpec
+
+log = logging.getLogger(__name__)
+
+_RECORDS_MAX = 10_000
+_WAIT_S = 0.1
+_RETRY_S = 0.2
+_REPORT_EVERY_S = 5.0
+
+
+class GlobalTables:
+    """Copies the topics of one worker's global tables into replicas.
+
+    `replicas` are by the name of their store: opened, and closed when nobody reads them any more,
+    by the caller. `timeout_ms` is how long copying may make no progress at the start, or the broker
+    be away.
+    """
+
+    def __init__(
+        self,
+        tables: Sequence[GlobalTableSpec],
+        replicas: Mapping[str, TopicReplica],
+        *,
+        create_consumer: Callable[[], ConsumerClient],
+        admin: AdminClient,
+        host: Host,
+        handler: ExceptionHandler = "fail",
+        timeout_ms: int = 300_000,
+    ) -> None:
+        self._tables = {table.topic: table for table in tables}
+        self._replicas = replicas
+        self._create_consumer = create_consumer
+        self._consumer: ConsumerClient | None = None
+        self._admin = admin
+        self._host = host
+        self._handler = handler
+        self._timeout_s = timeout_ms / 1000
+        self._checkpoints: dict[str, StoreCheckpoint] = {}
+        self._caught_up = host.create_event()
+        self.copied_records = 0
+        """The number of records copied since the start."""
+        self.skipped_records = 0
+        """The number of copied records that the serdes refused and the handler let pass."""
+
+    def view_factories(self) -> dict[str, Callable[[], Any]]:
+        """Return by store name a function that creates a view of the table to read from.
+
+        Each task needs a view of its own.
+        """
+        return {name: replica.open_view for name, replica in self._replicas.items()}
+
+    def find_read_only_store(self, store_name: str) -> ReadOnlyGlobalStore | None:
+        """Return a view of a table for one thread to read; None if there is no such table."""
+        return (
+            ReadOnlyGlobalStore(store_name, self._replicas[store_name].open_view())
+            if store_name in self._replicas
+            else None
+        )
+
+    def wait_until_caught_up(self, stop: Event) -> bool:
+        """Wait until what was there at the start is copied; return False if `stop` came first."""
+        while not self._caught_up.wait(_WAIT_S):
+            if stop.is_set():
+                return False
+        return True
+
+    def copy_until_stopped(self, stop: Event) -> None:
+        """Copy the topics until `stop` is set.
+
+        Raises: StreamsError where a topic can't be read or is not what it was, StateError where a
+        copy can't be written.
+        """
+        if not self._tables:
+            self._caught_up.set()
+            return
+        try:
+            self.start_copying(stop)
+            while not stop.is_set():
+                self.copy_new_records()
+        finally:
+            self.stop_copying()
+
+    def start_copying(self, stop: Event) -> None:
+        """Copy what is there, or some of it if `stop` is set first. Raises what copying raises."""
+        self._consumer = self._create_consumer()
+        self._assign_partitions(self._consumer, stop)
+        self._copy_until_caught_up(self._consumer, stop)
+
+    def copy_new_records(self) -> None:
+        """Copy the records that have come since, after a short wait where there are none."""
+        assert self._consumer is not None, "nothing was begun"
+        self._poll_and_copy(self._consumer)
+        self._check_in_range(self._consumer)
+
+    def stop_copying(self) -> None:
+        """Stop copying and close the consumer; the replicas stay open for readers."""
+        if self._consumer is not None:
+            self._consumer.close()
+
+    def _assign_partitions(self, consumer: ConsumerClient, stop: Event) -> None:
+        """Find where each copy goes on, and assign its partitions to the consumer from there."""
+        began_at_s = self._host.monotonic_s()
+        while not stop.is_set():
+            try:
+                changelogs = self._fetch_ranges()
+                break
+            except OutcomeUnknown as error:
+                if self._host.monotonic_s() - began_at_s > self._timeout_s:
+                    raise StreamsError(f"no answer for {self._timeout_s:g} s: {error}") from error
+                stop.wait(_RETRY_S)
+        else:
+            return
+        for table in self._tables.values():
+            consumer.add_partitions(self._prepare_replica(table, changelogs[table.topic]))
+
+    def _fetch_ranges(self) -> dict[str, list[ChangelogRange]]:
+        """Fetch the offset range of every partition of every topic, in order of the partitions."""
+        counts = self._admin.fetch_partition_counts()
+        if missing := sorted(self._tables.keys() - counts.keys()):
+            raise StreamsError(f"topics {missing} of global tables do not exist: create them")
+        topics = list(self._tables)
+        partitions = [Partition(topic, n) for topic in topics for n in range(counts[topic])]
+        now_ms = self._host.now_ms()
+        ends, starts = (
+            self._admin.fetch_latest_offsets(partitions),
+            self._admin.fetch_earliest_offsets(partitions),
+        )
+        ids, settings = (
+            self._admin.fetch_topic_ids(topics),
+            self._admin.fetch_topic_settings(topics),
+        )
+        ranges: dict[str, list[ChangelogRange]] = {topic: [] for topic in topics}
+        for p in partitions:
+            retention_ms = tombstone_retention_ms(settings[p.topic])
+            ranges[p.topic].append(
+                ChangelogRange(p, starts[p], ends[p], ids[p.topic], retention_ms, now_ms)
+            )
+        return ranges
+
+    def _prepare_replica(
+        self, table: GlobalTableSpec, ranges: list[ChangelogRange]
+    ) -> dict[Partition, int]:
+        """Decide where a table's copy goes on, clear it if it could lie, and return the offsets.
+
+        It goes on from the start, and the copy is cleared, if it could lie.
+        """
+        replica = self._replicas[table.store.name]
+        try:
+            checkpoint = replica.read_checkpoint()
+        except StoreCorrupted as damage:
+            log.warning("global table %r is copied anew: %s", table.store.name, damage)
+            replica.clear_all_data()
+            checkpoint = None
+        restore_starts = []
+        for number, part in enumerate(ranges):
+            own_checkpoint = checkpoint
+            if checkpoint is not None and number < len(checkpoint.positions):
+                own_checkpoint = StoreCheckpoint(
+                    checkpoint.positions[number], checkpoint.topic_id, checkpoint.written_ms
+                )
+            elif checkpoint is not None:
+                own_checkpoint = None  # a partition that is new
+            restore_starts.append(
+                find_restore_start(
+                    table.store.name,
+                    own_checkpoint,
+                    part,
+                    required_offset=0,
+                    is_transactional=False,
+                )
+            )
+        reason = next(
+            (begin.rebuild_reason for begin in restore_starts if begin.rebuild_reason is not None),
+            None,
+        )
+        if reason is not None:
+            log.warning("global table %r is copied anew: %s", table.store.name, reason)
+            replica.clear_all_data()
+        starts = [
+            part.start_offset if reason is not None else begin.position
+            for part, begin in zip(ranges, restore_starts, strict=True)
+        ]
+        since_ms = min((begin.since_ms for begin in restore_starts), default=0)
+        self._checkpoints[table.topic] = StoreCheckpoint(
+            0, ranges[0].topic_id, since_ms, positions=tuple(starts)
+        )
+        return {part.partition: at for part, at in zip(ranges, starts, strict=True)}
+
+    def _copy_until_caught_up(self, consumer: ConsumerClient, stop: Event) -> None:
+        """Copy records until no partition has a lag, and raise StreamsError if that stalls."""
+        began_s = progressed_at_s = logged_at_s = self._host.monotonic_s()
+        while not stop.is_set():
+            now_s = self._host.monotonic_s()
+            if self._poll_and_copy(consumer):
+                progressed_at_s = now_s
+            self._check_in_range(consumer)
+            lags = [consumer.record_lag(partition) for partition in self._copied_partitions()]
+            if all(lag == 0 for lag in lags):
+                self._write_checkpoint_times()
+                log.info(
+                    "global tables are there: %d records in %.1f s",
+                    self.copied_records,
+                    now_s - began_s,
+                )
+                self._caught_up.set()
+                return
+            if now_s - logged_at_s > _REPORT_EVERY_S:
+                logged_at_s = now_s
+                log.info("global tables: %d records copied, lags %s", self.copied_records, lags)
+            if now_s - progressed_at_s > self._timeout_s:
+                raise StreamsError(
+                    f"the global tables of {sorted(self._tables)} have stood still for "
+                    f"{self._timeout_s:g} s, with lags {lags}"
+                )
+
+    def _copied_partitions(self) -> list[Partition]:
+        return [
+            Partition(topic, number)
+            for topic, checkpoint in self._checkpoints.items()
+            for number in range(len(checkpoint.positions))
+        ]
+
+    def _write_checkpoint_times(self) -> None:
+        """Write checkpoints with the present time: all records up to now are copied.
+
+        Tombstones that come from now on are younger than this.
+        """
+        now_ms = self._host.now_ms()
+        for topic, previous in self._checkpoints.items():
+            checkpoint = StoreCheckpoint(0, previous.topic_id, now_ms, positions=previous.positions)
+            self._replicas[self._tables[topic].store.name].apply_records((), checkpoint)
+            self._checkpoints[topic] = checkpoint
+
+    def _poll_and_copy(self, consumer: ConsumerClient) -> int:
+        """Poll records, copy them into the replicas, and return how many were polled."""
+        messages = consumer.poll_records(_RECORDS_MAX, _WAIT_S)
+        by_topic: dict[str, list[Any]] = {}
+        for message in messages:
+            by_topic.setdefault(message.topic(), []).append(message)
+        for topic, mine in by_topic.items():
+            self._copy_messages(topic, mine)
+        self.copied_records += len(messages)
+        return len(messages)
+
+    def _copy_messages(self, topic: str, messages: list[Any]) -> None:
+        """Write a topic's records into its replica, with a checkpoint after the last."""
+        table = self._tables[topic]
+        previous = self._checkpoints[topic]
+        positions = list(previous.positions)
+        copied_records: list[CopiedRecord] = []
+        for message in messages:
+            positions[message.partition()] = message.offset() + 1
+            copied = to_copied_record(table, message, self._handler)
+            if copied is not None:
+                copied_records.append(copied)
+            else:
+                self.skipped_records += 1
+        written_ms = self._host.now_ms() if self._caught_up.is_set() else previous.written_ms
+        checkpoint = StoreCheckpoint(0, previous.topic_id, written_ms, positions=tuple(positions))
+        self._replicas[table.store.name].apply_records(copied_records, checkpoint)
+        self._checkpoints[topic] = checkpoint
+
+    def _check_in_range(self, consumer: ConsumerClient) -> None:
+        """Raise StreamsError if a position is out of range: the copy has to be made anew.
+
+        The topic was cut or made again. The worker starts over, and copies it.
+        """
+        if strayed := consumer.take_out_of_range_positions():
+            raise StreamsError(
+                f"global tables: {', '.join(map(str, strayed))} has lost the position of its copy:"
+                " the topic was cut or made again. Start again, and it is copied anew"
+            )
+
+
+def open_replicas(
+    tables: Iterable[GlobalTableSpec], path_of: Callable[[str], Path], memory: MemoryBudget | None
+) -> dict[str, TopicReplica]:
+    """Open the copies of `tables` as they were left, and return them by store name."""
+    replicas = {}
+    for table in tables:
+        spec = table.store
+        disk: StoreDisk = MemoryDisk()
+        if spec.persistent:
+            path = path_of(spec.name)
+            disk = RocksDisk(path, store_name=spec.name, budget=memory, tune=spec.rocksdb)
+        replicas[spec.name] = TopicReplica(spec.name, disk, create_codecs(spec))
+    return replicas
+
+
+class ReadOnlyGlobalStore:
+    """Reads the copy of a global table, as Kafka Streams' ReadOnlyKeyValueStore does."""
+
+    def __init__(self, name: str, store: KeyValueStore[Any, Any]) -> None:
+        self._name = name
+        self.get = store.get
+        self.entry = store.entry
+        self.range, self.reverse_range = store.range, store.reverse_range
+        self.all, self.reverse_all = store.all, store.reverse_all
+        self.prefix_scan = store.prefix_scan
+        self.approximate_count = store.approximate_count
+
+    def __getattr__(self, method: str) -> Any:
+        raise AttributeError(
+            f"{method}: {self._name!r} is a global table, which its topic alone writes; it can be "
+            "asked for get, entry, range, all, prefix_scan and approximate_count"
+        )
+
+
+def to_copied_record(
+    table: GlobalTableSpec, message: Any, handler: ExceptionHandler = "fail"
+) -> CopiedRecord | None:
+    """Return a record as a replica stores it, or None for one to skip.
+
+    Skipped are records without a key, and those that the serdes refuse where the handler lets them
+    pass. A dead letter is not written: nothing here is in a transaction (KIP-1034 has none either).
+
+    Raises: StreamsError for a refused record that the handler does not let pass.
+    """
+    key, value = message.key(), message.value()
+    if key is None:
+        return None
+    try:
+        table.store.key.deserialize(key)
+        if value is not None:
+            table.store.value.deserialize(value)
+    except Exception as error:
+        origin = f"{message.topic()}[{message.partition()}]@{message.offset()}"
+        response = (
+            handler(_create_error_context(table, message, error)) if callable(handler) else handler
+        )
+        if response == "skip" or isinstance(response, DeadLetter):
+            log.warning("global table %r: %s is skipped: %r", table.store.name, origin, error)
+            return None
+        raise StreamsError(
+            f"step {table.name!r} can't read {origin} with serdes key={table.store.key.name} "
+            f"value={table.store.value.name}: {error}; key {key!r:.200}, value {value!r:.200}"
+        ) from error
+    return message.partition(), message.offset(), key, value, message.timestamp()[1]
+
+
+def _create_error_context(table: GlobalTableSpec, message: Any, error: Exception) -> ErrorContext:
+    """Return the context of a deserialization error, for the handler."""
+    return ErrorContext(
+        stage=Stage.DESERIALIZATION,
+        error=error,
+        step=table.name,
+        task_id="global",
+        topic=message.topic(),
+        partition=message.partition(),
+        offset=message.offset(),
+        timestamp_ms=message.timestamp()[1],
+        headers=tuple(message.headers() or ()),
+        source_key=message.key(),
+        source_value=message.value(),
+    )

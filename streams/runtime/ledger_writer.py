@@ -1,0 +1,66 @@
+"""Write the ledger: one record in each transaction that says what the transaction read and wrote.
+
+`streams.ledger` defines its format. Where a record was written is known from its delivery report;
+with a ledger each record has one that Python sees, which is what the ledger costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from streams.errors import OutcomeUnknown
+from streams.ledger import LedgerTransaction, encode_transaction
+from streams.membership.connection import ConnectionLost
+from streams.membership.producer_identity import ProducerIdentity
+from streams.runtime.clients import translate_produce_error
+from streams.runtime.interfaces import ProducerClient
+from streams.runtime.task import Task
+
+_PARTITION = 0
+"""The only partition of the ledger."""
+
+
+class LedgerWriter:
+    """Writes one record to the ledger in each transaction.
+
+    `fetch_identity` returns the id and epoch of the producer with a transactional id; raises
+    ConnectionLost.
+    """
+
+    def __init__(self, topic: str, fetch_identity: Callable[[str], ProducerIdentity]) -> None:
+        self._topic = topic
+        self._fetch_identity = fetch_identity
+
+    def write_transaction(self, producer: ProducerClient, tasks: Collection[Task]) -> None:
+        """Write what `tasks` read and wrote with `producer` in the running transaction.
+
+        All that they wrote is delivered, and they will commit their offsets as they are. Raises
+        OutcomeUnknown.
+        """
+        assert producer.delivered_offsets is not None, (
+            "a producer that keeps no account of what it writes"
+        )
+        written = producer.delivered_offsets.take_offset_runs()
+        try:
+            if producer.identity is None:  # the same for as long as the producer lives
+                producer.identity = self._fetch_identity(producer.name)
+        except ConnectionLost as error:
+            raise OutcomeUnknown(f"the identity of {producer.name}: {error}") from error
+        inputs = {
+            task.name: {partition: held.offset for partition, held in task.committable_offsets()}
+            for task in tasks
+        }
+        commits = {task.name: task.commit_number for task in tasks}
+        value = encode_transaction(LedgerTransaction(*producer.identity, inputs, written, commits))
+        key = producer.name.encode()
+        # The record has a delivery report of its own, so that it is not among the records of the
+        # next transaction.
+        try:
+            producer.produce(self._topic, value, key, _PARTITION, _ignore_delivery)
+        except Exception as error:
+            raise translate_produce_error(error, self._topic) or error from error
+
+
+def _ignore_delivery(error: Any, message: Any) -> None:
+    """Ignore a delivery report: the transaction's end says whether its records were written."""

@@ -1,0 +1,107 @@
+"""Send what a transaction has changed in a store to the store's changelog.
+
+Where the topic of a table takes the place of its store's changelog, the store was filled from that
+topic, nothing is logged, and the store's position is the task's offset of the topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from state.store import StateStore, StoreDisk
+from streams.runtime.clients import translate_produce_error
+from streams.runtime.clients.delivered_offsets import add_offset_tracking
+from streams.runtime.interfaces import ProducerClient
+from streams.runtime.partition_group import NO_TIME
+from streams.topic_partitions import Partition
+
+
+@dataclass(slots=True)
+class LoggedStore:
+    """Pairs a store with its changelog partition and its position there.
+
+    The position is the first changelog offset that the store does not contain.
+    """
+
+    store: StateStore
+    changelog: Partition
+    changelog_topic_id: str
+    changelog_position: int
+    disk: StoreDisk | None = None
+    """The committed state of the store, for readers outside the stream thread."""
+    is_source_topic: bool = False
+    """Whether `changelog` is the topic of the store's table, which others write: nothing is logged
+    then."""
+    committed_source_offset: int = 0
+    """The committed offset of the table's topic, up to which such a store is restored."""
+
+    def log_changes(self, producer: ProducerClient, undelivered: list[str]) -> None:
+        """Send each changed key of the store to its changelog.
+
+        `changelog_position` is known when all is delivered, or `undelivered` says why it was not.
+        Raises a client's error, translated to the error that selects the recovery.
+        """
+        try:
+            self._send_changes(producer, undelivered)
+        except Exception as error:
+            recovery = translate_produce_error(error, f"changelog {self.changelog}")
+            if recovery is None:
+                raise
+            raise recovery from error
+
+    def _send_changes(self, producer: ProducerClient, undelivered: list[str]) -> None:
+        """Produce the changed entries of the store, with a delivery report on the last one."""
+        topic, partition = self.changelog
+        entries = self.store.drain_writes()
+        if self.is_source_topic:
+            return
+        last = len(entries) - 1
+        changelog_headers = self.store.changelog_headers
+        headers = (
+            None if changelog_headers is None else list(changelog_headers)
+        )  # confluent-kafka takes no tuple
+        for index, (key, value, timestamp_ms) in enumerate(entries):
+            # A report on the last record alone: delivery is in order, and reports are not free.
+            report = None
+            if index == last:
+                report = add_offset_tracking(
+                    _create_delivery_report(self, undelivered), producer.delivered_offsets
+                )
+            # librdkafka takes 0 for no timestamp and writes the current time; a negative one is
+            # written as it is, and replayed as 0.
+            time_ms = timestamp_ms or NO_TIME
+            record_headers = None if value is None else headers
+            try:
+                producer.produce(
+                    topic, value, key, partition, report, None, time_ms, record_headers
+                )
+            except BufferError:
+                producer.wait_for_queue_room()
+                producer.produce(
+                    topic, value, key, partition, report, None, time_ms, record_headers
+                )
+
+
+def _create_delivery_report(
+    store: LoggedStore, undelivered: list[str]
+) -> Callable[[Any, Any], None]:
+    """Return a delivery report that sets the store's position or notes why nothing was delivered.
+
+    It refers to nothing of the task: a producer keeps the reports of what it could not deliver, and
+    would keep itself alive through the task.
+    """
+
+    def update_position(error: Any, message: Any) -> None:
+        if error is not None:
+            undelivered.append(str(error))
+        elif message.offset() < store.changelog_position:
+            # Also where the broker took the record for a duplicate and returned no offset.
+            undelivered.append(
+                f"{store.changelog} went back from {store.changelog_position} to {message.offset()}"
+            )
+        else:
+            store.changelog_position = message.offset() + 1
+
+    return update_position

@@ -1,0 +1,215 @@
+"""Encode the metadata of a committed input offset: the changelog positions of a task's stores.
+
+All input partitions of a task carry the positions at each of its commits, so one stable OffsetFetch
+is a consistent cut: one moment of all tasks. Each also carries the time of its own partition: the
+largest timestamp that had been processed of it, from which stream time goes on after a restart; and
+the stream times of the steps that have their own, by which windows close, and of the stores whose
+values expire; and the number of the commit, which tells apart the commits of a task that has read
+nothing in between (punctuations alone).
+
+    version   text
+    1         `{"v": 1, "c": {store: changelog position}}`, read and not written any more
+    2         `M2.` and, in base64: partition time (int64, -1 none), then for each store with a
+              changelog the CRC-32 of its name and its position (uint32, int64), then for each
+              step with a time of its own that of `time of <step>` and the time, for each store
+              with a ttl that of `time of expiry of <store>` and the time, then that of
+              `number of the commit` and the number; big-endian
+
+The number of a commit grows from one commit of a task to its next: it is the one before and 1, or
+the wall clock in ms if that is more, so that it also grows over commits of an earlier release,
+which writes none. It is left out where it would make the text longer than the brokers take,
+so that no application is refused for it.
+
+Names are hashed since what a broker takes is bounded (`offset.metadata.max.bytes`, 4 096 with the
+NUL that librdkafka adds), and names are not: 255 stores of any name fit. Kafka Streams' metadata
+(base64 of its version, the partition time and processors' figures: TopicPartitionMetadata.java)
+name no positions; their time is used.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from zlib import crc32
+
+import orjson
+
+from streams.errors import ConfigError
+from streams.topology.build import Subtopology, Topology
+
+_VERSION_2_PREFIX = "M2."
+"""The prefix of version 2; no base64 and no JSON begins with it."""
+_TIME_BYTES = 8
+_HASHED_POSITION = struct.Struct(">Iq")
+_NO_TIME = -1
+_COMMIT_NUMBER_NAME = "number of the commit"
+"""The name under which the number of the commit is stored; names of stores have no blanks."""
+_COMMIT_HASH = crc32(_COMMIT_NUMBER_NAME.encode())
+METADATA_BYTES_MAX = 4_096
+"""The brokers' default limit in bytes, which includes the NUL that librdkafka adds."""
+_KAFKA_STREAMS = struct.Struct(">bq")
+_KAFKA_STREAMS_VERSIONS = (1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetMetadata:
+    """Holds what the metadata of one committed offset say.
+
+    `partition_time_ms` is the highest timestamp processed of the partition; -1 if unknown.
+    """
+
+    partition_time_ms: int = _NO_TIME
+    _positions: Mapping[int, int] = field(default_factory=dict)
+
+    def position_of_store(self, store: str) -> int | None:
+        """Return the first changelog offset that was not in the store; None if unknown."""
+        return self._positions.get(_hash_name(store))
+
+    def time_of_step(self, step: str) -> int:
+        """Return the stream time in ms of a step that has its own; -1 if unknown."""
+        return self._positions.get(_hash_name(_step_time_name(step)), _NO_TIME)
+
+    @property
+    def commit_number(self) -> int | None:
+        """Return the number of the commit; None if unknown.
+
+        It is larger than that of the task's commit before.
+        """
+        return self._positions.get(_COMMIT_HASH)
+
+
+def encode_metadata(
+    positions: Mapping[str, int],
+    partition_time_ms: int = _NO_TIME,
+    step_times: Mapping[str, int] | None = None,
+    commit_number: int | None = None,
+    bytes_max: int = METADATA_BYTES_MAX,
+) -> str:
+    """Encode store positions, times and the number of a commit as the metadata of an offset.
+
+    `positions` has for each store the first changelog offset that is not in it, `step_times` the
+    stream time in ms of each step that has its own. The number is left out where it is None, and
+    where the text with its NUL would be longer than `bytes_max`.
+    """
+    data = bytearray(partition_time_ms.to_bytes(_TIME_BYTES, "big", signed=True))
+    for store, position in positions.items():
+        data += _HASHED_POSITION.pack(_hash_name(store), position)
+    for step, step_ms in (step_times or {}).items():
+        data += _HASHED_POSITION.pack(_hash_name(_step_time_name(step)), step_ms)
+    if commit_number is not None and _encoded_size(len(data) + _HASHED_POSITION.size) <= bytes_max:
+        data += _HASHED_POSITION.pack(_COMMIT_HASH, commit_number)
+    return _encode_text(data)
+
+
+def decode_metadata(text: str) -> OffsetMetadata:
+    """Decode the metadata of an offset, of Millrace or of Kafka Streams.
+
+    Metadata of another writer, such as a tool or a later release, decode to unknown values.
+    """
+    if text.startswith(_VERSION_2_PREFIX):
+        return _decode_version_2(_decode_base64(text.removeprefix(_VERSION_2_PREFIX)))
+    if text.startswith("{"):
+        return _decode_version_1(text)
+    data = _decode_base64(text)
+    if len(data) >= _KAFKA_STREAMS.size and data[0] in _KAFKA_STREAMS_VERSIONS:
+        return OffsetMetadata(_KAFKA_STREAMS.unpack_from(data)[1])
+    return OffsetMetadata()
+
+
+def check_metadata_sizes(topology: Topology, limit_bytes: int) -> None:
+    """Raise ConfigError if the offsets of a sub-topology would carry more than `limit_bytes`.
+
+    The limit is the brokers' `offset.metadata.max.bytes`. Two names of one sub-topology with the
+    same CRC-32 are refused too.
+    """
+    problems = []
+    for sub in topology.subtopologies:
+        names = _changelog_store_names(sub)
+        steps = sub.stream_time_names
+        size = _encoded_size(_TIME_BYTES + _HASHED_POSITION.size * (len(names) + len(steps)))
+        if size > limit_bytes:
+            problems.append(
+                f"sub-topology {sub.number} has {len(names)} stores "
+                f"({_format_first_names(names)}), whose "
+                f"positions go with each committed offset: {size} bytes, and the brokers take "
+                f"{limit_bytes} (offset.metadata.max.bytes). Raise that, or split the sub-topology "
+                "by a repartition"
+            )
+        if clash := _find_hash_collision(
+            [*names, *map(_step_time_name, steps), _COMMIT_NUMBER_NAME]
+        ):
+            problems.append(
+                f"{clash[0]!r} and {clash[1]!r} of sub-topology {sub.number} have the same "
+                "CRC-32, by which committed offsets name them: give one of them another name"
+            )
+    if problems:
+        raise ConfigError("; ".join(problems))
+
+
+def _encoded_size(data_bytes: int) -> int:
+    """Return the size in bytes of encoded metadata, with prefix and librdkafka's NUL."""
+    return len(_VERSION_2_PREFIX) + (data_bytes + 2) // 3 * 4 + 1
+
+
+def _encode_text(data: bytes | bytearray) -> str:
+    return _VERSION_2_PREFIX + base64.b64encode(data).decode()
+
+
+def _decode_version_2(data: bytes) -> OffsetMetadata:
+    stores = data[_TIME_BYTES:]
+    if len(data) < _TIME_BYTES or len(stores) % _HASHED_POSITION.size:
+        return OffsetMetadata()
+    time_ms = int.from_bytes(data[:_TIME_BYTES], "big", signed=True)
+    return OffsetMetadata(time_ms, dict(_HASHED_POSITION.iter_unpack(stores)))
+
+
+def _decode_version_1(text: str) -> OffsetMetadata:
+    try:
+        fields = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return OffsetMetadata()
+    if fields.get("v") != 1 or not isinstance(fields.get("c"), dict):
+        return OffsetMetadata()
+    return OffsetMetadata(
+        _NO_TIME, {_hash_name(store): int(at) for store, at in fields["c"].items()}
+    )
+
+
+def _decode_base64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _hash_name(name: str) -> int:
+    return crc32(name.encode())
+
+
+def _step_time_name(step: str) -> str:
+    """Return the name under which the time of a step is stored; store names have no blanks."""
+    return f"time of {step}"
+
+
+def _changelog_store_names(sub: Subtopology) -> list[str]:
+    """Return the names of the stores with a changelog of their own.
+
+    Where a table's own topic takes the place of a changelog, the offset itself is the position.
+    """
+    return [spec.name for spec in sub.stores if spec.logged and spec.source_topic is None]
+
+
+def _format_first_names(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+
+
+def _find_hash_collision(names: Iterable[str]) -> tuple[str, str] | None:
+    """Return the first two names that have the same hash, None if there are none."""
+    seen: dict[int, str] = {}
+    for name in names:
+        if (other := seen.setdefault(_hash_name(name), name)) != name:
+            return other, name
+    return None

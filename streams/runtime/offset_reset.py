@@ -1,0 +1,138 @@
+"""Find where to read an input that has no committed offset, or whose offset is out of range.
+
+The application's settings decide (`streams.offset_reset`), and never silently: the log and the
+counters name what is skipped. Internal topics have no policy: a repartition topic that lost records
+which are still to be read has lost part of the result.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+
+from streams.errors import StreamsError
+from streams.offset_reset import STOP_WORDS, OffsetResetPolicy, ResetStrategy, parse_reset_policy
+from streams.runtime.host import Host
+from streams.runtime.interfaces import AdminClient
+from streams.topic_partitions import Partition
+
+log = logging.getLogger(__name__)
+
+
+class OffsetResetter:
+    """Finds the offsets at which partitions are read, by the application's reset policies.
+
+    `internal_topics` are the repartition topics.
+    """
+
+    def __init__(
+        self,
+        admin: AdminClient,
+        host: Host,
+        *,
+        auto_offset_reset: str,
+        offset_out_of_range: str,
+        internal_topics: Collection[str],
+    ) -> None:
+        self._admin = admin
+        self._host = host
+        self._uncommitted_policy = parse_reset_policy(
+            auto_offset_reset, stop_word=STOP_WORDS["auto_offset_reset"]
+        )
+        self._out_of_range_policy = parse_reset_policy(
+            offset_out_of_range, stop_word=STOP_WORDS["offset_out_of_range"]
+        )
+        self._internal_topics = internal_topics
+        self.offsets_out_of_range = 0
+        """How often an offset was out of range."""
+        self.records_out_of_range = 0
+        """The number of offsets that were skipped by that and never will be read."""
+        self._initial_offsets: dict[Partition, int] = {}
+        """The offset at which each partition began, by a policy that may select another one next
+        time."""
+
+    def find_initial_offsets(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        """Return the offsets at which to begin partitions that have no committed offset.
+
+        A partition begins at the same offset each time, until something is committed for it:
+        records that came in and were rolled back meanwhile would be skipped if `latest` were
+        fetched again.
+
+        Raises: StreamsError where `auto_offset_reset` is `none`.
+        """
+        # A repartition topic is internal: its records are never skipped.
+        internal = [p for p in partitions if p.topic in self._internal_topics]
+        inputs = [p for p in partitions if p.topic not in self._internal_topics]
+        if inputs and self._uncommitted_policy.strategy is ResetStrategy.NONE:
+            raise StreamsError(
+                f"nothing is committed for {_format_partitions(inputs)}, and "
+                "auto_offset_reset=none: commit "
+                "an offset for the group, or let auto_offset_reset say where to begin"
+            )
+        if self._uncommitted_policy.strategy is ResetStrategy.EARLIEST:
+            return self._admin.fetch_earliest_offsets(internal + inputs)
+        self._initial_offsets |= self._fetch_policy_offsets(
+            self._uncommitted_policy, [p for p in inputs if p not in self._initial_offsets]
+        )
+        return self._admin.fetch_earliest_offsets(internal) | {
+            p: self._initial_offsets[p] for p in inputs
+        }
+
+    def find_reset_offsets(self, out_of_range: Mapping[Partition, int]) -> dict[Partition, int]:
+        """Return the offsets at which to go on with partitions whose position is out of range.
+
+        Counts and logs the records that are skipped. Raises: StreamsError where
+        `offset_out_of_range` is `fail`, and for internal topics.
+        """
+        partitions = list(out_of_range)
+        starts, ends = (
+            self._admin.fetch_earliest_offsets(partitions),
+            self._admin.fetch_latest_offsets(partitions),
+        )
+        for partition, offset in out_of_range.items():
+            problem = f"offset {offset} of {partition} is outside of what is there, "
+            problem += f"{starts[partition]} to {ends[partition]}"
+            if partition.topic in self._internal_topics:
+                raise StreamsError(
+                    f"{problem}: records between two steps of this application are lost. Was the "
+                    "topic deleted, or its retention changed? Reset the application"
+                )
+            if self._out_of_range_policy.strategy is ResetStrategy.NONE:
+                raise StreamsError(
+                    f"{problem}, and offset_out_of_range=fail: bring the records back, commit "
+                    "another offset for the group, or let offset_out_of_range say where to go on"
+                )
+        offsets = self._fetch_policy_offsets(self._out_of_range_policy, partitions)
+        self._initial_offsets |= {p: offsets[p] for p in partitions if p in self._initial_offsets}
+        for partition, offset in out_of_range.items():
+            position = offsets[partition]
+            skipped = max(position - offset, 0)
+            self.offsets_out_of_range += 1
+            self.records_out_of_range += skipped
+            log.warning(
+                "offset %d of %s is outside of what is there, %d to %d: it goes on at %d "
+                "(offset_out_of_range=%s), %s",
+                *(offset, partition, starts[partition], ends[partition], position),
+                self._out_of_range_policy.strategy.value,
+                f"{skipped} records are skipped"
+                if position >= offset
+                else f"the {ends[partition] - position} there are now may be read again",
+            )
+        return offsets
+
+    def _fetch_policy_offsets(
+        self, policy: OffsetResetPolicy, partitions: list[Partition]
+    ) -> dict[Partition, int]:
+        """Fetch the offsets that a reset policy selects for the partitions."""
+        match policy.strategy:
+            case ResetStrategy.EARLIEST:
+                return self._admin.fetch_earliest_offsets(partitions)
+            case ResetStrategy.LATEST:
+                return self._admin.fetch_latest_offsets(partitions)
+            case _:
+                since_ms = self._host.now_ms() - policy.duration_ms
+                return self._admin.fetch_offsets_for_time(partitions, since_ms)
+
+
+def _format_partitions(partitions: Collection[Partition]) -> str:
+    return ", ".join(map(str, sorted(partitions)))

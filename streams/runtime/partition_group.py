@@ -1,0 +1,237 @@
+"""Buffer a task's polled records and decide in which order they are processed.
+
+A task that reads one partition takes its records as they come (`SinglePartitionQueue`). One that
+reads several takes the record with the lowest timestamp next, of two with the same the one whose
+partition comes first (`PartitionGroup`); it does not go on as long as a partition without records
+might bring a lower one:
+
+    max_task_idle_ms   an empty partition is waited for
+    -1                 never
+    0                  while its lag is unknown or above 0
+    N                  and N ms more when its lag is 0, counted from when it was first seen so
+
+Partitions are looked at one after the other: the wait for the second begins when the one for the
+first is over. Source: Kafka Streams' RecordQueue and PartitionGroup (KIP-353, KIP-695).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from heapq import heappop, heappush, heapreplace
+from typing import Any, NamedTuple, Protocol
+
+from streams.topic_partitions import Partition
+
+RecordReceiver = Callable[[Any], None]
+RecordRun = tuple[RecordReceiver, Sequence[Any]]
+"""Records that follow each other in one partition, and the function that takes each of them."""
+
+NEVER_WAIT = -1
+NO_TIME = -1
+
+
+class FlowControl(Protocol):
+    """Gives a partition's lag, and pauses and resumes the partition, as the consumer does."""
+
+    def record_lag(self, partition: Partition) -> int | None:
+        """Return how many records on the broker are not polled yet; None if unknown."""
+        ...
+
+    def pause_partition(self, partition: Partition) -> None: ...
+
+    def resume_partition(self, partition: Partition) -> None: ...
+
+
+class RecordOrderSettings(NamedTuple):
+    """Holds the settings that say in which order a task takes its records."""
+
+    max_task_idle_ms: int = 0
+    buffered_records_max: int = 1_000
+    """The limit of each partition: above it no more is polled, until half of it has been
+    processed."""
+
+
+class RecordBuffer(Protocol):
+    """Buffers the records of a task that were polled and are not processed yet."""
+
+    def add_records(self, partition: Partition, messages: list[Any]) -> None: ...
+
+    def take_next_runs(self, records_max: int, now_ms: int) -> list[RecordRun]:
+        """Take up to `records_max` records out of the buffer, in their processing order.
+
+        Returns an empty list if there is nothing, or if a partition without records is waited for.
+        """
+        ...
+
+    def has_waiting_records(self) -> bool:
+        """Return whether there are records that can't be processed yet."""
+        ...
+
+    def next_offset(self, partition: Partition) -> int | None:
+        """Return the offset of a partition's first buffered record; None if there is none."""
+        ...
+
+    def partition_times_ms(self, stream_time_ms: int) -> Mapping[Partition, int]:
+        """Return the highest timestamp in ms of each partition, of the records that were taken.
+
+        `stream_time_ms` limits it: a record that could not be read doesn't count.
+        """
+        ...
+
+
+class SinglePartitionQueue:
+    """Buffers the records of a task's only partition, in the order of their offsets."""
+
+    def __init__(self, partition: Partition, receive: RecordReceiver) -> None:
+        self._partition = partition
+        self._receive = receive
+        self._batch: list[Any] = []
+        self._taken_count = 0
+
+    def add_records(self, partition: Partition, messages: list[Any]) -> None:
+        left = self._batch[self._taken_count :]
+        self._batch = [*left, *messages] if left else messages
+        self._taken_count = 0
+
+    def take_next_runs(self, records_max: int, now_ms: int) -> list[RecordRun]:
+        run = self._batch[self._taken_count : self._taken_count + records_max]
+        self._taken_count += len(run)
+        return [(self._receive, run)] if run else []
+
+    def has_waiting_records(self) -> bool:
+        return False
+
+    def next_offset(self, partition: Partition) -> int | None:
+        if self._taken_count == len(self._batch):
+            return None
+        offset: int = self._batch[self._taken_count].offset()
+        return offset
+
+    def partition_times_ms(self, stream_time_ms: int) -> Mapping[Partition, int]:
+        return {self._partition: stream_time_ms}
+
+
+class _RecordQueue:
+    """Holds the buffered records of one of several partitions (Kafka Streams' RecordQueue)."""
+
+    __slots__ = (
+        "is_paused",
+        "messages",
+        "partition",
+        "partition_time_ms",
+        "receive",
+        "wait_until_ms",
+    )
+
+    def __init__(self, partition: Partition, receive: RecordReceiver, time_ms: int) -> None:
+        self.partition = partition
+        self.receive = receive
+        self.messages: deque[Any] = deque()
+        self.partition_time_ms = time_ms
+        self.is_paused = False
+        self.wait_until_ms: int | None = None
+
+
+class PartitionGroup:
+    """Buffers the records of a task's partitions and takes them in order of their timestamps."""
+
+    def __init__(
+        self,
+        receivers: Mapping[Partition, RecordReceiver],
+        partition_times_ms: Mapping[Partition, int],
+        flow_control: FlowControl,
+        settings: RecordOrderSettings,
+    ) -> None:
+        self._queues = {
+            p: _RecordQueue(p, receivers[p], partition_times_ms.get(p, NO_TIME))
+            for p in sorted(receivers)
+        }
+        self._sorted_queues = list(self._queues.values())
+        self._flow_control = flow_control
+        self._settings = settings
+        self._heads: list[tuple[int, int]] = []
+        """A heap with the first record's timestamp and the number of each queue that isn't
+        empty."""
+
+    def add_records(self, partition: Partition, messages: list[Any]) -> None:
+        queue = self._queues[partition]
+        if not queue.messages:
+            heappush(self._heads, (_timestamp_ms(messages[0]), self._sorted_queues.index(queue)))
+        queue.messages += messages
+        if len(queue.messages) > self._settings.buffered_records_max and not queue.is_paused:
+            queue.is_paused = True
+            self._flow_control.pause_partition(partition)
+
+    def take_next_runs(self, records_max: int, now_ms: int) -> list[RecordRun]:
+        runs: list[RecordRun] = []
+        run: list[Any] = []
+        last: _RecordQueue | None = None
+        heads = self._heads
+        ready = self._is_ready(now_ms)
+        while records_max > 0 and ready:
+            time_ms, number = heads[0]
+            queue = self._sorted_queues[number]
+            if queue is not last:
+                run, last = [], queue
+                runs.append((queue.receive, run))
+            run.append(queue.messages.popleft())
+            records_max -= 1
+            if time_ms > queue.partition_time_ms:
+                queue.partition_time_ms = time_ms
+            if queue.messages:
+                heapreplace(heads, (_timestamp_ms(queue.messages[0]), number))
+            else:
+                heappop(heads)
+                # Only checked if another record is to be taken: the wait begins with that check.
+                ready = records_max > 0 and self._is_ready(now_ms)
+        self._resume_partitions()
+        return runs
+
+    def has_waiting_records(self) -> bool:
+        return bool(self._heads)
+
+    def next_offset(self, partition: Partition) -> int | None:
+        messages = self._queues[partition].messages
+        if not messages:
+            return None
+        offset: int = messages[0].offset()
+        return offset
+
+    def partition_times_ms(self, stream_time_ms: int) -> Mapping[Partition, int]:
+        return {
+            p: min(queue.partition_time_ms, stream_time_ms) for p, queue in self._queues.items()
+        }
+
+    def _is_ready(self, now_ms: int) -> bool:
+        """Return whether the next record may be taken, as no partition has to be waited for."""
+        if not self._heads:
+            return False
+        idle_ms = self._settings.max_task_idle_ms
+        if idle_ms == NEVER_WAIT:
+            return True
+        for queue in self._sorted_queues:
+            if queue.messages:
+                queue.wait_until_ms = None
+                continue
+            if self._flow_control.record_lag(queue.partition) != 0:
+                queue.wait_until_ms = None
+                return False
+            if queue.wait_until_ms is None:
+                queue.wait_until_ms = now_ms + idle_ms
+            if now_ms < queue.wait_until_ms:
+                return False
+        return True
+
+    def _resume_partitions(self) -> None:
+        """Resume each paused partition once its buffer is at most half full."""
+        for queue in self._sorted_queues:
+            # Not at the limit itself: a consumer that pauses drops what it has fetched ahead.
+            if queue.is_paused and len(queue.messages) <= self._settings.buffered_records_max // 2:
+                queue.is_paused = False
+                self._flow_control.resume_partition(queue.partition)
+
+
+def _timestamp_ms(message: Any) -> int:
+    time_ms: int = message.timestamp()[1]
+    return time_ms

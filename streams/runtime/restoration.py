@@ -1,0 +1,90 @@
+"""Track the restore of a store, and the task that waits for it (see `restorer`)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import methodcaller
+from typing import Any, Generic, Protocol, TypeVar
+
+from streams.runtime.changelog import ChangelogRange
+from streams.runtime.logged_store import LoggedStore
+from streams.runtime.progress import RestoreProgress
+from streams.topic_partitions import Partition
+
+
+class Restorable(Protocol):
+    """Gives the restorer a task's stores and the changelog positions that they have to reach."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def stores(self) -> Mapping[str, LoggedStore]: ...
+
+    @property
+    def required_changelog_positions(self) -> Mapping[Partition, int]:
+        """Return the position of each changelog when the input offsets were committed."""
+        ...
+
+
+T = TypeVar("T", bound=Restorable)
+
+
+@dataclass(slots=True)
+class TaskRestoration(Generic[T]):
+    """Tracks a task of which not all stores are restored yet."""
+
+    task: T
+    waiting_stores: list[LoggedStore]
+    changelogs_behind: set[Partition] = field(default_factory=set)
+    corruption_count: int = 0
+    """How often a store of the task was found to be corrupt."""
+
+
+@dataclass(slots=True)
+class StoreRestoration(Generic[T]):
+    """Tracks the restore of a store that is behind its changelog."""
+
+    task_restoration: TaskRestoration[T]
+    logged_store: LoggedStore
+    changelog: ChangelogRange
+    begin_offset: int
+    since_ms: int
+    is_from_scratch: bool
+    began_at_s: float
+    progressed_at_s: float
+    record_count: int = 0
+
+    def snapshot_progress(self, now_s: float) -> RestoreProgress:
+        """Return the progress of the restore as of `now_s`, in monotonic seconds."""
+        return RestoreProgress(
+            self.task_restoration.task.name,
+            self.logged_store.store.name,
+            self.logged_store.changelog,
+            self.begin_offset,
+            self.logged_store.changelog_position,
+            self.changelog.end_offset,
+            self.record_count,
+            now_s - self.began_at_s,
+        )
+
+
+def group_by_partition(messages: list[Any], topics: Collection[str]) -> dict[Partition, list[Any]]:
+    """Group the messages of these topics by partition, in order.
+
+    Messages are fetched, and so returned, in long runs of one partition: for each message only its
+    partition number is read, where that is enough.
+    """
+    by_number: dict[int, list[Any]] = {}
+    for number, run in groupby(messages, key=methodcaller("partition")):
+        by_number.setdefault(number, []).extend(run)
+    if len(topics) == 1:
+        (topic,) = topics
+        return {Partition(topic, number): found for number, found in by_number.items()}
+    by_partition: dict[Partition, list[Any]] = {}
+    for number, found in by_number.items():
+        for topic, run in groupby(found, key=methodcaller("topic")):
+            by_partition.setdefault(Partition(topic, number), []).extend(run)
+    return by_partition

@@ -1,0 +1,273 @@
+"""Create tasks: lock the directory, open the stores, and read the committed offsets.
+
+The offsets of a task that was rolled back are read again. The order matters (decision 10): first
+the task's producer has fenced its predecessor, then the offsets are read, stable, then (`restorer`)
+the changelogs' high watermarks, then the changelogs up to them. Nothing here waits: what is not to
+be had yet is asked for again, and other tasks run meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from state.cache import ObjectCache
+from state.directory import StateDirectory
+from state.errors import DirectoryLocked, StoreCorrupted
+from state.memory import MemoryDisk
+from state.rocksdb import MemoryBudget, RocksDisk
+from state.store import StateStore, StoreDisk
+from state.subtopologies import SubtopologyContents
+from streams.errors import OutcomeUnknown, TopologyRefused
+from streams.membership.connection import ConnectionLost
+from streams.runtime.assignment import format_task_id
+from streams.runtime.failures import FAIL_ON_ANY_ERROR, FailureHandler
+from streams.runtime.host import Host
+from streams.runtime.leftover_stores import format_leftover_warning
+from streams.runtime.logged_store import LoggedStore
+from streams.runtime.offset_metadata import METADATA_BYTES_MAX, decode_metadata
+from streams.runtime.offset_reset import OffsetResetter
+from streams.runtime.partition_group import NO_TIME
+from streams.runtime.stores import open_store
+from streams.runtime.task import Task
+from streams.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
+from streams.topology.build import Topology
+from streams.topology.nodes import StoreSpec, TaskObserver
+
+log = logging.getLogger(__name__)
+
+_UNSTABLE_RETRY_S = 0.02
+_UNSTABLE_LOG_INTERVAL_S = 2.0
+
+
+class TaskCreator:
+    """Creates the tasks of one application for one thread.
+
+    `memory` bounds what RocksDB takes for the stores of the process; without one each store has its
+    own. The thread's stores share `cache`. `on_part_written` is called in the middle of a store's
+    write. `observer` is that of a test driver which runs the tasks by hand. `metadata_bytes_max` is
+    the brokers' limit for the metadata of an offset. Kafka Streams' counterpart is
+    ActiveTaskCreator.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        directory: StateDirectory,
+        offset_resetter: OffsetResetter,
+        host: Host,
+        *,
+        committed_offsets: Callable[[list[Partition]], CommittedOffsets],
+        failures: FailureHandler = FAIL_ON_ANY_ERROR,
+        memory: MemoryBudget | None = None,
+        cache: ObjectCache | None = None,
+        on_part_written: Callable[[], object] | None = None,
+        global_views: Mapping[str, Callable[[], Any]] | None = None,
+        observer: TaskObserver | None = None,
+        metadata_bytes_max: int = METADATA_BYTES_MAX,
+    ) -> None:
+        self._topology = topology
+        self._directory = directory
+        self._offset_resetter = offset_resetter
+        self._host = host
+        self._committed_offsets = committed_offsets
+        self._failures = failures
+        self._memory = memory
+        self._cache = cache
+        self._on_part_written = on_part_written
+        self._global_views = global_views
+        self._observer = observer
+        self._metadata_bytes_max = metadata_bytes_max
+        self._directory_numbers: dict[int, int] | None = None
+        self._warned_stores: set[str] = set()
+        self._locked_tasks: set[str] = set()
+        self._unstable_partitions: set[Partition] = set()
+        self._next_fetch_at_s = self._next_log_at_s = 0.0
+
+    def task_name_of_partition(self, topic: str, partition: int) -> str:
+        """Return the name of a partition's task; raise TopologyRefused if no task reads it."""
+        for subtopology in self._topology.subtopologies:
+            if topic in subtopology.sources:
+                return format_task_id(subtopology, partition)
+        raise TopologyRefused(
+            f"the group's leader has assigned topic {topic!r}, which this topology does not read: "
+            "end all workers of the other version before, or choose another application id"
+        )
+
+    def create_task(self, task_name: str, partitions: list[Partition]) -> Task | None:
+        """Lock a task's directory, open its stores and return the task.
+
+        Returns None while another process still holds the directory.
+        """
+        number, partition = map(int, task_name.split("_"))
+        subtopology = self._topology.subtopologies[number]
+        directory = f"{self._directory_number(number)}_{partition}"
+        with ExitStack() as opened:  # closed again unless all of it could be opened
+            try:
+                lock = self._directory.lock_task(directory)
+                opened.callback(lock.release)
+                stores: dict[str, LoggedStore] = {}
+                unlogged: dict[str, StateStore] = {}
+                self._warn_of_leftovers(directory, subtopology.stores)
+                for spec in subtopology.stores:
+                    store, disk = self._open_store(directory, spec)
+                    opened.callback(store.close)
+                    changelog = Partition(self._topology.restore_topic_of(spec.name), partition)
+                    from_source = spec.source_topic is not None
+                    if not spec.logged or (from_source and changelog not in partitions):
+                        unlogged[spec.name] = store
+                        continue
+                    stores[spec.name] = LoggedStore(
+                        store,
+                        changelog,
+                        "",
+                        changelog_position=0,
+                        disk=disk,
+                        is_source_topic=from_source,
+                    )
+            except DirectoryLocked as error:
+                self._log_locked(task_name, error)
+                return None
+            opened.pop_all()
+        self._locked_tasks.discard(task_name)
+        return Task(
+            task_name,
+            subtopology,
+            partitions=partitions,
+            stores=stores,
+            unlogged_stores=unlogged,
+            lock=lock,
+            directory=directory,
+            failures=self._failures,
+            global_views=self._global_views,
+            observer=self._observer,
+            metadata_bytes_max=self._metadata_bytes_max,
+        )
+
+    def _directory_number(self, subtopology: int) -> int:
+        """Return the number that the directories of a sub-topology's tasks begin with."""
+        if self._directory_numbers is None:
+            self._directory_numbers = self._directory.number_subtopologies(
+                {
+                    sub.number: SubtopologyContents(
+                        frozenset(sub.sources), frozenset(spec.name for spec in sub.stores)
+                    )
+                    for sub in self._topology.subtopologies
+                }
+            )
+        return self._directory_numbers[subtopology]
+
+    def _warn_of_leftovers(self, directory: str, specs: Iterable[StoreSpec]) -> None:
+        """Warn of stores without a changelog that begin empty beside directories of unknown stores.
+
+        For stores with a changelog `StreamsPartitionAssignor` does this when it creates the
+        changelog.
+        """
+        there = self._directory.store_names(directory)
+        begun = {spec.name for spec in specs if spec.persistent and not spec.logged} - there
+        left = there.difference(s.name for sub in self._topology.subtopologies for s in sub.stores)
+        if begun - self._warned_stores and left:
+            self._warned_stores |= begun
+            path = self._directory.store_path(directory, "")
+            log.warning(
+                "%s", format_leftover_warning(begun, [str(path / store) for store in sorted(left)])
+            )
+
+    def start_restoring_from_committed(self, tasks: Collection[Task]) -> list[Task]:
+        """Start restoring the CREATED tasks whose committed offsets are stable, and return them.
+
+        An offset is stable when no open transaction may change it any more. The tasks' producers
+        must have fenced their predecessors. Raises OutcomeUnknown where no coordinator answers.
+        """
+        if not tasks or self._host.monotonic_s() < self._next_fetch_at_s:
+            return []
+        try:
+            committed = self._committed_offsets([p for task in tasks for p in task.partitions])
+        except ConnectionLost as error:
+            raise OutcomeUnknown(f"read the committed offsets: {error}") from error
+        self._note_unstable(committed.pending)
+        stable = [task for task in tasks if self._unstable_partitions.isdisjoint(task.partitions)]
+        fresh = [p for task in stable for p in task.partitions if p not in committed.offsets]
+        positions = {p: each.offset for p, each in committed.offsets.items()}
+        positions |= self._offset_resetter.find_initial_offsets(fresh)
+        for task in stable:
+            mine = {p: committed.offsets[p] for p in task.partitions if p in committed.offsets}
+            metadata = {p: decode_metadata(held.metadata) for p, held in mine.items()}
+            times = {p: each.partition_time_ms for p, each in metadata.items()}
+            steps = {
+                step: max((each.time_of_step(step) for each in metadata.values()), default=NO_TIME)
+                for step in task.timed_steps
+            }
+            begin = {p: positions[p] for p in task.partitions}
+            for logged in task.stores.values():
+                if logged.is_source_topic:
+                    held = mine.get(logged.changelog)
+                    logged.committed_source_offset = 0 if held is None else held.offset
+            number = max((each.commit_number or 0 for each in metadata.values()), default=0)
+            task.start_restoring(
+                begin, _required_changelog_positions(task, mine), times, steps, number
+            )
+        return stable
+
+    def _note_unstable(self, unstable: Iterable[Partition]) -> None:
+        """Note the partitions whose offsets are not stable yet, and log them at an interval.
+
+        An open transaction ends at the latest when the coordinator times it out.
+        """
+        now_s = self._host.monotonic_s()
+        if not self._unstable_partitions:
+            self._next_log_at_s = now_s + _UNSTABLE_LOG_INTERVAL_S
+        self._unstable_partitions = set(unstable)
+        if not self._unstable_partitions:
+            return
+        self._next_fetch_at_s = now_s + _UNSTABLE_RETRY_S
+        if now_s > self._next_log_at_s:
+            self._next_log_at_s = now_s + _UNSTABLE_LOG_INTERVAL_S
+            waiting = ", ".join(map(str, sorted(self._unstable_partitions)))
+            log.info("waiting for an open transaction to end on %s", waiting)
+
+    def _log_locked(self, task_name: str, error: DirectoryLocked) -> None:
+        """Log once that a task waits for its directory."""
+        if task_name not in self._locked_tasks:
+            self._locked_tasks.add(task_name)
+            log.warning("task %s waits: %s", task_name, error)
+
+    def _open_store(self, directory: str, spec: StoreSpec) -> tuple[StateStore, StoreDisk]:
+        """Open the store that `spec` declares, and clear it if it is corrupt."""
+        if not spec.persistent:
+            memory = MemoryDisk()
+            return open_store(spec, memory, cache=self._cache), memory
+        disk = RocksDisk(
+            self._directory.store_path(directory, spec.name),
+            store_name=spec.name,
+            budget=self._memory,
+            tune=spec.rocksdb,
+            wait=self._host.create_event().wait,
+            on_batch_written=self._on_part_written,
+        )
+        try:
+            return open_store(spec, disk, cache=self._cache), disk
+        except StoreCorrupted as damage:
+            outcome = (
+                "rebuilt from its changelog" if spec.logged else "emptied: it has no changelog"
+            )
+            log.warning("directory %s: %s. It is %s, alone", directory, damage, outcome)
+            disk.clear_all_data()
+            return open_store(spec, disk, cache=self._cache), disk
+
+
+def _required_changelog_positions(
+    task: Task, committed: Mapping[Partition, OffsetAndMetadata]
+) -> dict[Partition, int]:
+    """Return the changelog positions that the metadata of the committed offsets name."""
+    required: dict[Partition, int] = {}
+    for held in committed.values():
+        metadata = decode_metadata(held.metadata)
+        for store, logged in task.stores.items():
+            if logged.is_source_topic:
+                continue
+            position = metadata.position_of_store(store) or 0
+            required[logged.changelog] = max(position, required.get(logged.changelog, 0))
+    return required

@@ -1,0 +1,198 @@
+"""Process the records that the consumer returns through the tasks that run, slice by slice.
+
+A slice is as many records of one task as take a few milliseconds, with the punctuations that they
+make due. Between two slices the caller decides whether to go on: a commit may be due, the group may
+rebalance, the thread may be told to stop. Records that were polled and not processed then wait in
+the tasks' buffers.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from typing import Any
+
+from streams.runtime.counters import ThreadCounters
+from streams.runtime.failures import RECOVERY_ERRORS
+from streams.runtime.host import Host
+from streams.runtime.interfaces import ConsumerClient
+from streams.runtime.producers import TaskProducers
+from streams.runtime.recovery import to_recovery_error
+from streams.runtime.task import Task
+from streams.topic_partitions import Partition
+
+log = logging.getLogger(__name__)
+
+_LATE_LOG_INTERVAL_S = 10.0
+_WAIT_WITH_RECORDS_S = 0.01
+"""How long to wait at most while buffered records wait for those of another partition."""
+
+
+class TaskExecutor:
+    """Holds the running tasks of one thread and takes records from the consumer through them.
+
+    Kafka Streams' counterpart is TaskExecutor.
+    """
+
+    def __init__(
+        self,
+        consumer: ConsumerClient,
+        producers: TaskProducers,
+        host: Host,
+        counters: ThreadCounters,
+    ) -> None:
+        self._consumer = consumer
+        self._producers = producers
+        self._host = host
+        self._counters = counters
+        self._tasks: dict[str, Task] = {}
+        self._task_of_partition: dict[tuple[str, int], Task] = {}
+        self._uncommitted_bytes_by_task: dict[str, int] = {}
+        self._has_records_left = False
+        self.commit_requested = False
+        """Whether a processor has requested a commit."""
+        self._unlogged_late_count = 0
+        self._late_logged_at_s = -_LATE_LOG_INTERVAL_S
+        self.current_task: Task | None = None
+        """The task whose slice is being processed, for readers on other threads."""
+
+    def __bool__(self) -> bool:
+        """Return whether any task runs."""
+        return bool(self._tasks)
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """Return about how many bytes of memory the uncommitted writes of all tasks take."""
+        return sum(self._uncommitted_bytes_by_task.values())
+
+    def add_tasks(self, tasks: Collection[Task]) -> None:
+        """Add tasks, and read their partitions from the tasks' positions on."""
+        positions = {p: at for task in tasks for p, at in task.positions.items()}
+        if positions:
+            self._consumer.add_partitions(positions)
+        for task in tasks:
+            self._tasks[task.name] = task
+            self._task_of_partition |= dict.fromkeys(task.partitions, task)
+
+    def remove_tasks(self, tasks: Collection[Task]) -> None:
+        """Remove tasks, and no longer read their partitions; their buffered records are dropped."""
+        removed = [task for task in tasks if self._tasks.pop(task.name, None) is not None]
+        partitions = [partition for task in removed for partition in task.partitions]
+        for partition in partitions:
+            del self._task_of_partition[partition]
+        for task in removed:
+            self._uncommitted_bytes_by_task.pop(task.name, None)
+        if partitions:
+            self._consumer.remove_partitions(partitions)
+
+    def task_of_partition(self, partition: Partition) -> Task:
+        """Return the task that reads a partition."""
+        return self._task_of_partition[partition]
+
+    def note_commit(self) -> None:
+        """Reset the count of uncommitted bytes and the request for a commit, after a commit."""
+        self._uncommitted_bytes_by_task.clear()
+        self.commit_requested = False
+
+    def poll_records(self, records_max: int, wait_s: float) -> None:
+        """Poll records into the buffers of their tasks, unless some are left from before.
+
+        At most `records_max` records are polled, within `wait_s` seconds.
+        """
+        self.current_task = None  # also reset after a slice that failed
+        if self._has_records_left:
+            return
+        if any(task.buffered_records.has_waiting_records() for task in self._tasks.values()):
+            wait_s = min(wait_s, _WAIT_WITH_RECORDS_S)
+        batches: dict[tuple[str, int], list[Any]] = {}
+        for message in self._consumer.poll_records(records_max, wait_s):
+            key = message.topic(), message.partition()
+            try:
+                batches[key].append(message)
+            except KeyError:
+                batches[key] = [message]
+        for key, messages in batches.items():
+            task = self._task_of_partition.get(key)
+            if task is not None:  # None if the partition was removed after the fetch
+                partition = next(p for p in task.partitions if p == key)
+                task.buffered_records.add_records(partition, messages)
+
+    def process_slices(self, should_continue: Callable[[], bool]) -> None:
+        """Process all that is ready in slices, as long as `should_continue()` after a slice.
+
+        Where it returns False the rest waits for the next call.
+        """
+        self._has_records_left = True
+        while self._has_records_left:
+            self._has_records_left = False
+            for task in list(self._tasks.values()):
+                records = self._process_slice(task)
+                if records is None:
+                    continue
+                # Punctuations alone don't continue the loop: they may be due again and again.
+                self._has_records_left = self._has_records_left or records > 0
+                if not should_continue():
+                    self._has_records_left = True
+                    return
+
+    def _process_slice(self, task: Task) -> int | None:
+        """Process one slice of a task and return its number of records, None if nothing was ready.
+
+        A slice of punctuations alone has 0 records. Raises: an error of `streams.errors` that
+        selects the recovery.
+        """
+        began_at_s = self._host.monotonic_s()
+        runs = task.buffered_records.take_next_runs(task.slice_size, int(began_at_s * 1_000))
+        now_ms = self._host.now_ms
+        if not runs and not task.is_punctuation_due(now_ms):
+            return None
+        counters = self._counters
+        if not task.commit_needed:
+            self._producers.begin_transaction(task.name)
+            task.commit_needed = True
+        self.current_task = task
+        try:
+            counters.punctuations += task.process_runs(runs)
+            if task.is_punctuation_due(now_ms):
+                counters.punctuations += task.call_due_punctuations(now_ms())
+        except RECOVERY_ERRORS:
+            raise
+        except Exception as error:
+            context = task.context
+            processed = (
+                context.describe_record_origin()
+                if context.message is None
+                else f"record {context.describe_record_origin()}"
+            )
+            raise to_recovery_error(error, processed) from error
+        records = sum(len(messages) for _, messages in runs)
+        counters.records += records
+        dropped, late = task.context.take_dropped()
+        counters.dropped += dropped
+        counters.late += late
+        if late:
+            self._log_late_records(task, late)
+        if task.stores or task.unlogged_stores:
+            self._uncommitted_bytes_by_task[task.name] = task.uncommitted_bytes
+        self.current_task = None
+        self.commit_requested = self.commit_requested or task.context.commit_requested
+        task.adapt_slice_size(records, self._host.monotonic_s() - began_at_s)
+        return records
+
+    def _log_late_records(self, task: Task, late_count: int) -> None:
+        """Log late records: the first at once, then their number at an interval.
+
+        They were dropped because their window had closed, which is a loss of data.
+        """
+        self._unlogged_late_count += late_count
+        now_s = self._host.monotonic_s()
+        if now_s - self._late_logged_at_s < _LATE_LOG_INTERVAL_S:
+            return
+        log.warning(
+            "task %s: %d records came when their windows had closed, and were dropped: stream time "
+            "is %d ms (docs/windows.md, late records)",
+            task.name,
+            self._unlogged_late_count,
+            task.context.stream_time_ms,
+        )
+        self._unlogged_late_count, self._late_logged_at_s = 0, now_s

@@ -1,0 +1,61 @@
+"""Declare what a stream thread depends on: everything that could surprise is passed in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from streams.membership.group_member import GroupMember
+from streams.membership.protocol import AssignmentInfo
+from streams.runtime.commit import CommitStep, PartitionOffsets
+from streams.runtime.counters import ThreadCounters
+from streams.runtime.host import Event, Host
+from streams.runtime.interfaces import AdminClient, ConsumerClient
+from streams.runtime.ledger_writer import LedgerWriter
+from streams.runtime.offset_reset import OffsetResetter
+from streams.runtime.partition_group import RecordOrderSettings
+from streams.runtime.producers import TaskProducers
+from streams.runtime.restorer import Restorer
+from streams.runtime.task import Task
+from streams.runtime.task_creator import TaskCreator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadDependencies:
+    """Holds the dependencies of one `StreamLoop`."""
+
+    name: str
+    group: str
+    member: GroupMember
+    consumer: ConsumerClient
+    restorer: Restorer[Task]
+    offset_resetter: OffsetResetter
+    admin: AdminClient
+    task_creator: TaskCreator
+    producers: TaskProducers
+    stop: Event
+    host: Host
+    commit_interval_ms: int
+    poll_records_max: int
+    order_settings: RecordOrderSettings
+    uncommitted_bytes_max: int
+    """The limit for uncommitted writes of this thread; -1 for none."""
+    task_timeout_ms: int
+    on_state_change: Callable[[str], None]
+    """Is called with REBALANCING and RUNNING."""
+    on_commit_step: Callable[[CommitStep], None]
+    ledger: LedgerWriter | None = None
+    on_commit: Callable[[PartitionOffsets], None] = lambda offsets: None
+    """Is called with the offsets of each commit."""
+    counters: ThreadCounters = field(default_factory=ThreadCounters)
+    are_inputs_changed: Callable[[], bool] = lambda: False
+    """Returns whether inputs have got partitions that nobody reads. Raises StreamsError for an
+    input that does not exist any more."""
+    adopt_assignment: Callable[[AssignmentInfo], AssignmentInfo] = lambda assigned: assigned
+    """Takes over what the group's leader has assigned: see
+    `StreamsPartitionAssignor.adopt_assignment`."""
+    input_check_interval_ms: int = 300_000
+    """The interval at which the group's leader checks the inputs."""
+    decide_replacement: Callable[[Exception], bool] = lambda error: False
+    """Is called with the error that ends the loop, and returns whether another loop takes its
+    place, and its membership."""

@@ -1,0 +1,257 @@
+"""Decide which versions of a topology run side by side in one group, and number their tasks.
+
+Members of one version have declared the same topology. Versions are taken in an order that any
+leader finds: the one whose members run most tasks, then the one whose members ran most before they
+lost their membership, then the one with most members, then by their fingerprints. Each is admitted
+if it may run beside all those that were admitted before (`topology/compatibility`): so the group
+goes on, and who comes newly to it is refused.
+
+A member of a release that declares nothing is taken to run the leader's topology, as that release
+takes it; of the leader's sub-topologies only those whose topics it reads.
+
+Each sub-topology that some version has gets one number for the leader, its own where it has one;
+tasks are assigned by these numbers, and every member is told its own.
+Kafka Streams compares nothing, and assigns by the leader's numbers (StreamsPartitionAssignor). In
+KIP-1071 the coordinator has one topology; a member of an older epoch is told STALE_TOPOLOGY, and
+one that brings a newer is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from streams.errors import TopologyError
+from streams.membership.protocol import SubscriptionInfo
+from streams.topic_partitions import Partition
+from streams.topology.compatibility import find_conflicts, list_names
+from streams.topology.declared import DeclaredSubtopology, DeclaredTopology
+
+UNDECLARED_PREFIX = "undeclared"
+"""The start of the fingerprint of a member that declares nothing and reads other topics than the
+leader."""
+
+
+class TopologyVersion(NamedTuple):
+    """Describes a topology and the members that have declared it.
+
+    It counts the tasks that they run, and those that they ran before they lost their membership.
+    """
+
+    topology: DeclaredTopology
+    members: tuple[str, ...]
+    task_count: int
+    former_task_count: int
+
+    @property
+    def rank(self) -> tuple[int, int, int, str]:
+        """Return the sort key by which versions are admitted."""
+        return (
+            -self.task_count,
+            -self.former_task_count,
+            -len(self.members),
+            self.topology.fingerprint,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class VersionAdmission:
+    """Names the versions that run side by side, and why each other member was refused.
+
+    `partition_counts` are the partitions of all topics that are read.
+    """
+
+    versions: tuple[TopologyVersion, ...]
+    refusal_reasons: Mapping[str, str] = field(default_factory=dict)
+    partition_counts: Mapping[str, int] = field(default_factory=dict)
+
+
+def find_versions(
+    members: Mapping[str, SubscriptionInfo], leader: DeclaredTopology
+) -> tuple[TopologyVersion, ...]:
+    """Return the versions that the members have declared, in the order of their rank."""
+    topologies: dict[str, DeclaredTopology] = {}
+    of_version: dict[str, list[str]] = {}
+    for member, subscribed in sorted(members.items()):
+        topology = subscribed.topology or _assume_topology(leader, subscribed.topics)
+        topologies.setdefault(topology.fingerprint, topology)
+        of_version.setdefault(topology.fingerprint, []).append(member)
+    versions = [
+        TopologyVersion(
+            topologies[fingerprint],
+            tuple(named),
+            task_count=sum(len(members[m].tasks) for m in named),
+            former_task_count=sum(len(members[m].former) for m in named),
+        )
+        for fingerprint, named in of_version.items()
+    ]
+    return tuple(sorted(versions, key=lambda version: version.rank))
+
+
+def _assume_topology(leader: DeclaredTopology, topics: Iterable[str]) -> DeclaredTopology:
+    """Return the topology assumed for a member that declares none: a part of the leader's.
+
+    It has those of the leader's sub-topologies that read no other topics than `topics`.
+    """
+    read = frozenset(topics)
+    if not read or read == leader.sources:
+        return leader
+    known = {n: sub for n, sub in leader.subtopologies.items() if sub.sources <= read}
+    covered = frozenset[str]().union(*(sub.sources for sub in known.values()))
+    return DeclaredTopology(
+        fingerprint=f"{UNDECLARED_PREFIX} {','.join(sorted(read))}",
+        subtopologies=known,
+        repartition_topics=leader.repartition_topics,
+        copartitioned=leader.copartitioned,
+        unknown_sources=read - covered,
+    )
+
+
+def admit_versions(
+    versions: Iterable[TopologyVersion], existing_counts: Mapping[str, int], application_id: str
+) -> VersionAdmission:
+    """Admit each version that may run beside those before it, and refuse the others.
+
+    A version is refused too if its inputs don't exist, or if a topic would have other partitions
+    than those before it need. `existing_counts` has the partition counts of all topics.
+    """
+    admitted: list[TopologyVersion] = []
+    refused: dict[str, str] = {}
+    counts: dict[str, int] = {}
+    for version in versions:
+        version_counts, reasons = _source_counts_or_reasons(version.topology, existing_counts)
+        for other in admitted:
+            reasons += find_conflicts(
+                other.topology, version.topology, ("the running version", "the refused one")
+            )
+        reasons += [
+            f"topic {topic!r} has {counts[topic]} partitions, and the refused one needs {count}"
+            for topic, count in sorted(version_counts.items())
+            if counts.get(topic, count) != count
+        ]
+        if not reasons:
+            admitted.append(version)
+            counts |= version_counts
+            continue
+        reason = (
+            f"the members of group {application_id!r} run another topology, beside which this one "
+            f"can't run: {'; '.join(reasons)}. If it is a new version, end all workers of the old "
+            "one before (`millrace plan` tells); if it is another application, choose another "
+            "application id"
+        )
+        refused |= dict.fromkeys(version.members, reason)
+    return VersionAdmission(tuple(admitted), refused, counts)
+
+
+def _source_counts_or_reasons(
+    topology: DeclaredTopology, existing_counts: Mapping[str, int]
+) -> tuple[dict[str, int], list[str]]:
+    """Return the partition counts of a version's source topics, and why they can't be known."""
+    missing = [topic for topic in topology.input_topics if topic not in existing_counts]
+    if missing:
+        return {}, [f"input topics {list_names(missing)} do not exist"]
+    try:
+        counts = topology.derive_partition_counts(existing_counts)
+    except TopologyError as error:
+        return {}, [str(error)]
+    return {topic: counts[topic] for topic in topology.sources if topic in counts}, []
+
+
+def find_tasks(
+    subtopologies: Mapping[int, DeclaredSubtopology], partition_counts: Mapping[str, int]
+) -> dict[str, list[Partition]]:
+    """Return every task with the partitions that it reads.
+
+    A sub-topology has as many tasks as the widest of its topics has partitions. It is left out
+    where not all of `partition_counts` are known.
+    """
+    return {
+        f"{number}_{partition}": [
+            Partition(topic, partition)
+            for topic in sorted(sub.sources)
+            if partition < partition_counts[topic]
+        ]
+        for number, sub in subtopologies.items()
+        if sub.sources <= partition_counts.keys()
+        for partition in range(max(partition_counts[topic] for topic in sub.sources))
+    }
+
+
+class TaskNumbers:
+    """Numbers the tasks of all admitted versions as the leader does, and knows who may run them."""
+
+    def __init__(self, admission: VersionAdmission, leader: DeclaredTopology) -> None:
+        self._subtopologies: dict[int, DeclaredSubtopology] = dict(leader.subtopologies)
+        self._member_numbers: dict[str, dict[int, int]] = {}
+        """For each member: the member's own number of a sub-topology, by the leader's number."""
+        admitted: set[int] = set()
+        for version in admission.versions:
+            own = {self._leader_number(sub): n for n, sub in version.topology.subtopologies.items()}
+            admitted |= own.keys()
+            self._member_numbers |= dict.fromkeys(version.members, own)
+        subs = {number: self._subtopologies[number] for number in sorted(admitted)}
+        self.partitions_by_task = find_tasks(subs, admission.partition_counts)
+        """Each task with the partitions that it reads."""
+
+    @property
+    def able_members(self) -> dict[str, list[str]]:
+        """Return the members that may run each task."""
+        return {
+            task: [
+                m for m, own in self._member_numbers.items() if int(task.partition("_")[0]) in own
+            ]
+            for task in self.partitions_by_task
+        }
+
+    def number_for_leader(self, member: str, tasks: Iterable[str]) -> list[str]:
+        """Translate a member's task names to the leader's numbers, without those it can't have."""
+        numbers = {str(own): number for number, own in self._member_numbers[member].items()}
+        split = [task.partition("_") for task in tasks]
+        return [f"{numbers[sub]}_{partition}" for sub, _, partition in split if sub in numbers]
+
+    def number_for_member(self, member: str, tasks: Iterable[str]) -> list[str]:
+        """Translate task names from the leader's numbers to the member's own, sorted."""
+        own = self._member_numbers[member]
+        split = [task.partition("_") for task in tasks]
+        return sorted(f"{own[int(sub)]}_{partition}" for sub, _, partition in split)
+
+    def _leader_number(self, subtopology: DeclaredSubtopology) -> int:
+        """Return the leader's number of a sub-topology, which is a new one if it has none."""
+        for number, known in self._subtopologies.items():
+            if known.is_same_as(subtopology):
+                return number
+        number = max(self._subtopologies, default=-1) + 1
+        self._subtopologies[number] = subtopology
+        return number
+
+
+def describe_versions(admission: VersionAdmission, undeclared_members: Sequence[str]) -> str:
+    """Return a notice that all members log about versions and refusals; empty if there is nothing.
+
+    It names the versions if there are several, and the members that have declared none.
+    """
+    parts = []
+    if undeclared_members:
+        parts.append(
+            f"{', '.join(undeclared_members)}: of a release that declares no topology, and taken "
+            "to run "
+            "the leader's; change the topology when all workers are of this release"
+        )
+    if len(admission.versions) > 1:
+        each = ", ".join(
+            f"{version.topology.fingerprint} on {len(version.members)}"
+            for version in admission.versions
+        )
+        parts.append(
+            f"the group runs {len(admission.versions)} versions of the topology side by side "
+            f"(members of each: {each}); if no upgrade is going on, another application has this "
+            "application id"
+        )
+    for reason in sorted(set(admission.refusal_reasons.values())):
+        names = [
+            member for member, why in sorted(admission.refusal_reasons.items()) if why == reason
+        ]
+        were = "members {} were" if len(names) > 1 else "member {} was"
+        parts.append(f"{were.format(', '.join(names))} refused: {reason}")
+    return "; ".join(parts)

@@ -1,0 +1,329 @@
+"""Simulate one process of an application: the product's stream loop, from start to end or kill -9.
+
+The loop is turned by hand until there is nothing left to do. What it is made of is the product's
+own, as `streams.runtime.assembly` puts it together for the real machine.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+
+from state.cache import ObjectCache
+from state.replica import TopicReplica
+from state.rocksdb import MemoryBudget
+from streams.config import StreamsConfig
+from streams.errors import StreamsError
+from streams.ledger import ledger_topic
+from streams.membership.producer_identity import ProducerIdentity
+from streams.runtime.assignment import StreamsPartitionAssignor
+from streams.runtime.commit import CommitStep
+from streams.runtime.counters import ThreadCounters
+from streams.runtime.failures import FailureHandler
+from streams.runtime.global_tables import GlobalTables, ReadOnlyGlobalStore, open_replicas
+from streams.runtime.ledger_writer import LedgerWriter
+from streams.runtime.loop import StreamLoop
+from streams.runtime.offset_reset import OffsetResetter
+from streams.runtime.partition_group import NEVER_WAIT
+from streams.runtime.partition_group import RecordOrderSettings as TaskOrder
+from streams.runtime.producers import TaskProducers
+from streams.runtime.restorer import Restorer
+from streams.runtime.task import Task
+from streams.runtime.task_creator import TaskCreator
+from streams.runtime.thread_dependencies import ThreadDependencies
+from streams.testing.clients import (
+    InMemoryAdmin,
+    InMemoryConsumer,
+    InMemoryOrderedConsumer,
+    InMemoryProducer,
+)
+from streams.testing.cluster import InMemoryCluster
+from streams.testing.member import OnlyMember
+from streams.testing.record_order import RandomOrder, TimestampOrder
+from streams.testing.simulated_host import SimulatedHost
+from streams.testing.state_directory import TemporaryStateDirectory
+from streams.topology.build import Topology
+from streams.topology.nodes import TaskObserver
+
+_TURNS_MAX = 1_000_000
+_ONE_RECORD = 1
+
+
+class ProcessKilled(BaseException):
+    """Signals kill -9: raised out of whatever the loop is in; nothing of the product catches it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverEnvironment:
+    """Holds what outlives the application's process: the cluster, the disk, the clock."""
+
+    topology: Topology
+    config: StreamsConfig
+    cluster: InMemoryCluster
+    host: SimulatedHost
+    state_directory: TemporaryStateDirectory
+    memory: MemoryBudget
+    counters: ThreadCounters
+    observer: TaskObserver
+    random: Random
+    """The source of what a seed decides."""
+    is_order_drawn: bool
+    """Whether the seed decides which task goes on."""
+
+
+class SimulatedProcess:
+    """Simulates a process with one stream thread.
+
+    `commit_every_ms`: 0 after each record. `on_step` is called at each step of a commit, and may
+    raise ProcessKilled there.
+    """
+
+    def __init__(
+        self,
+        environment: DriverEnvironment,
+        *,
+        commit_every_ms: int,
+        on_step: Callable[[CommitStep], None],
+    ) -> None:
+        self._environment = environment
+        self._commits_each_record = commit_every_ms == 0
+        self._state = ""
+        admin = InMemoryAdmin(environment.cluster)
+        resetting = OffsetResetter(
+            admin,
+            environment.host,
+            auto_offset_reset=environment.config.auto_offset_reset,
+            offset_out_of_range=environment.config.offset_out_of_range,
+            internal_topics=environment.topology.repartition_topics,
+        )
+        self._member = OnlyMember(
+            environment.cluster,
+            f"{environment.topology.application_id}-driver",
+            StreamsPartitionAssignor(environment.topology, environment.config, admin).assign_group,
+        )
+        self._replicas, self._globals = self._open_global_tables(admin)
+        self._task_creator = self._create_task_creator(resetting, on_step)
+        self.consumer = InMemoryOrderedConsumer(environment.cluster, self._create_record_order())
+        self.loop = StreamLoop(
+            self._create_thread_dependencies(admin, resetting, commit_every_ms, on_step)
+        )
+
+    def _create_record_order(self) -> TimestampOrder | RandomOrder:
+        """Return the order in which records are taken: by time, or drawn if there is a seed."""
+        world = self._environment
+        if not world.is_order_drawn:
+            return TimestampOrder()
+        waits = world.config.max_task_idle_ms != NEVER_WAIT
+        return RandomOrder(
+            world.random,
+            lambda p: self._task_creator.task_name_of_partition(*p),
+            waits_for_earlier=waits,
+        )
+
+    def _open_global_tables(
+        self, admin: InMemoryAdmin
+    ) -> tuple[Mapping[str, TopicReplica], GlobalTables]:
+        """Open the replicas of the global tables, and what keeps them up to date."""
+        world, config = self._environment, self._environment.config
+        tables = world.topology.global_tables
+        paths = partial(world.state_directory.global_store_path, 0)
+        replicas = open_replicas(tables, paths, world.memory)
+        return replicas, GlobalTables(
+            tables,
+            replicas,
+            create_consumer=lambda: InMemoryConsumer(world.cluster),
+            admin=admin,
+            host=world.host,
+            handler=config.handlers.deserialization,
+            timeout_ms=config.task_timeout_ms,
+        )
+
+    def _create_task_creator(
+        self, resetting: OffsetResetter, on_step: Callable[[CommitStep], None]
+    ) -> TaskCreator:
+        """Create the TaskCreator of this process."""
+        world, config = self._environment, self._environment.config
+        return TaskCreator(
+            world.topology,
+            world.state_directory,
+            resetting,
+            world.host,
+            committed_offsets=self._member.fetch_committed_offsets,
+            memory=world.memory,
+            cache=ObjectCache(config.cache_max_bytes),
+            on_part_written=lambda: on_step(CommitStep.STORING),
+            global_views=self._globals.view_factories(),
+            observer=world.observer,
+            failures=FailureHandler(
+                config.handlers,
+                counters=world.counters,
+                monotonic_s=world.host.monotonic_s,
+                list_topics=_AnyTopic,
+            ),
+        )
+
+    def _create_thread_dependencies(
+        self,
+        admin: InMemoryAdmin,
+        resetting: OffsetResetter,
+        commit_every_ms: int,
+        on_step: Callable[[CommitStep], None],
+    ) -> ThreadDependencies:
+        """Return all that the stream loop depends on."""
+        world, config, machine = self._environment, self._environment.config, self._environment.host
+        application = world.topology.application_id
+        return ThreadDependencies(
+            name="driver",
+            group=application,
+            member=self._member,
+            consumer=self.consumer,
+            restorer=Restorer(
+                "driver's restore",
+                InMemoryConsumer(world.cluster),
+                admin,
+                machine,
+                is_transactional=config.exactly_once,
+                timeout_ms=config.task_timeout_ms,
+                before_batch=lambda: on_step(CommitStep.RESTORING),
+            ),
+            offset_resetter=resetting,
+            admin=admin,
+            task_creator=self._task_creator,
+            producers=TaskProducers(
+                self._create_producer,
+                guarantee=config.processing_guarantee,
+                application_id=application,
+                thread_id=self._member.instance_id,
+                is_member=self._member.is_current,
+            ),
+            stop=machine.create_event(),
+            host=machine,
+            commit_interval_ms=commit_every_ms,
+            poll_records_max=_ONE_RECORD,
+            order_settings=TaskOrder(
+                config.max_task_idle_ms, config.buffered_records_per_partition
+            ),
+            uncommitted_bytes_max=config.statestore_uncommitted_max_bytes,
+            task_timeout_ms=config.task_timeout_ms,
+            on_state_change=self._set_loop_state,
+            on_commit_step=on_step,
+            ledger=LedgerWriter(ledger_topic(application), _refuse_identity_lookup)
+            if config.ledger
+            else None,
+            counters=world.counters,
+        )
+
+    def _create_producer(self, name: str) -> InMemoryProducer:
+        """Create a producer on the cluster in memory."""
+        world = self._environment
+        return InMemoryProducer(
+            name,
+            world.cluster,
+            transactional=world.config.exactly_once,
+            reports_deliveries=world.config.ledger,
+            now_ms=world.host.now_ms,
+            random=world.random,
+        )
+
+    @property
+    def tasks(self) -> Collection[Task]:
+        """Return the tasks of the loop."""
+        return self.loop.tasks.values()
+
+    def find_global_store(self, name: str) -> ReadOnlyGlobalStore | None:
+        """Return the replica of a global table by its store's name; None if there is none."""
+        return self._globals.find_read_only_store(name)
+
+    def start_processing(self) -> None:
+        """Replicate the global tables as they are, then process all that can be processed.
+
+        So records meet global tables with all that was there before. Raises the error that ends the
+        application.
+        """
+        if self._replicas:
+            self._globals.start_copying(self._environment.host.create_event())
+        self.process_until_idle()
+
+    def process_until_idle(self) -> None:
+        """Process all that can be processed, what is written to internal topics included.
+
+        Raises the error that ends the loop.
+        """
+        for _ in range(_TURNS_MAX):
+            if (
+                self._commits_each_record
+            ):  # records that wait in a task are taken one at a time, too
+                for task in self.tasks:
+                    task.slice_size = _ONE_RECORD
+            self._replicate_global_tables()
+            self.loop.run_once()
+            if self._state == "RUNNING" and not self.consumer.find_next_records():
+                self._replicate_global_tables()  # the last turn may have written to their topics
+                return
+        raise StreamsError(
+            f"after {_TURNS_MAX} turns there is still something to process: does a step write to a "
+            "topic that leads back to it?"
+        )
+
+    def _replicate_global_tables(self) -> None:
+        """Bring the global tables up to date."""
+        if self._replicas:
+            self._globals.copy_new_records()
+
+    def _set_loop_state(self, state: str) -> None:
+        """Note the state that the loop reports."""
+        self._state = state
+
+    def commit_until_clean(self) -> None:
+        """Commit, and process what that brings, until nothing is left uncommitted.
+
+        Raises the error that ends the loop.
+        """
+        while any(task.commit_needed for task in self.tasks):
+            self.loop.commit_now()
+            self.process_until_idle()
+
+    def end_process(self) -> None:
+        """Close processors and stores in order; what is not committed is forgotten."""
+        with ExitStack() as steps:  # in reverse order
+            for replica in self._replicas.values():
+                steps.callback(replica.close)
+            steps.callback(self._globals.stop_copying)
+            steps.callback(self.loop.close)
+
+    def kill_process(self) -> None:
+        """Leave everything as kill -9 would, and keep a copy of the files for the next process.
+
+        The databases are closed only after the copy, since the next process opens them in this one.
+        """
+        before = self._environment.state_directory.copy_for_next_process()
+        with ExitStack() as steps:
+            if before is not None:
+                steps.callback(shutil.rmtree, before, ignore_errors=True)
+            for replica in self._replicas.values():
+                steps.callback(replica.close)
+            for task in self.tasks:
+                for store in task.all_stores().values():
+                    steps.callback(store.close)
+
+
+class _AnyTopic(Collection[str]):
+    """Contains every name of a topic: each can be written."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def _refuse_identity_lookup(transactional_id: str) -> ProducerIdentity:
+    """Raise AssertionError: a producer in memory knows its identity and never asks for it."""
+    raise AssertionError("a producer in memory knows its identity")

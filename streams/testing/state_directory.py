@@ -1,0 +1,128 @@
+"""Provide the state directory of a driver, and keep what kill -9 leaves of it.
+
+It is made with the first store on disk and removed at the end. A killed process leaves its files as
+they are at that moment: so they are copied before the databases are closed, which would put them in
+order.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from tempfile import mkdtemp
+from weakref import finalize
+
+from state.directory import StateDirectory
+from state.locks import ProcessFileLock
+from state.subtopologies import SubtopologyContents
+
+_ATTEMPTS = 1_000
+
+
+class TemporaryStateDirectory(StateDirectory):
+    """Provides directories of tasks below a temporary directory.
+
+    It overrides all of its base that other processes need, such as locks: there are none.
+    """
+
+    def __init__(self) -> None:
+        self._root: Path | None = None
+        self._process_number = 0
+
+    def number_subtopologies(
+        self, subtopologies: Mapping[int, SubtopologyContents]
+    ) -> dict[int, int]:
+        """Return each sub-topology's own number: no earlier version has left directories."""
+        return {number: number for number in subtopologies}
+
+    def store_names(self, task_name: str) -> frozenset[str]:
+        """Return no names: stores that an earlier process left are not looked for."""
+        return frozenset()
+
+    def lock_task(self, task_name: str) -> ProcessFileLock:
+        """Return a lock without effect: no other process could want the task."""
+        return _NoLock()
+
+    def store_path(self, task_name: str, store_name: str) -> Path:
+        """Return the path of a task's store in the current process's directory."""
+        return self._process_path() / task_name / store_name
+
+    def global_store_path(self, slot: int, store_name: str) -> Path:
+        """Return the path of a global table's store in the current process's directory."""
+        return self._process_path() / "global" / store_name
+
+    def _process_path(self) -> Path:
+        """Return the current process's directory; make the temporary one if there is none."""
+        if self._root is None:
+            self._root = Path(mkdtemp(prefix="millrace-driver-"))
+            self._removal = finalize(self, _remove_tree, self._root)
+        return self._root / f"life-{self._process_number}"
+
+    def copy_for_next_process(self) -> Path | None:
+        """Copy the directory as it is for the next process, and return the old one.
+
+        The old one is to be removed when its databases are closed. None if nothing is on disk.
+        """
+        self._process_number += 1
+        if self._root is None:
+            return None
+        before, after = (
+            self._root / f"life-{n}" for n in (self._process_number - 1, self._process_number)
+        )
+        if before.exists():
+            _copy_at_one_moment(before, after)
+        return before
+
+    def remove_directory(self) -> None:
+        """Remove the temporary directory, if it was made."""
+        if self._root is not None:
+            self._removal()
+
+
+def _remove_tree(directory: Path) -> None:
+    """Remove a directory, retrying while databases that nobody closed add files to it."""
+    for _ in range(_ATTEMPTS):
+        if not directory.exists():
+            return
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _copy_at_one_moment(source: Path, target: Path) -> None:
+    """Copy a directory as it is at one moment, retrying while its files change.
+
+    No store is written; but RocksDB may be compacting, which adds files and removes others. So a
+    copy counts only if nothing has changed meanwhile.
+    """
+    for _ in range(_ATTEMPTS):
+        files_before = _list_files(source)
+        with suppress(shutil.Error):
+            shutil.copytree(source, target)
+            if files_before == _list_files(source):
+                return
+        shutil.rmtree(target)
+    raise RuntimeError(f"{source} goes on changing: it can't be copied as it is")
+
+
+def _list_files(directory: Path) -> list[tuple[str, int, int]]:
+    """Return paths, sizes and modification times of all files below a directory, sorted."""
+    found = []
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            path = os.path.join(folder, name)
+            with suppress(FileNotFoundError):
+                about = os.stat(path)
+                found.append((path, about.st_size, about.st_mtime_ns))
+    return sorted(found)
+
+
+class _NoLock(ProcessFileLock):
+    """Implements a lock of which no other process has a part."""
+
+    def __init__(self) -> None:
+        """Take nothing."""
+
+    def release(self) -> None:
+        """Release nothing."""

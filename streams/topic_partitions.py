@@ -1,0 +1,32 @@
+"""Name partitions and committed offsets for every part of the runtime."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Partition(NamedTuple):
+    """Names a partition of a topic (Kafka's TopicPartition)."""
+
+    topic: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}[{self.number}]"
+
+
+class OffsetAndMetadata(NamedTuple):
+    """Represents a committed offset with its metadata (Kafka's OffsetAndMetadata)."""
+
+    offset: int
+    metadata: str
+
+
+class CommittedOffsets(NamedTuple):
+    """Represents the answer to an OffsetFetch that asks for stable offsets.
+
+    `pending` are the partitions whose offsets a transaction that is still open may change.
+    """
+
+    offsets: dict[Partition, OffsetAndMetadata]
+    pending: list[Partition]

@@ -1,0 +1,464 @@
+"""Compare two versions of a topology: stores and internal topics that appear, vanish or change.
+
+A store is found again by its name: its changelog is named after it. What becomes of its content is
+its `StateOutcome`:
+
+    outcome    what it means
+    new        begins empty
+    kept       goes on as it was
+    restored   read from a topic once more, which takes time and loses nothing
+    lost       not found any more, not readable, or taken for something else
+
+`lost` is also what lies unread in a repartition topic that is given up: it was committed by the
+step that wrote it, and nothing will read it.
+
+Names that the DSL generates end in the step's number, and numbers shift when a step is added above.
+So a generated name that is gone is looked for under another number, and one that stayed is compared
+by the steps that lead to it: another step may have got its number, and with it the state.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from state.subtopologies import SubtopologyContents, number_directories
+from streams.topology.compatibility import find_conflicts
+from streams.topology.declared import declare_topology
+from streams.topology.description import DescribedStore, TopologyDescription
+from streams.topology.name_origin import (
+    Lineage,
+    find_lineages,
+    is_generated_name,
+    strip_step_number,
+)
+from streams.topology.partitions import TopicFlow, derive_partition_counts
+from streams.topology.store_compatibility import StateEffect, StateOutcome, find_store_effects
+
+
+class StateKind(StrEnum):
+    """Names the kinds of things that hold state."""
+
+    STORE = "store"
+    REPARTITION = "repartition topic"
+    CHANGELOG = "changelog"
+
+
+@dataclass(frozen=True, slots=True)
+class StateChange:
+    """Represents what differs between two versions of one store or one internal topic."""
+
+    kind: StateKind
+    name: str
+    effects: tuple[StateEffect, ...]
+
+    @property
+    def worst_outcome(self) -> StateOutcome:
+        """Return the worst outcome of its effects."""
+        return max((effect.outcome for effect in self.effects), key=list(StateOutcome).index)
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradePlan:
+    """Represents the result of a comparison: all changes, stores first.
+
+    `unchanged_count`: how many stores and internal topics are as they were.
+    `inputs_without_counts`: inputs whose partition counts would be needed to compare all counts.
+    `conflicts`: why workers of the two versions may not run side by side in one group; empty if
+    they may.
+    """
+
+    changes: tuple[StateChange, ...]
+    unchanged_count: int = 0
+    inputs_without_counts: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()
+
+    @property
+    def loses_state(self) -> bool:
+        """Whether any state is lost by the new version."""
+        return any(change.worst_outcome is StateOutcome.LOST for change in self.changes)
+
+
+class _TopicSerdes(NamedTuple):
+    """Holds the serdes with which a repartition topic is read."""
+
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class _VersionIndex:
+    """Indexes one of the two versions by the names that are compared."""
+
+    stores: Mapping[str, DescribedStore]
+    directories: Mapping[str, int | None]
+    """The number that the directories of each store's tasks have; None for a global store."""
+    topics: Mapping[str, _TopicSerdes]
+    lineages: Mapping[str, Lineage]
+    partition_counts: dict[str, int]
+
+    @property
+    def changelogs(self) -> dict[str, str]:
+        """Return the changelogs that the application makes, with the store of each."""
+        return {
+            store.changelog: store.name
+            for store in self.stores.values()
+            if store.changelog and not store.source_is_changelog
+        }
+
+
+def compare_topologies(
+    old: TopologyDescription,
+    new: TopologyDescription,
+    partitions: Mapping[str, int] | None = None,
+) -> UpgradePlan:
+    """Return what a start as `new` means for the state that `old` has left.
+
+    `partitions`: topics' counts as they are now. Where an internal topic is among them, that is
+    what `old` has made; of its inputs `old` says itself what it knew.
+    """
+    now = partitions or {}
+    numbers = number_directories(_directory_contents(old), _directory_contents(new))
+    before = _index_version(
+        old, {**now, **old.partitions}, {n: n for n in _directory_contents(old)}
+    )
+    after = _index_version(new, now, numbers)
+    existing = {t: now[t] for t in now.keys() & (before.topics.keys() | before.changelogs.keys())}
+    before.partition_counts.update(existing)
+    changes = (
+        *_compare_stores(before, after),
+        *_compare_repartition_topics(before, after),
+        *_compare_changelogs(before, after),
+    )
+    differing = {(change.kind, change.name) for change in changes}
+    everything = [
+        *((StateKind.STORE, name) for name in after.stores),
+        *((StateKind.REPARTITION, name) for name in after.topics),
+        *((StateKind.CHANGELOG, name) for name in after.changelogs),
+    ]
+    same = sum(each not in differing for each in everything)
+    conflicts = find_conflicts(
+        declare_topology(old), declare_topology(new), ("the old version", "the new one")
+    )
+    return UpgradePlan(
+        changes, same, _find_inputs_without_counts(before, after, new), tuple(conflicts)
+    )
+
+
+def _directory_contents(description: TopologyDescription) -> dict[int, SubtopologyContents]:
+    """Return what identifies each sub-topology's directories (`state.subtopologies`)."""
+    return {
+        sub.number: SubtopologyContents(
+            frozenset(sub.sources), frozenset(each.name for each in sub.stores)
+        )
+        for sub in description.subtopologies
+        if not sub.is_global
+    }
+
+
+def _index_version(
+    description: TopologyDescription,
+    input_counts: Mapping[str, int],
+    directory_numbers: Mapping[int, int],
+) -> _VersionIndex:
+    """Index a description by the names that are compared.
+
+    `input_counts` are partition counts; `directory_numbers` those of the sub-topologies.
+    """
+    subs = description.subtopologies
+    internal = {topic.name for topic in description.repartition_topics}
+    return _VersionIndex(
+        stores={store.name: store for sub in subs for store in sub.stores},
+        directories={s.name: directory_numbers.get(sub.number) for sub in subs for s in sub.stores},
+        topics={
+            step.topic: _TopicSerdes(step.key or "", step.value or "")
+            for sub in subs
+            for step in sub.steps
+            if step.kind == "source" and step.topic in internal
+        },
+        lineages=find_lineages(description),
+        partition_counts=_derive_all_counts(description, input_counts),
+    )
+
+
+def _derive_all_counts(
+    description: TopologyDescription, input_counts: Mapping[str, int]
+) -> dict[str, int]:
+    """Return the partitions of inputs, repartition topics and changelogs, so far as they follow."""
+    subs = [sub for sub in description.subtopologies if not sub.is_global]
+    counts = derive_partition_counts(
+        [TopicFlow(frozenset(sub.sources), frozenset(sub.internal_sinks)) for sub in subs],
+        {topic.name: topic.partitions for topic in description.repartition_topics},
+        description.copartitioned,
+        {topic: input_counts[topic] for topic in description.input_topics if topic in input_counts},
+    )
+    for sub in subs:
+        if counts.keys() >= set(sub.sources):
+            tasks = max(counts[topic] for topic in sub.sources)
+            logs = [store.changelog for store in sub.stores if not store.source_is_changelog]
+            counts |= {changelog: tasks for changelog in logs if changelog}
+    return counts
+
+
+def _find_inputs_without_counts(
+    before: _VersionIndex, after: _VersionIndex, new: TopologyDescription
+) -> tuple[str, ...]:
+    """Return the inputs whose counts are needed to compare all topics that both versions have."""
+    both = (before.topics.keys() & after.topics.keys()) | (
+        before.changelogs.keys() & after.changelogs.keys()
+    )
+    if both <= before.partition_counts.keys() & after.partition_counts.keys():
+        return ()
+    return tuple(
+        t
+        for t in new.input_topics
+        if t not in before.partition_counts or t not in after.partition_counts
+    )
+
+
+def _compare_stores(before: _VersionIndex, after: _VersionIndex) -> Iterator[StateChange]:
+    """Yield the changes of stores."""
+
+    def have_equal_formats(a: str, b: str) -> bool:
+        old, new = before.stores[a], after.stores[b]
+        return (old.kind, old.key, old.value) == (new.kind, new.key, new.value)
+
+    moved = _match_renamed(
+        list(before.stores), list(after.stores), before, after, have_equal_formats
+    )
+    for name, old in before.stores.items():
+        if name not in after.stores:
+            yield StateChange(
+                StateKind.STORE, name, (_vanished_store_effect(old, moved.get(name)),)
+            )
+            continue
+        new = after.stores[name]
+        effects = list(
+            find_store_effects(old, new, before.directories[name], after.directories[name])
+        )
+        if not (old.source_is_changelog and new.source_is_changelog):
+            effects += _compare_lineages(
+                name, before, after, moved.get(name), _keep_store_remedy(name)
+            )
+            effects += _compare_partition_counts(old.changelog, new.changelog, before, after)
+        if effects:
+            yield StateChange(StateKind.STORE, name, tuple(effects))
+    for name in after.stores:
+        if name not in before.stores:
+            effect = StateEffect("appears", StateOutcome.NEW, "it begins empty")
+            yield StateChange(StateKind.STORE, name, (effect,))
+
+
+def _vanished_store_effect(old: DescribedStore, likely_new_name: str | None) -> StateEffect:
+    """Return what becomes of a store that vanishes; it may have a likely new name."""
+    if not old.logged and not old.persistent:
+        return StateEffect(
+            "vanishes", StateOutcome.KEPT, "it was in memory alone: no restart has kept it"
+        )
+    if old.source_is_changelog:
+        return StateEffect(
+            "vanishes", StateOutcome.KEPT, f"what it had is in its source {old.changelog!r}"
+        )
+    where = f"its changelog {old.changelog!r}" if old.changelog else "its directory"
+    if likely_new_name is None:
+        return StateEffect(
+            "vanishes",
+            StateOutcome.LOST,
+            f"nobody reads {where} any more",
+            f"if it was renamed, give it its old name: store={old.name!r}; if it is meant to go, "
+            "save the new description",
+        )
+    return StateEffect(
+        f"vanishes; it looks renamed to {likely_new_name!r}",
+        StateOutcome.LOST,
+        f"{likely_new_name!r} begins empty, and nobody reads {where} any more",
+        _keep_store_remedy(old.name),
+    )
+
+
+def _keep_store_remedy(name: str) -> str:
+    """Return the advice how to keep the name of a store."""
+    if not is_generated_name(name):
+        return f"to keep what there is, say store={name!r}"
+    if not _TABLE_STORE_NAME.search(name):  # the store of a join or of suppress
+        return f"name the step with name='...': {_SHIFT_NOTE}; until then add steps below it only"
+    return (
+        f"name the store with store='...': {_SHIFT_NOTE}; to keep what there is, say store={name!r}"
+    )
+
+
+_TABLE_STORE_NAME = re.compile(r"^(KSTREAM|KTABLE)-(?!FK-JOIN|SUPPRESS).*STATE-STORE")
+"""Matches generated names of stores that `store=` can name."""
+_SHIFT_NOTE = "generated names shift when a step is added above"
+
+
+def _compare_repartition_topics(
+    before: _VersionIndex, after: _VersionIndex
+) -> Iterator[StateChange]:
+    """Yield the changes of repartition topics."""
+
+    def have_equal_serdes(a: str, b: str) -> bool:
+        return before.topics[a] == after.topics[b]
+
+    moved = _match_renamed(
+        list(before.topics), list(after.topics), before, after, have_equal_serdes
+    )
+    for name, old in before.topics.items():
+        new, now = after.topics.get(name), moved.get(name)
+        if new is None:
+            looks = f"; it looks renamed to {now!r}" if now else ""
+            lost = StateEffect(
+                "vanishes" + looks, StateOutcome.LOST, _UNREAD_REASON, _keep_topic_remedy(name)
+            )
+            yield StateChange(StateKind.REPARTITION, name, (lost,))
+            continue
+        effects = [*_compare_lineages(name, before, after, now, _keep_topic_remedy(name))]
+        effects += [
+            StateEffect(
+                f"{what} serde: {a} -> {b}",
+                StateOutcome.LOST,
+                f"records in it are {a}",
+                _DRAIN_REMEDY,
+            )
+            for what, a, b in zip(("key", "value"), old, new, strict=True)
+            if a != b
+        ]
+        effects += _compare_partition_counts(name, name, before, after)
+        if effects:
+            yield StateChange(StateKind.REPARTITION, name, tuple(effects))
+    for name in after.topics:
+        if name not in before.topics:
+            appears = f"appears{_partitions_suffix(after.partition_counts.get(name))}"
+            made = StateEffect(appears, StateOutcome.NEW, "it is made at the next start")
+            yield StateChange(StateKind.REPARTITION, name, (made,))
+
+
+_UNREAD_REASON = "records in it that the old version has not processed are never read"
+_DRAIN_REMEDY = (
+    "let the old version process it first: stop what writes the inputs, and stop the old version "
+    "when its group has no lag"
+)
+
+
+def _keep_topic_remedy(name: str) -> str:
+    """Return the advice how to keep the name of a repartition topic."""
+    if not is_generated_name(name):
+        return _DRAIN_REMEDY
+    return (
+        f"name the step with name='...', or the store that it is named after with store='...': "
+        f"{_SHIFT_NOTE}; else {_DRAIN_REMEDY}"
+    )
+
+
+def _compare_changelogs(before: _VersionIndex, after: _VersionIndex) -> Iterator[StateChange]:
+    """Yield the changelog topics that are left behind or appear."""
+    for name in before.changelogs:
+        if name not in after.changelogs:
+            left = StateEffect(
+                "is left behind",
+                StateOutcome.KEPT,
+                "the broker keeps it, and nobody writes it any more",
+                "delete it when there is no way back",
+            )
+            yield StateChange(StateKind.CHANGELOG, name, (left,))
+    for name in after.changelogs:
+        if name not in before.changelogs:
+            appears = f"appears{_partitions_suffix(after.partition_counts.get(name))}"
+            made = StateEffect(appears, StateOutcome.NEW, "it is made at the next start")
+            yield StateChange(StateKind.CHANGELOG, name, (made,))
+
+
+def _partitions_suffix(count: int | None) -> str:
+    """Return " (n partitions)" for a message; empty if the count is not known."""
+    return "" if count is None else f" ({count} partitions)"
+
+
+def _compare_partition_counts(
+    old_topic: str | None, new_topic: str | None, before: _VersionIndex, after: _VersionIndex
+) -> Iterator[StateEffect]:
+    """Yield the effect of another partition count of a topic that holds state.
+
+    Nothing is compared unless both versions have the same topic, with known counts.
+    """
+    old, new = (
+        before.partition_counts.get(old_topic or ""),
+        after.partition_counts.get(new_topic or ""),
+    )
+    if old_topic == new_topic and old and new and old != new:
+        yield StateEffect(
+            f"partitions: {old} -> {new}",
+            StateOutcome.LOST,
+            "keys would be in other partitions than their state: the application refuses to start",
+            "give the inputs the partitions that they had, or start from nothing "
+            "(docs/operations.md)",
+        )
+
+
+def _compare_lineages(
+    name: str, before: _VersionIndex, after: _VersionIndex, likely_new_name: str | None, remedy: str
+) -> Iterator[StateEffect]:
+    """Yield the effect of another step, or other inputs, behind a name that stayed."""
+    old, new = before.lineages[name], after.lineages[name]
+    if is_generated_name(name) and (likely_new_name or old.inputs != new.inputs):
+        now = f"; the one that had it is now {likely_new_name!r}" if likely_new_name else ""
+        yield StateEffect(
+            f"another step has got this generated name{now}",
+            StateOutcome.LOST,
+            f"it was of {old}, and is of {new}: that would go on with what is not its own",
+            remedy,
+        )
+    elif old.inputs != new.inputs:
+        gone, come = sorted(old.inputs - new.inputs), sorted(new.inputs - old.inputs)
+        differences = ", ".join(
+            [*(f"-{topic}" for topic in gone), *(f"+{topic}" for topic in come)]
+        )
+        yield StateEffect(
+            f"inputs: {differences}", StateOutcome.KEPT, "it goes on with what it has"
+        )
+
+
+def _match_renamed(
+    old: list[str],
+    new: list[str],
+    before: _VersionIndex,
+    after: _VersionIndex,
+    is_compatible: Callable[[str, str], bool],
+) -> dict[str, str]:
+    """Return the likely new names of stores or topics that were renamed, by the old ones.
+
+    The same steps must lead to both, or the names differ in their number alone, or the inputs are
+    the same and one of the names was given; where several fit, the first in the topology.
+    """
+
+    def keeps_name(name: str) -> bool:
+        has_same_steps = before.lineages.get(name) == after.lineages.get(name)
+        return name in old and name in new and (has_same_steps or not is_generated_name(name))
+
+    def same_steps(a: str, b: str) -> bool:
+        return before.lineages[a] == after.lineages[b]
+
+    def same_name(a: str, b: str) -> bool:
+        return a not in new and b not in old and strip_step_number(a) == strip_step_number(b)
+
+    def same_inputs(a: str, b: str) -> bool:
+        is_named = not is_generated_name(a) or not is_generated_name(b)
+        return (
+            is_named
+            and a not in new
+            and b not in old
+            and before.lineages[a].inputs == after.lineages[b].inputs
+        )
+
+    renamed: dict[str, str] = {}
+    for fits in (same_steps, same_name, same_inputs):
+        for a in old:
+            taken = renamed.values()
+            left = [b for b in new if b != a and not keeps_name(b) and b not in taken]
+            if a not in renamed and not keeps_name(a):
+                match = next((b for b in left if is_compatible(a, b) and fits(a, b)), None)
+                if match is not None:
+                    renamed[a] = match
+    return renamed

@@ -1,0 +1,396 @@
+"""Global tables on fakes: where a copy goes on, when it is made anew, what it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from state.errors import StoreCorrupted
+from state.memory import MemoryDisk
+from state.replica import TopicReplica
+from state.store import StoreCheckpoint
+from streams import StreamsError, serdes
+from streams.errors import OutcomeUnknown
+from streams.exception_handlers import DeadLetter, ErrorContext, ExceptionHandler
+from streams.runtime.global_tables import GlobalTables, ReadOnlyGlobalStore
+from streams.runtime.stores import create_codecs
+from streams.topic_partitions import Partition
+from streams.topology.nodes import GlobalTableSpec, StoreSpec
+from tests.unit.streams.runtime.fakes import (
+    Clock,
+    FakeAdmin,
+    FakeConsumer,
+    Script,
+    StopWhen,
+)
+from tests.unit.streams.runtime.kafka import Kafka
+
+RATES = "rates"
+ONE, TWO = Partition(RATES, 0), Partition(RATES, 1)
+DAY_S = 86_400.0
+SPEC = GlobalTableSpec(
+    name="the-table",
+    topic=RATES,
+    store=StoreSpec(name="store", key=serdes.string, value=serdes.string),
+)
+
+
+class Damaged(MemoryDisk):
+    """Can't be read until it is cleared."""
+
+    is_damaged = False
+
+    def read_checkpoint(self) -> StoreCheckpoint | None:
+        if self.is_damaged:
+            raise StoreCorrupted("store", "path", "as the test has it")
+        return super().read_checkpoint()
+
+    def clear_all_data(self) -> None:
+        self.is_damaged = False
+        super().clear_all_data()
+
+
+class Dying(MemoryDisk):
+    """Its process is killed in the write of this number, from which nothing is left."""
+
+    dies_in = 0
+
+    def write_changes(
+        self, changes: Mapping[bytes, bytes | None], checkpoint: StoreCheckpoint
+    ) -> None:
+        self.dies_in -= 1
+        if self.dies_in == 0:
+            raise SystemExit("kill -9")
+        super().write_changes(changes, checkpoint)
+
+
+class Copying:
+    """A topic, and the disk on which one worker after another has its copy."""
+
+    def __init__(self, disk: MemoryDisk | None = None, *, batch: int = 10_000) -> None:
+        self.kafka = Kafka({RATES: 2})
+        self.clock = Clock()
+        self.script = Script()
+        self.disk = disk or Damaged()
+        self._batch = batch
+
+    def load(self, *pairs: tuple[str | None, str | None], partition: Partition = ONE) -> None:
+        self.kafka.load(partition, *pairs)
+
+    def worker(
+        self,
+        handler: ExceptionHandler = "fail",
+        timeout_ms: int = 300_000,
+        consumer: type[Slowly] | None = None,
+    ) -> GlobalTables:
+        """Another life of the worker."""
+        make = Slowly if consumer is None else consumer
+        return GlobalTables(
+            [SPEC],
+            {"store": TopicReplica("store", self.disk, create_codecs(SPEC.store))},
+            create_consumer=lambda: make(self.kafka, self.script, self.clock, self._batch),
+            admin=FakeAdmin(self.kafka, self.script),
+            host=self.clock,
+            handler=handler,
+            timeout_ms=timeout_ms,
+        )
+
+    def begun(self, handler: ExceptionHandler = "fail") -> GlobalTables:
+        """A worker that has copied what was there."""
+        tables = self.worker(handler)
+        tables.start_copying(StopWhen(self.clock))
+        assert tables.wait_until_caught_up(StopWhen(self.clock))
+        return tables
+
+
+class Slowly(FakeConsumer):
+    """Takes so many records at most at a time."""
+
+    def __init__(self, kafka: Kafka, script: Script, clock: Clock, batch: int) -> None:
+        super().__init__(kafka, script, clock)
+        self._batch = batch
+
+    def poll_records(self, records_max: int, timeout_s: float) -> list[Any]:
+        return super().poll_records(min(records_max, self._batch), timeout_s)
+
+
+def rows(tables: GlobalTables) -> dict[str, str]:
+    store = tables.find_read_only_store("store")
+    assert store is not None
+    return dict(store.all())
+
+
+def test_a_copy_has_the_latest_of_each_key_of_all_partitions() -> None:
+    copying = Copying()
+    copying.load(("a", "1"), ("b", "2"), ("a", "3"), (None, "nobody"))
+    copying.load(("c", "4"), ("d", "5"), ("c", None), partition=TWO)
+    assert rows(copying.begun()) == {"a": "3", "b": "2", "d": "5"}
+
+
+def test_a_copy_follows_its_topic() -> None:
+    copying = Copying()
+    copying.load(("a", "1"))
+    tables = copying.begun()
+    copying.load(("a", None), ("b", "2"))
+    tables.copy_new_records()
+    assert rows(tables) == {"b": "2"}
+
+
+def test_after_a_restart_a_copy_goes_on_where_it_stopped() -> None:
+    copying = Copying()
+    copying.load(("a", "1"), ("b", "2"))
+    copying.begun().stop_copying()
+    copying.load(("b", None), ("c", "3"))
+    tables = copying.begun()
+    assert tables.copied_records == 2
+    assert rows(tables) == {"a": "1", "c": "3"}
+
+
+def test_a_worker_killed_in_the_middle_of_copying_goes_on_where_its_disk_is() -> None:
+    disk = Dying()
+    disk.dies_in = 3
+    copying = Copying(disk, batch=2)
+    copying.load(*((f"k{n}", str(n)) for n in range(8)))
+    with pytest.raises(SystemExit):
+        copying.worker().start_copying(StopWhen(copying.clock))
+    copying.load(("k0", None), ("k7", None))
+    tables = copying.begun()
+    assert tables.copied_records == 6  # of the ten, four were there
+    assert rows(tables) == {f"k{n}": str(n) for n in range(1, 7)}
+
+
+def test_a_topic_that_was_made_again_is_copied_anew() -> None:
+    copying = Copying()
+    copying.load(("a", "1"), ("b", "2"))
+    copying.begun().stop_copying()
+    copying.kafka.delete(RATES)
+    copying.kafka.create_topic(RATES, 2)
+    copying.load(("b", "two"), ("c", "3"), ("d", "4"))
+    assert rows(copying.begun()) == {"b": "two", "c": "3", "d": "4"}
+
+
+def test_a_topic_that_was_cut_above_the_copy_is_copied_anew() -> None:
+    copying = Copying()
+    copying.load(("a", "1"))
+    copying.begun().stop_copying()
+    copying.load(("a", None), ("b", "2"), ("c", "3"))
+    copying.kafka.logs[ONE].start_offset = 3
+    assert rows(copying.begun()) == {"c": "3"}
+
+
+def test_a_copy_that_is_older_than_deletions_are_kept_is_made_anew() -> None:
+    copying = Copying()
+    copying.load(("a", "1"), ("b", "2"))
+    copying.begun().stop_copying()
+    copying.clock.advance_monotonic_clock(DAY_S)
+    copying.load(("c", "3"))
+    entries = copying.kafka.logs[ONE].entries
+    entries[0] = entries[2]  # as compaction would leave it
+    tables = copying.begun()
+    assert tables.copied_records == 3
+    assert rows(tables) == {"b": "2", "c": "3"}
+
+
+def test_a_copy_that_was_there_when_nothing_more_came_is_not_made_anew_however_old() -> None:
+    copying = Copying()
+    copying.load(("a", "1"))
+    copying.begun().stop_copying()
+    copying.clock.advance_monotonic_clock(10 * DAY_S)
+    assert copying.begun().copied_records == 0
+
+
+def test_a_copy_whose_worker_was_up_all_the_time_is_as_young_as_its_last_record() -> None:
+    copying = Copying()
+    copying.load(("a", "1"))
+    tables = copying.begun()
+    copying.clock.advance_monotonic_clock(DAY_S)
+    copying.load(("b", "2"))
+    tables.copy_new_records()
+    tables.stop_copying()
+    copying.clock.advance_monotonic_clock(DAY_S / 2)
+    copying.load(("c", "3"))
+    assert copying.begun().copied_records == 1
+
+
+def test_a_copy_that_was_caught_up_at_a_start_is_as_young_as_that_start() -> None:
+    copying = Copying()
+    copying.load(("a", "1"))
+    copying.begun().stop_copying()
+    copying.clock.advance_monotonic_clock(DAY_S / 2)
+    copying.begun().stop_copying()
+    copying.clock.advance_monotonic_clock(DAY_S / 2)
+    copying.load(("b", "2"))
+    assert copying.begun().copied_records == 1
+
+
+def test_a_copy_that_was_killed_on_its_way_is_as_old_as_before() -> None:
+    disk = Dying()
+    copying = Copying(disk, batch=1)
+    copying.load(("a", "1"))
+    copying.begun().stop_copying()
+    copying.clock.advance_monotonic_clock(DAY_S / 2)
+    copying.load(("b", "2"), ("c", "3"))
+    disk.dies_in = 2
+    with pytest.raises(SystemExit):
+        copying.worker().start_copying(StopWhen(copying.clock))
+    copying.clock.advance_monotonic_clock(DAY_S / 2)
+    assert copying.begun().copied_records == 3
+
+
+def test_a_topic_that_is_not_compacted_keeps_its_deletions() -> None:
+    copying = Copying()
+    copying.kafka.topic_settings[RATES] = {"cleanup.policy": "delete"}
+    copying.load(("a", "1"))
+    copying.begun().stop_copying()
+    copying.clock.advance_monotonic_clock(10 * DAY_S)
+    copying.load(("b", "2"))
+    assert copying.begun().copied_records == 1
+
+
+def test_a_damaged_copy_is_made_anew() -> None:
+    disk = Damaged()
+    copying = Copying(disk)
+    copying.load(("a", "1"), ("b", "2"))
+    copying.begun().stop_copying()
+    disk.is_damaged = True
+    tables = copying.begun()
+    assert tables.copied_records == 2
+    assert rows(tables) == {"a": "1", "b": "2"}
+
+
+def test_a_partition_that_was_added_is_copied_from_its_start_and_the_others_go_on() -> None:
+    copying = Copying()
+    copying.load(("a", "1"), ("b", "2"))
+    copying.begun().stop_copying()
+    copying.kafka.grow(RATES, 3)
+    copying.load(("gone", "0"), ("c", "3"), partition=Partition(RATES, 2))
+    copying.kafka.logs[Partition(RATES, 2)].start_offset = 1
+    tables = copying.begun()
+    assert tables.copied_records == 1
+    assert rows(tables) == {"a": "1", "b": "2", "c": "3"}
+
+
+def test_a_topic_that_is_cut_while_it_is_copied_ends_the_worker_with_the_partition() -> None:
+    copying = Copying()
+    copying.load(("a", "1"))
+    tables = copying.begun()
+    copying.kafka.logs[ONE].entries.clear()
+    with pytest.raises(StreamsError, match=r"rates-0|rates\[0\].*Start again"):
+        tables.copy_new_records()
+
+
+def test_a_topic_that_is_cut_while_it_is_copied_at_the_start_does_not_stand_still() -> None:
+    copying = Copying(batch=1)
+    copying.load(("eur", "1"), ("gbp", "2"), ("sek", "3"))
+
+    class Cut(Slowly):
+        def take(self, records_max: int, timeout_s: float) -> list[Any]:
+            taken = super().poll_records(records_max, timeout_s)
+            copying.kafka.logs[ONE].start_offset = 3
+            return taken
+
+    with pytest.raises(StreamsError, match=r"rates\[0\] has lost the position of its copy"):
+        copying.worker(consumer=Cut).start_copying(StopWhen(copying.clock))
+
+
+def test_what_the_serdes_refuse_ends_the_worker_and_names_step_record_and_serde() -> None:
+    copying = Copying()
+    copying.kafka.append_record(ONE, b"k", b"\xff", 0)
+    with pytest.raises(StreamsError, match=r"'the-table' can't read rates\[0\]@0 .*value=string"):
+        copying.worker().start_copying(StopWhen(copying.clock))
+
+
+@pytest.mark.parametrize("answer", ["skip", DeadLetter("dead")])
+def test_what_the_serdes_refuse_is_skipped_where_the_handler_says_so(answer: Any) -> None:
+    copying = Copying()
+    copying.load(("a", "1"))
+    copying.kafka.append_record(ONE, b"a", b"\xff", 0)
+    asked: list[ErrorContext] = []
+
+    def handler(context: ErrorContext) -> Any:
+        asked.append(context)
+        return answer
+
+    tables = copying.begun(handler)
+    assert (rows(tables), tables.skipped_records) == ({"a": "1"}, 1)
+    assert [(each.topic, each.partition, each.offset) for each in asked] == [(RATES, 0, 1)]
+    tables.stop_copying()
+    assert copying.begun(handler).copied_records == 0  # it is not met again
+
+
+def test_a_stop_while_copying_ends_it_and_the_next_worker_goes_on() -> None:
+    copying = Copying(batch=2)
+    copying.load(*((f"k{n}", str(n)) for n in range(10)))
+    stop = StopWhen(copying.clock)
+    tables = copying.worker()
+    stop.condition = lambda: tables.copied_records >= 4
+    tables.copy_until_stopped(stop)
+    assert not tables.wait_until_caught_up(stop)
+    assert copying.script.calls[-1] == "consumer.close"
+    assert copying.begun().copied_records == 6
+
+
+def test_a_stop_while_no_broker_answers_ends_it() -> None:
+    copying = Copying()
+    for at in range(1, 10):
+        copying.script.fail("admin.latest", OutcomeUnknown("nobody answers"), at=at)
+    stop = StopWhen(copying.clock)
+    stop.condition = lambda: copying.script.calls.count("admin.latest") == 3
+    copying.worker().copy_until_stopped(stop)
+    assert copying.script.calls[-1] == "consumer.close"
+
+
+def test_a_broker_that_is_away_at_the_start_is_asked_again() -> None:
+    copying = Copying()
+    copying.load(("a", "1"))
+    for call in ("admin.partition_counts", "admin.latest", "admin.topic_settings"):
+        copying.script.fail(call, OutcomeUnknown("nobody answers"))
+    assert rows(copying.begun()) == {"a": "1"}
+    assert not copying.script.untold()
+
+
+def test_a_broker_that_stays_away_ends_the_worker_after_its_time() -> None:
+    copying = Copying()
+    for at in range(1, 200):
+        copying.script.fail("admin.latest", OutcomeUnknown("nobody answers"), at=at)
+    began_s = copying.clock.elapsed_s
+    with pytest.raises(StreamsError, match="no answer for 5 s: nobody answers"):
+        copying.worker(timeout_ms=5_000).start_copying(StopWhen(copying.clock))
+    assert 5 <= copying.clock.elapsed_s - began_s < 6
+
+
+def test_a_copy_that_stands_still_ends_the_worker_and_says_how_far_it_is() -> None:
+    copying = Copying()
+    copying.load(("a", "1"))
+    tables = copying.worker(timeout_ms=5_000, consumer=Stuck)
+    with pytest.raises(StreamsError, match=r"\['rates'\] have stood still for 5 s, with lags"):
+        tables.start_copying(StopWhen(copying.clock, 20_000))
+
+
+class Stuck(Slowly):
+    """Gets nothing, though there is something."""
+
+    def poll_records(self, records_max: int, timeout_s: float) -> list[Any]:
+        self._clock.advance_monotonic_clock(timeout_s)
+        return []
+
+
+def test_a_topic_that_does_not_exist_is_named() -> None:
+    copying = Copying()
+    copying.kafka.delete(RATES)
+    with pytest.raises(StreamsError, match=r"topics \['rates'\] of global tables do not exist"):
+        copying.worker().start_copying(StopWhen(copying.clock))
+
+
+def test_a_global_table_can_be_read_and_not_written() -> None:
+    copying = Copying()
+    copying.load(("a1", "1"), ("a2", "2"), ("b", "3"))
+    store = copying.begun().find_read_only_store("store")
+    assert isinstance(store, ReadOnlyGlobalStore)
+    assert store.get("a1") == "1"
+    assert [key for key, _ in store.prefix_scan("a")] == ["a1", "a2"]
+    assert [key for key, _ in store.reverse_range("a2", "b")] == ["b", "a2"]
+    with pytest.raises(AttributeError, match="put: 'store' is a global table"):
+        store.put("a", "b")

@@ -1,0 +1,167 @@
+"""The metadata of offsets: it comes back as it was given, nobody else's is taken for it, and what a
+broker would not take is refused before anything runs."""
+
+from __future__ import annotations
+
+import base64
+import struct
+import zlib
+
+import pytest
+
+from streams import App, Store, serdes, windows
+from streams.errors import ConfigError
+from streams.runtime.offset_metadata import check_metadata_sizes, decode_metadata, encode_metadata
+from streams.topology.build import Topology
+
+KAFKAS_DEFAULT = 4_096
+
+
+def with_stores(*names: str) -> Topology:
+    app = App("a")
+    grouped = app.stream("in", key=serdes.string, value=serdes.string).group_by_key()
+    for name in names:
+        grouped.count(store=Store.persistent(name))
+    return app.topology()
+
+
+def kafka_streams(version: int, time_ms: int, more: bytes = b"") -> str:
+    """As TopicPartitionMetadata.encode writes it."""
+    return base64.b64encode(struct.pack(">bq", version, time_ms) + more).decode()
+
+
+@pytest.mark.parametrize("positions", [{}, {"c": 0}, {"left": 7, "right": 2**62}, {"ström": 1}])
+@pytest.mark.parametrize("time_ms", [-1, 0, 1_700_000_000_000])
+def test_what_was_given_comes_back(positions: dict[str, int], time_ms: int) -> None:
+    metadata = decode_metadata(encode_metadata(positions, time_ms))
+    assert {store: metadata.position_of_store(store) for store in positions} == positions
+    assert metadata.partition_time_ms == time_ms
+    assert metadata.position_of_store("another") is None
+
+
+def test_the_time_of_a_step_comes_back_and_is_no_store_of_its_name() -> None:
+    metadata = decode_metadata(encode_metadata({"count": 7}, 5, {"count": 9, "sum": -1}))
+    assert (metadata.position_of_store("count"), metadata.time_of_step("count")) == (7, 9)
+    assert (metadata.time_of_step("sum"), metadata.time_of_step("another")) == (-1, -1)
+
+
+@pytest.mark.parametrize("number", [0, 1, 1_700_000_000_000, 2**62])
+def test_the_number_of_a_commit_comes_back(number: int) -> None:
+    metadata = decode_metadata(encode_metadata({"counts": 12}, 7, {"s": 9}, number))
+    assert metadata.commit_number == number
+    assert (
+        metadata.position_of_store("counts"),
+        metadata.partition_time_ms,
+        metadata.time_of_step("s"),
+    ) == (12, 7, 9)
+    assert decode_metadata(encode_metadata({"counts": 12}, 7)).commit_number is None
+
+
+def test_the_release_before_reads_on_where_a_commit_has_a_number() -> None:
+    """It takes the text in pieces of a CRC-32 and a figure, and looks up those that it knows."""
+    text = encode_metadata({"counts": 12}, 7, None, 3)
+    data = base64.b64decode(text.removeprefix("M2."))
+    found = dict(struct.iter_unpack(">Iq", data[8:]))
+    assert int.from_bytes(data[:8], "big") == 7
+    assert found == {0xB837163B: 12, zlib.crc32(b"number of the commit"): 3}
+
+
+@pytest.mark.parametrize(("stores", "numbered"), [(254, True), (255, False)])
+def test_the_number_is_left_out_where_a_broker_would_not_take_it(
+    stores: int, numbered: bool
+) -> None:
+    positions = {f"s{number}": 2**63 - 1 for number in range(stores)}
+    text = encode_metadata(positions, 2**63 - 1, None, 2**63 - 1)
+    assert len(text) + 1 <= KAFKAS_DEFAULT
+    assert (decode_metadata(text).commit_number is not None) == numbered
+
+
+@pytest.mark.parametrize(("room", "numbered"), [(0, False), (15, False), (16, True)])
+def test_an_application_that_fits_without_the_number_of_commits_is_not_refused_for_it(
+    room: int, numbered: bool
+) -> None:
+    """A broker may take less than by default, and earlier releases write no number."""
+    names = [f"s{number}" for number in range(10)]
+    limit = len(encode_metadata(dict.fromkeys(names, 0), 0)) + 1 + room
+    check_metadata_sizes(with_stores(*names), limit)
+    with pytest.raises(ConfigError, match="bytes, and the brokers take"):
+        check_metadata_sizes(with_stores(*names), limit - room - 1)
+    text = encode_metadata(dict.fromkeys(names, 2**63 - 1), 2**63 - 1, None, 3, limit)
+    assert len(text) + 1 <= limit
+    assert (decode_metadata(text).commit_number is not None) == numbered
+
+
+def test_the_times_of_steps_count_in_what_a_broker_takes() -> None:
+    app = App("a")
+    grouped = app.stream("in", key=serdes.string, value=serdes.string).group_by_key()
+    for number in range(130):
+        grouped.windowed_by(windows.tumbling(10)).count(name=f"step-{number}")
+    with pytest.raises(ConfigError, match="bytes, and the brokers take"):
+        check_metadata_sizes(app.topology(), KAFKAS_DEFAULT)
+
+
+def test_the_format_is_the_documented_one() -> None:
+    text = encode_metadata({"counts": 12}, 7)
+    crc_32 = 0xB837163B
+    assert text == "M2." + base64.b64encode(struct.pack(">qIq", 7, crc_32, 12)).decode()
+
+
+def test_version_1_is_still_read() -> None:
+    metadata = decode_metadata('{"v":1,"c":{"counts":12,"others":3}}')
+    assert metadata.position_of_store("counts") == 12
+    assert metadata.position_of_store("others") == 3
+    assert metadata.partition_time_ms == -1
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        *["", "{", "null", "7", "[1]", '{"v":2,"c":{"a":1}}', '{"c":{"a":1}}', '{"v":1}'],
+        *["M2.", "M2.!", "M2.AAAA", "M3.AAAAAAAAAAA=", "a person's note"],
+    ],
+)
+def test_metadata_of_others_say_nothing(metadata: str) -> None:
+    found = decode_metadata(metadata)
+    assert (found.position_of_store("a"), found.partition_time_ms) == (None, -1)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_kafka_streams_metadata_name_no_position_and_their_time_is_used(version: int) -> None:
+    found = decode_metadata(kafka_streams(version, 1_700_000_000_000, b"\0\0\0\0"))
+    assert found.partition_time_ms == 1_700_000_000_000
+    assert found.position_of_store("a") is None
+
+
+def test_an_unknown_version_of_kafka_streams_says_nothing() -> None:
+    assert decode_metadata(kafka_streams(3, 1_700_000_000_000)).partition_time_ms == -1
+
+
+def test_two_hundred_stores_with_the_longest_names_fit() -> None:
+    check_metadata_sizes(
+        with_stores(*(f"{number:03}" + "s" * 200 for number in range(250))), KAFKAS_DEFAULT
+    )
+
+
+@pytest.mark.parametrize(("stores", "fits"), [(254, True), (255, True), (256, False)])
+def test_what_is_refused_is_what_a_broker_would_refuse(stores: int, fits: bool) -> None:
+    """The text, and one byte for the NUL with which librdkafka ends it (kafka-rules, section 2)."""
+    names = [f"s{number}" for number in range(stores)]
+    longest = encode_metadata(dict.fromkeys(names, 2**63 - 1), 2**63 - 1)
+    assert (len(longest) + 1 <= KAFKAS_DEFAULT) == fits
+    if fits:
+        check_metadata_sizes(with_stores(*names), KAFKAS_DEFAULT)
+    else:
+        with pytest.raises(
+            ConfigError, match=r"sub-topology 0 has 256 stores \(s0, s1.*4112 bytes"
+        ):
+            check_metadata_sizes(with_stores(*names), KAFKAS_DEFAULT)
+
+
+def test_a_broker_that_takes_less_is_named_with_what_it_takes() -> None:
+    with pytest.raises(ConfigError, match=r"s0.*32 bytes.*take 20 \(offset\.metadata\.max\.bytes"):
+        check_metadata_sizes(with_stores("s0"), 20)
+
+
+def test_names_that_can_not_be_told_apart_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"'store-29685295' and 'store-32060020'.*same CRC-32"):
+        check_metadata_sizes(with_stores("store-29685295", "store-32060020"), KAFKAS_DEFAULT)

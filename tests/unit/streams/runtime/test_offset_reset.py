@@ -1,0 +1,158 @@
+"""Offsets outside of their topic: a policy, never silence; and no policy for internal topics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from streams.errors import OutcomeUnknown, StreamsError
+from streams.runtime.offset_reset import OffsetResetter
+from streams.topic_partitions import OffsetAndMetadata, Partition
+from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, Script
+from tests.unit.streams.runtime.kafka import Kafka
+from tests.unit.streams.runtime.world import World, mapping
+
+INPUT = Partition("in", 0)
+INTERNAL = Partition("a-c-repartition", 0)
+
+
+def resetting(policy: str) -> OffsetResetter:
+    """`in` has offsets 10 to 20, each with its offset as its timestamp; now is 1 000 000."""
+    kafka = Kafka({"in": 1, INTERNAL.topic: 1})
+    kafka.load(INPUT, *[("k", "v")] * 20)
+    kafka.logs[INPUT].start_offset = 10
+    return OffsetResetter(
+        FakeAdmin(kafka, Script()),
+        Clock(),
+        auto_offset_reset="earliest",
+        offset_out_of_range=policy,
+        internal_topics={INTERNAL.topic},
+    )
+
+
+@pytest.mark.parametrize("offset", [5, 25])
+def test_by_default_the_thread_stops_and_says_what_is_there(offset: int) -> None:
+    with pytest.raises(
+        StreamsError, match=rf"offset {offset} of in\[0\] is outside of what is there, 10 to 20"
+    ):
+        resetting("fail").find_reset_offsets({INPUT: offset})
+
+
+@pytest.mark.parametrize(
+    ("policy", "offset", "position", "skipped"),
+    [
+        ("earliest", 5, 10, 5),
+        ("latest", 5, 20, 15),
+        ("by_duration:999985", 5, 15, 10),
+        ("by_duration:PT1S", 5, 20, 15),
+        ("earliest", 25, 10, 0),
+        ("latest", 25, 20, 0),
+    ],
+)
+def test_where_it_goes_on_is_logged_and_what_is_skipped_is_counted(
+    policy: str, offset: int, position: int, skipped: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = resetting(policy)
+    assert made.find_reset_offsets({INPUT: offset}) == {INPUT: position}
+    assert (made.offsets_out_of_range, made.records_out_of_range) == (1, skipped)
+    said = f"offset {offset} of in[0] is outside of what is there, 10 to 20: it goes on at"
+    assert f"{said} {position} (offset_out_of_range={policy.partition(':')[0]})" in caplog.text
+    assert (f"{skipped} records are skipped" in caplog.text) is (offset == 5)
+    assert ("may be read again" in caplog.text) is (offset == 25)
+
+
+@pytest.mark.parametrize("policy", ["fail", "earliest", "latest"])
+def test_records_between_two_steps_are_never_skipped(policy: str) -> None:
+    with pytest.raises(StreamsError, match="between two steps of this application are lost"):
+        resetting(policy).find_reset_offsets({INTERNAL: 7})
+
+
+def outside(tmp_path: Path, policy: str) -> World:
+    """The committed offset is 1, and the topic begins at 3."""
+    world = World(mapping(str.upper), tmp_path, offset_out_of_range=policy)
+    world.load("a", "b", "c", "d", "e")
+    world.kafka.logs[INPUT].start_offset = 3
+    world.kafka.committed_offsets[INPUT] = OffsetAndMetadata(1, "")
+    return world
+
+
+def written(world: World) -> list[bytes | None]:
+    return [value for _, value in world.kafka.committed("out")]
+
+
+def test_a_thread_goes_on_where_the_policy_says_and_commits_from_there(tmp_path: Path) -> None:
+    world = outside(tmp_path, "earliest")
+    world.run_until(world.consumed)
+    assert written(world) == [b"D", b"E"]
+    assert world.loop.counters.offsets_out_of_range == 1
+    assert world.loop.counters.records_out_of_range == 2
+
+
+def test_a_thread_that_is_to_stop_processes_nothing(tmp_path: Path) -> None:
+    world = outside(tmp_path, "fail")
+    with pytest.raises(StreamsError, match="offset_out_of_range=fail"):
+        world.run_until(world.consumed)
+    assert written(world) == []
+
+
+def test_a_topic_that_is_cut_while_it_is_read_goes_by_the_policy_too(tmp_path: Path) -> None:
+    world = World(mapping(str.upper), tmp_path, offset_out_of_range="earliest")
+    world.load("a", "b")
+
+    def cut() -> bool:
+        log = world.kafka.logs[INPUT]
+        if world.consumed() and log.high_watermark == 2:
+            world.load("c", "d", "e")
+            world.kafka.logs[INPUT].start_offset = 4
+        return log.high_watermark == 5 and world.consumed()
+
+    world.run_until(cut)
+    assert written(world) == [b"A", b"B", b"E"]
+    assert world.loop.counters.records_out_of_range == 2
+
+
+def test_a_broker_that_is_away_just_then_is_asked_again(tmp_path: Path) -> None:
+    world = outside(tmp_path, "earliest")
+    world.script.fail("admin.earliest", OutcomeUnknown("no answer"), at=2)
+    world.run_until(world.consumed)
+    assert written(world) == [b"D", b"E"]
+    assert world.loop.counters.records_out_of_range == 2
+
+
+def test_a_member_that_finds_deleted_what_the_new_owner_has_read_joins_again(
+    tmp_path: Path,
+) -> None:
+    """It was cut off, its tasks have moved, and nobody could tell it."""
+    world = World(mapping(str.upper), tmp_path, offset_out_of_range="fail")
+    world.load("a", "b")
+
+    def moved() -> bool:
+        if world.consumed() and world.kafka.logs[INPUT].high_watermark == 2:
+            world.load("c", "d", "e")
+            world.kafka.logs[INPUT].start_offset = 4
+            world.kafka.committed_offsets[INPUT] = OffsetAndMetadata(4, "")
+        return world.kafka.logs[INPUT].high_watermark == 5 and world.consumed()
+
+    world.run_until(moved)
+    assert written(world) == [b"A", b"B", b"E"]
+    assert world.loop.counters.tasks_migrated == 1
+    assert world.loop.counters.offsets_out_of_range == 0
+
+
+@pytest.mark.parametrize("policy", ["latest", "by_duration:PT1S"])
+def test_what_a_rollback_takes_back_before_the_first_commit_is_not_skipped(
+    tmp_path: Path, policy: str
+) -> None:
+    world = World(mapping(str.upper), tmp_path, auto_offset_reset=policy)
+    world.load("before")
+    world.script.fail("producer.end", OutcomeUnknown("no answer"))
+
+    def begun() -> bool:
+        if world.consumer.assigned and world.kafka.logs[INPUT].high_watermark == 1:
+            world.load("a", "b")
+        return world.consumed()
+
+    world.run_until(begun)
+    assert world.script.untold() == []
+    assert written(world) == [b"A", b"B"]

@@ -1,0 +1,415 @@
+"""A group of several versions: every input partition has one owner, who has it in its topology."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streams import App, serdes
+from streams.config import StreamsConfig
+from streams.errors import OutcomeUnknown, TopologyRefused
+from streams.membership.protocol import (
+    AssignmentInfo,
+    SubscriptionInfo,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from streams.runtime.assignment import StreamsPartitionAssignor, name_task_by_topic
+from streams.runtime.topology_versions import find_versions
+from streams.topic_partitions import Partition
+from streams.topology.build import Topology
+from streams.topology.compatibility import find_conflicts
+from tests.unit.streams.runtime.fakes import FakeAdmin, Script
+from tests.unit.streams.runtime.kafka import Kafka
+
+PARTITIONS = {"a": 3, "b": 2, "c": 1, "d": 2, "out": 1}
+TOPICS = ("a", "b", "c", "d")
+
+
+@cache
+def topology(*subs: str) -> Topology:
+    """One sub-topology for each of `subs`: its letters are topics that are merged, with a `+` they
+    are counted in a store, and with a `*` in one behind a repartition topic."""
+    app = App("app")
+    for sub in subs:
+        first, *others = (
+            app.stream(topic, key=serdes.string, value=serdes.string) for topic in sub.rstrip("+*")
+        )
+        for other in others:
+            first = first.merge(other)
+        if sub.endswith("+"):
+            first.group_by_key().count(store=f"of-{sub.rstrip('+')}")
+        else:
+            first.to("out")
+        if sub.endswith("*"):
+            first.group_by(lambda k, v: v, key=serdes.string).count(store=f"by-{sub[:-1]}")
+    return app.topology()
+
+
+def planner(*subs: str, kafka: Kafka | None = None) -> StreamsPartitionAssignor:
+    admin = FakeAdmin(kafka or Kafka(PARTITIONS), Script())
+    return StreamsPartitionAssignor(topology(*subs), StreamsConfig(), admin)
+
+
+def says(
+    *subs: str,
+    runs: tuple[str, ...] = (),
+    ran: tuple[str, ...] = (),
+    declares: bool = True,
+) -> SubscriptionInfo:
+    """What the leader learns from a member of a version, by the bytes that the member sends."""
+    made = planner(*subs)
+    data = encode_subscription(
+        topology(*subs).source_topics,
+        SubscriptionInfo(runs, former=ran),
+        made.declared if declares else None,
+    )
+    return decode_subscription(data)
+
+
+def plan(
+    leader: tuple[str, ...], members: dict[str, SubscriptionInfo]
+) -> dict[str, AssignmentInfo]:
+    given = planner(*leader).assign_group(members)
+    return {
+        member: decode_assignment(encode_assignment(assigned)) for member, assigned in given.items()
+    }
+
+
+@st.composite
+def versions(draw: Any) -> tuple[str, ...]:
+    """Some of the topics, dealt to sub-topologies in any order, some of these with a store."""
+    topics = draw(st.lists(st.sampled_from(TOPICS), unique=True, min_size=1))
+    subs: list[str] = []
+    for topic in topics:
+        if subs and draw(st.booleans()) and draw(st.booleans()):
+            subs[-1] = "".join(sorted(subs[-1] + topic))
+        else:
+            subs.append(topic)
+    return tuple(sub + ("+" if draw(st.booleans()) else "") for sub in subs)
+
+
+MEMBERS = st.lists(
+    st.tuples(
+        st.integers(0, 2),  # which version
+        st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=3),  # what it runs
+        st.booleans(),  # whether it declares its topology
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+def group(
+    kinds: list[tuple[str, ...]], drawn: list[Any], *, silent: bool
+) -> dict[str, SubscriptionInfo]:
+    return {
+        f"m{n}": says(
+            *kinds[version % len(kinds)],
+            runs=tuple(f"{sub}_{partition}" for sub, partition in runs),
+            declares=declares or not silent or n == 0,
+        )
+        for n, (version, runs, declares) in enumerate(drawn)
+    }
+
+
+@given(st.lists(versions(), min_size=1, max_size=3), MEMBERS)
+def test_every_partition_that_an_admitted_version_reads_has_one_owner_that_has_it(
+    kinds: list[tuple[str, ...]], drawn: list[Any]
+) -> None:
+    members = group(kinds, drawn, silent=False)
+    version_of = {f"m{n}": kinds[version % len(kinds)] for n, (version, _, _) in enumerate(drawn)}
+    given_ = plan(version_of["m0"], members)
+    assert given_.keys() == members.keys()
+    admitted = {member for member, assigned in given_.items() if not assigned.refused}
+    assert admitted
+    owners = Counter(Partition(*p) for assigned in given_.values() for p in assigned.partitions)
+    read = {topic for member in admitted for topic in topology(*version_of[member]).source_topics}
+    assert owners == {Partition(t, n): 1 for t in read for n in range(PARTITIONS[t])}
+    for member, assigned in given_.items():
+        mine = planner(*version_of[member]).find_task_partitions(PARTITIONS)
+        assert {Partition(*p) for p in assigned.partitions} == {
+            partition for task in assigned.tasks for partition in mine[task]
+        }
+        declared = members[member].topology
+        assert declared is not None
+        assert not assigned.is_for_other_topology(declared)
+    first, *_ = find_versions(members, planner(*version_of["m0"]).declared)
+    assert set(first.members) <= admitted  # who runs most goes on
+    for one in admitted:
+        for other in admitted:
+            a, b = members[one].topology, members[other].topology
+            assert a is not None
+            assert b is not None
+            assert not find_conflicts(a, b, ("a", "b"))
+
+
+@given(st.lists(versions(), min_size=1, max_size=3), MEMBERS)
+def test_whoever_leads_admits_the_same(kinds: list[tuple[str, ...]], drawn: list[Any]) -> None:
+    members = group(kinds, drawn, silent=False)
+    refused = {
+        frozenset(m for m, each in plan(kinds[v % len(kinds)], members).items() if each.refused)
+        for v, _, _ in drawn
+    }
+    assert len(refused) == 1
+
+
+@given(st.lists(versions(), min_size=1, max_size=3), MEMBERS)
+def test_no_partition_has_two_owners_whatever_members_keep_silent(
+    kinds: list[tuple[str, ...]], drawn: list[Any]
+) -> None:
+    members = group(kinds, drawn, silent=True)
+    leader = kinds[drawn[0][0] % len(kinds)]
+    given_ = plan(leader, members)
+    owners = Counter(Partition(*p) for assigned in given_.values() for p in assigned.partitions)
+    assert all(count == 1 for count in owners.values())
+    for member, assigned in given_.items():
+        topics = {topic for topic, _ in assigned.partitions}
+        assert topics <= set(members[member].topics)
+        if members[member].topology is None:
+            assert not assigned.refused  # it would not be understood
+        if assigned.refused or assigned.shutdown:
+            assert not assigned.tasks
+
+
+def test_a_homogeneous_group_is_assigned_as_ever_whether_members_declare_or_not() -> None:
+    silent = {m: says("a+", "b", declares=False) for m in "xyz"}
+    declared = {m: says("a+", "b") for m in "xyz"}
+    before, now = plan(("a+", "b"), silent), plan(("a+", "b"), declared)
+    assert {m: (e.tasks, e.partitions) for m, e in before.items()} == {
+        m: (e.tasks, e.partitions) for m, e in now.items()
+    }
+    assert not any(each.notice for each in now.values())
+
+
+def test_swapped_sub_topologies_are_handed_out_in_each_members_own_numbers() -> None:
+    members = {
+        "old": says("a+", "b+", runs=("0_0", "0_1", "0_2", "1_0", "1_1")),
+        "new": says("b+", "a+"),
+    }
+    for leader in (("a+", "b+"), ("b+", "a+")):
+        given_ = plan(leader, members)
+        assert {p[0] for p in given_["old"].partitions} == {"a", "b"}
+        for member, first in (("old", "a"), ("new", "b")):
+            for task in given_[member].tasks:
+                topic = first if task.startswith("0") else {"a": "b", "b": "a"}[first]
+                assert (topic, int(task[2:])) in given_[member].partitions
+        assert all("runs 2 versions" in each.notice for each in given_.values())
+
+
+def test_tasks_stay_where_they_run_though_the_other_version_numbers_them_otherwise() -> None:
+    members = {
+        "old": says("a+", "b+", runs=("0_0", "0_1")),
+        "new": says("b+", "a+", runs=("0_0", "0_1", "1_2")),
+    }
+    for leader in (("a+", "b+"), ("b+", "a+")):
+        given_ = plan(leader, members)
+        assert given_["old"].tasks == ("0_0", "0_1")
+        assert given_["new"].tasks == ("0_0", "0_1", "1_2")
+
+
+def test_the_version_that_runs_goes_on_and_the_newcomer_is_told_why_on_both_sides() -> None:
+    members = {
+        "old": says("a+", runs=("0_0", "0_1")),
+        "one": says("a"),
+        "two": says("a"),
+    }
+    given_ = plan(("a",), members)
+    assert given_["old"].tasks == ("0_0", "0_1", "0_2")
+    assert "members one, two were refused" in given_["old"].notice
+    for newcomer in ("one", "two"):
+        assert given_[newcomer].tasks == ()
+        assert "'a' has the stores 'of-a' in the running version" in given_[newcomer].refused
+        assert "choose another application id" in given_[newcomer].refused
+
+
+def test_where_nobody_runs_tasks_the_version_of_most_members_is_the_one_that_runs() -> None:
+    members = {"x": says("a+"), "y": says("a"), "z": says("a")}
+    for leader in (("a+",), ("a",)):
+        given_ = plan(leader, members)
+        assert [m for m, each in given_.items() if each.refused] == ["x"]
+
+
+def test_a_version_that_ran_until_its_members_were_lost_goes_on() -> None:
+    """Brokers were away for longer than the sessions: nobody runs tasks when they are back."""
+    members = {"old": says("a+", ran=("0_0",)), "one": says("a"), "two": says("a")}
+    for leader in (("a+",), ("a",)):
+        given_ = plan(leader, members)
+        assert [m for m, each in given_.items() if each.refused] == ["one", "two"]
+        assert given_["old"].tasks == ("0_0", "0_1", "0_2")
+
+
+def test_who_runs_tasks_goes_on_whatever_others_ran_before() -> None:
+    members = {"lost": says("a+", ran=("0_0", "0_1", "0_2")), "now": says("a", runs=("0_0",))}
+    for leader in (("a+",), ("a",)):
+        assert [m for m, each in plan(leader, members).items() if each.refused] == ["lost"]
+
+
+def test_members_of_a_later_version_have_what_it_has_more() -> None:
+    members = {"old": says("a+", runs=("0_0", "0_1", "0_2")), "new": says("b", "a+")}
+    for leader in (("a+",), ("b", "a+")):
+        given_ = plan(leader, members)
+        assert {topic for topic, _ in given_["old"].partitions} == {"a"}
+        assert {("b", 0), ("b", 1)} <= set(given_["new"].partitions)
+
+
+def test_a_member_that_never_writes_to_a_repartition_topic_shares_no_task_with_one_that_does() -> (
+    None
+):
+    """What it processes would be missing in the store behind that topic for good."""
+    members = {"old": says("a", runs=("0_0", "0_1")), "new": says("a*")}
+    for leader in (("a",), ("a*",)):
+        given_ = plan(leader, members)
+        assert given_["old"].tasks == ("0_0", "0_1", "0_2")
+        assert "'a' leads to 'app-by-a-repartition' in the refused one" in given_["new"].refused
+
+
+def test_a_leader_makes_no_topics_of_a_topology_that_is_refused() -> None:
+    kafka = Kafka(PARTITIONS)
+    members = {"old": says("a", runs=("0_0",)), "new": says("a+")}
+    planner("a+", kafka=kafka).assign_group(members)
+    assert set(kafka.partition_counts) == set(PARTITIONS)
+
+
+def test_a_member_makes_the_topics_of_its_own_topology_if_the_leader_has_another() -> None:
+    kafka = Kafka(PARTITIONS)
+    members = {"old": says("a"), "new": says("a", "b+")}
+    given_ = planner("a", kafka=kafka).assign_group(members)
+    assert "app-of-b-changelog" not in kafka.partition_counts
+    assert planner("a", "b+", kafka=kafka).adopt_assignment(given_["new"]) == given_["new"]
+    assert kafka.partition_counts["app-of-b-changelog"] == 2
+
+
+def test_a_member_that_is_refused_ends_with_the_reason() -> None:
+    given_ = plan(("a+",), {"old": says("a+", runs=("0_0",)), "new": says("a")})
+    with pytest.raises(TopologyRefused, match="stores 'of-a'"):
+        planner("a").adopt_assignment(given_["new"])
+
+
+def test_a_notice_is_logged_once_while_it_stays_the_same(caplog: pytest.LogCaptureFixture) -> None:
+    members = {"old": says("a", "b"), "new": says("b", "a")}
+    member = planner("a", "b")
+    for _ in range(3):
+        member.adopt_assignment(plan(("a", "b"), members)["old"])
+    assert caplog.text.count("runs 2 versions of the topology side by side") == 1
+
+
+def test_inputs_of_every_version_are_watched_by_the_leader() -> None:
+    kafka = Kafka(PARTITIONS)
+    leader = planner("a", kafka=kafka)
+    leader.assign_group({"old": says("a"), "new": says("a", "b")})
+    assert not leader.are_inputs_changed()
+    kafka.grow("b", 5)
+    assert leader.are_inputs_changed()
+
+
+def test_a_version_whose_inputs_do_not_exist_is_refused_and_the_leader_goes_on() -> None:
+    kafka = Kafka({"a": 1, "out": 1})
+    given_ = planner("a", kafka=kafka).assign_group({"old": says("a"), "new": says("a", "b")})
+    assert given_["old"].tasks == ("0_0",)
+    assert "input topics 'b' do not exist" in given_["new"].refused
+
+
+def test_a_task_of_two_versions_has_one_name_whatever_its_number() -> None:
+    """By which its producer is told from others where each task has its own."""
+    old, new = topology("ab+", "c", "d"), topology("d", "ba+", "c")
+    assert [name_task_by_topic(old, task) for task in ("0_2", "1_0", "2_1")] == [
+        "a_2",
+        "c_0",
+        "d_1",
+    ]
+    assert [name_task_by_topic(new, task) for task in ("1_2", "2_0", "0_1")] == [
+        "a_2",
+        "c_0",
+        "d_1",
+    ]
+
+
+# Members and leaders of the release that declares nothing
+
+
+def test_members_that_declare_nothing_are_told_of_by_those_who_do(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    given_ = plan(("a",), {"new": says("a"), "silent": says("a", declares=False)})
+    assert given_["silent"].notice == ""
+    for _ in range(2):
+        planner("a").adopt_assignment(given_["new"])
+    assert "silent: of a release that declares no topology" in caplog.text
+
+
+def test_a_leader_that_declares_nothing_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    member = planner("a")
+    for _ in range(2):
+        member.adopt_assignment(*old_leader("a").values())
+    assert caplog.text.count("is of a release that compares no topologies") == 1
+
+
+def test_a_silent_member_of_another_topology_runs_what_both_have() -> None:
+    """Today it would get all that the leader knows, and start again and again."""
+    members = {"new": says("a", "b"), "silent": says("a", declares=False)}
+    given_ = plan(("a", "b"), members)
+    assert {topic for topic, _ in given_["silent"].partitions} == {"a"}
+    assert ("b", 0) in given_["new"].partitions
+
+
+def test_a_silent_member_that_reads_a_part_of_a_sub_topology_is_shut_down_or_goes_on() -> None:
+    silent = says("a", declares=False)
+    given_ = plan(("ab",), {"new": says("ab", runs=("0_0",)), "silent": silent})
+    assert "earlier release" in given_["silent"].shutdown
+    assert len(given_["new"].tasks) == 3
+    running = silent._replace(tasks=("0_0",))
+    given_ = plan(("ab",), {"new": says("ab"), "silent": running})
+    assert "earlier release" in given_["new"].refused
+    assert given_["silent"] == AssignmentInfo((), ())  # it leads itself when the other has left
+
+
+def old_leader(*subs: str, members: tuple[str, ...] = ("m",)) -> dict[str, AssignmentInfo]:
+    """What a leader that declares nothing gives: its tasks, by its numbers."""
+    given_ = plan(subs, {member: says(*subs, declares=False) for member in members})
+    assert not any(each.leader for each in given_.values())
+    return given_
+
+
+@pytest.mark.parametrize("subs", [("a+", "b+"), ("b+", "a+")])
+def test_what_a_silent_leader_gives_is_known_by_its_partitions(subs: tuple[str, ...]) -> None:
+    for given_ in old_leader("a+", "b+", members=("m", "n")).values():
+        adopted = planner(*subs).adopt_assignment(given_)
+        mine = planner(*subs).find_task_partitions(PARTITIONS)
+        assert {Partition(*p) for p in given_.partitions} == {
+            partition for task in adopted.tasks for partition in mine[task]
+        }
+
+
+@pytest.mark.parametrize("subs", [("a",), ("abc",)])
+def test_partitions_of_a_silent_leader_that_are_no_whole_tasks_are_refused(
+    subs: tuple[str, ...],
+) -> None:
+    (given_,) = old_leader("ab").values()
+    with pytest.raises(TopologyRefused, match="of an earlier release of Millrace, has another"):
+        planner(*subs).adopt_assignment(given_)
+
+
+def test_partitions_that_a_silent_leader_has_seen_grow_first_are_waited_for() -> None:
+    """The brokers that this member asks may list them a little later than the leader's."""
+    (given_,) = plan(("a", "b"), {"m": says("a", "b", declares=False)}).values()
+    kafka = Kafka(PARTITIONS | {"a": PARTITIONS["a"] - 1})
+    member = planner("b", "a", kafka=kafka)
+    with pytest.raises(OutcomeUnknown, match="'a'"):
+        member.adopt_assignment(given_)
+    kafka.grow("a", PARTITIONS["a"])
+    assert len(member.adopt_assignment(given_).partitions) == PARTITIONS["a"] + PARTITIONS["b"]
+
+
+def test_a_partition_that_is_not_listed_yet_hides_no_other_reason_to_end() -> None:
+    (given_,) = old_leader("ab", "d").values()
+    member = planner("a", "d", kafka=Kafka(PARTITIONS | {"d": 1}))
+    with pytest.raises(TopologyRefused, match="'b'"):
+        member.adopt_assignment(given_)

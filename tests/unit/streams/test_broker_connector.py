@@ -1,0 +1,101 @@
+"""When a worker that can't reach its embedded broker starts it again, and when not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from streams import broker_connector
+from streams.broker_connector import BrokerConnector
+from streams.config import load_config
+from streams.errors import ConfigError
+from streams.membership.connection import ConnectionLost
+from streams.runtime.host import SystemHost
+from tests.processes import HOST, free_ports
+from tests.unit.streams.runtime.fakes import Clock
+
+
+class Host(SystemHost):
+    def __init__(self) -> None:
+        self.clock = Clock()
+
+    def monotonic_s(self) -> float:
+        return self.clock()
+
+
+class Gone:
+    """A broker that is gone, and those who ask for it to be started again."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, servers: str = "") -> None:
+        self.host = Host()
+        self.stop = self.host.create_event()
+        self.started: list[str] = []
+        self.failure: Exception | None = None
+        monkeypatch.setattr(broker_connector, "restart_embedded_broker", self._start)
+        [port] = free_ports(1)
+        self.address = f"{HOST}:{port}"
+        config = load_config(bootstrap_servers=servers or "embedded", state_dir=tmp_path)
+        self.dial = BrokerConnector(config, self.address, self.host, self.stop)
+
+    def _start(self, state_dir: Path, address: str) -> int:
+        self.started.append(address)
+        if self.failure is not None:
+            raise self.failure
+        return 4711
+
+    def missed(self, *, address: tuple[str, int] | None = None) -> int:
+        """How often it has been started in all, after one more has missed it."""
+        with pytest.raises(ConnectionLost):
+            self.dial(address)
+        return len(self.started)
+
+
+def test_it_is_started_again_where_it_was_and_not_more_often_than_every_ten_seconds(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    gone = Gone(monkeypatch, tmp_path)
+    assert [gone.missed() for _ in range(3)] == [1, 1, 1]
+    assert caplog.messages == [
+        f"the embedded broker at {gone.address} was gone: started again as process 4711"
+    ]
+    gone.host.clock.advance_monotonic_clock(10)
+    assert gone.missed() == 2
+    assert gone.started == [gone.address] * 2
+
+
+@pytest.mark.parametrize("failure", [ConfigError("no space"), FileNotFoundError("no directory")])
+def test_one_that_does_not_start_is_said_and_tried_again_later(
+    failure: Exception,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    gone = Gone(monkeypatch, tmp_path)
+    gone.failure = failure
+    assert [gone.missed(), gone.missed()] == [1, 1]
+    assert caplog.messages == [f"the embedded broker is gone and can't be started again: {failure}"]
+
+
+def test_a_worker_that_stops_starts_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    gone = Gone(monkeypatch, tmp_path)
+    gone.stop.set()
+    assert gone.missed() == 0
+
+
+def test_nothing_is_started_for_a_cluster_nor_for_one_address_of_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert Gone(monkeypatch, tmp_path, servers="kafka-1:9092").missed() == 0
+    assert Gone(monkeypatch, tmp_path).missed(address=(HOST, free_ports(1)[0])) == 0
+
+
+def test_one_that_hangs_is_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def hang(*_: object, **__: object) -> None:
+        raise TimeoutError("timed out")
+
+    gone = Gone(monkeypatch, tmp_path)
+    monkeypatch.setattr("socket.create_connection", hang)
+    assert gone.missed() == 0
