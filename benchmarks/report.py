@@ -22,7 +22,7 @@ from rich.table import Table
 from benchmarks.recorded import RATE
 from streams.app import report_error as reported
 from streams.errors import ConfigError, UserError
-from streams.spark.commands import Master, SparkSettings, spark_session
+from streams.spark.commands import Master, SparkSettings, open_spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -127,7 +127,7 @@ def main(
                 raise ConfigError(f"{directory} is no directory")
     except UserError as error:
         raise typer.Exit(reported(error)) from None
-    with spark_session("millrace benchmarks", master, settings) as spark:
+    with open_spark_session("millrace benchmarks", master, settings) as spark:
         rows = summary(collect(spark, directories, to))
     width = None if sys.stdout.isatty() else 200
     Console(width=width).print(table(rows))

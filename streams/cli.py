@@ -18,8 +18,8 @@ from streams.embedded import broker_command, resolve_bootstrap_servers
 from streams.errors import ConfigError, OutcomeUnknown, UserError
 from streams.runtime.clients import KafkaClientSupplier
 from streams.runtime.clients.errors import librdkafka_log
-from streams.spark.books.reconcile_command import reconcile
 from streams.spark.exporting.export_command import export
+from streams.spark.reconciliation.reconcile_command import reconcile
 from streams.topology.compare_versions import compare_topologies
 from streams.topology.description import describe_topology
 

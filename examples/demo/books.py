@@ -25,7 +25,7 @@ from streams import serdes
 from streams.membership.connection import ConnectionLost
 from streams.membership.group_offsets import fetch_group_offsets
 from streams.runtime.clients import Admin, call_with_retries
-from streams.spark.source.access import Access
+from streams.spark.source.broker_access import BrokerAccess
 from streams.topic_partitions import Partition
 
 PARTITIONS = 4
@@ -151,7 +151,7 @@ class Books:
             for topic in (self._lines, self._repartition)
             for number in range(PARTITIONS)
         ]
-        dial = Access(self._address).dial
+        dial = BrokerAccess(self._address).open_connection
         found = call_with_retries(
             lambda _: fetch_group_offsets(dial, self._group, partitions),
             self._wait_s,

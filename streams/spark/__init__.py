@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from streams.spark.cuts.cut import Cut
 
 if TYPE_CHECKING:
-    from streams.spark.books.reconciling import reconcile
     from streams.spark.cuts.taking import read_cut
     from streams.spark.datasource import MillraceDataSource
     from streams.spark.exporting.export import exported
+    from streams.spark.reconciliation.reconcile import reconcile
     from streams.spark.stores.store_options import options_for
 
 __all__ = ["Cut", "MillraceDataSource", "exported", "options_for", "read_cut", "reconcile"]
@@ -30,7 +30,7 @@ _LAZY = {
     "options_for": "streams.spark.stores.store_options",
     "read_cut": "streams.spark.cuts.taking",
     "MillraceDataSource": "streams.spark.datasource",
-    "reconcile": "streams.spark.books.reconciling",
+    "reconcile": "streams.spark.reconciliation.reconcile",
 }
 """The module of each name that needs pyspark or a connection to a coordinator."""
 

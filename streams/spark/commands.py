@@ -30,7 +30,7 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log what Spark d
 
 
 @contextmanager
-def spark_session(
+def open_spark_session(
     name: str, master: str | None, settings: Sequence[str] | None, *, verbose: bool = False
 ) -> Iterator[SparkSession]:
     """Yield a Spark session for one command; exit with status 2 on an error that its user can mend.
@@ -40,12 +40,12 @@ def spark_session(
     """
     try:
         check_packages()
-        from streams.spark.session import readable_errors, session
+        from streams.spark.session import session, translate_spark_errors
 
-        chosen = _parsed(settings or ())
+        chosen = _parse_settings(settings or ())
         with (
             session(master, name=name, settings=chosen, verbose=verbose) as spark,
-            readable_errors(),
+            translate_spark_errors(),
         ):
             yield spark
     except UserError as error:
@@ -54,7 +54,7 @@ def spark_session(
         raise typer.Exit(report_error(UserError(str(error)))) from None
 
 
-def _parsed(pairs: Sequence[str]) -> dict[str, str]:
+def _parse_settings(pairs: Sequence[str]) -> dict[str, str]:
     """Return NAME=VALUE texts as a dict. Raises ConfigError for a text that is none."""
     found = {}
     for pair in pairs:

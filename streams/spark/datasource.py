@@ -13,11 +13,11 @@ from pyspark.sql.types import StructType
 
 from streams.errors import ConfigError
 from streams.spark.sink.stream_writer import StreamWriter
-from streams.spark.sink.writing import BatchWriter, check, write_options
-from streams.spark.source.batch_reader import reader_of, schema_of
-from streams.spark.source.options import STREAM_READ, read_options
-from streams.spark.source.stream_reader import StreamReader, stream_read_options
-from streams.spark.stores.store_reader import StoreReader, schema_of_store
+from streams.spark.sink.writing import BatchWriter, check_columns, parse_write_options
+from streams.spark.source.batch_reader import create_topic_reader, topic_schema
+from streams.spark.source.options import STREAM_READ_OPTIONS, parse_read_options
+from streams.spark.source.stream_reader import StreamReader, parse_stream_read_options
+from streams.spark.stores.store_reader import StoreReader, infer_store_schema
 
 
 class MillraceDataSource(DataSource):
@@ -34,30 +34,30 @@ class MillraceDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns of a read, of a topic or of a store as the options say."""
-        options = read_options(self.options, also=STREAM_READ)
-        return schema_of(options) if options.store is None else schema_of_store(options)
+        options = parse_read_options(self.options, ignored_names=STREAM_READ_OPTIONS)
+        return topic_schema(options) if options.store is None else infer_store_schema(options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch read."""
-        options = read_options(self.options)
+        options = parse_read_options(self.options)
         if options.store is not None:
-            _check(schema, schema_of_store(options))
+            _check_user_schema(schema, infer_store_schema(options))
             return StoreReader(options)
-        _check(schema, schema_of(options))
-        return reader_of(options)
+        _check_user_schema(schema, topic_schema(options))
+        return create_topic_reader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return the reader of a streaming read."""
-        _check(schema, self.schema())
-        return StreamReader(stream_read_options(self.options))
+        _check_user_schema(schema, self.schema())
+        return StreamReader(parse_stream_read_options(self.options))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return the writer of a batch write.
 
         Raises ConfigError for columns that can't be written.
         """
-        options = write_options(self.options, stream=False)
-        check(options, schema, overwrite=overwrite)
+        options = parse_write_options(self.options, is_stream=False)
+        check_columns(options, schema, overwrite=overwrite)
         return BatchWriter(options)
 
     def streamWriter(  # noqa: N802
@@ -67,18 +67,19 @@ class MillraceDataSource(DataSource):
 
         Raises ConfigError for columns that can't be written.
         """
-        options = write_options(self.options, stream=True)
-        check(options, schema, overwrite=overwrite)
+        options = parse_write_options(self.options, is_stream=True)
+        check_columns(options, schema, overwrite=overwrite)
         return StreamWriter(options)
 
 
-def _check(given: StructType, ours: StructType) -> None:
+def _check_user_schema(user_schema: StructType, expected_schema: StructType) -> None:
     """Raise ConfigError if the schema that Spark passes on is another than that of the options.
 
     That is the case where a user has called `.schema()` on the read.
     """
-    if given != ours:
+    if user_schema != expected_schema:
         raise ConfigError(
-            f"the columns are {ours.simpleString()}, and .schema() gives {given.simpleString()}: "
+            f"the columns are {expected_schema.simpleString()}, and .schema() gives "
+            f"{user_schema.simpleString()}: "
             "leave it out; key_schema and value_schema say what keys and values are"
         )

@@ -21,14 +21,14 @@ from streams.errors import ConfigError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-EXTRA = "pip install 'millrace[spark]'"
+INSTALL_COMMAND = "pip install 'millrace[spark]'"
 JAVA_MIN = 17
 """Spark 4 runs on Java 17 and later."""
 PYSPARK_MIN = (4, 3)
-_PYTHON = "PYSPARK_PYTHON"
-_WAIT_S = 20.0
+_PYTHON_VARIABLE = "PYSPARK_PYTHON"
+_PROCESS_TIMEOUT_S = 20.0
 _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
-_WANTED = ("confluent_kafka", "pyarrow", "streams.topic_partitions")
+_REQUIRED_MODULES = ("confluent_kafka", "pyarrow", "streams.topic_partitions")
 """The modules that a worker imports to read a topic."""
 
 
@@ -38,10 +38,10 @@ def check_packages() -> None:
         try:
             found = version(package)
         except PackageNotFoundError:
-            raise ConfigError(f"{package} is not installed: {EXTRA}") from None
+            raise ConfigError(f"{package} is not installed: {INSTALL_COMMAND}") from None
         if package == "pyspark" and tuple(map(int, found.split(".")[:2])) < PYSPARK_MIN:
             wanted = ".".join(map(str, PYSPARK_MIN))
-            raise ConfigError(f"pyspark is {found}, and {wanted} is needed: {EXTRA}")
+            raise ConfigError(f"pyspark is {found}, and {wanted} is needed: {INSTALL_COMMAND}")
 
 
 def check_java(environment: Mapping[str, str]) -> None:
@@ -60,7 +60,9 @@ def check_java(environment: Mapping[str, str]) -> None:
     if java is None:
         raise ConfigError(f"Spark needs Java, and there is none in {where}: {do}")
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=_WAIT_S)
+        said = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=_PROCESS_TIMEOUT_S
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ConfigError(f"{java}, the Java of {where}, does not start ({error}): {do}") from None
     found = _JAVA_VERSION.search(said.stderr + said.stdout)
@@ -70,24 +72,27 @@ def check_java(environment: Mapping[str, str]) -> None:
         raise ConfigError(f"{java}, the Java of {where}, is version {found[1]}: {do}")
 
 
-def check_interpreter(chosen: str) -> None:
+def check_interpreter(executable: str) -> None:
     """Raise ConfigError unless `executable` belongs to the environment of this process.
 
     Spark starts workers with `executable` on this machine; another environment has other packages.
     """
-    if chosen == sys.executable:
+    if executable == sys.executable:
         return
-    command = [chosen, "-c", "import sys; print(sys.prefix)"]
+    command = [executable, "-c", "import sys; print(sys.prefix)"]
     try:
-        process = subprocess.run(command, capture_output=True, text=True, timeout=_WAIT_S)
+        process = subprocess.run(
+            command, capture_output=True, text=True, timeout=_PROCESS_TIMEOUT_S
+        )
         prefix = process.stdout.strip()
     except (OSError, subprocess.TimeoutExpired):
         prefix = ""
     if not prefix or not Path(prefix).samefile(sys.prefix):
         what = f"it belongs to {prefix}" if prefix else "it does not start"
         raise ConfigError(
-            f"Spark's workers would run {chosen!r} and this process is {sys.executable!r}; {what}: "
-            f"set {_PYTHON}={sys.executable}, or leave it unset, before Spark starts"
+            f"Spark's workers would run {executable!r} and this process is {sys.executable!r}; "
+            f"{what}: "
+            f"set {_PYTHON_VARIABLE}={sys.executable}, or leave it unset, before Spark starts"
         )
 
 
@@ -96,7 +101,7 @@ def choose_interpreter() -> None:
 
     Raises ConfigError if it names an interpreter of another environment.
     """
-    check_interpreter(os.environ.setdefault(_PYTHON, sys.executable))
+    check_interpreter(os.environ.setdefault(_PYTHON_VARIABLE, sys.executable))
 
 
 def check_environment(spark: SparkSession) -> None:
@@ -113,17 +118,18 @@ def check_environment(spark: SparkSession) -> None:
     if context.master.startswith("local") and not context.master.startswith("local-cluster"):
         check_interpreter(context.pythonExec)
         return
-    found = context.parallelize([_WANTED], 1).map(_asked()).first()
+    found = context.parallelize([_REQUIRED_MODULES], 1).map(_create_import_check()).first()
     if found["missing"]:
         raise ConfigError(
             f"Spark's workers run {found['executable']!r}, where "
             f"{' and '.join(found['missing'])} can't be imported ({found['error']}): install "
-            f"millrace[spark] there, or ship it with --py-files, and let {_PYTHON} name the "
+            f"millrace[spark] there, or ship it with --py-files, and let {_PYTHON_VARIABLE} name "
+            "the "
             "interpreter that has it"
         )
 
 
-def _asked() -> Any:
+def _create_import_check() -> Any:
     """Return a function that a worker runs to report its interpreter and the modules it misses.
 
     The worker needs no Millrace for it: a nested function has no module to be imported from, so it

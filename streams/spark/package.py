@@ -18,36 +18,38 @@ import streams
 from streams.errors import ConfigError, UserError
 
 _PACKAGES = ("coordinator", "state", "streams")
-_SOURCES = Path(streams.__file__).parents[1]
-_MADE = (1980, 1, 1, 0, 0, 0)
+_SOURCE_ROOT = Path(streams.__file__).parents[1]
+_ENTRY_TIME = (1980, 1, 1, 0, 0, 0)
 """The date of every file in the zip: a constant, so that the same sources give the same bytes."""
 
 
-def package(to: Path) -> int:
+def write_package(target: Path) -> int:
     """Write the Python packages to a zip and return how many files are in it.
 
     Raises ConfigError for a name that Spark would not take for a package, or that can't be written.
     """
-    if to.suffix != ".zip":
-        raise ConfigError(f"{to}: --py-files takes a package by its name, which must end in .zip")
-    files = list(_files())
-    beside = to.with_name(to.name + ".part")
+    if target.suffix != ".zip":
+        raise ConfigError(
+            f"{target}: --py-files takes a package by its name, which must end in .zip"
+        )
+    files = list(_source_files())
+    beside = target.with_name(target.name + ".part")
     try:
         with ZipFile(beside, "w", ZIP_DEFLATED) as archive:
             for path in files:
-                entry = ZipInfo(str(path.relative_to(_SOURCES)), _MADE)
+                entry = ZipInfo(str(path.relative_to(_SOURCE_ROOT)), _ENTRY_TIME)
                 entry.compress_type = ZIP_DEFLATED
                 archive.writestr(entry, path.read_bytes())
-        beside.replace(to)
+        beside.replace(target)
     except OSError as error:
-        raise ConfigError(f"{to} can't be written: {error.strerror}") from error
+        raise ConfigError(f"{target} can't be written: {error.strerror}") from error
     return len(files)
 
 
-def _files() -> Iterator[Path]:
+def _source_files() -> Iterator[Path]:
     """Yield every file of the packages except compiled ones, in the same order each time."""
     for name in _PACKAGES:
-        for path in sorted((_SOURCES / name).rglob("*")):
+        for path in sorted((_SOURCE_ROOT / name).rglob("*")):
             if path.is_file() and path.suffix != ".pyc":
                 yield path
 
@@ -58,7 +60,7 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write("python -m streams.spark.package TO.zip\n")
         return 2
     try:
-        count = package(Path(arguments[0]))
+        count = write_package(Path(arguments[0]))
     except UserError as error:
         sys.stderr.write(f"{error}\n")
         return 2

@@ -27,11 +27,13 @@ from streams.spark.environment import (
 )
 
 MASTER = "local[*]"
-_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+_SUBMIT_VARIABLE = "PYSPARK_GATEWAY_PORT"
 """The environment variable that spark-submit sets; it then chooses master, Java and logging."""
-_QUIET = Path(__file__).with_name("log4j2.properties")
-_OURS = re.compile(r"^streams\.errors\.(\w+): ", re.MULTILINE)
-_REST = re.compile(r"\s*(SQLSTATE: \w+|\n\s*at org\.|\nJVM stacktrace|\n\nDuring handling).*", re.S)
+_QUIET_LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
+_MILLRACE_ERROR = re.compile(r"^streams\.errors\.(\w+): ", re.MULTILINE)
+_ERROR_SUFFIX = re.compile(
+    r"\s*(SQLSTATE: \w+|\n\s*at org\.|\nJVM stacktrace|\n\nDuring handling).*", re.S
+)
 
 
 @contextmanager
@@ -55,7 +57,7 @@ def session(
         active.dataSource.register(MillraceDataSource)
         yield active
         return
-    made = _made(master, name, settings, verbose=verbose)
+    made = _create_session(master, name, settings, verbose=verbose)
     try:
         check_environment(made)
         made.dataSource.register(MillraceDataSource)
@@ -64,7 +66,7 @@ def session(
         made.stop()
 
 
-def _made(
+def _create_session(
     master: str | None, name: str, settings: Mapping[str, str], *, verbose: bool
 ) -> SparkSession:
     """Create a Spark session on this machine, or the one that spark-submit has prepared.
@@ -74,11 +76,11 @@ def _made(
     check_packages()
     chosen = {"spark.sql.session.timeZone": "UTC"}
     builder = SparkSession.builder.appName(name)
-    if _SUBMITTED not in os.environ:
+    if _SUBMIT_VARIABLE not in os.environ:
         check_java(os.environ)
         master = master or MASTER
         builder = builder.master(master)
-        chosen |= _of_the_commands(verbose=verbose)
+        chosen |= _command_settings(verbose=verbose)
         if master.startswith("local"):
             choose_interpreter()
             chosen |= {
@@ -91,11 +93,11 @@ def _made(
         raise ConfigError(f"spark-submit chooses the master: leave --master {master} to it")
     for setting, value in (chosen | dict(settings)).items():
         builder = builder.config(setting, value)
-    with readable_errors():
+    with translate_spark_errors():
         return builder.getOrCreate()
 
 
-def _of_the_commands(*, verbose: bool) -> dict[str, str]:
+def _command_settings(*, verbose: bool) -> dict[str, str]:
     """Return Spark's settings for a command: no user interface, quiet logs, the working directory.
 
     `module:app` is looked for in the directory of the call, so workers look there too.
@@ -107,12 +109,14 @@ def _of_the_commands(*, verbose: bool) -> dict[str, str]:
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(paths),
     }
     if not verbose:
-        found["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={_QUIET.as_uri()}"
+        found["spark.driver.extraJavaOptions"] = (
+            f"-Dlog4j2.configurationFile={_QUIET_LOG_CONFIG.as_uri()}"
+        )
     return found
 
 
 @contextmanager
-def readable_errors() -> Iterator[None]:
+def translate_spark_errors() -> Iterator[None]:
     """Raise Spark's errors as UserError with one line, from wherever in Spark they come.
 
     A mistake of the user may be found in the driver, in a planner or in a worker; Spark hands on
@@ -121,17 +125,17 @@ def readable_errors() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        raise as_user_error(error) from error
+        raise to_user_error(error) from error
 
 
-def as_user_error(error: Exception) -> UserError:
+def to_user_error(error: Exception) -> UserError:
     """Translate an error of Spark into one line: Millrace's own error in it, or else Spark's first.
 
     Returns a ConfigError where that is what was raised, otherwise a StreamsError.
     """
     said = str(error.java_exception if isinstance(error, Py4JJavaError) else error)
-    found = list(_OURS.finditer(said))
+    found = list(_MILLRACE_ERROR.finditer(said))
     if not found:
         return StreamsError(f"Spark: {said.strip().splitlines()[0] if said.strip() else error!r}")
-    message = _REST.sub("", said[found[-1].end() :]).strip()
+    message = _ERROR_SUFFIX.sub("", said[found[-1].end() :]).strip()
     return ConfigError(message) if found[-1][1] == "ConfigError" else StreamsError(message)

@@ -23,7 +23,7 @@ from streams import App, serdes
 from streams.cli import create_topics
 from streams.errors import ConfigError, OutcomeUnknown, StreamsError
 from streams.runtime.clients import Admin, fetch_stable_offset
-from streams.spark.source.access import Access
+from streams.spark.source.broker_access import BrokerAccess
 from streams.topic_partitions import Partition
 
 LINES = [Partition("lines", 0)]
@@ -164,7 +164,9 @@ def test_spark_asks_again(embedded: EmbeddedBroker) -> None:
     fault = embedded.faults.add(
         RequestFault("error", api="ListOffsets", error="NOT_LEADER_OR_FOLLOWER", times=2)
     )
-    assert Access(embedded.bootstrap_servers).admin().fetch_latest_offsets(LINES) == {LINES[0]: 0}
+    assert BrokerAccess(embedded.bootstrap_servers).create_admin().fetch_latest_offsets(LINES) == {
+        LINES[0]: 0
+    }
     assert fault.struck == 2
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from streams.spark import Cut
 from streams.spark.cuts.cut import StoreCut
-from streams.spark.source.access import Access
+from streams.spark.source.broker_access import BrokerAccess
 from streams.topic_partitions import Partition
 
 PARTITIONS = 2
@@ -25,7 +25,7 @@ def output(application: str) -> str:
 
 def cut_now(servers: str, application: str, *, told: bool = True) -> Cut:
     """A cut at what is stable now. `told`: whether it knows the ends of the output."""
-    admin = Access(servers).admin()
+    admin = BrokerAccess(servers).create_admin()
     stands = [Partition(changelog(application), n) for n in range(PARTITIONS)]
     ends = [Partition(output(application), n) for n in range(PARTITIONS)]
     return Cut(
@@ -44,14 +44,16 @@ def cut_now(servers: str, application: str, *, told: bool = True) -> Cut:
 
 def main(servers: str, application: str, directory: str) -> None:
     """Export in files of one offset each: it takes long enough to be killed."""
-    from streams.spark.exporting.export import Wanted, export
+    from streams.spark.exporting.export import ExportRequest, export_application
     from streams.spark.session import session
 
     with session("local[1]") as spark:
         print("exporting", flush=True)
-        wanted = Wanted(outputs=[output(application)])
+        wanted = ExportRequest(outputs=[output(application)])
         cut = cut_now(servers, application)
-        export(spark, cut, Access(servers), Path(directory), wanted, records_per_file=1)
+        export_application(
+            spark, cut, BrokerAccess(servers), Path(directory), wanted, records_per_file=1
+        )
 
 
 if __name__ == "__main__":

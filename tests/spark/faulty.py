@@ -18,8 +18,8 @@ from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from streams.spark import MillraceDataSource
-from streams.spark.sink.stream_writer import BATCH_ID, StreamWriter
-from streams.spark.sink.writing import WriteOptions, write_options
+from streams.spark.sink.stream_writer import BATCH_ID_KEY, StreamWriter
+from streams.spark.sink.writing import WriteOptions, parse_write_options
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -43,7 +43,7 @@ class FaultySource(MillraceDataSource):
     ) -> DataSourceStreamWriter:
         options = dict(self.options)
         faults = Path(options.pop("faults"))
-        return FaultyWriter(write_options(options, stream=True), faults)
+        return FaultyWriter(parse_write_options(options, is_stream=True), faults)
 
 
 class FaultyWriter(StreamWriter):
@@ -54,7 +54,7 @@ class FaultyWriter(StreamWriter):
     def write(self, iterator: Iterator[RecordBatch]) -> WriterCommitMessage:
         context = TaskContext.get()
         assert context is not None
-        at = int(context.getLocalProperty(BATCH_ID) or 0), context.partitionId()
+        at = int(context.getLocalProperty(BATCH_ID_KEY) or 0), context.partitionId()
         mark, fault = happened(self._faults, *at), FAULTS.get(at)
         if fault is None or mark.exists():
             return super().write(iterator)

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from state.keys import SESSION_SUFFIX_BYTES, WINDOW_SUFFIX_BYTES, unpack_session, unpack_window
 from streams.app import App
-from streams.spark.books.accounts import Account, Kind
-from streams.spark.books.derived import Derived, derived
+from streams.spark.reconciliation.accounts import Account, AccountKind
+from streams.spark.reconciliation.derivation import DerivedAccounts, derive_accounts
 from streams.testing import TopologyTestDriver
 from streams.topic_partitions import Partition
 from streams.topology.nodes import StoreKind, StoreSpec
@@ -42,19 +42,19 @@ class Ledgers:
         ]
         return self._spark.createDataFrame(rows, READ)
 
-    def derived(self, recomputed: Mapping[str, int] | None = None) -> Derived:
-        return derived(self._app, self.records, recomputed=recomputed)
+    def derived(self, recomputed: Mapping[str, int] | None = None) -> DerivedAccounts:
+        return derive_accounts(self._app, self.records, recomputed_partition_counts=recomputed)
 
     def off(self, account: Account) -> tuple[Counter[Row], Counter[Row]]:
         """What is missing, and what there is beside: rows of key, window, value (and timestamp,
         where the account has it). Something has to be expected."""
-        width = 5 if account.times else 4
+        width = 5 if account.compares_timestamps else 4
         expected = Counter(tuple(r)[:width] for r in account.expected.collect())
         assert expected, f"{account.name}: nothing is expected"
         actual = Counter(row[:width] for row in self.actual(account))
         return expected - actual, actual - expected
 
-    def balance(self, derived: Derived) -> set[str]:
+    def balance(self, derived: DerivedAccounts) -> set[str]:
         """Asserts that every account is as expected: their names."""
         for account in derived.accounts:
             assert self.off(account) == (Counter(), Counter()), account
@@ -62,10 +62,10 @@ class Ledgers:
 
     def actual(self, account: Account) -> list[Row]:
         """The rows that there are."""
-        if account.kind is Kind.STREAM:
+        if account.kind is AccountKind.STREAM:
             messages = self.messages(account.name)
             return [(bytes_(m.key()), None, None, m.value(), m.timestamp()[1]) for m in messages]
-        spec = self._specs[account.name] if account.kind is Kind.STORE else None
+        spec = self._specs[account.name] if account.kind is AccountKind.STORE else None
         topic = account.name if spec is None else self._app.topology().restore_topic_of(spec.name)
         last = {m.key(): m for m in self.messages(topic)}
         return [

@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 from streams import App
 from streams.errors import ConfigError
 from streams.spark import Cut, read_cut
-from streams.spark.source.access import Access
+from streams.spark.source.broker_access import BrokerAccess
 from streams.spark.stores.store_options import options_for
 from streams.topic_partitions import Partition
 from tests.brokers import Broker
@@ -49,7 +49,7 @@ class One:
             producer.produce(self.topic, value, key, timestamp=self._begun_ms + at_ms)
         assert producer.flush(HANG_LIMIT_S) == 0
         where = Partition(self.topic, 0)
-        end = Access(self.servers).admin().fetch_latest_offsets([where])[where]
+        end = BrokerAccess(self.servers).create_admin().fetch_latest_offsets([where])[where]
         found: list[Cut] = []
 
         def is_done() -> bool:

@@ -10,16 +10,21 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 from streams import serdes
-from streams.spark.books import comparing
-from streams.spark.books.accounts import ROW, Kind
-from streams.spark.books.comparing import FOUND, Reading, compare, doubled
+from streams.spark.reconciliation import comparing
+from streams.spark.reconciliation.accounts import ROW, AccountKind
+from streams.spark.reconciliation.comparing import (
+    FOUND,
+    ValueComparison,
+    compare_rows,
+    find_repeated_records,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.sampled(5, by="test")
 
-TEXT = Reading(serdes.string)
+TEXT = ValueComparison(serdes.string)
 
 
 def row(key: str, value: bytes | str | None, at: int = 0, start: int | None = None) -> Any:
@@ -48,8 +53,8 @@ def verdicts(compared: DataFrame) -> Counter[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("kind", [Kind.STORE, Kind.UPSERTS])
-def test_each_row_of_a_table_has_its_verdict(spark: SparkSession, kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [AccountKind.STORE, AccountKind.UPSERTS])
+def test_each_row_of_a_table_has_its_verdict(spark: SparkSession, kind: AccountKind) -> None:
     expected, found = frames(
         spark,
         [row("same", "1"), row("lost", "2"), row("other", "3"), row("never", None)],
@@ -59,7 +64,7 @@ def test_each_row_of_a_table_has_its_verdict(spark: SparkSession, kind: Kind) ->
             there(row("strange", "5"), 9),
         ],
     )
-    compared = compare(expected, found, kind, TEXT)
+    compared = compare_rows(expected, found, kind, TEXT)
     assert verdicts(compared) == {
         ("ok", "same"): 1,
         ("missing", "lost"): 1,
@@ -82,14 +87,14 @@ def test_of_an_upserted_topic_the_last_record_of_a_key_counts(spark: SparkSessio
         + [there(row("gone", "1"), 2), there(row("gone", None), 6)]
         + [there(row("deleted by mistake", None), 11)],
     )
-    compared = compare(expected, found, Kind.UPSERTS, TEXT)
+    compared = compare_rows(expected, found, AccountKind.UPSERTS, TEXT)
     assert verdicts(compared) == {("ok", "grown"): 1, ("missing", "deleted by mistake"): 1}
     (lost,) = compared.where("verdict = 'missing'").collect()
     assert [tuple(each) for each in lost.positions] == [("topic", 0, 11)]
 
 
-@pytest.mark.parametrize("kind", [Kind.STORE, Kind.UPSERTS])
-def test_a_key_that_is_in_two_partitions_is_told(spark: SparkSession, kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [AccountKind.STORE, AccountKind.UPSERTS])
+def test_a_key_that_is_in_two_partitions_is_told(spark: SparkSession, kind: AccountKind) -> None:
     """The row as it is expected is that of the key, wherever the other's offset is; a deletion in
     another partition is no row."""
     expected, found = frames(
@@ -102,12 +107,12 @@ def test_a_key_that_is_in_two_partitions_is_told(spark: SparkSession, kind: Kind
             there(row("one", None), 8, 1),
         ],
     )
-    compared = compare(expected, found, kind, TEXT)
+    compared = compare_rows(expected, found, kind, TEXT)
     assert verdicts(compared) == {("ok", "both"): 1, ("ok", "one"): 1, ("unexpected", "both"): 1}
     (other,) = compared.where("verdict = 'unexpected'").collect()
     assert (bytes(other.found), [tuple(at) for at in other.positions]) == (b"9", [("topic", 1, 7)])
     assert "another partition" in other.why
-    scattered = compare(expected, found, kind, TEXT, scattered=True)
+    scattered = compare_rows(expected, found, kind, TEXT, keys_span_partitions=True)
     assert verdicts(scattered) == {("ok", "both"): 1, ("ok", "one"): 1}
 
 
@@ -117,7 +122,7 @@ def test_a_key_has_a_row_for_each_window(spark: SparkSession) -> None:
         [row("k", "1", start=0), row("k", "2", start=10)],
         [there(row("k", "1", start=0), 1), there(row("k", "2", start=20), 2)],
     )
-    compared = compare(expected, found, Kind.STORE, TEXT)
+    compared = compare_rows(expected, found, AccountKind.STORE, TEXT)
     assert {(each.verdict, each.window_start) for each in compared.collect()} == {
         ("ok", 0),
         ("missing", 10),
@@ -127,19 +132,19 @@ def test_a_key_has_a_row_for_each_window(spark: SparkSession) -> None:
 
 def test_a_key_expected_twice_is_told(spark: SparkSession) -> None:
     expected, found = frames(spark, [row("k", "1"), row("k", "2")], [there(row("k", "2"), 1)])
-    (only,) = compare(expected, found, Kind.STORE, TEXT).collect()
+    (only,) = compare_rows(expected, found, AccountKind.STORE, TEXT).collect()
     assert only.expected_rows == 2
 
 
 def test_times_count_where_they_are_expected(spark: SparkSession) -> None:
     expected, found = frames(spark, [row("k", "1", at=5)], [there(row("k", "1", at=6), 1)])
-    assert verdicts(compare(expected, found, Kind.STORE, TEXT)) == {("ok", "k"): 1}
-    timed = compare(expected, found, Kind.STORE, TEXT, times=True)
+    assert verdicts(compare_rows(expected, found, AccountKind.STORE, TEXT)) == {("ok", "k"): 1}
+    timed = compare_rows(expected, found, AccountKind.STORE, TEXT, compares_timestamps=True)
     assert verdicts(timed) == {("different", "k"): 1}
     assert timed.collect()[0].why == "its timestamp is 6 ms, and 5 was expected"
-    streamed = compare(expected, found, Kind.STREAM, TEXT, times=True)
+    streamed = compare_rows(expected, found, AccountKind.STREAM, TEXT, compares_timestamps=True)
     assert verdicts(streamed) == {("missing", "k"): 1, ("unexpected", "k"): 1}
-    assert verdicts(compare(expected, found, Kind.STREAM, TEXT)) == {("ok", "k"): 1}
+    assert verdicts(compare_rows(expected, found, AccountKind.STREAM, TEXT)) == {("ok", "k"): 1}
 
 
 def test_records_of_a_stream_are_counted(spark: SparkSession) -> None:
@@ -149,7 +154,7 @@ def test_records_of_a_stream_are_counted(spark: SparkSession) -> None:
         [there(row("a", "x"), offset) for offset in (1, 2, 3)]
         + [there(row("b", "y"), 4), there(row("c", None), 5), there(row("d", "z"), 6)],
     )
-    compared = compare(expected, found, Kind.STREAM, TEXT)
+    compared = compare_rows(expected, found, AccountKind.STREAM, TEXT)
     assert verdicts(compared) == {
         ("ok", "a"): 2,
         ("unexpected", "a"): 1,
@@ -171,7 +176,7 @@ def test_a_record_doubled_is_found_with_both_offsets(spark: SparkSession) -> Non
         ("a", "1", 5, 6),
     ]
     _, found = frames(spark, [], [there(row(k, v, at), offset) for k, v, at, offset in rows])
-    (only,) = doubled(found).collect()
+    (only,) = find_repeated_records(found).collect()
     assert bytes(only.key) == b"a"
     assert [each.offset for each in only.positions] == [1, 3]
 
@@ -186,7 +191,9 @@ def test_values_whose_bytes_differ_may_say_the_same(spark: SparkSession) -> None
             there(row("no", '{"a":2}'), 3),
         ],
     )
-    compared = compare(expected, found, Kind.STORE, Reading(serdes.json, tolerance=0.001))
+    compared = compare_rows(
+        expected, found, AccountKind.STORE, ValueComparison(serdes.json, tolerance=0.001)
+    )
     assert verdicts(compared) == {("ok", "order"): 1, ("ok", "near"): 1, ("different", "no"): 1}
 
 
@@ -194,7 +201,7 @@ def test_json_of_a_stream_counts_by_what_it_says(spark: SparkSession) -> None:
     expected, found = frames(
         spark, [row("k", '{"a":1,"b":2}')], [there(row("k", '{"b": 2, "a": 1}'), 1)]
     )
-    compared = compare(expected, found, Kind.STREAM, Reading(serdes.json))
+    compared = compare_rows(expected, found, AccountKind.STREAM, ValueComparison(serdes.json))
     assert verdicts(compared) == {("ok", "k"): 1}
 
 
@@ -210,6 +217,6 @@ def test_a_comparison_that_takes_the_first_record_of_a_key_is_caught(
 def test_a_comparison_that_takes_everything_for_equal_is_caught(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(comparing, "equal", lambda *given: F.lit(True))
+    monkeypatch.setattr(comparing, "compare_values", lambda *given: F.lit(True))
     with pytest.raises(AssertionError):
-        test_each_row_of_a_table_has_its_verdict(spark, Kind.STORE)
+        test_each_row_of_a_table_has_its_verdict(spark, AccountKind.STORE)

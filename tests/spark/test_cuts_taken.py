@@ -20,17 +20,17 @@ from streams.membership.connection import BrokerConnection, find_coordinator
 from streams.membership.group_offsets import commit_offsets
 from streams.runtime.offset_metadata import encode_metadata
 from streams.spark import Cut, read_cut
-from streams.spark.books.ledgers import entries_in_cut
 from streams.spark.cuts.cut import StoreCut
 from streams.spark.cuts.members import in_flight, ranges_in_cut
-from streams.spark.source.access import Access
+from streams.spark.reconciliation.ledger_check import entries_in_cut
+from streams.spark.source.broker_access import BrokerAccess
 from streams.topic_partitions import OffsetAndMetadata, Partition
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
 from tests.processes import HANG_LIMIT_S, wait_until
 from tests.reading import records
-from tests.unit.streams.spark.cuts.test_shape import KAFKA_STREAMS
+from tests.unit.streams.spark.cuts.test_application_topics import KAFKA_STREAMS
 
 pytestmark = pytest.mark.sampled(4, by="test")
 
@@ -206,8 +206,8 @@ def test_the_ends_are_told_without_a_ledger_where_nothing_goes_on(
         by_id = read_cut(made.name, bootstrap_servers=made.servers)
         assert (by_id.offsets, by_id.stores) == (cut.offsets, cut.stores)
         assert by_id.ends is None
-    access = Access(made.servers)
-    (kept,) = access.admin().fetch_topic_settings([made.changelog]).values()
+    access = BrokerAccess(made.servers)
+    (kept,) = access.create_admin().fetch_topic_settings([made.changelog]).values()
     assert kept["min.compaction.lag.ms"] == "60000"
 
 
@@ -249,7 +249,7 @@ def test_the_ledger_is_checked_against_the_topics_and_says_what_an_id_alone_does
     assert {p.topic for p in cut.ends} == {made.repartition, made.out}
     books = Books(made)
     assert books.out(cut) == books.state(cut)
-    access = Access(made.servers)
+    access = BrokerAccess(made.servers)
     named = [
         (partition, run)
         for entry in entries_in_cut(access, cut)
@@ -400,7 +400,7 @@ def test_cuts_between_transactions_of_punctuations_alone_are_told_apart_by_the_l
         running.wait_for("RUNNING", HANG_LIMIT_S)
         wait_until(is_taken, what=lambda: f"5 cuts, of {cuts}")
     assert {cut.offsets[lines] for cut in cuts} == {0}
-    access = Access(broker.bootstrap_servers)
+    access = BrokerAccess(broker.bootstrap_servers)
     whole = {m.offset() for m in records(broker.bootstrap_servers, out.topic, 1)}
     before: set[int] = set()
     for cut in cuts:

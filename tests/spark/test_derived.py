@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from examples import anomalies, dedupe, fraud, page_views, temperature, top_ten, word_count
 from streams import App, Store, serdes
 from streams.operators.aggregate import aggregate_records
-from streams.spark.books.accounts import Kind
-from streams.spark.books.derived import derived
+from streams.spark.reconciliation.accounts import AccountKind
+from streams.spark.reconciliation.derivation import derive_accounts
 from streams.testing import TopologyTestDriver
 from tests.spark.ledgers import Ledgers
 
@@ -166,7 +166,7 @@ def test_of_a_compacted_topic_the_last_values_are_known_and_a_stream_is_refused(
     rows.to_stream().to("latest")
     with TopologyTestDriver(app) as driver:
         books = Ledgers(spark, app, driver)
-        found = derived(app, books.records, compacted={"in", "rows"})
+        found = derive_accounts(app, books.records, compacted_topics={"in", "rows"})
     kinds = {account.name: account.kind for account in found.accounts}
-    assert kinds == {"r": Kind.STORE, "latest": Kind.UPSERTS}
+    assert kinds == {"r": AccountKind.STORE, "latest": AccountKind.UPSERTS}
     assert {(each.step, "is compacted" in each.why) for each in found.refused} == {("in", True)}

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from examples import orders
 from state.window import WindowStore
 from streams import App, serdes, windows
-from streams.spark.books.derived.plan import COMPUTED, IN_ORDER
+from streams.spark.reconciliation.derivation.plan import COMPUTED, IN_ORDER
 from streams.testing import TopologyTestDriver
 from tests.spark.ledgers import Ledgers, Row
 
@@ -84,7 +84,7 @@ def test_a_join_in_which_nothing_is_forgotten_balances_in_every_order(
             if not expected:
                 derived = books.derived()
                 assert books.balance(derived) == {"pairs", "sums", "met-in-time"}
-                assert {each.how for each in derived.accounts} == {COMPUTED}
+                assert {each.method for each in derived.accounts} == {COMPUTED}
                 stores = {"met-this-join-store", "met-other-join-store"}
                 assert {each.step for each in derived.refused} == stores
                 [pairs] = [each for each in derived.accounts if each.name == "pairs"]
@@ -147,7 +147,7 @@ def test_two_streams_of_one_topic_are_replayed_in_its_order(spark: SparkSession)
         books = Ledgers(spark, app, driver)
         derived = books.derived()
         assert books.balance(derived) == {"pairs"}
-        assert {each.how for each in derived.accounts} == {IN_ORDER}
+        assert {each.method for each in derived.accounts} == {IN_ORDER}
 
 
 @pytest.mark.parametrize(

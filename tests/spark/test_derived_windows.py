@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from streams import App, serdes, until_window_closes, windows
-from streams.spark.books.derived.plan import COMPUTED, IN_ORDER
+from streams.spark.reconciliation.derivation.plan import COMPUTED, IN_ORDER
 from streams.testing import TopologyTestDriver
 from tests.spark.ledgers import Ledgers
 
@@ -77,7 +77,7 @@ def test_windows_are_computed_without_what_was_late(spark: SparkSession) -> None
         books = Ledgers(spark, app, driver)
         derived = books.derived()
         assert books.balance(derived) == STORES | {"totals", "closed", "final"}
-        assert {each.how for each in derived.accounts} == {COMPUTED}
+        assert {each.method for each in derived.accounts} == {COMPUTED}
         [buffer] = derived.refused
         assert "buffer" in buffer.why
 
@@ -92,7 +92,7 @@ def test_sessions_and_sliding_windows_are_replayed(spark: SparkSession) -> None:
         books = Ledgers(spark, app, driver)
         derived = books.derived()
         assert books.balance(derived) == {"sessions", "s", "sliding"}
-        assert {each.how for each in derived.accounts} == {IN_ORDER}
+        assert {each.method for each in derived.accounts} == {IN_ORDER}
 
 
 def test_tables_are_joined_in_any_order_of_their_topics(spark: SparkSession) -> None:

@@ -12,7 +12,11 @@ from pyspark.sql import functions as F  # noqa: N812
 from streams import serdes
 from streams.errors import ConfigError
 from streams.serdes import Serde
-from streams.spark.books.encoded import bytes_of, text_of, typed_of
+from streams.spark.reconciliation.serde_columns import (
+    to_bytes_column,
+    to_text_column,
+    to_typed_column,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +38,9 @@ def test_a_column_becomes_what_the_serde_writes(
 ) -> None:
     frame = spark.createDataFrame([(each,) for each in values], f"value {kind}")
     data = frame.select(
-        bytes_of(F.col("value"), frame.schema["value"].dataType, serde, "value").alias("data")
+        to_bytes_column(F.col("value"), frame.schema["value"].dataType, serde, "value").alias(
+            "data"
+        )
     )
     assert [bytes(each.data) for each in data.collect()] == [serde.serialize(v) for v in values]
 
@@ -45,7 +51,8 @@ def test_bytes_become_what_they_say(
 ) -> None:
     rows = [(serde.serialize(each),) for each in values]
     data = spark.createDataFrame(rows, "data BINARY").select(
-        typed_of(F.col("data"), serde).alias("typed"), text_of(F.col("data"), serde).alias("text")
+        to_typed_column(F.col("data"), serde).alias("typed"),
+        to_text_column(F.col("data"), serde).alias("text"),
     )
     if serde is serdes.json:
         assert [each.text for each in data.collect()] == ['{"a":1,"b":["x"]}']
@@ -58,7 +65,7 @@ def test_bytes_become_what_they_say(
 @pytest.mark.parametrize("serde", [serdes.int64, serdes.string, serdes.json, serdes.bytes])
 def test_what_a_serde_cannot_read_is_shown_as_it_is(spark: SparkSession, serde: Serde[Any]) -> None:
     frame = spark.createDataFrame([(b"\xff\x00",)], "data BINARY")
-    assert frame.select(text_of(F.col("data"), serde)).first() == ("0xff00",)
+    assert frame.select(to_text_column(F.col("data"), serde)).first() == ("0xff00",)
 
 
 def test_a_serde_that_cannot_be_sent_leaves_bytes(spark: SparkSession) -> None:
@@ -70,18 +77,18 @@ def test_a_serde_that_cannot_be_sent_leaves_bytes(spark: SparkSession) -> None:
 
     serde = serdes.of(str.encode, read, name="locked")
     frame = spark.createDataFrame([(b"a",)], "data BINARY")
-    assert frame.select(text_of(F.col("data"), serde)).first() == ("0x61",)
+    assert frame.select(to_text_column(F.col("data"), serde)).first() == ("0x61",)
 
 
 def test_types_that_a_serde_does_not_take_are_refused(spark: SparkSession) -> None:
     frame = spark.createDataFrame([(1.5,)], "value DOUBLE")
     with pytest.raises(ConfigError, match=r"column 'value' is of type double.*int64.*cast it"):
-        bytes_of(F.col("value"), frame.schema["value"].dataType, serdes.int64, "value")
+        to_bytes_column(F.col("value"), frame.schema["value"].dataType, serdes.int64, "value")
 
 
 def test_a_value_that_a_serde_refuses_is_told(spark: SparkSession) -> None:
     picky = serdes.of(lambda value: bytes([value]), lambda data: data[0], name="byte")
     frame = spark.createDataFrame([(300,)], "value INT")
-    data = bytes_of(F.col("value"), frame.schema["value"].dataType, picky, "value")
+    data = to_bytes_column(F.col("value"), frame.schema["value"].dataType, picky, "value")
     with pytest.raises(PythonException, match=r"serde byte: .*the value is 300"):
         frame.select(data).collect()

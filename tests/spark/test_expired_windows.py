@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from streams import serdes
-from streams.spark.books.accounts import ROW, Kind
-from streams.spark.books.checking import let_go
-from streams.spark.books.comparing import FOUND
-from streams.spark.books.found import Place
+from streams.spark.reconciliation.accounts import ROW, AccountKind
+from streams.spark.reconciliation.checking import select_expired_rows
+from streams.spark.reconciliation.comparing import FOUND
+from streams.spark.reconciliation.targets import ReconciliationTarget
 from streams.topology.nodes import StoreKind, StoreSpec
 
 if TYPE_CHECKING:
@@ -42,12 +42,12 @@ def expired(
         retention_ms=KEPT_MS,
         window_size_ms=SIZE_MS if kind is StoreKind.WINDOW else None,
     )
-    place = Place(
+    place = ReconciliationTarget(
         name="windows",
-        kind=Kind.STORE,
+        kind=AccountKind.STORE,
         subtopology=0,
-        key=serdes.string,
-        value=serdes.int64,
+        key_serde=serdes.string,
+        value_serde=serdes.int64,
         windowed="session" if kind is StoreKind.SESSION else "time",
         spec=spec,
     )
@@ -57,7 +57,7 @@ def expired(
         for partition, windows in found.items()
         for offset, (key, start) in enumerate(windows)
     ]
-    frame = let_go(
+    frame = select_expired_rows(
         spark.createDataFrame(rows, ROW),
         spark.createDataFrame(there, f"{ROW}, {FOUND}"),
         place,

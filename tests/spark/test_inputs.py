@@ -9,9 +9,9 @@ import pytest
 
 from streams import App, serdes
 from streams.errors import ConfigError
-from streams.spark.books.inputs import Inputs, Records
 from streams.spark.cuts.cut import Cut
-from streams.spark.source.access import Access
+from streams.spark.reconciliation.inputs import Inputs, TopicRecords
+from streams.spark.source.broker_access import BrokerAccess
 from streams.topic_partitions import Partition
 from tests.brokers import Broker
 from tests.spark.topics import Written, mixed
@@ -31,11 +31,11 @@ def written(broker: Broker, unique: Callable[[str], str]) -> Written:
 
 
 @pytest.fixture
-def records(spark: SparkSession, broker: Broker) -> Records:
-    return Records(spark, Access(broker.bootstrap_servers))
+def records(spark: SparkSession, broker: Broker) -> TopicRecords:
+    return TopicRecords(spark, BrokerAccess(broker.bootstrap_servers))
 
 
-def test_what_was_read_by_the_cut_and_no_more(records: Records, written: Written) -> None:
+def test_what_was_read_by_the_cut_and_no_more(records: TopicRecords, written: Written) -> None:
     found = records(written.topic, cut_of(written.topic, 20, 0)).collect()
     wanted = {row for row in written.rows() if row.partition == 0 and row.offset < 20}
     assert wanted
@@ -44,10 +44,10 @@ def test_what_was_read_by_the_cut_and_no_more(records: Records, written: Written
     }
 
 
-def test_what_was_written_from_some_offset_on(records: Records, written: Written) -> None:
+def test_what_was_written_from_some_offset_on(records: TopicRecords, written: Written) -> None:
     ends = {Partition(written.topic, 0): 30, Partition(written.topic, 1): 5}
     cut = cut_of("other", 0, written=ends)
-    found = records.written(written.topic, {Partition(written.topic, 0): 10}, cut).collect()
+    found = records.read_written(written.topic, {Partition(written.topic, 0): 10}, cut).collect()
     assert {(row.partition, row.offset) for row in found} == {
         (row.partition, row.offset)
         for row in written.rows()
@@ -55,14 +55,14 @@ def test_what_was_written_from_some_offset_on(records: Records, written: Written
     }
 
 
-def test_what_the_cut_does_not_tell_is_refused(records: Records) -> None:
+def test_what_the_cut_does_not_tell_is_refused(records: TopicRecords) -> None:
     with pytest.raises(ConfigError, match="says nothing of topic 'stranger'"):
         records("stranger", cut_of("other", 0, written={}))
     with pytest.raises(ConfigError, match=r"can't be told.*ledger=True"):
         records("stranger", cut_of("other", 0))
 
 
-def test_one_input_is_a_dataframe_and_a_mapping(records: Records, written: Written) -> None:
+def test_one_input_is_a_dataframe_and_a_mapping(records: TopicRecords, written: Written) -> None:
     app = App("books")
     app.stream(written.topic, key=serdes.string, value=serdes.bytes).to("out")
     inputs = Inputs(app.topology(), cut_of(written.topic, 20, 20), records)
@@ -73,7 +73,7 @@ def test_one_input_is_a_dataframe_and_a_mapping(records: Records, written: Writt
         inputs.decoded("another")
 
 
-def test_of_several_inputs_one_is_named(records: Records) -> None:
+def test_of_several_inputs_one_is_named(records: TopicRecords) -> None:
     app = App("books")
     for topic in ("these", "those"):
         app.stream(topic, key=serdes.string, value=serdes.string).to("out")

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from streams import App, Store, serdes
 from streams.errors import ConfigError
 from streams.spark import read_cut, reconcile
-from streams.spark.books.inputs import Inputs
-from streams.spark.source.access import Access
+from streams.spark.reconciliation.inputs import Inputs
+from streams.spark.source.broker_access import BrokerAccess
 from streams.topic_partitions import Partition
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
@@ -154,7 +154,7 @@ def test_only_what_is_asked_for_has_to_be_checked(spark: SparkSession, enriched:
 def test_a_topic_cut_off_at_its_beginning_is_named_with_its_retention(
     spark: SparkSession, enriched: Enriched
 ) -> None:
-    admin = Access(enriched.app.config.bootstrap_servers).admin()
+    admin = BrokerAccess(enriched.app.config.bootstrap_servers).create_admin()
     admin.delete_records({Partition(enriched.clicks, 0): 2})
     gone = (
         f"the records of {enriched.clicks}[0] below offset 2 are gone, removed by retention "
@@ -175,7 +175,7 @@ def test_a_topic_cut_off_at_its_beginning_is_named_with_its_retention(
 def test_what_is_removed_meanwhile_keeps_its_account_alone_from_being_checked(
     spark: SparkSession, enriched: Enriched
 ) -> None:
-    admin = Access(enriched.app.config.bootstrap_servers).admin()
+    admin = BrokerAccess(enriched.app.config.bootstrap_servers).create_admin()
 
     def expected(inputs: Inputs) -> dict[str, DataFrame]:
         answers = {

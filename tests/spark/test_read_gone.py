@@ -9,7 +9,7 @@ import pytest
 
 from streams.errors import StreamsError
 from streams.runtime.clients import RangeReader
-from streams.spark.source.access import Access
+from streams.spark.source.broker_access import BrokerAccess
 from streams.topic_partitions import Partition
 from tests.brokers import Broker
 from tests.conformance.calls import delete_topic
@@ -37,7 +37,11 @@ def big(broker: Broker, unique: Callable[[str], str]) -> Written:
 
 @pytest.fixture
 def reader(broker: Broker) -> Iterator[RangeReader]:
-    settings = {**Access(broker.bootstrap_servers).settings(), "group.id": "g", **LITTLE_AHEAD}
+    settings = {
+        **BrokerAccess(broker.bootstrap_servers).client_settings(),
+        "group.id": "g",
+        **LITTLE_AHEAD,
+    }
     with closing(RangeReader(settings, "read_committed", TIMEOUT_S)) as reader:
         yield reader
 
@@ -58,7 +62,7 @@ def test_a_log_cut_off_at_its_beginning_meanwhile(
     place = Partition(big.topic, 0)
     batches = reader.read_range(place, 0, RECORDS, 10)
     next(batches)
-    Access(broker.bootstrap_servers).admin().delete_records({place: RECORDS - 5})
+    BrokerAccess(broker.bootstrap_servers).create_admin().delete_records({place: RECORDS - 5})
     with pytest.raises(StreamsError, match=f"are gone: the log now has {RECORDS - 5} to {RECORDS}"):
         for _ in batches:
             pass

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from streams.spark import Cut
-from streams.spark.source.access import Access
+from streams.spark.source.broker_access import BrokerAccess
 from streams.topic_partitions import Partition
 from tests.brokers import Broker
 from tests.spark.reading import load, rows
@@ -111,7 +111,9 @@ def test_offsets_that_are_gone_are_an_error_and_never_silently_less(
     written.transaction([(0, b"%d" % n, b"") for n in range(20)])
     planned = load(spark, broker, written.topic).rdd
     assert planned.getNumPartitions() == 1
-    Access(broker.bootstrap_servers).admin().delete_records({Partition(written.topic, 0): 10})
+    BrokerAccess(broker.bootstrap_servers).create_admin().delete_records(
+        {Partition(written.topic, 0): 10}
+    )
     with refused() as said:
         planned.count()
     assert "some of them are gone: the log now has 10 to 20" in said[0]

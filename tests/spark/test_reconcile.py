@@ -13,8 +13,8 @@ from rich.console import Console
 
 from streams import serdes
 from streams.spark import reconcile
-from streams.spark.books.inputs import Inputs
-from streams.spark.books.report import Report
+from streams.spark.reconciliation.inputs import Inputs
+from streams.spark.reconciliation.report import Report
 from tests.brokers import Broker
 from tests.spark.books import LINES, Counting
 

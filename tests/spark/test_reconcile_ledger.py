@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from streams.errors import ConfigError
 from streams.spark import read_cut, reconcile
-from streams.spark.books.comparing import Verdict
-from streams.spark.books.report import Report
 from streams.spark.cuts.cut import Cut
+from streams.spark.reconciliation.comparing import RowVerdict
+from streams.spark.reconciliation.report import Report
 from tests.brokers import Broker
 from tests.processes import wait_until
 from tests.spark.books import LINES, Counting
@@ -83,7 +83,7 @@ def test_what_was_processed_twice_is_named_by_its_offsets(
         assert {row[:3] for row in off(report)} == {
             (books.repartition, "unexpected", word) for word in ("turns", "and")
         }
-        assert report.accounts[books.repartition].counts[Verdict.UNEXPECTED] == 3
+        assert report.accounts[books.repartition].counts[RowVerdict.UNEXPECTED] == 3
         named = places(report, books.repartition)
         written = {
             (number, at)

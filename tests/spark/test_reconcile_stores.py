@@ -15,9 +15,9 @@ from streams import App, Store, serdes, windows
 from streams.errors import ConfigError
 from streams.runtime.clients.partitioning import partition_for_key
 from streams.spark import Cut, read_cut, reconcile
-from streams.spark.books.comparing import Verdict
-from streams.spark.books.inputs import Inputs
-from streams.spark.books.report import Report
+from streams.spark.reconciliation.comparing import RowVerdict
+from streams.spark.reconciliation.inputs import Inputs
+from streams.spark.reconciliation.report import Report
 from tests.brokers import SETTINGS, EmbeddedProcess
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
@@ -169,14 +169,14 @@ def test_stores_of_all_kinds_balance_and_a_planted_change_of_each_is_named(
             ("counts", "different", "a"),
             ("prices", "unexpected", "x"),
         }
-        assert report.accounts["windows"].counts[Verdict.MISSING] == 1
+        assert report.accounts["windows"].counts[RowVerdict.MISSING] == 1
     with reconcile(spark, kinds.app, expected=expected, accounts=["versions", "windows"]) as report:
         assert off(report) == {
             ("windows", "different", "b"),
             ("windows", "missing", "a"),
             ("versions", "different", "a"),
         }
-        assert report.accounts["windows"].counts[Verdict.MISSING] == 1
+        assert report.accounts["windows"].counts[RowVerdict.MISSING] == 1
         (changed,) = report.accounts["windows"].different.collect()
         told = [at.topic for at in changed.offsets if at.role == "input"]
         assert told == [kinds.clicks] * changed.inputs

@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient
 from streams import App, serdes
 from streams.errors import ConfigError
 from streams.spark import read_cut, reconcile
-from streams.spark.books.comparing import Verdict
-from streams.spark.books.inputs import Inputs
+from streams.spark.reconciliation.comparing import RowVerdict
+from streams.spark.reconciliation.inputs import Inputs
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
@@ -99,7 +99,7 @@ def test_what_is_not_there_any_more_is_refused_and_two_of_one_name_are_two_accou
         assert "with DeleteRecords: there is no retention (retention.ms=-1)" in whys[two.copied]
         assert "compacted" in whys[two.rows]
         assert two.rows in whys["of_rows"]
-        assert f"{report.count(Verdict.UNEXPECTED)} records are off, 2 accounts not checked" in (
+        assert f"{report.count(RowVerdict.UNEXPECTED)} records are off, 2 accounts not checked" in (
             report.summary()
         )
 

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader
 
 from streams.errors import ConfigError, StreamsError
 from streams.spark.environment import check_environment
-from streams.spark.session import readable_errors, session
+from streams.spark.session import session, translate_spark_errors
 
 pytestmark = pytest.mark.sampled(2, by="test")
 
@@ -53,13 +53,13 @@ def test_a_mistake_told_inside_of_spark_is_the_same_outside(
     spark: SparkSession, where: str, said: str
 ) -> None:
     spark.dataSource.register(Failing)
-    with pytest.raises(ConfigError) as told, readable_errors():
+    with pytest.raises(ConfigError) as told, translate_spark_errors():
         spark.read.format("failing").option("where", where).load().collect()
     assert str(told.value) == said
 
 
 def test_an_error_of_spark_is_told_in_one_line(spark: SparkSession) -> None:
-    with pytest.raises(StreamsError) as told, readable_errors():
+    with pytest.raises(StreamsError) as told, translate_spark_errors():
         spark.read.parquet("/no/such/place")
     assert str(told.value).startswith("Spark: ")
     assert "PATH_NOT_FOUND" in str(told.value)

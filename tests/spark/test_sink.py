@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from streams.spark.sink.epochs import Sink, written
-from streams.spark.source.access import Access
+from streams.spark.sink.epochs import EpochSink, read_written_tally
+from streams.spark.source.broker_access import BrokerAccess
 from tests.brokers import IN_CI, Broker
 from tests.processes import HANG_LIMIT_S, wait_until
 from tests.spark.faulty import FAULTS, happened
@@ -50,8 +50,8 @@ class Query:
         if not metadata.exists():
             return False
         name = f"millrace-sink-{json.loads(metadata.read_text())['id']}"
-        sink = Sink(name, self._target)
-        return written(Access(self._servers), sink, partition, epoch) is not None
+        sink = EpochSink(name, self._target)
+        return read_written_tally(BrokerAccess(self._servers), sink, partition, epoch) is not None
 
 
 @IN_CI

@@ -16,11 +16,11 @@ from coordinator.errors import Code
 from streams import App, Store, serdes, windows
 from streams.errors import UserError
 from streams.spark import Cut
-from streams.spark.source.access import Access
-from streams.spark.source.fetching import fetch
-from streams.spark.source.options import Isolation
+from streams.spark.source.broker_access import BrokerAccess
+from streams.spark.source.fetching import fetch_batches
+from streams.spark.source.options import IsolationLevel
 from streams.spark.source.ranges import OffsetRange
-from streams.spark.stores.raw_fetch import scanned, unbroken_from
+from streams.spark.stores.raw_fetch import find_last_segment_offset, scan_range
 from streams.topic_partitions import Partition
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic, delete_topic, settled
@@ -63,12 +63,12 @@ def running(one: One, **topic_settings: str) -> Iterator[None]:
 def changelog(one: One, cut: Cut) -> OffsetRange:
     """All of it."""
     where = Partition(cut.stores["rows"].changelog, 0)
-    end = Access(one.servers).admin().fetch_last_stable_offsets([where])[where]
+    end = BrokerAccess(one.servers).create_admin().fetch_last_stable_offsets([where])[where]
     return OffsetRange(*where, 0, end)
 
 
 def keys(one: One, of: OffsetRange) -> list[bytes | None]:
-    found = fetch(Access(one.servers), Isolation.READ_COMMITTED, of)
+    found = fetch_batches(BrokerAccess(one.servers), IsolationLevel.READ_COMMITTED, of)
     return [key for batch in found for key in batch.keys]
 
 
@@ -81,7 +81,7 @@ def known(client: Client, transactional_id: str) -> str:
 
 def wait_until_cleaned(one: One, of: OffsetRange) -> None:
     wait_until(
-        lambda: scanned(Access(one.servers), of).removed > 0,
+        lambda: scan_range(BrokerAccess(one.servers), of).removed_count > 0,
         what="nothing is cleaned",
     )
 
@@ -147,8 +147,8 @@ def test_a_new_key_in_another_segment_is_new_where_nothing_was_cleaned(
         of = changelog(one, cut)
         position = cut.stores["rows"].positions[0]
         above = OffsetRange(of.topic, 0, position, of.until)
-        assert unbroken_from(Access(one.servers), above) > position
-        assert scanned(Access(one.servers), of).removed == 0
+        assert find_last_segment_offset(BrokerAccess(one.servers), above) > position
+        assert scan_range(BrokerAccess(one.servers), of).removed_count == 0
         assert len(keys(one, of)) < of.until  # there are markers
         assert table(one.load("rows", cut)) == THEN
 
@@ -182,7 +182,7 @@ def test_with_a_retention_of_cuts_nothing_is_taken(
             begin_segment(client, other, 1)
         of = OffsetRange(other, 0, 0, 14)
         wait_until_cleaned(one, of)
-        assert scanned(Access(one.servers), changelog(one, cut_end)).removed == 0
+        assert scan_range(BrokerAccess(one.servers), changelog(one, cut_end)).removed_count == 0
         assert table(one.load("rows", cut)) == THEN
         assert table(one.load("rows", cut_end)) == {"a": "later", "c": "later", "new": "1"}
 
@@ -191,7 +191,7 @@ def test_batches_are_gone_over_by_many_fetches(
     broker: Broker, unique: Callable[[str], str]
 ) -> None:
     topic = unique("raw")
-    access = Access(broker.bootstrap_servers)
+    access = BrokerAccess(broker.bootstrap_servers)
     with Client(broker.bootstrap_servers) as client:
         create_topic(client, topic, configs={"segment.ms": str(SEGMENT_MS)})
         fill(
@@ -201,11 +201,14 @@ def test_batches_are_gone_over_by_many_fetches(
             begin_segment(client, topic, number)
     end = 18
     for bytes_max in (1, 200, 1 << 20):
-        scan = scanned(access, OffsetRange(topic, 0, 0, end), bytes_max=bytes_max)
-        assert (scan.removed, scan.is_done) == (0, True), bytes_max
-        assert unbroken_from(access, OffsetRange(topic, 0, end, end), bytes_max=bytes_max) == end
-    assert unbroken_from(access, OffsetRange(topic, 0, 2, end)) == end - 1
-    assert unbroken_from(access, OffsetRange(topic, 0, end - 1, end)) == end - 1
+        scan = scan_range(access, OffsetRange(topic, 0, 0, end), bytes_max=bytes_max)
+        assert (scan.removed_count, scan.is_done) == (0, True), bytes_max
+        assert (
+            find_last_segment_offset(access, OffsetRange(topic, 0, end, end), bytes_max=bytes_max)
+            == end
+        )
+    assert find_last_segment_offset(access, OffsetRange(topic, 0, 2, end)) == end - 1
+    assert find_last_segment_offset(access, OffsetRange(topic, 0, end - 1, end)) == end - 1
 
 
 def windowed_counts(app: App, topic: str) -> None:

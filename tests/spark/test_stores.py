@@ -17,7 +17,7 @@ from streams import App, Store, windows
 from streams.errors import ConfigError
 from streams.running import RunningApp
 from streams.spark import Cut, read_cut
-from streams.spark.source.access import Access
+from streams.spark.source.broker_access import BrokerAccess
 from streams.spark.stores.store_options import options_for
 from streams.topic_partitions import Partition
 from tests.brokers import Broker
@@ -81,7 +81,7 @@ class Kinds:
     def drained(self) -> Cut:
         """A cut in which all is that was fed."""
         parts = [Partition(t, n) for t in (self.events, self.rows) for n in range(PARTITIONS)]
-        ends = Access(self.servers).admin().fetch_latest_offsets(parts)
+        ends = BrokerAccess(self.servers).create_admin().fetch_latest_offsets(parts)
         found: list[Cut] = []
 
         def is_done() -> bool:

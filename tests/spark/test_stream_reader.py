@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from streams.errors import StreamsError
-from streams.spark.source.access import Access
-from streams.spark.source.stream_reader import StreamReader, stream_read_options
+from streams.spark.source.broker_access import BrokerAccess
+from streams.spark.source.stream_reader import StreamReader, parse_stream_read_options
 from streams.topic_partitions import Partition
 from tests.brokers import Broker
 from tests.spark.topics import Written
@@ -21,7 +21,7 @@ ALL = ReadAllAvailable()
 
 def reader(written: Written, **more: Any) -> StreamReader:
     given = {"bootstrap_servers": written.servers, "topic": written.topic}
-    return StreamReader(stream_read_options(given | {n: str(v) for n, v in more.items()}))
+    return StreamReader(parse_stream_read_options(given | {n: str(v) for n, v in more.items()}))
 
 
 def topic(broker: Broker, name: str, records: int = 10) -> Written:
@@ -85,7 +85,7 @@ def test_records_that_were_deleted_before_they_were_read_are_an_error(
     source = reader(written)
     start = source.initialOffset()
     end = source.latestOffset(start, ALL)
-    Access(written.servers).admin().delete_records({Partition(written.topic, 0): 3})
+    BrokerAccess(written.servers).create_admin().delete_records({Partition(written.topic, 0): 3})
     for asked in (lambda: source.latestOffset(start, ALL), lambda: source.partitions(start, end)):
         with pytest.raises(StreamsError, match=r"\[0\]: offsets 0 to 2 were deleted before"):
             asked()

@@ -14,12 +14,12 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from streams.errors import ConfigError
-from streams.spark.exporting.export import Wanted, export
+from streams.spark.exporting.export import ExportRequest, export_application
 from streams.spark.exporting.export_directory import export_path
-from streams.spark.exporting.export_files import look_at
-from streams.spark.exporting.manifest import MANIFEST, ExportedFile, Manifest
-from streams.spark.exporting.verify import verify
-from streams.spark.source.access import Access
+from streams.spark.exporting.export_files import inspect_file
+from streams.spark.exporting.manifest import MANIFEST_NAME, ExportedFile, ExportManifest
+from streams.spark.exporting.verify import verify_exports
+from streams.spark.source.broker_access import BrokerAccess
 from streams.topic_partitions import Partition
 from tests.brokers import Broker
 from tests.processes import HANG_LIMIT_S
@@ -33,16 +33,16 @@ class Exported:
     """Two exports of an application; the changelog's topic is one that is compacted."""
 
     def __init__(self, spark: SparkSession, servers: str, name: str, directory: Path) -> None:
-        self.name, self.directory, self.access = name, directory, Access(servers)
+        self.name, self.directory, self.access = name, directory, BrokerAccess(servers)
         self.changelog = Written(
             servers, changelog(name), PARTITIONS, {"cleanup.policy": "compact"}
         )
         self.changelog.transaction([(p, b"%d" % n, b"v") for n in range(40) for p in (0, 1)])
         self.output = mixed(servers, output(name), PARTITIONS, 20)
-        wanted = Wanted(outputs=[output(name)])
+        wanted = ExportRequest(outputs=[output(name)])
         for _ in range(2):
             cut = cut_now(servers, name)
-            export(spark, cut, self.access, directory, wanted, records_per_file=30)
+            export_application(spark, cut, self.access, directory, wanted, records_per_file=30)
             self.changelog.transaction([(0, b"more", b"1")])
             self.output.transaction([(0, b"more", b"1")])
 
@@ -64,9 +64,9 @@ def directory(sound: Exported, tmp_path: Path) -> Path:
     return Path(shutil.copytree(sound.directory, tmp_path / "copy"))
 
 
-def manifest(directory: Path, number: int) -> Manifest:
-    path = export_path(directory, number) / MANIFEST
-    return Manifest.from_json(path.read_bytes(), "it")
+def manifest(directory: Path, number: int) -> ExportManifest:
+    path = export_path(directory, number) / MANIFEST_NAME
+    return ExportManifest.from_json(path.read_bytes(), "it")
 
 
 def a_file(directory: Path, topic: str, number: int = 1) -> tuple[Path, ExportedFile]:
@@ -87,12 +87,12 @@ def rewrite(path: Path, change: Callable[[list[dict[str, object]]], None]) -> No
 def test_a_sound_directory_is_as_manifests_and_topics_have_it(
     spark: SparkSession, sound: Exported
 ) -> None:
-    verdict = verify(spark, sound.directory, sound.access)
-    assert (verdict.wrong, verdict.gone) == ((), ())
-    assert verdict.exports == 2
+    verdict = verify_exports(spark, sound.directory, sound.access)
+    assert (verdict.problems, verdict.gone_records) == ((), ())
+    assert verdict.export_count == 2
     # What was written after the second export is in none.
     written = len(sound.changelog.committed) + len(sound.output.committed)
-    assert verdict.records == written - 2
+    assert verdict.record_count == written - 2
 
 
 def test_a_flipped_byte_is_found(spark: SparkSession, directory: Path, sound: Exported) -> None:
@@ -100,18 +100,18 @@ def test_a_flipped_byte_is_found(spark: SparkSession, directory: Path, sound: Ex
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    verdict = verify(spark, directory, None)
-    assert f"{path} was changed: its checksum is not the manifest's" in verdict.wrong
-    assert all(str(path) in line for line in verdict.wrong)
+    verdict = verify_exports(spark, directory, None)
+    assert f"{path} was changed: its checksum is not the manifest's" in verdict.problems
+    assert all(str(path) in line for line in verdict.problems)
 
 
 def test_a_removed_file_is_found(spark: SparkSession, directory: Path, sound: Exported) -> None:
     path, file = a_file(directory, sound.output.topic)
     path.unlink()
-    verdict = verify(spark, directory, sound.access)
-    assert verdict.wrong[0] == f"{path} is missing"
-    lost = [line for line in verdict.wrong[1:] if "that the export has not" in line]
-    assert len(lost) == file.records == len(verdict.wrong) - 1
+    verdict = verify_exports(spark, directory, sound.access)
+    assert verdict.problems[0] == f"{path} is missing"
+    lost = [line for line in verdict.problems[1:] if "that the export has not" in line]
+    assert len(lost) == file.records == len(verdict.problems) - 1
 
 
 @pytest.mark.parametrize("place", ["", "export=00000001", "export=00000002/topic=t/partition=0"])
@@ -119,7 +119,7 @@ def test_a_foreign_file_is_found(spark: SparkSession, directory: Path, place: st
     foreign = directory / place / "part-00000.parquet"
     foreign.parent.mkdir(parents=True, exist_ok=True)
     foreign.write_bytes(b"?")
-    assert verify(spark, directory, None).wrong == (f"{foreign} is in no manifest",)
+    assert verify_exports(spark, directory, None).problems == (f"{foreign} is in no manifest",)
 
 
 def test_a_changed_row_is_found_and_named_by_its_offset(
@@ -133,26 +133,28 @@ def test_a_changed_row_is_found_and_named_by_its_offset(
 
     offset = parquet.ParquetFile(path).read()["offset"][0].as_py()
     rewrite(path, change)
-    verdict = verify(spark, directory, sound.access)
-    assert any(str(path) in line for line in verdict.wrong)
+    verdict = verify_exports(spark, directory, sound.access)
+    assert any(str(path) in line for line in verdict.problems)
     adjust(directory, 2, file, path)
-    verdict = verify(spark, directory, sound.access)
-    assert verdict.wrong == (
+    verdict = verify_exports(spark, directory, sound.access)
+    assert verdict.problems == (
         f"{sound.output.topic}[0] offset {offset}: the exported row is not the topic's",
     )
-    assert verify(spark, directory, None).holds
+    assert verify_exports(spark, directory, None).holds
 
 
 def adjust(directory: Path, number: int, file: ExportedFile, path: Path) -> None:
     """A manifest that says what the file is by now."""
-    now = look_at(path)
+    now = inspect_file(path)
     assert now.bytes is not None
     assert now.sha256 is not None
     assert now.records is not None
     whole = manifest(directory, number)
     told = replace(file, bytes=now.bytes, sha256=now.sha256, records=now.records)
     files = tuple(told if each == file else each for each in whole.files)
-    (export_path(directory, number) / MANIFEST).write_bytes(replace(whole, files=files).to_json())
+    (export_path(directory, number) / MANIFEST_NAME).write_bytes(
+        replace(whole, files=files).to_json()
+    )
 
 
 @pytest.mark.parametrize("compacted", [True, False])
@@ -170,13 +172,13 @@ def test_a_row_that_the_topic_has_not_is_gone_if_it_is_compacted(
 
     rewrite(path, add)
     adjust(directory, 2, file, path)
-    verdict = verify(spark, directory, sound.access)
+    verdict = verify_exports(spark, directory, sound.access)
     if compacted:
         assert verdict.holds
-        assert "1 records are gone from the topic (compacted)" in verdict.gone[0]
+        assert "1 records are gone from the topic (compacted)" in verdict.gone_records[0]
     else:
-        assert "1 records are in the export and not in the topic" in verdict.wrong[0]
-        assert verdict.gone == ()
+        assert "1 records are in the export and not in the topic" in verdict.problems[0]
+        assert verdict.gone_records == ()
 
 
 def test_a_row_that_is_there_twice_is_found(
@@ -186,23 +188,23 @@ def test_a_row_that_is_there_twice_is_found(
     offset = parquet.ParquetFile(path).read()["offset"][0].as_py()
     rewrite(path, lambda rows: rows.append(rows[0]))
     adjust(directory, 2, file, path)
-    assert verify(spark, directory, sound.access).wrong == (
+    assert verify_exports(spark, directory, sound.access).problems == (
         f"{sound.output.topic}[0] offset {offset}: the export has it 2 times",
     )
 
 
 def test_an_edited_manifest_is_found(spark: SparkSession, directory: Path) -> None:
-    path = export_path(directory, 2) / MANIFEST
+    path = export_path(directory, 2) / MANIFEST_NAME
     text = path.read_bytes()
     path.write_bytes(text.replace(b'"created_ms": ', b'"created_ms": 1'))
-    assert verify(spark, directory, None).wrong == (
+    assert verify_exports(spark, directory, None).problems == (
         f"{path} was changed: its content is not what its checksum is of",
     )
 
 
 def test_a_missing_export_is_found(spark: SparkSession, directory: Path) -> None:
     shutil.rmtree(export_path(directory, 1))
-    assert verify(spark, directory, None).wrong == ("export=00000001 is missing",)
+    assert verify_exports(spark, directory, None).problems == ("export=00000001 is missing",)
 
 
 def test_a_file_without_a_record_is_found_by_its_count(
@@ -210,14 +212,14 @@ def test_a_file_without_a_record_is_found_by_its_count(
 ) -> None:
     path, file = a_file(directory, sound.output.topic)
     rewrite(path, lambda rows: rows.__delitem__(-1))
-    verdict = verify(spark, directory, None)
-    assert f"{path} has {file.records - 1} records and not {file.records}" in verdict.wrong
+    verdict = verify_exports(spark, directory, None)
+    assert f"{path} has {file.records - 1} records and not {file.records}" in verdict.problems
 
 
 def test_what_is_no_directory_of_exports_is_told(spark: SparkSession, tmp_path: Path) -> None:
-    assert not verify(spark, tmp_path, None).holds
+    assert not verify_exports(spark, tmp_path, None).holds
     with pytest.raises(ConfigError, match="no export in"):
-        verify(spark, tmp_path / "nowhere", None)
+        verify_exports(spark, tmp_path / "nowhere", None)
 
 
 def test_what_topics_have_no_longer_is_told_and_no_error(
@@ -225,12 +227,12 @@ def test_what_topics_have_no_longer_is_told_and_no_error(
 ) -> None:
     made = Exported(spark, broker.bootstrap_servers, unique("aging"), tmp_path)
     topic = made.output.topic
-    made.access.admin().delete_records({Partition(topic, 0): 10})
-    verdict = verify(spark, tmp_path, made.access)
-    assert verdict.wrong == ()
-    assert verdict.gone == (f"{topic}[0] 0..9: gone from the topic (deleted)",)
+    made.access.create_admin().delete_records({Partition(topic, 0): 10})
+    verdict = verify_exports(spark, tmp_path, made.access)
+    assert verdict.problems == ()
+    assert verdict.gone_records == (f"{topic}[0] 0..9: gone from the topic (deleted)",)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     admin.delete_topics([topic])[topic].result(HANG_LIMIT_S)
-    verdict = verify(spark, tmp_path, made.access)
-    assert verdict.wrong == ()
-    assert verdict.gone == (f"topic {topic} is gone",)
+    verdict = verify_exports(spark, tmp_path, made.access)
+    assert verdict.problems == ()
+    assert verdict.gone_records == (f"topic {topic} is gone",)

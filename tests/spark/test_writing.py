@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from streams.errors import StreamsError
-from streams.spark.sink.epochs import Sink, attempt
+from streams.spark.sink.epochs import EpochSink, open_epoch_attempt
 from streams.spark.sink.writing import (
     BatchWriter,
     PartitionWritten,
     WriteOptions,
-    check_partitions,
-    rows_of,
-    write_once,
-    write_options,
+    check_extra_partitions,
+    encode_rows,
+    parse_write_options,
+    write_epoch_once,
 )
 from tests.brokers import Broker
 from tests.spark.written import batch, batches_of, made, values_of
@@ -36,18 +36,18 @@ class Target:
     def __init__(self, broker: Broker, unique: Unique, **more: str) -> None:
         self.servers = broker.bootstrap_servers
         self.topic = made(self.servers, unique("sink"), partitions=2)
-        self.sink = Sink(unique("millrace-sink"), self.topic)
+        self.sink = EpochSink(unique("millrace-sink"), self.topic)
         self.options = self.with_options(**more)
 
     def with_options(self, **more: str) -> WriteOptions:
         given = {"bootstrap_servers": self.servers, "topic": self.topic, "value": "string"}
-        return write_options(given | more, stream=True)
+        return parse_write_options(given | more, is_stream=True)
 
     def write(
         self, epoch: int, *batches: RecordBatch, partition: int = 0, **more: str
     ) -> PartitionWritten:
         options = self.with_options(**more)
-        return write_once(options, self.sink, partition, epoch, iter(batches))
+        return write_epoch_once(options, self.sink, partition, epoch, iter(batches))
 
     def values(self) -> list[str | None]:
         return values_of(self.servers, self.topic)
@@ -70,7 +70,12 @@ def then_fails(*batches: RecordBatch) -> Iterator[RecordBatch]:
 def test_a_task_that_is_repeated_after_it_committed_writes_nothing(target: Target) -> None:
     first = target.write(0, batch(["a", "b"]), batch(["c"]))
     again = target.write(0, batch(["c"]), batch(["b", "a"]))  # Spark gives them in another order
-    assert (first.rows, first.before, again.rows, again.before) == (3, False, 3, True)
+    assert (first.rows, first.was_written_before, again.rows, again.was_written_before) == (
+        3,
+        False,
+        3,
+        True,
+    )
     assert target.values() == ["a", "b", "c"]
     target.write(1, batch(["d"]))
     assert target.values() == ["a", "b", "c", "d"]
@@ -78,7 +83,7 @@ def test_a_task_that_is_repeated_after_it_committed_writes_nothing(target: Targe
 
 def test_a_task_that_is_repeated_after_it_failed_writes_all(target: Target) -> None:
     with pytest.raises(TaskFailed):
-        write_once(target.options, target.sink, 0, 0, then_fails(batch(["a", "b"])))
+        write_epoch_once(target.options, target.sink, 0, 0, then_fails(batch(["a", "b"])))
     assert target.values() == []
     target.write(0, batch(["a", "b"]), batch(["c"]))
     assert target.values() == ["a", "b", "c"]
@@ -89,11 +94,11 @@ def test_an_attempt_that_was_given_up_and_goes_on_writes_nothing(target: Target)
     access = target.options.access
 
     def comes_back() -> None:
-        with attempt(access, target.sink, 0, 0) as zombie:
-            zombie.produce(rows_of(target.options, batch(["a"])))
+        with open_epoch_attempt(access, target.sink, 0, 0) as zombie:
+            zombie.produce_rows(encode_rows(target.options, batch(["a"])))
             target.write(0, batch(["a"]), batch(["b"]))
-            zombie.produce(rows_of(target.options, batch(["b"])))
-            zombie.commit()
+            zombie.produce_rows(encode_rows(target.options, batch(["b"])))
+            zombie.commit_epoch()
 
     with pytest.raises(StreamsError, match="another one of the same task has taken its place"):
         comes_back()
@@ -105,7 +110,7 @@ def test_partitions_of_spark_are_written_each_for_itself(target: Target) -> None
     for partition in range(4):
         target.write(0, batch([f"v{partition}"]), partition=partition)
     for partition in (3, 1):
-        assert target.write(0, batch([f"v{partition}"]), partition=partition).before
+        assert target.write(0, batch([f"v{partition}"]), partition=partition).was_written_before
     assert target.values() == ["v0", "v1", "v2", "v3"]
 
 
@@ -123,10 +128,10 @@ def test_an_epoch_that_comes_again_with_other_rows_is_an_error(
 def test_an_epoch_that_comes_again_in_fewer_partitions_is_an_error(target: Target) -> None:
     for partition in range(3):
         target.write(0, batch([f"v{partition}"]), partition=partition)
-    check_partitions(target.options, target.sink, 3, 0)
-    check_partitions(target.options, target.sink, 2, 1)
+    check_extra_partitions(target.options, target.sink, 3, 0)
+    check_extra_partitions(target.options, target.sink, 2, 1)
     with pytest.raises(StreamsError, match="what partitions 1, 2 wrote then may be there twice"):
-        check_partitions(target.options, target.sink, 1, 0)
+        check_extra_partitions(target.options, target.sink, 1, 0)
 
 
 def test_a_checkpoint_that_is_older_than_the_topic_is_an_error(target: Target) -> None:
@@ -161,7 +166,7 @@ def test_a_frame_is_written_with_its_columns(
         (raw.partition, key, value, at, str(headers))
         for raw in batches_of(target.servers, target.topic)
         for key, value, at, headers in zip(
-            raw.keys, raw.values, raw.timestamps, raw.headers or [], strict=True
+            raw.keys, raw.values, raw.timestamps_ms, raw.headers or [], strict=True
         )
     }
     assert found == {
@@ -200,5 +205,5 @@ def test_a_task_that_was_given_up_and_begins_when_the_write_is_done_writes_nothi
     writer.commit([done])
     again = writer.write(iter([batch(["a"])]))
     assert isinstance(again, PartitionWritten)
-    assert again.before
+    assert again.was_written_before
     assert target.values() == ["a"]

@@ -8,9 +8,9 @@ import pytest
 
 from streams.errors import ConfigError
 from streams.ledger import LedgerTransaction, WrittenRange
-from streams.spark.books.ledgers import Written, entries_in_cut
 from streams.spark.cuts.cut import Cut
-from streams.spark.source.access import Access
+from streams.spark.reconciliation.ledger_check import LedgerRuns, entries_in_cut
+from streams.spark.source.broker_access import BrokerAccess
 from streams.topic_partitions import Partition
 from tests.spark.test_comparing import frames, row, there
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def test_without_a_ledger_it_is_said_what_to_do() -> None:
     cut = Cut(application_id="app", taken_ms=0, offsets={})
     with pytest.raises(ConfigError, match=r"'app' keeps no ledger.*ledger=True"):
-        entries_in_cut(Access("127.0.0.1:1"), cut)
+        entries_in_cut(BrokerAccess("127.0.0.1:1"), cut)
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -35,7 +35,7 @@ def test_a_stranger_s_record_and_a_lost_one_are_told_by_their_offsets(
     entry = LedgerTransaction(producer_id=1, producer_epoch=0, inputs={}, written=runs)
     offsets = [(0, at) for at in (1, 3, 4, 5, 7, 9)] + [(1, 0), (1, 2)]
     _, found = frames(spark, [], [there(row("k", "v"), at, number) for number, at in offsets])
-    rows = Written(spark, [entry]).against(found, "topic", whole=whole).collect()
+    rows = LedgerRuns(spark, [entry]).check_records(found, "topic", is_complete=whole).collect()
     told = {(r.verdict, r.positions[0].partition, r.positions[0].offset) for r in rows}
     strangers = {("unexpected", 0, 5), ("unexpected", 1, 2)}
     assert told == strangers | ({("missing", 0, 7)} if whole else set())

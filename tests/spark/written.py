@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from streams.spark.source.access import Access
-from streams.spark.source.fetching import RawBatch, fetch
-from streams.spark.source.limits import ranges_of
-from streams.spark.source.options import Isolation, Limits
+from streams.spark.source.broker_access import BrokerAccess
+from streams.spark.source.fetching import RawBatch, fetch_batches
+from streams.spark.source.options import IsolationLevel, TopicReadLimits
+from streams.spark.source.range_planning import plan_offset_ranges
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
 
@@ -22,10 +22,14 @@ def made(servers: str, topic: str, partitions: int = 1) -> str:
 
 
 def batches_of(servers: str, topic: str) -> list[RawBatch]:
-    access = Access(servers)
-    ranges = ranges_of(access.admin(), topic, Limits(), Isolation.READ_COMMITTED)
-    committed = Isolation.READ_COMMITTED
-    return [raw for each in ranges for raw in fetch(access, committed, each, headers=True)]
+    access = BrokerAccess(servers)
+    ranges = plan_offset_ranges(
+        access.create_admin(), topic, TopicReadLimits(), IsolationLevel.READ_COMMITTED
+    )
+    committed = IsolationLevel.READ_COMMITTED
+    return [
+        raw for each in ranges for raw in fetch_batches(access, committed, each, with_headers=True)
+    ]
 
 
 def values_of(servers: str, topic: str) -> list[str | None]:

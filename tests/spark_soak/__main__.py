@@ -23,7 +23,7 @@ from random import SystemRandom
 from pyspark.sql import SparkSession
 
 from streams.spark import Cut, reconcile
-from streams.spark.books.report import Report
+from streams.spark.reconciliation.report import Report
 from streams.spark.session import session
 from tests import brokers
 from tests.spark_soak import planted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streams.spark import Cut
-from streams.spark.books.report import Report
+from streams.spark.reconciliation.report import Report
 from tests.spark_soak.topology import ACCOUNTS, EVENTS
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
 from streams import serdes
 from streams.runtime.clients.partitioning import partition_for_key
 from streams.spark import read_cut
-from streams.spark.books.report import Report
+from streams.spark.reconciliation.report import Report
 from streams.topic_partitions import Partition
 from tests.reading import records
 from tests.spark_soak.fire import Fire

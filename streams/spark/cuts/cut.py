@@ -72,7 +72,7 @@ class Cut:
                 "format": _FORMAT,
                 "application_id": self.application_id,
                 "taken_ms": self.taken_ms,
-                "offsets": _by_topic(self.offsets),
+                "offsets": _group_by_topic(self.offsets),
                 "stores": {
                     name: {
                         "changelog": store.changelog,
@@ -80,11 +80,13 @@ class Cut:
                     }
                     for name, store in sorted(self.stores.items())
                 },
-                "ends": None if self.ends is None else _by_topic(self.ends),
-                "beyond": _by_topic({p: [[*r] for r in runs] for p, runs in self.beyond.items()}),
+                "ends": None if self.ends is None else _group_by_topic(self.ends),
+                "beyond": _group_by_topic(
+                    {p: [[*r] for r in runs] for p, runs in self.beyond.items()}
+                ),
                 "ledger_end": self.ledger_end,
                 "exact": self.exact,
-                "commits": _by_topic(self.commits),
+                "commits": _group_by_topic(self.commits),
             }
         ).decode()
 
@@ -100,7 +102,7 @@ class Cut:
             return cls(
                 application_id=str(fields["application_id"]),
                 taken_ms=int(fields["taken_ms"]),
-                offsets=_by_partition(fields["offsets"]),
+                offsets=_parse_offsets(fields["offsets"]),
                 stores={
                     name: StoreCut(
                         str(store["changelog"]),
@@ -108,7 +110,7 @@ class Cut:
                     )
                     for name, store in fields["stores"].items()
                 },
-                ends=None if fields["ends"] is None else _by_partition(fields["ends"]),
+                ends=None if fields["ends"] is None else _parse_offsets(fields["ends"]),
                 beyond={
                     Partition(topic, int(number)): tuple(
                         WrittenRange(*map(int, run)) for run in runs
@@ -118,7 +120,7 @@ class Cut:
                 },
                 ledger_end=fields["ledger_end"],
                 exact=bool(fields["exact"]),
-                commits=_by_partition(fields.get("commits", {})),  # an earlier release wrote none
+                commits=_parse_offsets(fields.get("commits", {})),  # an earlier release wrote none
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ConfigError(
@@ -140,16 +142,16 @@ class Cut:
             raise ConfigError(f"the cut in {path} can't be read: {error.strerror}") from error
 
 
-def _by_topic(values: Mapping[Partition, Any]) -> dict[str, dict[str, Any]]:
+def _group_by_topic(values: Mapping[Partition, Any]) -> dict[str, dict[str, Any]]:
     grouped: dict[str, dict[str, Any]] = {}
     for (topic, number), value in sorted(values.items()):
         grouped.setdefault(topic, {})[str(number)] = value
     return grouped
 
 
-def _by_partition(found: Mapping[str, Any]) -> dict[Partition, int]:
+def _parse_offsets(offsets_by_topic: Mapping[str, Any]) -> dict[Partition, int]:
     return {
         Partition(topic, int(number)): int(offset)
-        for topic, numbers in found.items()
+        for topic, numbers in offsets_by_topic.items()
         for number, offset in numbers.items()
     }

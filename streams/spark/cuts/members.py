@@ -31,7 +31,7 @@ class Members:
             for number, at in store.positions.items()
         }
 
-    def has(self, entry: LedgerTransaction) -> bool:
+    def has(self, transaction: LedgerTransaction) -> bool:
         """Whether a transaction is in the cut.
 
         A transaction of punctuations alone commits the same offsets as the one before it; the
@@ -40,37 +40,40 @@ class Members:
         iff the one before it is (docs/decisions/0008).
         """
         positions = self._positions
-        return entry.is_in(self._offsets, self._commits) and all(
+        return transaction.is_in(self._offsets, self._commits) and all(
             runs[-1].last < positions[partition]
-            for partition, runs in entry.written.items()
+            for partition, runs in transaction.written.items()
             if partition in positions
         )
 
 
-def beyond(
-    entries: Iterable[LedgerTransaction], cut: Cut, ends: Mapping[Partition, int]
+def find_runs_outside_cut(
+    transactions: Iterable[LedgerTransaction], cut: Cut, end_offsets: Mapping[Partition, int]
 ) -> dict[Partition, tuple[WrittenRange, ...]]:
     """Collect the runs below `end_offsets` that transactions outside the cut wrote, merged."""
     members = Members(cut)
     runs_by_partition: dict[Partition, list[WrittenRange]] = {}
-    for entry in entries:
+    for entry in transactions:
         if not members.has(entry):
             for partition, runs in entry.written.items():
-                below = [run for run in runs if run.first < ends.get(partition, 0)]
+                below = [run for run in runs if run.first < end_offsets.get(partition, 0)]
                 runs_by_partition.setdefault(partition, []).extend(below)
-    return {partition: tuple(merged(runs)) for partition, runs in runs_by_partition.items() if runs}
+    return {
+        partition: tuple(merge_runs(runs)) for partition, runs in runs_by_partition.items() if runs
+    }
 
 
-def trimmed(
-    ends: Mapping[Partition, int], out: Mapping[Partition, tuple[WrittenRange, ...]]
+def trim_ends(
+    end_offsets: Mapping[Partition, int],
+    excluded_runs: Mapping[Partition, tuple[WrittenRange, ...]],
 ) -> tuple[dict[Partition, int], dict[Partition, tuple[WrittenRange, ...]]]:
     """Lower the end offsets below trailing runs that are not in the cut, and drop these runs.
 
     Ends and runs stand for the same records before and after. `excluded_runs` are merged and in
     order. Returns the ends and the runs that are left.
     """
-    lowered_ends, remaining_runs = dict(ends), {}
-    for partition, runs in out.items():
+    lowered_ends, remaining_runs = dict(end_offsets), {}
+    for partition, runs in excluded_runs.items():
         at = len(runs)
         while at and runs[at - 1].last >= lowered_ends[partition] - 1:
             at -= 1
@@ -80,7 +83,7 @@ def trimmed(
     return lowered_ends, remaining_runs
 
 
-def merged(runs: Iterable[WrittenRange]) -> list[WrittenRange]:
+def merge_runs(runs: Iterable[WrittenRange]) -> list[WrittenRange]:
     """Sort runs of offsets, and join those that touch or overlap."""
     found: list[WrittenRange] = []
     for run in sorted(runs):
@@ -92,7 +95,7 @@ def merged(runs: Iterable[WrittenRange]) -> list[WrittenRange]:
 
 
 def ranges_in_cut(
-    cut: Cut, topic: str, first: Mapping[Partition, int] | None = None
+    cut: Cut, topic: str, first_offsets: Mapping[Partition, int] | None = None
 ) -> list[OffsetRange]:
     """List the offset ranges of a written topic whose committed records are in the cut.
 
@@ -100,18 +103,18 @@ def ranges_in_cut(
 
     Raises: ConfigError if the cut doesn't know the ends of the topic.
     """
-    written = _ends(cut)
+    written = _require_ends(cut)
     topic_ends = {p: at for p, at in written.items() if p.topic == topic}
     if not topic_ends:
         raise ConfigError(
             f"the cut of {cut.application_id!r} tells of no topic {topic!r} that is written; it "
             f"does of {', '.join(sorted({p.topic for p in written})) or 'none'}"
         )
-    begins = first or {}
+    begins = first_offsets or {}
     return [
         each
         for partition, end in sorted(topic_ends.items())
-        for each in less(
+        for each in subtract_runs(
             OffsetRange(*partition, min(begins.get(partition, 0), end), end),
             cut.beyond.get(partition, ()),
         )
@@ -126,12 +129,12 @@ def in_flight(cut: Cut) -> list[OffsetRange]:
 
     Raises: ConfigError if the cut doesn't know the ends of topics.
     """
-    topics = {p.topic for p in _ends(cut)} & {p.topic for p in cut.offsets}
+    topics = {p.topic for p in _require_ends(cut)} & {p.topic for p in cut.offsets}
     ranges = [each for topic in sorted(topics) for each in ranges_in_cut(cut, topic, cut.offsets)]
     return [each for each in ranges if each.first < each.until]
 
 
-def _ends(cut: Cut) -> Mapping[Partition, int]:
+def _require_ends(cut: Cut) -> Mapping[Partition, int]:
     """Return the ends of written topics. Raises ConfigError if the cut doesn't know them."""
     if cut.ends is None:
         raise ConfigError(
@@ -142,16 +145,16 @@ def _ends(cut: Cut) -> Mapping[Partition, int]:
     return cut.ends
 
 
-def less(of: OffsetRange, runs: Iterable[WrittenRange]) -> Iterator[OffsetRange]:
+def subtract_runs(offset_range: OffsetRange, runs: Iterable[WrittenRange]) -> Iterator[OffsetRange]:
     """Yield the parts of an offset range that lie outside of `runs`, which are in order.
 
     The last part is yielded even if it is empty.
     """
-    first = of.first
+    first = offset_range.first
     for run in runs:
-        if run.first >= of.until:
+        if run.first >= offset_range.until:
             break
         if first < run.first:
-            yield replace(of, first=first, until=run.first)
+            yield replace(offset_range, first=first, until=run.first)
         first = max(first, run.last + 1)
-    yield replace(of, first=min(first, of.until))
+    yield replace(offset_range, first=min(first, offset_range.until))

@@ -49,12 +49,18 @@ from typing import TYPE_CHECKING
 
 from streams.errors import ConfigError, UserError
 from streams.ledger import LedgerTransaction, ledger_topic
-from streams.spark.cuts.cluster import Cluster
+from streams.spark.cuts.application_topics import (
+    ApplicationTopics,
+    commit_numbers,
+    infer_group_topics,
+    list_app_topics,
+    resolve_store_positions,
+)
 from streams.spark.cuts.cut import Cut, StoreCut
-from streams.spark.cuts.entries import read_entries
-from streams.spark.cuts.members import beyond, trimmed
-from streams.spark.cuts.shape import Shape, commit_numbers, of_app, of_group, positions
-from streams.spark.source.access import Access
+from streams.spark.cuts.ledger_reader import read_ledger_transactions
+from streams.spark.cuts.members import find_runs_outside_cut, trim_ends
+from streams.spark.cuts.offset_client import OffsetClient
+from streams.spark.source.broker_access import BrokerAccess
 from streams.topic_partitions import CommittedOffsets, Partition
 
 if TYPE_CHECKING:
@@ -62,7 +68,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_SHOWN_MAX = 10
+_GROUPS_SHOWN_MAX = 10
 
 
 def read_cut(
@@ -95,16 +101,16 @@ def read_cut(
         bootstrap_servers = resolve_bootstrap_servers(app.config)
     if timeout_ms < 0:
         raise ConfigError(f"timeout_ms can't be negative: {timeout_ms}")
-    client = Cluster(Access(bootstrap_servers, dict(kafka or {})), timeout_ms)
-    ledger = _ledger(client, app, name)
-    settled_offset = 0 if ledger is None else client.last_stable([ledger])[ledger]
-    app_topics = of_app(app) if app is not None else _shape_of_group(client, name)
-    sources = client.partitions(app_topics.sources)
-    committed = client.stable(name, sources)
+    client = OffsetClient(BrokerAccess(bootstrap_servers, dict(kafka or {})), timeout_ms)
+    ledger = _find_ledger(client, app, name)
+    settled_offset = 0 if ledger is None else client.fetch_last_stable_offsets([ledger])[ledger]
+    app_topics = list_app_topics(app) if app is not None else _infer_topics(client, name)
+    sources = client.list_partitions(app_topics.sources)
+    committed = client.fetch_stable_offsets(name, sources)
     taken_ms = time.time_ns() // 1_000_000
     if not committed.offsets:
-        raise _nothing_committed(client, name)
-    stores, exact = _stores(client, app_topics, committed)
+        raise _no_offsets_error(client, name)
+    stores, exact = _locate_stores(client, app_topics, committed)
     offsets = dict.fromkeys(sources, 0) | {p: held.offset for p, held in committed.offsets.items()}
     cut = Cut(
         application_id=name,
@@ -115,46 +121,48 @@ def read_cut(
         commits=commit_numbers(sources, committed.offsets),
     )
     if ledger is not None:
-        return _with_ledger(client, cut, app_topics, ledger, settled_offset)
-    return _if_quiet(client, cut, app_topics, committed)
+        return _add_ends_by_ledger(client, cut, app_topics, ledger, settled_offset)
+    return _add_ends_if_idle(client, cut, app_topics, committed)
 
 
-def _ledger(cluster: Cluster, app: App | None, application_id: str) -> Partition | None:
+def _find_ledger(client: OffsetClient, app: App | None, application_id: str) -> Partition | None:
     """Return the ledger's partition; None if there is no ledger, or the App keeps none now.
 
     A ledger that an App no longer keeps says nothing of what the App does now.
     """
     topic = ledger_topic(application_id)
-    kept = topic in cluster.partition_counts and (app is None or app.config.ledger)
+    kept = topic in client.partition_counts and (app is None or app.config.ledger)
     return Partition(topic, 0) if kept else None
 
 
-def _shape_of_group(cluster: Cluster, group: str) -> Shape:
+def _infer_topics(client: OffsetClient, group: str) -> ApplicationTopics:
     """Infer the topics of an application by its group. Raises ConfigError if it has no offsets."""
-    committed = cluster.committed(group, None)
+    committed = client.fetch_committed_offsets(group, None)
     if not committed.offsets and not committed.pending:
-        raise _nothing_committed(cluster, group)
+        raise _no_offsets_error(client, group)
     # While all offsets are pending no metadata can be read: wait until they are stable.
-    stable = cluster.stable(
-        group, cluster.partitions(p.topic for p in [*committed.offsets, *committed.pending])
+    stable = client.fetch_stable_offsets(
+        group, client.list_partitions(p.topic for p in [*committed.offsets, *committed.pending])
     )
-    return of_group(group, stable.offsets, cluster.partition_counts.keys(), cluster.groups())
+    return infer_group_topics(
+        group, stable.offsets, client.partition_counts.keys(), client.list_groups()
+    )
 
 
-def _nothing_committed(cluster: Cluster, group: str) -> ConfigError:
+def _no_offsets_error(client: OffsetClient, group: str) -> ConfigError:
     """Create the error for a group without offsets, with the ids of similar groups."""
-    groups = sorted(cluster.groups())
+    groups = sorted(client.list_groups())
     close = get_close_matches(group, groups, n=3, cutoff=0.5)
-    shown = ", ".join(map(repr, close or groups[:_SHOWN_MAX])) or "none"
+    shown = ", ".join(map(repr, close or groups[:_GROUPS_SHOWN_MAX])) or "none"
     return ConfigError(
         f"there is no cut of {group!r}: no offsets are committed by that application id at "
-        f"{cluster.servers!r}. Has it processed anything yet? Groups there are"
+        f"{client.servers!r}. Has it processed anything yet? Groups there are"
         f"{' similar' if close else ''}: {shown}"
     )
 
 
-def _stores(
-    cluster: Cluster, shape: Shape, found: CommittedOffsets
+def _locate_stores(
+    client: OffsetClient, app_topics: ApplicationTopics, committed: CommittedOffsets
 ) -> tuple[dict[str, StoreCut], bool]:
     """Return each store's positions, and whether the committed offsets name all of them.
 
@@ -163,23 +171,25 @@ def _stores(
 
     Raises: UserError if a changelog ends before a position.
     """
-    stores, unnamed = positions(shape.tables, found.offsets, cluster.partition_counts)
+    stores, unnamed = resolve_store_positions(
+        app_topics.store_changelogs, committed.offsets, client.partition_counts
+    )
     wanted = {
         Partition(store.changelog, number): at
         for store in stores.values()
         for number, at in store.positions.items()
     }
-    ends = cluster.ends(list(wanted))
+    ends = client.fetch_high_watermarks(list(wanted))
     for changelog, at in wanted.items():
         if at > ends[changelog]:
             raise UserError(
                 f"{changelog} ends at {ends[changelog]}, and the committed offsets say that it "
                 f"stood at {at}: it was deleted or made again, so there is no such cut any more"
             )
-    cluster.wait_until_ended(wanted)
+    client.wait_for_transactions(wanted)
     if not unnamed:
         return stores, True
-    stable = cluster.last_stable([changelog for _, changelog in unnamed])
+    stable = client.fetch_last_stable_offsets([changelog for _, changelog in unnamed])
     for name, changelog in unnamed:
         store = stores[name]
         now = {**store.positions, changelog.number: stable[changelog]}
@@ -188,13 +198,19 @@ def _stores(
         "the offsets of %r name no positions in %s: Kafka Streams or a tool has committed them. "
         "The ends of the changelogs are taken, which may be later than the offsets: this cut is "
         "not exact",
-        shape.application_id,
+        app_topics.application_id,
         ", ".join(sorted({changelog.topic for _, changelog in unnamed})),
     )
     return stores, False
 
 
-def _with_ledger(cluster: Cluster, cut: Cut, shape: Shape, ledger: Partition, settled: int) -> Cut:
+def _add_ends_by_ledger(
+    client: OffsetClient,
+    cut: Cut,
+    app_topics: ApplicationTopics,
+    ledger: Partition,
+    settled_offset: int,
+) -> Cut:
     """Add the ends of the written topics to a cut, by its ledger.
 
     `settled_offset`: all entries of the ledger below it are of transactions that had ended before
@@ -202,22 +218,26 @@ def _with_ledger(cluster: Cluster, cut: Cut, shape: Shape, ledger: Partition, se
     """
 
     def read_transactions(first: int, until: int) -> Iterator[LedgerTransaction]:
-        return read_entries(cluster.access, cut.application_id, first, until)
+        return read_ledger_transactions(client.access, cut.application_id, first, until)
 
-    outputs = shape.outputs
+    outputs = app_topics.outputs
     if outputs is None:
-        outputs = _written(cut, read_transactions(0, cluster.ended([ledger])[ledger]))
+        outputs = _list_written_topics(
+            cut, read_transactions(0, client.fetch_completed_ends([ledger])[ledger])
+        )
         if outputs is None:
             log.warning("the ledger of %r is no longer kept: it is not used", cut.application_id)
             return cut
-    ends = cluster.ended(cluster.partitions(outputs))
-    ledger_end = cluster.ended([ledger])[ledger]
-    excluded_runs = beyond(read_transactions(settled, ledger_end), cut, ends)
-    ends, excluded_runs = trimmed(ends, excluded_runs)
+    ends = client.fetch_completed_ends(client.list_partitions(outputs))
+    ledger_end = client.fetch_completed_ends([ledger])[ledger]
+    excluded_runs = find_runs_outside_cut(read_transactions(settled_offset, ledger_end), cut, ends)
+    ends, excluded_runs = trim_ends(ends, excluded_runs)
     return replace(cut, ends=ends, beyond=excluded_runs, ledger_end=ledger_end)
 
 
-def _written(cut: Cut, entries: Iterable[LedgerTransaction]) -> frozenset[str] | None:
+def _list_written_topics(
+    cut: Cut, transactions: Iterable[LedgerTransaction]
+) -> frozenset[str] | None:
     """List the topics that the ledger's transactions wrote, without changelogs.
 
     Returns None if some offset of the cut is in none of the transactions: then the ledger is no
@@ -225,7 +245,7 @@ def _written(cut: Cut, entries: Iterable[LedgerTransaction]) -> frozenset[str] |
     """
     topics: set[str] = set()
     accounted: set[Partition] = set()
-    for entry in entries:
+    for entry in transactions:
         topics.update(topic for topic, _ in entry.written)
         for offsets in entry.inputs.values():
             accounted.update(p for p, offset in offsets.items() if cut.offsets.get(p) == offset)
@@ -234,14 +254,21 @@ def _written(cut: Cut, entries: Iterable[LedgerTransaction]) -> frozenset[str] |
     return frozenset(topics) - {store.changelog for store in cut.stores.values()}
 
 
-def _if_quiet(cluster: Cluster, cut: Cut, shape: Shape, first: CommittedOffsets) -> Cut:
+def _add_ends_if_idle(
+    client: OffsetClient, cut: Cut, app_topics: ApplicationTopics, first_committed: CommittedOffsets
+) -> Cut:
     """Add the ends of the written topics to a cut if nothing was committed meanwhile."""
-    if shape.outputs is None:
+    if app_topics.outputs is None:
         return cut
     sources = list(cut.offsets)
-    ends = cluster.ended(cluster.partitions(shape.outputs))
-    drained = shape.transactional or cluster.last_stable(sources) == cut.offsets
-    if not drained or cluster.committed(cut.application_id, sources) != first:
+    ends = client.fetch_completed_ends(client.list_partitions(app_topics.outputs))
+    drained = (
+        app_topics.writes_transactions or client.fetch_last_stable_offsets(sources) == cut.offsets
+    )
+    if (
+        not drained
+        or client.fetch_committed_offsets(cut.application_id, sources) != first_committed
+    ):
         log.info(
             "%r has gone on while its cut was taken, so the ends of its outputs are not told: "
             "with ledger=True they are at any time",

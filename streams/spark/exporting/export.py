@@ -25,27 +25,38 @@ from streams.errors import ConfigError, OutcomeUnknown, StreamsError
 from streams.runtime.clients import Admin
 from streams.spark.cuts.cut import Cut
 from streams.spark.environment import check_environment
-from streams.spark.exporting.export_directory import begin, commit, complete, locked
-from streams.spark.exporting.export_files import COLUMNS, Writing, in_tasks
-from streams.spark.exporting.manifest import ExportedFile, ExportedTopic, Manifest, Role, Until
-from streams.spark.source.access import START_TIMEOUT_S, Access
+from streams.spark.exporting.export_directory import (
+    commit_export,
+    create_unfinished_directory,
+    locked,
+    read_complete_manifests,
+)
+from streams.spark.exporting.export_files import FILE_COLUMNS, RangeWriter, in_tasks
+from streams.spark.exporting.manifest import (
+    ExportedFile,
+    ExportedTopic,
+    ExportEnd,
+    ExportManifest,
+    TopicRole,
+)
+from streams.spark.source.broker_access import START_TIMEOUT_S, BrokerAccess
 from streams.spark.source.options import RECORDS_PER_SPLIT
-from streams.spark.source.ranges import OffsetRange, split
+from streams.spark.source.ranges import OffsetRange, split_ranges
 from streams.topic_partitions import Partition
 from streams.topology.description import describe_topology
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-PARTITIONED = f"{COLUMNS}, export INT, topic STRING, partition INT"
+EXPORTED_COLUMNS = f"{FILE_COLUMNS}, export INT, topic STRING, partition INT"
 """The columns of the DataFrame that `exported` returns."""
-_VERSIONS = ("millrace", "pyspark", "pyarrow", "confluent-kafka")
+_RECORDED_PACKAGES = ("millrace", "pyspark", "pyarrow", "confluent-kafka")
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ExportRequest:
     """Says what to export of an application.
 
     `stores`: their changelogs; None takes all. `outputs`, `inputs`: topics. `to_now`: export topics
@@ -58,7 +69,7 @@ class Wanted:
     to_now: bool = False
 
 
-def topics_of(app: App) -> tuple[list[str], list[str]]:
+def list_app_topics(app: App) -> tuple[list[str], list[str]]:
     """Return the names of an application's output topics and of its input topics, both sorted.
 
     Topics that it chooses for each record are not known.
@@ -73,15 +84,15 @@ def topics_of(app: App) -> tuple[list[str], list[str]]:
     return sorted(sinks), sorted(found.input_topics)
 
 
-def export(
+def export_application(
     spark: SparkSession,
     cut: Cut,
-    access: Access,
-    to: Path,
-    wanted: Wanted = Wanted(),
+    access: BrokerAccess,
+    directory: Path,
+    request: ExportRequest = ExportRequest(),
     *,
     records_per_file: int = RECORDS_PER_SPLIT,
-) -> Manifest:
+) -> ExportManifest:
     """Export an application as of a cut into a directory, from where the last export there ended.
 
     Spark's workers share the directory. `records_per_file`: offsets of a file at most. Raises
@@ -91,17 +102,20 @@ def export(
     were exported.
     """
     check_environment(spark)
-    with locked(to):
-        before = complete(to)
-        _check_application(to, before, cut)
-        admin = access.admin()
-        topics = _topics(admin, cut, wanted)
-        ranges = _ranges(admin, topics, before)
+    with locked(directory):
+        before = read_complete_manifests(directory)
+        _check_application(directory, before, cut)
+        admin = access.create_admin()
+        topics = _resolve_topics(admin, cut, request)
+        ranges = _new_ranges(admin, topics, before)
         number = len(before) + 1
-        written, attempts = begin(to, number), begin(to, number)
-        work = Writing(access, attempts.resolve())
-        found = in_tasks(spark, work, list(split(ranges, records_per_file)))
-        manifest = Manifest(
+        written, attempts = (
+            create_unfinished_directory(directory, number),
+            create_unfinished_directory(directory, number),
+        )
+        work = RangeWriter(access, attempts.resolve())
+        found = in_tasks(spark, work, list(split_ranges(ranges, records_per_file)))
+        manifest = ExportManifest(
             number=number,
             previous=before[-1].sha256 if before else None,
             created_ms=time.time_ns() // 1_000_000,
@@ -109,16 +123,16 @@ def export(
             cut=cut,
             topics=topics,
             files=tuple(ExportedFile(**attempt["file"]) for attempt in found),
-            versions=_versions(),
+            versions=_package_versions(),
         )
         try:
             for file, attempt in zip(manifest.files, found, strict=True):
                 path = written / file.path
                 path.parent.mkdir(parents=True, exist_ok=True)
                 (attempts / attempt["name"]).rename(path)
-            commit(to, written, manifest)
+            commit_export(directory, written, manifest)
         except OSError as error:
-            raise StreamsError(f"export {number} to {to}: {error.strerror}") from error
+            raise StreamsError(f"export {number} to {directory}: {error.strerror}") from error
         return manifest
 
 
@@ -133,7 +147,7 @@ def exported(
     ConfigError where the chain of manifests is broken; files are not looked at (see
     `verify_exports`).
     """
-    manifests = complete(directory)
+    manifests = read_complete_manifests(directory)
     paths = [
         str(directory / f"export={manifest.number:08}" / file.path)
         for manifest in manifests
@@ -141,14 +155,18 @@ def exported(
         if topic in (None, file.topic)
     ]
     if not paths:
-        return spark.createDataFrame([], PARTITIONED)
-    rows = spark.read.schema(PARTITIONED).option("basePath", str(directory)).parquet(*sorted(paths))
+        return spark.createDataFrame([], EXPORTED_COLUMNS)
+    rows = (
+        spark.read.schema(EXPORTED_COLUMNS)
+        .option("basePath", str(directory))
+        .parquet(*sorted(paths))
+    )
     if at_cut and manifests[-1].cut.beyond:
-        rows = rows.where(~_is_beyond(manifests[-1].cut))
+        rows = rows.where(~_outside_cut_condition(manifests[-1].cut))
     return rows
 
 
-def _is_beyond(cut: Cut) -> Column:
+def _outside_cut_condition(cut: Cut) -> Column:
     """Return a condition that is true for rows below the ends of a cut that are not in it."""
     found = functions.lit(False)
     for (topic, number), runs in cut.beyond.items():
@@ -158,55 +176,59 @@ def _is_beyond(cut: Cut) -> Column:
     return found
 
 
-def _check_application(to: Path, before: Sequence[Manifest], cut: Cut) -> None:
+def _check_application(directory: Path, manifests: Sequence[ExportManifest], cut: Cut) -> None:
     """Raise ConfigError if the directory has exports of another application."""
-    if before and before[-1].application_id != cut.application_id:
+    if manifests and manifests[-1].application_id != cut.application_id:
         raise ConfigError(
-            f"{to} has exports of {before[-1].application_id!r}: export {cut.application_id!r} to "
+            f"{directory} has exports of {manifests[-1].application_id!r}: export "
+            f"{cut.application_id!r} to "
             "another directory"
         )
 
 
-def _topics(admin: Admin, cut: Cut, wanted: Wanted) -> dict[str, ExportedTopic]:
+def _resolve_topics(admin: Admin, cut: Cut, request: ExportRequest) -> dict[str, ExportedTopic]:
     """Return each topic to export with its ends: the cut's where it tells them, or the last stable.
 
     Raises ConfigError for a topic or store that isn't there, or an end that is not known.
     """
     counts = admin.fetch_partition_counts_at_start(START_TIMEOUT_S)
-    changelogs = _changelogs(cut, wanted.stores)
-    inputs = [topic for topic in wanted.inputs if topic not in changelogs]
-    outputs = [topic for topic in wanted.outputs if topic not in changelogs]
+    changelogs = _changelog_ends(cut, request.stores)
+    inputs = [topic for topic in request.inputs if topic not in changelogs]
+    outputs = [topic for topic in request.outputs if topic not in changelogs]
     names = list(dict.fromkeys([*changelogs, *inputs, *outputs]))
     for name in names:
         if name not in counts:
             raise ConfigError(f"there is no topic {name!r} to export")
-    ids = _asked(f"ids of {', '.join(names)}", lambda: admin.fetch_topic_ids(names))
+    ids = _ask_broker(f"ids of {', '.join(names)}", lambda: admin.fetch_topic_ids(names))
     found = {}
     for name in names:
-        ends, until = changelogs.get(name), Until.CUT
+        ends, until = changelogs.get(name), ExportEnd.CUT
         if ends is None:
-            ends = _ends(cut, name)
+            ends = _ends_at_cut(cut, name)
         if ends is None:
-            ends, until = _stable(admin, cut, name, counts[name], wanted), Until.LAST_STABLE
-        role = Role.CHANGELOG if name in changelogs else Role.OUTPUT
+            ends, until = (
+                _last_stable_ends(admin, cut, name, counts[name], request),
+                ExportEnd.LAST_STABLE,
+            )
+        role = TopicRole.CHANGELOG if name in changelogs else TopicRole.OUTPUT
         stores = tuple(s for s, store in sorted(cut.stores.items()) if store.changelog == name)
         found[name] = ExportedTopic(
-            role=Role.INPUT if name in inputs else role,
+            role=TopicRole.INPUT if name in inputs else role,
             topic_id=ids[name],
             until=until,
-            columns=COLUMNS,
+            columns=FILE_COLUMNS,
             ends=ends,
-            stores=stores if role is Role.CHANGELOG else (),
+            stores=stores if role is TopicRole.CHANGELOG else (),
         )
     return found
 
 
-def _changelogs(cut: Cut, stores: Collection[str] | None) -> dict[str, dict[int, int]]:
+def _changelog_ends(cut: Cut, store_names: Collection[str] | None) -> dict[str, dict[int, int]]:
     """Return the ends of each changelog at the cut, by topic and partition.
 
     Raises ConfigError for a store that isn't there.
     """
-    for name in stores or ():
+    for name in store_names or ():
         if name not in cut.stores:
             raise ConfigError(
                 f"{cut.application_id!r} has no store {name!r} with a changelog; there are "
@@ -214,14 +236,14 @@ def _changelogs(cut: Cut, stores: Collection[str] | None) -> dict[str, dict[int,
             )
     found: dict[str, dict[int, int]] = {}
     for name, store in sorted(cut.stores.items()):
-        if stores is None or name in stores:
+        if store_names is None or name in store_names:
             ends = found.setdefault(store.changelog, {})
             for number, at in store.positions.items():
                 ends[number] = max(at, ends.get(number, 0))
     return found
 
 
-def _ends(cut: Cut, topic: str) -> dict[int, int] | None:
+def _ends_at_cut(cut: Cut, topic: str) -> dict[int, int] | None:
     """Return the ends of a topic that the application reads or writes; None if the cut has none."""
     for offsets in (cut.ends or {}, cut.offsets):
         found = {p.number: at for p, at in offsets.items() if p.topic == topic}
@@ -230,12 +252,14 @@ def _ends(cut: Cut, topic: str) -> dict[int, int] | None:
     return None
 
 
-def _stable(admin: Admin, cut: Cut, topic: str, count: int, wanted: Wanted) -> dict[int, int]:
+def _last_stable_ends(
+    admin: Admin, cut: Cut, topic: str, partition_count: int, request: ExportRequest
+) -> dict[int, int]:
     """Return the last stable offset of each partition of a topic.
 
     Raises ConfigError unless the request allows an end that is not the cut's.
     """
-    if not wanted.to_now:
+    if not request.to_now:
         why = (
             f"{cut.application_id!r} has gone on while the cut was taken and keeps no ledger, or "
             "the application is not at hand to say that it writes there"
@@ -245,13 +269,13 @@ def _stable(admin: Admin, cut: Cut, topic: str, count: int, wanted: Wanted) -> d
             "--app module:app while it is at the end of its inputs, or export with --to-now what "
             "is committed by now, which may be more than the cut has"
         )
-    partitions = [Partition(topic, number) for number in range(count)]
-    ends = _asked(f"ends of {topic}", lambda: admin.fetch_last_stable_offsets(partitions))
+    partitions = [Partition(topic, number) for number in range(partition_count)]
+    ends = _ask_broker(f"ends of {topic}", lambda: admin.fetch_last_stable_offsets(partitions))
     return {p.number: at for p, at in ends.items()}
 
 
-def _ranges(
-    admin: Admin, topics: Mapping[str, ExportedTopic], before: Iterable[Manifest]
+def _new_ranges(
+    admin: Admin, topics: Mapping[str, ExportedTopic], manifests: Iterable[ExportManifest]
 ) -> list[OffsetRange]:
     """Return the ranges of offsets that no export before has.
 
@@ -259,8 +283,8 @@ def _ranges(
     older than the last export, records that are gone.
     """
     done: dict[Partition, int] = {}
-    for manifest in before:
-        done |= manifest.ends()
+    for manifest in manifests:
+        done |= manifest.end_offsets()
         for name in topics.keys() & manifest.topics.keys():
             if topics[name].topic_id != manifest.topics[name].topic_id:
                 raise ConfigError(
@@ -268,7 +292,7 @@ def _ranges(
                     "export to another directory"
                 )
     partitions = [Partition(name, p) for name, topic in topics.items() for p in topic.ends]
-    begins = _asked("beginnings of topics", lambda: admin.fetch_earliest_offsets(partitions))
+    begins = _ask_broker("beginnings of topics", lambda: admin.fetch_earliest_offsets(partitions))
     found = []
     for partition in partitions:
         until = topics[partition.topic].ends[partition.number]
@@ -290,18 +314,18 @@ def _ranges(
     return sorted(found)
 
 
-def _asked(what: str, ask: Callable[[], T]) -> T:
+def _ask_broker(subject: str, request: Callable[[], T]) -> T:
     """Return the result of a request to brokers; raise StreamsError if its outcome is not known."""
     try:
-        return ask()
+        return request()
     except OutcomeUnknown as unknown:
-        raise StreamsError(f"{what}: {unknown}") from None
+        raise StreamsError(f"{subject}: {unknown}") from None
 
 
-def _versions() -> dict[str, str]:
+def _package_versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that write an export."""
     found = {"python": platform.python_version()}
-    for package in _VERSIONS:
+    for package in _RECORDED_PACKAGES:
         try:
             found[package] = version(package)
         except PackageNotFoundError:  # It was shipped as a zip.

@@ -13,18 +13,18 @@ from streams.command_arguments import import_app, parse_settings
 from streams.config import StreamsConfig, load_config
 from streams.embedded import resolve_bootstrap_servers
 from streams.errors import ConfigError, UserError
-from streams.spark.commands import Master, SparkSettings, Verbose, spark_session
-from streams.spark.source.access import Access
+from streams.spark.commands import Master, SparkSettings, Verbose, open_spark_session
+from streams.spark.source.broker_access import BrokerAccess
 from streams.spark.source.options import RECORDS_PER_SPLIT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from streams.spark.exporting.manifest import Manifest
-    from streams.spark.exporting.verify import Verdict
+    from streams.spark.exporting.manifest import ExportManifest
+    from streams.spark.exporting.verify import ExportVerdict
 
 
-class Format(StrEnum):
+class ExportFormat(StrEnum):
     """Names the formats of files; there is one, which all of Spark's readers have."""
 
     PARQUET = "parquet"
@@ -38,7 +38,7 @@ def export(
     verify: Annotated[
         Path | None, typer.Option(help="Check this directory of exports, and beside the topics.")
     ] = None,
-    format: Annotated[Format, typer.Option(help="Of the files.")] = Format.PARQUET,  # noqa: A002
+    format: Annotated[ExportFormat, typer.Option(help="Of the files.")] = ExportFormat.PARQUET,  # noqa: A002
     app: Annotated[
         str | None, typer.Option(help="module:variable: its outputs are exported too.")
     ] = None,
@@ -86,26 +86,26 @@ def export(
         if found is not None:
             found.configure(config, **given)
         chosen = load_config(config, **given) if found is None else found.config
-        application = _application(application_id, found) if to is not None else ""
+        application = _choose_application(application_id, found) if to is not None else ""
         if inputs and found is None:
             raise ConfigError("--inputs needs --app module:app, which says what they are")
-        access = None if verify and no_topics else _access(chosen)
+        access = None if verify and no_topics else _create_access(chosen)
     except UserError as error:
         raise typer.Exit(report_error(error)) from None
-    with spark_session("millrace export", master, spark, verbose=verbose) as session:
+    with open_spark_session("millrace export", master, spark, verbose=verbose) as session:
         if to is not None and access is not None:
-            chosen_topics = _Chosen(store, topic or [], inputs, to_now)
-            _export(session, application, access, to, chosen_topics, records_per_file)
+            chosen_topics = _TopicChoice(store, topic or [], inputs, to_now)
+            _run_export(session, application, access, to, chosen_topics, records_per_file)
             return
         from streams.spark.exporting import verify as verifying
 
         assert verify is not None
-        verdict = verifying.verify(session, verify, access)
-    _show(verdict)
+        verdict = verifying.verify_exports(session, verify, access)
+    _print_verdict(verdict)
     raise typer.Exit(0 if verdict.holds else 1)
 
 
-class _Chosen(NamedTuple):
+class _TopicChoice(NamedTuple):
     """Holds the stores and topics that the command line names."""
 
     stores: list[str] | None
@@ -114,31 +114,37 @@ class _Chosen(NamedTuple):
     to_now: bool
 
 
-def _export(
+def _run_export(
     session: SparkSession,
     application: App | str,
-    access: Access,
-    to: Path,
-    chosen: _Chosen,
+    access: BrokerAccess,
+    directory: Path,
+    chosen: _TopicChoice,
     records_per_file: int,
 ) -> None:
     """Take a cut, export the application into a directory and print what was exported."""
     from streams.spark import read_cut
     from streams.spark.exporting import export as exporting
 
-    outputs, read = exporting.topics_of(application) if isinstance(application, App) else ([], [])
-    wanted = exporting.Wanted(
+    outputs, read = (
+        exporting.list_app_topics(application) if isinstance(application, App) else ([], [])
+    )
+    wanted = exporting.ExportRequest(
         stores=chosen.stores,
         outputs=[*outputs, *chosen.topics],
         inputs=read if chosen.inputs else (),
         to_now=chosen.to_now,
     )
-    cut = read_cut(application, bootstrap_servers=access.bootstrap_servers, kafka=access.kafka)
-    manifest = exporting.export(session, cut, access, to, wanted, records_per_file=records_per_file)
-    _tell(manifest, to)
+    cut = read_cut(
+        application, bootstrap_servers=access.bootstrap_servers, kafka=access.librdkafka_settings
+    )
+    manifest = exporting.export_application(
+        session, cut, access, directory, wanted, records_per_file=records_per_file
+    )
+    _print_export(manifest, directory)
 
 
-def _application(application_id: str | None, app: App | None) -> App | str:
+def _choose_application(application_id: str | None, app: App | None) -> App | str:
     """Return the App, or else the application id.
 
     Raises ConfigError if both are given and differ, or none is given.
@@ -152,39 +158,42 @@ def _application(application_id: str | None, app: App | None) -> App | str:
     return app
 
 
-def _access(config: StreamsConfig) -> Access:
+def _create_access(config: StreamsConfig) -> BrokerAccess:
     """Return the access to the brokers of a configuration, with its settings for consumers."""
     kafka = {name: str(value) for name, value in config.consumer.items()}
-    return Access(resolve_bootstrap_servers(config), kafka)
+    return BrokerAccess(resolve_bootstrap_servers(config), kafka)
 
 
-def _tell(manifest: Manifest, to: Path) -> None:
+def _print_export(manifest: ExportManifest, directory: Path) -> None:
     """Print the records and offsets that were exported, a line for each topic."""
     from streams.spark.exporting.export_directory import export_path
-    from streams.spark.exporting.manifest import Until
+    from streams.spark.exporting.manifest import ExportEnd
 
     for name, topic in sorted(manifest.topics.items()):
         files = [file for file in manifest.files if file.topic == name]
         records, none = (sum(f.records for f in files), sum(f.no_records for f in files))
-        until = "" if topic.until is Until.CUT else ", to now and not to the cut"
+        until = "" if topic.until is ExportEnd.CUT else ", to now and not to the cut"
         typer.echo(
             f"{name} ({topic.role.value}): {records:,} records and {none:,} offsets that are none, "
             f"{len(files)} files{until}"
         )
     if not manifest.cut.exact:
         typer.echo("the committed offsets name no positions: changelogs are as of their ends")
-    typer.echo(f"{export_path(to, manifest.number)}: {manifest.records:,} records")
+    typer.echo(f"{export_path(directory, manifest.number)}: {manifest.records:,} records")
 
 
-def _show(verdict: Verdict) -> None:
+def _print_verdict(verdict: ExportVerdict) -> None:
     """Print each finding of a verification and a summary."""
-    for line in verdict.wrong:
+    for line in verdict.problems:
         typer.echo(f"wrong: {line}")
-    for line in verdict.gone:
+    for line in verdict.gone_records:
         typer.echo(f"gone: {line}")
-    beside = "the manifests and the topics" if verdict.compared else "the manifests"
-    what = f"{verdict.exports} exports, {verdict.files} files, {verdict.records:,} records"
+    beside = "the manifests and the topics" if verdict.is_compared else "the manifests"
+    what = (
+        f"{verdict.export_count} exports, {verdict.file_count} files, {verdict.record_count:,} "
+        "records"
+    )
     if verdict.holds:
         typer.echo(f"{what}: as {beside} have them")
     else:
-        typer.echo(f"{what}: {len(verdict.wrong)} findings beside {beside}")
+        typer.echo(f"{what}: {len(verdict.problems)} findings beside {beside}")

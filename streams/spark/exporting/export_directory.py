@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streams.errors import ConfigError
-from streams.spark.exporting.manifest import MANIFEST, Manifest
+from streams.spark.exporting.manifest import MANIFEST_NAME, ExportManifest
 
-_LOCK = "_lock"
-_EXPORT = re.compile(r"export=(\d{8,})")
-_UNFINISHED = re.compile(r"_writing-\d{8,}\.[0-9a-f]+")
+_LOCK_NAME = "_lock"
+_EXPORT_NAME = re.compile(r"export=(\d{8,})")
+_UNFINISHED_NAME = re.compile(r"_writing-\d{8,}\.[0-9a-f]+")
 
 
 def export_path(directory: Path, number: int) -> Path:
@@ -36,14 +36,14 @@ def export_path(directory: Path, number: int) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class ManifestChain:
     """Represents the readable manifests of a directory in order, and each problem as a line."""
 
-    manifests: tuple[Manifest, ...]
-    wrong: tuple[str, ...]
+    manifests: tuple[ExportManifest, ...]
+    problems: tuple[str, ...]
 
 
-def read_chain(directory: Path) -> Chain:
+def read_manifest_chain(directory: Path) -> ManifestChain:
     """Read the manifests of a directory, each checked against itself and the one before.
 
     Raises ConfigError if the directory can't be read.
@@ -52,15 +52,15 @@ def read_chain(directory: Path) -> Chain:
         names = sorted(path.name for path in directory.iterdir())
     except OSError as error:
         raise ConfigError(f"no export in {directory}: {error.strerror}") from error
-    numbers = sorted(int(found[1]) for name in names if (found := _EXPORT.fullmatch(name)))
-    manifests: list[Manifest] = []
+    numbers = sorted(int(found[1]) for name in names if (found := _EXPORT_NAME.fullmatch(name)))
+    manifests: list[ExportManifest] = []
     wrong: list[str] = []
     for missing in sorted(set(range(1, max(numbers, default=0) + 1)) - set(numbers)):
         wrong.append(f"{export_path(directory, missing).name} is missing")
     for number in numbers:
-        path = export_path(directory, number) / MANIFEST
+        path = export_path(directory, number) / MANIFEST_NAME
         try:
-            manifest = Manifest.from_json(path.read_bytes(), str(path))
+            manifest = ExportManifest.from_json(path.read_bytes(), str(path))
         except OSError as error:
             wrong.append(f"{path} can't be read: {error.strerror}")
             continue
@@ -76,20 +76,20 @@ def read_chain(directory: Path) -> Chain:
         ):
             wrong.append(f"{path} does not go on from the export before it: the chain is broken")
         manifests.append(manifest)
-    return Chain(tuple(manifests), tuple(wrong))
+    return ManifestChain(tuple(manifests), tuple(wrong))
 
 
-def complete(directory: Path) -> tuple[Manifest, ...]:
+def read_complete_manifests(directory: Path) -> tuple[ExportManifest, ...]:
     """Read the manifests of a directory; raise ConfigError if anything is wrong with them."""
-    chain = read_chain(directory)
-    if chain.wrong:
-        raise ConfigError(f"{chain.wrong[0]}; `millrace export --verify {directory}` tells all")
+    chain = read_manifest_chain(directory)
+    if chain.problems:
+        raise ConfigError(f"{chain.problems[0]}; `millrace export --verify {directory}` tells all")
     return chain.manifests
 
 
-def is_ours(name: str) -> bool:
+def is_reserved_name(name: str) -> bool:
     """Return whether a name is the lock's or that of an unfinished export."""
-    return name == _LOCK or _UNFINISHED.fullmatch(name) is not None
+    return name == _LOCK_NAME or _UNFINISHED_NAME.fullmatch(name) is not None
 
 
 @contextmanager
@@ -102,7 +102,7 @@ def locked(directory: Path) -> Iterator[None]:
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        held = (directory / _LOCK).open("a+")
+        held = (directory / _LOCK_NAME).open("a+")
     except OSError as error:
         raise ConfigError(f"can't export to {directory}: {error.strerror}") from error
     with held:
@@ -117,21 +117,21 @@ def locked(directory: Path) -> Iterator[None]:
         held.truncate(0)
         held.write(str(os.getpid()))
         held.flush()
-        _clean(directory)
+        _remove_unfinished(directory)
         try:
             yield
         finally:
-            _clean(directory)
+            _remove_unfinished(directory)
 
 
-def _clean(directory: Path) -> None:
+def _remove_unfinished(directory: Path) -> None:
     """Remove the directories of unfinished exports."""
     for path in directory.iterdir():
-        if _UNFINISHED.fullmatch(path.name):  # A task that was given up may still write there.
+        if _UNFINISHED_NAME.fullmatch(path.name):  # A task that was given up may still write there.
             shutil.rmtree(path, ignore_errors=True)
 
 
-def begin(directory: Path, number: int) -> Path:
+def create_unfinished_directory(directory: Path, number: int) -> Path:
     """Create a directory to write an export to, under a new name of its own.
 
     So a worker of an export that was killed writes nothing to it.
@@ -141,25 +141,25 @@ def begin(directory: Path, number: int) -> Path:
     return made
 
 
-def commit(directory: Path, written: Path, manifest: Manifest) -> Path:
+def commit_export(directory: Path, unfinished: Path, manifest: ExportManifest) -> Path:
     """Make an unfinished directory the next export by a rename, and return its new path.
 
     All of it is there from this moment on, or, if the power fails before, nothing. The data files
     must be on the disk already.
     """
-    with (written / MANIFEST).open("wb") as file:
+    with (unfinished / MANIFEST_NAME).open("wb") as file:
         file.write(manifest.to_json())
         file.flush()
         os.fsync(file.fileno())
-    for path, _, _ in os.walk(written):
-        _sync(Path(path))
+    for path, _, _ in os.walk(unfinished):
+        _sync_directory(Path(path))
     done = export_path(directory, manifest.number)
-    written.rename(done)
-    _sync(directory)
+    unfinished.rename(done)
+    _sync_directory(directory)
     return done
 
 
-def _sync(directory: Path) -> None:
+def _sync_directory(directory: Path) -> None:
     """Write the entries of a directory to the disk."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:

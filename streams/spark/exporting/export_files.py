@@ -20,23 +20,23 @@ import pyarrow.parquet as parquet
 from pyspark.sql import functions
 
 from streams.errors import StreamsError
-from streams.spark.exporting.manifest import ExportedFile, file_name
-from streams.spark.serdes.columns import columns_of
-from streams.spark.source.access import Access
-from streams.spark.source.fetching import fetch
-from streams.spark.source.options import Isolation, Serdes
+from streams.spark.exporting.manifest import ExportedFile, file_path
+from streams.spark.serdes.columns import create_batch_decoder
+from streams.spark.source.broker_access import BrokerAccess
+from streams.spark.source.fetching import fetch_batches
+from streams.spark.source.options import IsolationLevel, SerdeOptions
 from streams.spark.source.ranges import OffsetRange
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
     from pyspark.sql import SparkSession
 
-COLUMNS = (
+FILE_COLUMNS = (
     "key BINARY, value BINARY, offset BIGINT, timestamp TIMESTAMP, "
     "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
 )
 """The columns of a file; its topic and partition are in its path."""
-_NAMES = ["key", "value", "offset", "timestamp", "headers"]
+_COLUMN_NAMES = ["key", "value", "offset", "timestamp", "headers"]
 _SCHEMA = pa.schema(
     [
         ("key", pa.binary()),
@@ -47,13 +47,13 @@ _SCHEMA = pa.schema(
     ]
 )
 _CODEC = "zstd"
-_AT_ONCE = 1 << 20
+_BLOCK_BYTES = 1 << 20
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FileInspection:
     """Represents what a file holds by now; None where it can't be read, for the reason `wrong`."""
 
     bytes: int | None = None
@@ -65,7 +65,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class FileAttempt:
     """Represents the file that one attempt of a task has written, under a name of its own.
 
     Spark may give an attempt up and take another's.
@@ -75,85 +75,91 @@ class Attempt:
     file: ExportedFile
 
 
-class Writing:
+class RangeWriter:
     """Writes ranges of offsets to files in a directory."""
 
-    def __init__(self, access: Access, directory: Path) -> None:
+    def __init__(self, access: BrokerAccess, directory: Path) -> None:
         self._access = access
         self._directory = directory
 
-    def __call__(self, of: OffsetRange) -> Attempt:
+    def __call__(self, offset_range: OffsetRange) -> FileAttempt:
         """Write a range to a file, which is on the disk when this returns.
 
         Raises StreamsError where the range can't be read, or the file not be written.
         """
         try:
-            return self._write(of, self._directory / uuid.uuid4().hex)
+            return self._write_file(offset_range, self._directory / uuid.uuid4().hex)
         except OSError as error:
-            raise StreamsError(f"{of} can't be written to {self._directory}: {error}") from error
+            raise StreamsError(
+                f"{offset_range} can't be written to {self._directory}: {error}"
+            ) from error
 
-    def _write(self, of: OffsetRange, path: Path) -> Attempt:
+    def _write_file(self, offset_range: OffsetRange, path: Path) -> FileAttempt:
         """Write a range to a file of this path and return its description."""
-        decoder = columns_of(Serdes(headers=True))
+        decoder = create_batch_decoder(SerdeOptions(headers=True))
         records = 0
         with (
             path.open("wb") as sink,
             parquet.ParquetWriter(sink, _SCHEMA, compression=_CODEC) as writer,
         ):
-            for raw in fetch(self._access, Isolation.READ_COMMITTED, of, headers=True):
-                batch = decoder.decode(raw).select(_NAMES)
+            for raw in fetch_batches(
+                self._access, IsolationLevel.READ_COMMITTED, offset_range, with_headers=True
+            ):
+                batch = decoder.decode_batch(raw).select(_COLUMN_NAMES)
                 writer.write_batch(batch.cast(_SCHEMA))
                 records += len(raw)
-        _sync(path)
-        size, sha256 = _checksum(path)
+        _sync_file(path)
+        size, sha256 = _size_and_checksum(path)
         file = ExportedFile(
-            path=file_name(of),
-            topic=of.topic,
-            partition=of.partition,
-            first=of.first,
-            until=of.until,
+            path=file_path(offset_range),
+            topic=offset_range.topic,
+            partition=offset_range.partition,
+            first=offset_range.first,
+            until=offset_range.until,
             records=records,
-            no_records=of.until - of.first - records,
+            no_records=offset_range.until - offset_range.first - records,
             bytes=size,
             sha256=sha256,
         )
-        return Attempt(path.name, file)
+        return FileAttempt(path.name, file)
 
 
-def look_at(path: Path) -> Found:
+def inspect_file(path: Path) -> FileInspection:
     """Return size, checksum, number of records and offsets of a file; nothing if it isn't there."""
     try:
-        size, sha256 = _checksum(path)
+        size, sha256 = _size_and_checksum(path)
     except FileNotFoundError:
-        return Found()
+        return FileInspection()
     except OSError as error:
-        return Found(wrong=error.strerror)
+        return FileInspection(wrong=error.strerror)
     try:
         found = parquet.ParquetFile(path)
         offsets = found.read(columns=["offset"])["offset"]
     except Exception as error:  # A damaged file makes pyarrow raise anything.
-        return Found(size, sha256, wrong=str(error).splitlines()[0])
+        return FileInspection(size, sha256, wrong=str(error).splitlines()[0])
     if not len(offsets):
-        return Found(size, sha256, 0)
+        return FileInspection(size, sha256, 0)
     ends = compute.min_max(offsets).as_py()
-    return Found(size, sha256, len(offsets), ends["min"], ends["max"])
+    return FileInspection(size, sha256, len(offsets), ends["min"], ends["max"])
 
 
 def in_tasks(
-    spark: SparkSession, work: Callable[[T], DataclassInstance], things: Sequence[T]
+    spark: SparkSession, work: Callable[[T], DataclassInstance], items: Sequence[T]
 ) -> list[dict[str, Any]]:
     """Run `work(item)` in a Spark task for each item; return the fields of each result in order."""
-    if not things:
+    if not items:
         return []
     # A plain Python function, since those that take Arrow need pandas in Spark 4.3.
-    task = functions.udf(_Task(work, list(things)), "string", useArrow=False).asNondeterministic()
-    numbers = spark.range(0, len(things), 1, numPartitions=len(things))
+    task = functions.udf(
+        _ItemTask(work, list(items)), "string", useArrow=False
+    ).asNondeterministic()
+    numbers = spark.range(0, len(items), 1, numPartitions=len(items))
     done = numbers.select("id", task("id").alias("found")).collect()
     found = {row["id"]: orjson.loads(row["found"]) for row in done}
-    return [found[number] for number in range(len(things))]
+    return [found[number] for number in range(len(items))]
 
 
-class _Task:
+class _ItemTask:
     """Runs `work` on the item of a number and returns the result's fields as JSON."""
 
     def __init__(self, work: Callable[[Any], DataclassInstance], things: list[Any]) -> None:
@@ -164,7 +170,7 @@ class _Task:
         return orjson.dumps(asdict(self._work(self._things[number]))).decode()
 
 
-def _sync(path: Path) -> None:
+def _sync_file(path: Path) -> None:
     """Write the data of a file to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -173,11 +179,11 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _checksum(path: Path) -> tuple[int, str]:
+def _size_and_checksum(path: Path) -> tuple[int, str]:
     """Return the size of a file and its SHA-256."""
     digest, size = hashlib.sha256(), 0
     with path.open("rb") as file:
-        while block := file.read(_AT_ONCE):
+        while block := file.read(_BLOCK_BYTES):
             digest.update(block)
             size += len(block)
     return size, digest.hexdigest()

@@ -21,12 +21,12 @@ from streams.spark.cuts.cut import Cut
 from streams.spark.source.ranges import OffsetRange
 from streams.topic_partitions import Partition
 
-MANIFEST = "_manifest.json"
+MANIFEST_NAME = "_manifest.json"
 """The name of the manifest's file. Spark reads no file whose name begins with `_`."""
-_FORMAT = 1
+_FORMAT_VERSION = 1
 
 
-class Role(StrEnum):
+class TopicRole(StrEnum):
     """Names what a topic is to the application."""
 
     CHANGELOG = "changelog"
@@ -34,7 +34,7 @@ class Role(StrEnum):
     OUTPUT = "output"
 
 
-class Until(StrEnum):
+class ExportEnd(StrEnum):
     """Says how far a topic was exported: to the cut, or to its last stable offset."""
 
     CUT = "cut"
@@ -50,9 +50,9 @@ class ExportedTopic:
     is not exported yet.
     """
 
-    role: Role
+    role: TopicRole
     topic_id: str
-    until: Until
+    until: ExportEnd
     columns: str
     ends: Mapping[int, int]
     stores: tuple[str, ...] = ()
@@ -77,13 +77,13 @@ class ExportedFile:
     sha256: str
 
     @property
-    def range(self) -> OffsetRange:
+    def offset_range(self) -> OffsetRange:
         """Return the range of offsets whose records the file has."""
         return OffsetRange(self.topic, self.partition, self.first, self.until)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class ExportManifest:
     """Describes one export and names the one before.
 
     Numbers begin with 1; `previous` is the checksum of the export before, None for the first.
@@ -107,9 +107,9 @@ class Manifest:
     @property
     def sha256(self) -> str:
         """Return the checksum of the content, however it is laid out as text."""
-        return _checksum(self._content())
+        return _content_checksum(self._to_content())
 
-    def ends(self) -> dict[Partition, int]:
+    def end_offsets(self) -> dict[Partition, int]:
         """Return the first offset of each partition that is not exported yet."""
         return {
             Partition(name, number): end
@@ -119,11 +119,11 @@ class Manifest:
 
     def to_json(self) -> bytes:
         """Return the manifest with its checksum as text, which `from_json` parses."""
-        whole = {"sha256": self.sha256, "manifest": self._content()}
+        whole = {"sha256": self.sha256, "manifest": self._to_content()}
         return orjson.dumps(whole, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n"
 
     @classmethod
-    def from_json(cls, text: bytes, name: str) -> Manifest:
+    def from_json(cls, text: bytes, name: str) -> ExportManifest:
         """Parse a manifest that `to_json` encoded; `name` is for messages.
 
         Raises ConfigError for anything else, and where the content is not that of the checksum.
@@ -131,20 +131,20 @@ class Manifest:
         try:
             whole = orjson.loads(text)
             content = whole["manifest"]
-            if content["format"] != _FORMAT:
+            if content["format"] != _FORMAT_VERSION:
                 raise ConfigError(
-                    f"{name} has format {content['format']!r}: this version reads {_FORMAT}"
+                    f"{name} has format {content['format']!r}: this version reads {_FORMAT_VERSION}"
                 )
-            if _checksum(content) != whole["sha256"]:
+            if _content_checksum(content) != whole["sha256"]:
                 raise ConfigError(f"{name} was changed: its content is not what its checksum is of")
-            return _manifest(content)
+            return _from_content(content)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ConfigError(f"{name} is no manifest of an export: {error!r}") from error
 
-    def _content(self) -> dict[str, Any]:
+    def _to_content(self) -> dict[str, Any]:
         """Return all fields as values that JSON has."""
         return {
-            "format": _FORMAT,
+            "format": _FORMAT_VERSION,
             "number": self.number,
             "previous": self.previous,
             "created_ms": self.created_ms,
@@ -156,10 +156,10 @@ class Manifest:
         }
 
 
-def file_name(of: OffsetRange) -> str:
+def file_path(offset_range: OffsetRange) -> str:
     """Return the path of a range's file below the directory of its export, in Hive's layout."""
-    offsets = f"{of.first:020}-{of.until:020}.parquet"
-    return str(Path(f"topic={of.topic}", f"partition={of.partition}", offsets))
+    offsets = f"{offset_range.first:020}-{offset_range.until:020}.parquet"
+    return str(Path(f"topic={offset_range.topic}", f"partition={offset_range.partition}", offsets))
 
 
 def _topic_content(topic: ExportedTopic) -> dict[str, Any]:
@@ -168,9 +168,9 @@ def _topic_content(topic: ExportedTopic) -> dict[str, Any]:
     return found | {"ends": {str(p): at for p, at in sorted(topic.ends.items())}}
 
 
-def _manifest(content: dict[str, Any]) -> Manifest:
+def _from_content(content: dict[str, Any]) -> ExportManifest:
     """Return the manifest with this content."""
-    return Manifest(
+    return ExportManifest(
         number=int(content["number"]),
         previous=content["previous"],
         created_ms=int(content["created_ms"]),
@@ -178,9 +178,9 @@ def _manifest(content: dict[str, Any]) -> Manifest:
         cut=Cut.from_json(orjson.dumps(content["cut"])),
         topics={
             name: ExportedTopic(
-                role=Role(topic["role"]),
+                role=TopicRole(topic["role"]),
                 topic_id=str(topic["topic_id"]),
-                until=Until(topic["until"]),
+                until=ExportEnd(topic["until"]),
                 columns=str(topic["columns"]),
                 ends={int(p): int(at) for p, at in topic["ends"].items()},
                 stores=tuple(topic["stores"]),
@@ -192,6 +192,6 @@ def _manifest(content: dict[str, Any]) -> Manifest:
     )
 
 
-def _checksum(content: dict[str, Any]) -> str:
+def _content_checksum(content: dict[str, Any]) -> str:
     """Return the SHA-256 of a content as JSON with sorted keys."""
     return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()

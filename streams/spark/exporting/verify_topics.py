@@ -15,52 +15,52 @@ import orjson
 from pyspark.sql import functions
 
 from streams.errors import OutcomeUnknown, StreamsError
-from streams.spark.books.inputs import FORMAT, connection
-from streams.spark.exporting.export import PARTITIONED
-from streams.spark.exporting.manifest import Manifest
-from streams.spark.source.access import START_TIMEOUT_S, Access
+from streams.spark.exporting.export import EXPORTED_COLUMNS
+from streams.spark.exporting.manifest import ExportManifest
+from streams.spark.reconciliation.inputs import FORMAT, connection_options
+from streams.spark.source.broker_access import START_TIMEOUT_S, BrokerAccess
 from streams.topic_partitions import Partition
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_RUN = 10_000
+_RUN_OFFSETS = 10_000
 """Offsets that share a digest."""
-_NAMED_MAX = 20
+_NAMED_ROWS_MAX = 20
 """Rows of a topic that are named one by one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Finding:
     """Represents a finding about a topic or its exported rows.
 
     `is_gone`: records were exported, and their topic has them no longer.
     """
 
-    line: str
+    text: str
     is_gone: bool = False
 
 
-def compared(
+def compare_topics(
     spark: SparkSession,
     directory: Path,
-    manifests: Sequence[Manifest],
-    readable: Sequence[str],
-    access: Access,
-) -> Iterator[Line]:
+    manifests: Sequence[ExportManifest],
+    readable_paths: Sequence[str],
+    access: BrokerAccess,
+) -> Iterator[Finding]:
     """Compare each topic with its rows in the files that can be read; yield what differs.
 
     Raises StreamsError if brokers don't answer.
     """
-    admin = access.admin()
+    admin = access.create_admin()
     counts = admin.fetch_partition_counts_at_start(START_TIMEOUT_S)
     ids = {name: topic.topic_id for each in manifests for name, topic in each.topics.items()}
     for topic, topic_id in sorted(ids.items()):
-        spans = _spans(topic, manifests)
+        spans = _exported_spans(topic, manifests)
         if not spans:
             continue
         if topic not in counts:
-            yield Line(f"topic {topic} is gone", is_gone=True)
+            yield Finding(f"topic {topic} is gone", is_gone=True)
             continue
         try:
             now = admin.fetch_topic_ids([topic])[topic]
@@ -72,17 +72,19 @@ def compared(
         except OutcomeUnknown as unknown:
             raise StreamsError(f"{topic} can't be asked for: {unknown}") from None
         if now != topic_id:
-            yield Line(f"topic {topic} is gone: another of its name was made", is_gone=True)
+            yield Finding(f"topic {topic} is gone: another of its name was made", is_gone=True)
             continue
-        yield from _of_topic(
+        yield from _compare_topic(
             spark,
-            _files_of(spark, directory, topic, readable),
-            _Topic(topic, spans, begins, ends, compacted="compact" in policy),
+            _read_files(spark, directory, topic, readable_paths),
+            _TopicState(topic, spans, begins, ends, compacted="compact" in policy),
             access,
         )
 
 
-def _spans(topic: str, manifests: Sequence[Manifest]) -> dict[Partition, tuple[int, int]]:
+def _exported_spans(
+    topic: str, manifests: Sequence[ExportManifest]
+) -> dict[Partition, tuple[int, int]]:
     """Return the exported offsets of each partition, from the first to behind the last.
 
     They have no gap.
@@ -97,18 +99,18 @@ def _spans(topic: str, manifests: Sequence[Manifest]) -> dict[Partition, tuple[i
     return found
 
 
-def _files_of(
-    spark: SparkSession, directory: Path, topic: str, readable: Sequence[str]
+def _read_files(
+    spark: SparkSession, directory: Path, topic: str, readable_paths: Sequence[str]
 ) -> DataFrame:
     """Return the rows of a topic in the files that can be read."""
-    paths = [path for path in readable if f"/topic={topic}/" in path]
+    paths = [path for path in readable_paths if f"/topic={topic}/" in path]
     if not paths:
-        return spark.createDataFrame([], PARTITIONED)
-    return spark.read.schema(PARTITIONED).option("basePath", str(directory)).parquet(*paths)
+        return spark.createDataFrame([], EXPORTED_COLUMNS)
+    return spark.read.schema(EXPORTED_COLUMNS).option("basePath", str(directory)).parquet(*paths)
 
 
 @dataclass(frozen=True, slots=True)
-class _Topic:
+class _TopicState:
     """Describes a topic as it is now, and the offsets that were exported of it."""
 
     name: str
@@ -117,7 +119,7 @@ class _Topic:
     ends: Mapping[Partition, int]
     compacted: bool
 
-    def still(self) -> dict[Partition, tuple[int, int]]:
+    def readable_spans(self) -> dict[Partition, tuple[int, int]]:
         """Return the exported offsets of each partition that the log still covers."""
         return {
             p: (max(first, self.begins[p]), min(until, self.ends[p]))
@@ -126,27 +128,29 @@ class _Topic:
         }
 
 
-def _of_topic(
-    spark: SparkSession, files: DataFrame, topic: _Topic, access: Access
-) -> Iterator[Line]:
+def _compare_topic(
+    spark: SparkSession, files: DataFrame, topic: _TopicState, access: BrokerAccess
+) -> Iterator[Finding]:
     """Compare a topic's log and rows with its files; yield what differs."""
     for partition, (first, until) in sorted(topic.spans.items()):
         if until > topic.ends[partition]:
-            yield Line(
+            yield Finding(
                 f"{partition} ends at offset {topic.ends[partition]}, and was exported up to "
                 f"{until}"
             )
         if first < topic.begins[partition]:
             last = min(until, topic.begins[partition]) - 1
-            yield Line(f"{partition} {first}..{last}: gone from the topic (deleted)", is_gone=True)
-    still = topic.still()
+            yield Finding(
+                f"{partition} {first}..{last}: gone from the topic (deleted)", is_gone=True
+            )
+    still = topic.readable_spans()
     if not still:
         return
-    ours = _hashed(files.where(_within(still)))
-    theirs = _hashed(_from_topic(spark, topic.name, still, access))
+    ours = _hash_rows(files.where(_within_spans_condition(still)))
+    theirs = _hash_rows(_read_topic(spark, topic.name, still, access))
     runs = (
-        _digests(ours, "ours")
-        .join(_digests(theirs, "theirs"), ["partition", "run"], "full_outer")
+        _digest_runs(ours, "ours")
+        .join(_digest_runs(theirs, "theirs"), ["partition", "run"], "full_outer")
         .where(~functions.col("ours").eqNullSafe(functions.col("theirs")))
         .select("partition", "run")
         .collect()
@@ -154,10 +158,12 @@ def _of_topic(
     if not runs:
         return
     differing = spark.createDataFrame(runs, "partition INT, run BIGINT")
-    yield from _rows(ours, theirs, differing, topic)
+    yield from _compare_rows(ours, theirs, differing, topic)
 
 
-def _rows(ours: DataFrame, theirs: DataFrame, runs: DataFrame, topic: _Topic) -> Iterator[Line]:
+def _compare_rows(
+    ours: DataFrame, theirs: DataFrame, runs: DataFrame, topic: _TopicState
+) -> Iterator[Finding]:
     """Compare the rows of runs whose digests differ; yield what differs."""
     keys = ["partition", "run", "offset"]
     rows = (
@@ -198,54 +204,57 @@ def _rows(ours: DataFrame, theirs: DataFrame, runs: DataFrame, topic: _Topic) ->
             where = f"{topic.name}[{row['partition']}] {row['a']}..{row['b']}"
             if topic.compacted:
                 line = f"{where}: {row['n']} records are gone from the topic (compacted)"
-                yield Line(line, is_gone=True)
+                yield Finding(line, is_gone=True)
             else:
-                yield Line(
+                yield Finding(
                     f"{where}: {row['n']} records are in the export and not in the topic, which "
                     "is not compacted"
                 )
         off = rows.where("what <> 'gone'").orderBy("partition", "offset")
-        found = off.limit(_NAMED_MAX + 1).collect()
-        for row in found[:_NAMED_MAX]:
+        found = off.limit(_NAMED_ROWS_MAX + 1).collect()
+        for row in found[:_NAMED_ROWS_MAX]:
             where = f"{topic.name}[{row['partition']}] offset {row['offset']}"
             if row["what"] == "different":
-                yield Line(f"{where}: the exported row is not the topic's")
+                yield Finding(f"{where}: the exported row is not the topic's")
             elif row["what"] == "twice":
-                yield Line(f"{where}: the export has it {row['times']} times")
+                yield Finding(f"{where}: the export has it {row['times']} times")
             else:
-                yield Line(f"{where}: the topic has a record that the export has not")
-        if len(found) > _NAMED_MAX:
-            yield Line(f"{topic.name}: and {off.count() - _NAMED_MAX} more rows are off")
+                yield Finding(f"{where}: the topic has a record that the export has not")
+        if len(found) > _NAMED_ROWS_MAX:
+            yield Finding(f"{topic.name}: and {off.count() - _NAMED_ROWS_MAX} more rows are off")
     finally:
         rows.unpersist()
 
 
-def _from_topic(
-    spark: SparkSession, topic: str, still: Mapping[Partition, tuple[int, int]], access: Access
+def _read_topic(
+    spark: SparkSession,
+    topic: str,
+    spans: Mapping[Partition, tuple[int, int]],
+    access: BrokerAccess,
 ) -> DataFrame:
     """Return the rows that a topic has of these offsets."""
-    numbers = ",".join(str(partition.number) for partition in still)
+    numbers = ",".join(str(partition.number) for partition in spans)
     return (
         spark.read.format(FORMAT)
-        .options(**connection(access))
+        .options(**connection_options(access))
         .options(topic=topic, headers="true", partitions=numbers)
         .options(
-            offsets_from=_json({p: first for p, (first, _) in still.items()}),
-            offsets_to=_json({p: until for p, (_, until) in still.items()}),
+            offsets_from=_offsets_to_json({p: first for p, (first, _) in spans.items()}),
+            offsets_to=_offsets_to_json({p: until for p, (_, until) in spans.items()}),
         )
         .load()
     )
 
 
-def _json(offsets: Mapping[Partition, int]) -> str:
+def _offsets_to_json(offsets: Mapping[Partition, int]) -> str:
     """Return offsets by partition as JSON, for an option of the data source."""
     return orjson.dumps({str(p.number): at for p, at in offsets.items()}).decode()
 
 
-def _within(still: Mapping[Partition, tuple[int, int]]) -> Column:
+def _within_spans_condition(spans: Mapping[Partition, tuple[int, int]]) -> Column:
     """Return a condition that is true for rows within these offsets."""
     found = functions.lit(False)
-    for partition, (first, until) in still.items():
+    for partition, (first, until) in spans.items():
         here = functions.col("partition") == partition.number
         found = found | (
             here & (functions.col("offset") >= first) & (functions.col("offset") < until)
@@ -253,20 +262,20 @@ def _within(still: Mapping[Partition, tuple[int, int]]) -> Column:
     return found
 
 
-def _hashed(rows: DataFrame) -> DataFrame:
+def _hash_rows(rows: DataFrame) -> DataFrame:
     """Return the place of each row and a hash of all of its columns.
 
     Spark's hash passes over nulls, so which columns are null is hashed too.
     """
     columns: list[Any] = ["key", "value", "timestamp", "headers"]
     nulls = [functions.col(name).isNull() for name in columns]
-    run = functions.floor(functions.col("offset") / _RUN)
+    run = functions.floor(functions.col("offset") / _RUN_OFFSETS)
     return rows.select(
         "partition", run.alias("run"), "offset", functions.xxhash64(*columns, *nulls).alias("hash")
     )
 
 
-def _digests(rows: DataFrame, name: str) -> DataFrame:
+def _digest_runs(rows: DataFrame, column_name: str) -> DataFrame:
     """Return for each run of offsets the number of rows and the sum and parity of their hashes."""
     offset_too = functions.xxhash64("offset", "hash")
     digest = functions.struct(
@@ -274,4 +283,4 @@ def _digests(rows: DataFrame, name: str) -> DataFrame:
         functions.sum(offset_too.cast("decimal(38, 0)")).alias("sum"),
         functions.bit_xor(offset_too).alias("parity"),
     )
-    return rows.groupBy("partition", "run").agg(digest.alias(name))
+    return rows.groupBy("partition", "run").agg(digest.alias(column_name))

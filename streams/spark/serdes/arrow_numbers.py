@@ -12,18 +12,21 @@ from typing import Any
 
 import pyarrow as pa
 
-_CODES = {pa.int32(): "i", pa.int64(): "q", pa.float64(): "d"}
+_ARRAY_TYPE_CODES = {pa.int32(): "i", pa.int64(): "q", pa.float64(): "d"}
 
 
-def from_big_endian(values: Sequence[bytes | None], kind: Any) -> Any:
+def from_big_endian(values: Sequence[bytes | None], arrow_type: Any) -> Any:
     """Return big-endian bytes as an Arrow array of `arrow_type`: int32, int64 or float64.
 
     Raises pyarrow.ArrowInvalid where the length of one is not that of the type.
     """
-    fixed = pa.array(values, pa.binary(kind.bit_width // 8))
+    fixed = pa.array(values, pa.binary(arrow_type.bit_width // 8))
     validity, data = fixed.buffers()
     return pa.Array.from_buffers(
-        kind, len(values), [validity, pa.py_buffer(_swapped(data, kind))], offset=fixed.offset
+        arrow_type,
+        len(values),
+        [validity, pa.py_buffer(_swap_byte_order(data, arrow_type))],
+        offset=fixed.offset,
     )
 
 
@@ -35,15 +38,15 @@ def to_big_endian(numbers: Any) -> list[bytes | None]:
         data = data.slice(whole.offset * (numbers.type.bit_width // 8))
         validity = whole.is_valid().buffers()[1] if whole.null_count else None
     size = numbers.type.bit_width // 8
-    swapped = pa.py_buffer(_swapped(data.slice(0, len(whole) * size), numbers.type))
+    swapped = pa.py_buffer(_swap_byte_order(data.slice(0, len(whole) * size), numbers.type))
     fixed = pa.Array.from_buffers(pa.binary(size), len(whole), [validity, swapped])
     found: list[bytes | None] = fixed.to_pylist()
     return found
 
 
-def _swapped(data: Any, kind: Any) -> array[Any]:
+def _swap_byte_order(data: Any, arrow_type: Any) -> array[Any]:
     """Return the numbers of a buffer, their bytes swapped on a little-endian machine."""
-    numbers = array(_CODES[kind])
+    numbers = array(_ARRAY_TYPE_CODES[arrow_type])
     if data is not None:
         numbers.frombytes(data)
     if sys.byteorder == "little":

@@ -37,7 +37,7 @@ from streams.errors import ConfigError
 from streams.serdes import Field, Serde
 from streams.serdes.registry_client import RegistryConnection
 
-_PLAIN: Mapping[str, DataType] = {
+_PRIMITIVE_TYPES: Mapping[str, DataType] = {
     "boolean": BooleanType(),
     "int": IntegerType(),
     "long": LongType(),
@@ -48,18 +48,18 @@ _PLAIN: Mapping[str, DataType] = {
     "bytes": BinaryType(),
     "fixed": BinaryType(),
 }
-_LOGICAL: Mapping[tuple[str, str], DataType] = {
+_LOGICAL_TYPES: Mapping[tuple[str, str], DataType] = {
     ("int", "date"): DateType(),
     ("long", "timestamp-millis"): TimestampType(),
     ("long", "timestamp-micros"): TimestampType(),
     ("long", "local-timestamp-millis"): TimestampNTZType(),
     ("long", "local-timestamp-micros"): TimestampNTZType(),
 }
-_TIMES_UNIT = {"time-millis": 1_000, "time-micros": 1}
-_WIDER = ({"int", "long"}, {"float", "double"})
+_TIME_UNITS_US = {"time-millis": 1_000, "time-micros": 1}
+_WIDENED_UNIONS = ({"int", "long"}, {"float", "double"})
 
 
-def latest_schema(registry: str, topic: str, field: Field) -> str:
+def fetch_latest_schema(registry: str, topic: str, field: Field) -> str:
     """Return the newest schema that the registry has of a topic's keys or values.
 
     Raises ConfigError.
@@ -85,7 +85,7 @@ def latest_schema(registry: str, topic: str, field: Field) -> str:
         ) from None
 
 
-def avro_serde(schema: str, registry: str, topic: str, field: Field) -> Serde[Any]:
+def create_avro_serde(schema: str, registry: str, topic: str, field: Field) -> Serde[Any]:
     """Return an Avro serde for the keys or values of a topic. Raises ConfigError."""
     try:
         return serdes.avro(registry=registry, schema=schema).for_topic(topic, field)
@@ -93,144 +93,165 @@ def avro_serde(schema: str, registry: str, topic: str, field: Field) -> Serde[An
         raise ConfigError(f"option {field}=avro: {error}") from error
 
 
-def avro_reader(schema: str, registry: str, topic: str, field: Field) -> Callable[[bytes], Any]:
+def create_avro_reader(
+    schema: str, registry: str, topic: str, field: Field
+) -> Callable[[bytes], Any]:
     """Return a function that reads one Avro value into a value that `pyarrow.array` takes."""
-    deserialize = avro_serde(schema, registry, topic, field).deserialize
-    convert = _converter(json.loads(schema), {})
+    deserialize = create_avro_serde(schema, registry, topic, field).deserialize
+    convert = _create_converter(json.loads(schema), {})
     if convert is None:
         return deserialize
     return lambda value: convert(deserialize(value))
 
 
-def avro_type(schema: str) -> DataType:
+def avro_to_spark_type(schema: str) -> DataType:
     """Return the Spark type of an Avro schema. Raises ConfigError for one that has none."""
     try:
-        return _type(json.loads(schema), {}, ())
+        return _spark_type(json.loads(schema), {}, ())
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(
             f"{schema:.200} is no Avro schema that Spark has a type for: {error}"
         ) from error
 
 
-def _type(schema: Any, named: dict[str, DataType], within: tuple[str, ...]) -> DataType:
+def _spark_type(
+    schema: Any, known_types: dict[str, DataType], enclosing_records: tuple[str, ...]
+) -> DataType:
     """Return the Spark type of a part of a schema.
 
     `known_types`: the named types seen so far, which this adds to; `enclosing_records`: the names
     of the records that the part is in. Raises ValueError for a type that Spark has none for.
     """
     if isinstance(schema, list):
-        return _union(schema, named, within)
+        return _union_type(schema, known_types, enclosing_records)
     if isinstance(schema, str):
-        if schema in within:
+        if schema in enclosing_records:
             raise ValueError(f"record {schema} contains itself")
-        found = _PLAIN.get(schema) or named.get(schema)
+        found = _PRIMITIVE_TYPES.get(schema) or known_types.get(schema)
         if found is None:
             raise ValueError(f"{schema} is not known")
         return found
     kind, logical = schema["type"], schema.get("logicalType", "")
     if not isinstance(kind, str):
-        return _type(kind, named, within)
+        return _spark_type(kind, known_types, enclosing_records)
     if logical == "decimal":
         return DecimalType(schema["precision"], schema.get("scale", 0))
     match kind:
         case "record":
-            name = _name(schema)
+            name = _full_name(schema)
             fields = [
-                StructField(each["name"], _type(each["type"], named, (*within, name)))
+                StructField(
+                    each["name"], _spark_type(each["type"], known_types, (*enclosing_records, name))
+                )
                 for each in schema["fields"]
             ]
-            named[name] = named[schema["name"]] = StructType(fields)
-            return named[name]
+            known_types[name] = known_types[schema["name"]] = StructType(fields)
+            return known_types[name]
         case "array":
-            return ArrayType(_type(schema["items"], named, within))
+            return ArrayType(_spark_type(schema["items"], known_types, enclosing_records))
         case "map":
-            return MapType(StringType(), _type(schema["values"], named, within))
+            return MapType(
+                StringType(), _spark_type(schema["values"], known_types, enclosing_records)
+            )
         case "enum" | "fixed":
-            named[_name(schema)] = named[schema["name"]] = _PLAIN[kind]
-    return _LOGICAL.get((kind, logical)) or _type(kind, named, within)
+            known_types[_full_name(schema)] = known_types[schema["name"]] = _PRIMITIVE_TYPES[kind]
+    return _LOGICAL_TYPES.get((kind, logical)) or _spark_type(kind, known_types, enclosing_records)
 
 
-def _union(schema: list[Any], named: dict[str, DataType], within: tuple[str, ...]) -> DataType:
+def _union_type(
+    schema: list[Any], known_types: dict[str, DataType], enclosing_records: tuple[str, ...]
+) -> DataType:
     """Return the Spark type of a union: one type or null, int and long, or float and double.
 
     Raises ValueError for any other union.
     """
     some = [each for each in schema if each != "null"]
     if len(some) == 1:
-        return _type(some[0], named, within)
-    for wider in _WIDER:
+        return _spark_type(some[0], known_types, enclosing_records)
+    for wider in _WIDENED_UNIONS:
         if all(isinstance(each, str) for each in some) and set(some) == wider:
             return LongType() if "long" in wider else DoubleType()
     raise ValueError(f"a union of {len(some)} types: give value=bytes")
 
 
-def _name(schema: Mapping[str, Any]) -> str:
+def _full_name(schema: Mapping[str, Any]) -> str:
     """Return the name of a schema with its namespace."""
     name, space = schema["name"], schema.get("namespace")
     return f"{space}.{name}" if space and "." not in name else str(name)
 
 
-Convert = Callable[[Any], Any]
+Converter = Callable[[Any], Any]
 
 
-def _converter(schema: Any, named: dict[str, Convert | None]) -> Convert | None:
+def _create_converter(
+    schema: Any, known_converters: dict[str, Converter | None]
+) -> Converter | None:
     """Return a function that converts a value for Arrow, or None if Arrow takes it as it is."""
     if isinstance(schema, list):
         some = [each for each in schema if each != "null"]
-        return _unless_null(_converter(some[0], named)) if len(some) == 1 else None
+        return (
+            _make_null_safe(_create_converter(some[0], known_converters))
+            if len(some) == 1
+            else None
+        )
     if isinstance(schema, str):
-        return named.get(schema)
+        return known_converters.get(schema)
     kind, logical = schema["type"], schema.get("logicalType", "")
     if logical == "uuid":
-        return _text_of
-    if logical in _TIMES_UNIT:
-        unit = _TIMES_UNIT[logical]
-        return lambda value: _since_midnight(value, unit)
+        return _uuid_to_text
+    if logical in _TIME_UNITS_US:
+        unit = _TIME_UNITS_US[logical]
+        return lambda value: _time_to_number(value, unit)
     match kind:
         case "record":
-            fields = {each["name"]: _converter(each["type"], named) for each in schema["fields"]}
-            found = _record({name: each for name, each in fields.items() if each is not None})
-            named[_name(schema)] = named[schema["name"]] = found
+            fields = {
+                each["name"]: _create_converter(each["type"], known_converters)
+                for each in schema["fields"]
+            }
+            found = _record_converter(
+                {name: each for name, each in fields.items() if each is not None}
+            )
+            known_converters[_full_name(schema)] = known_converters[schema["name"]] = found
             return found
         case "array":
-            return _items(_converter(schema["items"], named))
+            return _array_converter(_create_converter(schema["items"], known_converters))
         case "map":
-            return _pairs(_converter(schema["values"], named))
-    return None if isinstance(kind, str) else _converter(kind, named)
+            return _map_converter(_create_converter(schema["values"], known_converters))
+    return None if isinstance(kind, str) else _create_converter(kind, known_converters)
 
 
-def _unless_null(convert: Convert | None) -> Convert | None:
+def _make_null_safe(convert: Converter | None) -> Converter | None:
     """Return a converter that leaves null as it is."""
     if convert is None:
         return None
     return lambda value: None if value is None else convert(value)
 
 
-def _record(fields: Mapping[str, Convert]) -> Convert | None:
+def _record_converter(fields: Mapping[str, Converter]) -> Converter | None:
     """Return a converter of the fields of a record that need one, or None if none does."""
     if not fields:
         return None
     return lambda value: value | {name: each(value[name]) for name, each in fields.items()}
 
 
-def _items(convert: Convert | None) -> Convert | None:
+def _array_converter(convert: Converter | None) -> Converter | None:
     """Return a converter of the elements of a list, or None if they need none."""
     return None if convert is None else lambda value: [convert(each) for each in value]
 
 
-def _pairs(convert: Convert | None) -> Convert:
+def _map_converter(convert: Converter | None) -> Converter:
     """Return a converter from dicts to lists of pairs, as Arrow takes maps."""
     if convert is None:
         return lambda value: list(value.items())
     return lambda value: [(name, convert(each)) for name, each in value.items()]
 
 
-def _text_of(value: Any) -> str:
+def _uuid_to_text(value: Any) -> str:
     """Return a UUID as text, and anything else as it is."""
     return str(value) if isinstance(value, UUID) else value
 
 
-def _since_midnight(value: Any, unit: int) -> Any:
+def _time_to_number(value: Any, unit_us: int) -> Any:
     """Return a time of day as Avro's own number of units since midnight.
 
     Spark's Avro source has no type for times of day either.
@@ -238,4 +259,4 @@ def _since_midnight(value: Any, unit: int) -> Any:
     if not isinstance(value, time):
         return value
     seconds = (value.hour * 60 + value.minute) * 60 + value.second
-    return (seconds * 1_000_000 + value.microsecond) // unit
+    return (seconds * 1_000_000 + value.microsecond) // unit_us

@@ -21,15 +21,19 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from streams.spark.serdes.avro_values import latest_schema
-from streams.spark.serdes.decoding import Decoder, decoder_of, of_column
-from streams.spark.serdes.malformed import Causes, Malformed, decoded
-from streams.spark.serdes.window_keys import Layout, as_timestamps, taken_apart
+from streams.spark.serdes.avro_values import fetch_latest_schema
+from streams.spark.serdes.decoding import ColumnDecoder, column_serde, create_column_decoder
+from streams.spark.serdes.malformed import CausesByRow, MalformedRows, decode_column
+from streams.spark.serdes.window_keys import (
+    WindowKeyLayout,
+    split_windowed_keys,
+    to_spark_timestamps,
+)
 from streams.spark.source.fetching import RawBatch
-from streams.spark.source.options import Mode, Serde, Serdes, Windowed
+from streams.spark.source.options import ParseMode, SerdeName, SerdeOptions, WindowedKeyKind
 
-CORRUPT = "_corrupt_record"
-CHANGELOG = "-changelog"
+CORRUPT_RECORD_COLUMN = "_corrupt_record"
+CHANGELOG_SUFFIX = "-changelog"
 """The end of the names of changelogs, the topics that stores are restored from."""
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _HEADERS_TYPE = ArrayType(
@@ -37,7 +41,7 @@ _HEADERS_TYPE = ArrayType(
 )
 
 
-class Shape(StrEnum):
+class RowKind(StrEnum):
     """Names the kinds of rows: records of a topic, rows of a store, or versions of its rows."""
 
     RECORDS = "records"
@@ -45,25 +49,27 @@ class Shape(StrEnum):
     VERSIONS = "versions"
 
 
-class Columns:
+class BatchDecoder:
     """Decodes raw batches with the serdes of a read into the columns that Spark is told of.
 
     `topic` is where the records come from.
     """
 
-    def __init__(self, serdes: Serdes, topic: str = "", shape: Shape = Shape.RECORDS) -> None:
+    def __init__(
+        self, serdes: SerdeOptions, topic: str = "", row_kind: RowKind = RowKind.RECORDS
+    ) -> None:
         self._serdes = serdes
-        self._shape = shape
+        self._shape = row_kind
         self._topic = topic
-        self._layout = _layout(serdes, topic, shape)
+        self._layout = _choose_key_layout(serdes, topic, row_kind)
 
     @cached_property
     def schema(self) -> StructType:
         """Return the names and types of the columns, as Spark has them, in order."""
-        return StructType([StructField(name, kind) for name, kind in self._fields()])
+        return StructType([StructField(name, kind) for name, kind in self._list_fields()])
 
-    def decode(
-        self, raw: RawBatch, valid: tuple[Sequence[int], Sequence[int | None]] | None = None
+    def decode_batch(
+        self, raw: RawBatch, validity_ms: tuple[Sequence[int], Sequence[int | None]] | None = None
     ) -> Any:
         """Decode a batch of records into a pyarrow.RecordBatch of this schema.
 
@@ -71,99 +77,105 @@ class Columns:
         can't be read, with FAILFAST.
         """
         count = len(raw)
-        malformed = Malformed(self._serdes.mode, raw.topic, raw.partition, raw.offsets)
+        malformed = MalformedRows(self._serdes.mode, raw.topic, raw.partition, raw.offsets)
         arrays: dict[str, Any] = {}
         keys: Sequence[bytes | None] = raw.keys
         if self._layout is not None:
-            split_keys = taken_apart(keys, self._layout, self._serdes.window_size_ms)
-            malformed.add("key", "windowed key", split_keys.causes, raw.keys)
+            split_keys = split_windowed_keys(keys, self._layout, self._serdes.window_size_ms)
+            malformed.add_causes("key", "windowed key", split_keys.causes, raw.keys)
             keys = split_keys.keys
-            arrays["window_start"] = as_timestamps(split_keys.starts)
-            arrays["window_end"] = as_timestamps(split_keys.ends)
-        arrays["key"] = self._column("key", self._key, keys, malformed)
-        arrays["value"] = self._column("value", self._value, raw.values, malformed)
+            arrays["window_start"] = to_spark_timestamps(split_keys.starts_ms)
+            arrays["window_end"] = to_spark_timestamps(split_keys.ends_ms)
+        arrays["key"] = self._decode_column("key", self._key_decoder, keys, malformed)
+        arrays["value"] = self._decode_column("value", self._value_decoder, raw.values, malformed)
         arrays["topic"] = pa.repeat(pa.scalar(raw.topic, pa.string()), count)
         arrays["partition"] = pa.repeat(pa.scalar(raw.partition, pa.int32()), count)
         arrays["offset"] = pa.array(raw.offsets, pa.int64())
-        arrays["timestamp"] = as_timestamps(pa.array(raw.timestamps, pa.int64()))
-        if valid is not None:
-            arrays["valid_from"] = as_timestamps(pa.array(valid[0], pa.int64()))
-            arrays["valid_to"] = as_timestamps(pa.array(valid[1], pa.int64()))
+        arrays["timestamp"] = to_spark_timestamps(pa.array(raw.timestamps_ms, pa.int64()))
+        if validity_ms is not None:
+            arrays["valid_from"] = to_spark_timestamps(pa.array(validity_ms[0], pa.int64()))
+            arrays["valid_to"] = to_spark_timestamps(pa.array(validity_ms[1], pa.int64()))
         if self._serdes.headers:
             rows = [[{"key": k, "value": v} for k, v in each] for each in raw.headers or ()]
             arrays["headers"] = pa.array(rows, _HEADERS)
         names = self.schema.names
-        if CORRUPT in names:
-            arrays[CORRUPT] = malformed.column()
+        if CORRUPT_RECORD_COLUMN in names:
+            arrays[CORRUPT_RECORD_COLUMN] = malformed.corrupt_record_column()
         batch = pa.RecordBatch.from_pydict({name: arrays[name] for name in names})
-        mask = malformed.kept()
+        mask = malformed.kept_rows_mask()
         return batch if mask is None else batch.filter(mask)
 
-    def _fields(self) -> list[tuple[str, DataType]]:
+    def _list_fields(self) -> list[tuple[str, DataType]]:
         """Return the names and Spark types of the columns in order."""
-        fields: list[tuple[str, DataType]] = [("key", self._key.type)]
+        fields: list[tuple[str, DataType]] = [("key", self._key_decoder.spark_type)]
         if self._layout is not None:
             fields += [("window_start", TimestampType()), ("window_end", TimestampType())]
-        fields.append(("value", self._value.type))
-        if self._shape is Shape.RECORDS:
+        fields.append(("value", self._value_decoder.spark_type))
+        if self._shape is RowKind.RECORDS:
             fields.append(("topic", StringType()))
         fields += [("partition", IntegerType()), ("offset", LongType())]
         fields.append(("timestamp", TimestampType()))
-        if self._shape is Shape.VERSIONS:
+        if self._shape is RowKind.VERSIONS:
             fields += [("valid_from", TimestampType()), ("valid_to", TimestampType())]
         if self._serdes.headers:
             fields.append(("headers", _HEADERS_TYPE))
-        can_fail = self._layout is not None or self._key.fails or self._value.fails
-        if can_fail and self._serdes.mode is Mode.PERMISSIVE:
-            fields.append((CORRUPT, StringType()))
+        can_fail = (
+            self._layout is not None or self._key_decoder.can_fail or self._value_decoder.can_fail
+        )
+        if can_fail and self._serdes.mode is ParseMode.PERMISSIVE:
+            fields.append((CORRUPT_RECORD_COLUMN, StringType()))
         return fields
 
     @property
-    def _key(self) -> Decoder:
+    def _key_decoder(self) -> ColumnDecoder:
         """Return the decoder of the column `key`."""
-        return decoder_of(of_column(self._serdes, "key", self._topic))
+        return create_column_decoder(column_serde(self._serdes, "key", self._topic))
 
     @property
-    def _value(self) -> Decoder:
+    def _value_decoder(self) -> ColumnDecoder:
         """Return the decoder of the column `value`."""
-        return decoder_of(of_column(self._serdes, "value", self._topic))
+        return create_column_decoder(column_serde(self._serdes, "value", self._topic))
 
     @staticmethod
-    def _column(
-        name: str, decoder: Decoder, values: Sequence[bytes | None], malformed: Malformed
+    def _decode_column(
+        name: str, decoder: ColumnDecoder, values: Sequence[bytes | None], malformed: MalformedRows
     ) -> Any:
         """Decode the keys or values of a batch, and hand what can't be read to `malformed`."""
-        causes: Causes
-        array, causes = decoded(decoder, values)
+        causes: CausesByRow
+        array, causes = decode_column(decoder, values)
         if causes:
-            malformed.add(name, decoder.name, causes, values)
+            malformed.add_causes(name, decoder.name, causes, values)
         return array
 
 
-def columns_of(serdes: Serdes, topic: str = "", shape: Shape = Shape.RECORDS) -> Columns:
+def create_batch_decoder(
+    serdes: SerdeOptions, topic: str = "", row_kind: RowKind = RowKind.RECORDS
+) -> BatchDecoder:
     """Return a decoder of the records of `topic` that are written with these serdes."""
-    return Columns(serdes, topic, shape)
+    return BatchDecoder(serdes, topic, row_kind)
 
 
-def planned(serdes: Serdes, topic: str) -> Serdes:
+def pin_registry_schemas(serdes: SerdeOptions, topic: str) -> SerdeOptions:
     """Return the options with the newest schemas of a registry, which then stay for all of a read.
 
     Raises ConfigError if the registry has none.
     """
     registry = serdes.schema_registry or ""
-    if serdes.key is Serde.AVRO and serdes.key_schema is None:
-        serdes = replace(serdes, key_schema=latest_schema(registry, topic, "key"))
-    if serdes.value is Serde.AVRO and serdes.value_schema is None:
-        serdes = replace(serdes, value_schema=latest_schema(registry, topic, "value"))
+    if serdes.key is SerdeName.AVRO and serdes.key_schema is None:
+        serdes = replace(serdes, key_schema=fetch_latest_schema(registry, topic, "key"))
+    if serdes.value is SerdeName.AVRO and serdes.value_schema is None:
+        serdes = replace(serdes, value_schema=fetch_latest_schema(registry, topic, "value"))
     return serdes
 
 
-def _layout(serdes: Serdes, topic: str, shape: Shape) -> Layout | None:
+def _choose_key_layout(
+    serdes: SerdeOptions, topic: str, row_kind: RowKind
+) -> WindowKeyLayout | None:
     """Return the layout of windowed keys in a topic or a store's changelog; None if none are."""
     match serdes.windowed:
         case None:
             return None
-        case Windowed.SESSION:
-            return Layout.SESSION
-    is_of_store = shape is not Shape.RECORDS or topic.endswith(CHANGELOG)
-    return Layout.SEQUENCED if is_of_store else Layout.TIME
+        case WindowedKeyKind.SESSION:
+            return WindowKeyLayout.SESSION
+    is_of_store = row_kind is not RowKind.RECORDS or topic.endswith(CHANGELOG_SUFFIX)
+    return WindowKeyLayout.SEQUENCED if is_of_store else WindowKeyLayout.TIME

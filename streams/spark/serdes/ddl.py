@@ -34,7 +34,7 @@ from pyspark.sql.types import (
 
 from streams.errors import ConfigError
 
-_PLAIN: Mapping[str, DataType] = {
+_PRIMITIVE_TYPES: Mapping[str, DataType] = {
     "boolean": BooleanType(),
     "tinyint": ByteType(),
     "byte": ByteType(),
@@ -63,13 +63,13 @@ _DECIMAL_DIGITS_MAX = 38
 
 def parse_type(text: str) -> DataType:
     """Parse one type, or the fields of a struct, into a Spark type. Raises ConfigError."""
-    parser = _Parser(text)
-    found = parser.type() if _ONE_TYPE.fullmatch(text) else parser.fields("")
-    parser.end()
+    parser = _TypeParser(text)
+    found = parser.read_type() if _ONE_TYPE.fullmatch(text) else parser.read_fields("")
+    parser.expect_end()
     return found
 
 
-class _Parser:
+class _TypeParser:
     """Parses the words of one text in order."""
 
     def __init__(self, text: str) -> None:
@@ -77,105 +77,105 @@ class _Parser:
         self._words = _TOKEN.findall(text)
         self._at = 0
 
-    def type(self) -> DataType:
+    def read_type(self) -> DataType:
         """Read a type."""
-        name = self._next().lower()
-        if name in _PLAIN:
-            return _PLAIN[name]
+        name = self._next_word().lower()
+        if name in _PRIMITIVE_TYPES:
+            return _PRIMITIVE_TYPES[name]
         if name in _DECIMALS:
-            return self._decimal()
+            return self._read_decimal()
         if name not in _NESTED:
-            known = ", ".join([*_PLAIN, "decimal(p,s)", "array<>", "map<,>", "struct<>"])
-            raise self._wrong(f"{name!r} is none of {known}")
-        self._expect("<")
+            known = ", ".join([*_PRIMITIVE_TYPES, "decimal(p,s)", "array<>", "map<,>", "struct<>"])
+            raise self._syntax_error(f"{name!r} is none of {known}")
+        self._expect_word("<")
         found: DataType
         match name:
             case "array":
-                found = ArrayType(self.type())
+                found = ArrayType(self.read_type())
             case "map":
-                key = self.type()
-                self._expect(",")
-                found = MapType(key, self.type())
+                key = self.read_type()
+                self._expect_word(",")
+                found = MapType(key, self.read_type())
             case _:
-                found = self.fields(">")
-        self._expect(">")
+                found = self.read_fields(">")
+        self._expect_word(">")
         return found
 
-    def fields(self, end: str) -> StructType:
+    def read_fields(self, end_word: str) -> StructType:
         """Read the fields of a struct up to `end_word`, which is left to be read."""
         found: dict[str, DataType] = {}
         while True:
-            name = self._next()
+            name = self._next_word()
             if name.startswith("`"):
                 name = name[1:-1].replace("``", "`")
             elif not re.fullmatch(r"\w+", name):
-                raise self._wrong(f"a field's name can't be {name!r}")
+                raise self._syntax_error(f"a field's name can't be {name!r}")
             if name in found:
-                raise self._wrong(f"field {name!r} is there twice")
-            if self._peek() == ":":
-                self._next()
-            found[name] = self.type()
-            self._remarks()
-            if self._peek() == end:
+                raise self._syntax_error(f"field {name!r} is there twice")
+            if self._peek_word() == ":":
+                self._next_word()
+            found[name] = self.read_type()
+            self._skip_remarks()
+            if self._peek_word() == end_word:
                 return StructType([StructField(name, kind) for name, kind in found.items()])
-            self._expect(",")
+            self._expect_word(",")
 
-    def end(self) -> None:
+    def expect_end(self) -> None:
         """Raise ConfigError if there are words left."""
-        if self._peek():
-            raise self._wrong(f"{self._peek()!r} is too much")
+        if self._peek_word():
+            raise self._syntax_error(f"{self._peek_word()!r} is too much")
 
-    def _decimal(self) -> DecimalType:
+    def _read_decimal(self) -> DecimalType:
         """Read precision and scale of a decimal, (10, 0) if they are not given."""
         digits = [10, 0]
-        if self._peek() == "(":
-            self._next()
-            digits = [self._number(), 0]
-            if self._peek() == ",":
-                self._next()
-                digits[1] = self._number()
-            self._expect(")")
+        if self._peek_word() == "(":
+            self._next_word()
+            digits = [self._read_number(), 0]
+            if self._peek_word() == ",":
+                self._next_word()
+                digits[1] = self._read_number()
+            self._expect_word(")")
         if not 0 <= digits[1] <= digits[0] <= _DECIMAL_DIGITS_MAX or not digits[0]:
-            raise self._wrong(f"decimal({digits[0]},{digits[1]}) can't be")
+            raise self._syntax_error(f"decimal({digits[0]},{digits[1]}) can't be")
         return DecimalType(*digits)
 
-    def _remarks(self) -> None:
+    def _skip_remarks(self) -> None:
         """Skip NOT NULL and a comment, which say nothing of what can be read."""
-        if self._peek().lower() == "not":
-            self._next()
-            self._expect("null")
-        if self._peek().lower() == "comment":
-            self._next()
-            self._next()
+        if self._peek_word().lower() == "not":
+            self._next_word()
+            self._expect_word("null")
+        if self._peek_word().lower() == "comment":
+            self._next_word()
+            self._next_word()
 
-    def _number(self) -> int:
+    def _read_number(self) -> int:
         """Read a whole number."""
-        word = self._next()
+        word = self._next_word()
         if not word.isdecimal():
-            raise self._wrong(f"a number was to come, not {word!r}")
+            raise self._syntax_error(f"a number was to come, not {word!r}")
         return int(word)
 
-    def _peek(self) -> str:
+    def _peek_word(self) -> str:
         """Return the next word without reading it, or an empty text at the end."""
         return self._words[self._at] if self._at < len(self._words) else ""
 
-    def _next(self) -> str:
+    def _next_word(self) -> str:
         """Read a word, or raise ConfigError at the end."""
-        word = self._peek()
+        word = self._peek_word()
         if not word:
-            raise self._wrong("it ends too early")
+            raise self._syntax_error("it ends too early")
         self._at += 1
         return word
 
-    def _expect(self, wanted: str) -> None:
+    def _expect_word(self, wanted: str) -> None:
         """Read a word, and raise ConfigError if it is another one than `wanted`."""
-        found = self._next()
+        found = self._next_word()
         if found.lower() != wanted:
-            raise self._wrong(f"{wanted!r} was to come, not {found!r}")
+            raise self._syntax_error(f"{wanted!r} was to come, not {found!r}")
 
-    def _wrong(self, what: str) -> ConfigError:
+    def _syntax_error(self, problem: str) -> ConfigError:
         """Return a ConfigError that quotes the text and says what is wrong with it."""
         return ConfigError(
-            f"{self._text!r} is no schema: {what}. Give a Spark type, or fields as "
+            f"{self._text!r} is no schema: {problem}. Give a Spark type, or fields as "
             "'id BIGINT, tags ARRAY<STRING>'"
         )

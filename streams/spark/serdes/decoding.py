@@ -26,17 +26,17 @@ from streams import serdes
 from streams.errors import ConfigError
 from streams.serdes import Field
 from streams.spark.serdes.arrow_numbers import from_big_endian
-from streams.spark.serdes.avro_values import avro_reader, avro_type
+from streams.spark.serdes.avro_values import avro_to_spark_type, create_avro_reader
 from streams.spark.serdes.ddl import parse_type
-from streams.spark.serdes.json_values import json_reader, many_reader
-from streams.spark.source.options import Serde, Serdes
+from streams.spark.serdes.json_values import create_json_batch_reader, create_json_reader
+from streams.spark.source.options import SerdeName, SerdeOptions
 
-_PLAIN: Mapping[Serde, DataType] = {
-    Serde.BYTES: BinaryType(),
-    Serde.STRING: StringType(),
-    Serde.INT32: IntegerType(),
-    Serde.INT64: LongType(),
-    Serde.FLOAT64: DoubleType(),
+_PLAIN_TYPES: Mapping[SerdeName, DataType] = {
+    SerdeName.BYTES: BinaryType(),
+    SerdeName.STRING: StringType(),
+    SerdeName.INT32: IntegerType(),
+    SerdeName.INT64: LongType(),
+    SerdeName.FLOAT64: DoubleType(),
 }
 
 
@@ -47,7 +47,7 @@ class ColumnSerde:
     `schema`: Spark's, as DDL, of `json`; Avro's, as JSON, of `avro`, which needs a `registry` too.
     """
 
-    serde: Serde
+    serde: SerdeName
     field: Field
     schema: str | None = None
     registry: str | None = None
@@ -55,7 +55,7 @@ class ColumnSerde:
 
 
 @dataclass(frozen=True, slots=True)
-class Decoder:
+class ColumnDecoder:
     """Decodes the bytes of one column into Arrow.
 
     `decode_many` takes a batch, nulls included, and raises an exception if any of it can't be read;
@@ -63,83 +63,85 @@ class Decoder:
     """
 
     name: str
-    type: DataType
-    arrow: Any
-    many: Callable[[Sequence[bytes | None]], Any]
-    one: Callable[[bytes], Any]
-    fails: bool = True
+    spark_type: DataType
+    arrow_type: Any
+    decode_many: Callable[[Sequence[bytes | None]], Any]
+    decode_one: Callable[[bytes], Any]
+    can_fail: bool = True
     """Whether there are bytes that it can't read."""
 
 
-def of_column(given: Serdes, field: Field, topic: str) -> ColumnSerde:
+def column_serde(options: SerdeOptions, field: Field, topic: str) -> ColumnSerde:
     """Return the serde that the options give for the keys or for the values."""
     if field == "key":
-        return ColumnSerde(given.key, field, given.key_schema, given.schema_registry, topic)
-    return ColumnSerde(given.value, field, given.value_schema, given.schema_registry, topic)
+        return ColumnSerde(options.key, field, options.key_schema, options.schema_registry, topic)
+    return ColumnSerde(options.value, field, options.value_schema, options.schema_registry, topic)
 
 
 @cache
-def decoder_of(column: ColumnSerde) -> Decoder:
+def create_column_decoder(serde: ColumnSerde) -> ColumnDecoder:
     """Return the decoder of a column's serde. Raises ConfigError for a schema that can't be."""
-    name = column.serde.value
-    match column.serde:
-        case Serde.JSON:
-            return _json(column)
-        case Serde.AVRO:
-            kind = avro_type(column.schema or "")
-            one = avro_reader(
-                column.schema or "", column.registry or "", column.topic, column.field
+    name = serde.serde.value
+    match serde.serde:
+        case SerdeName.JSON:
+            return _create_json_decoder(serde)
+        case SerdeName.AVRO:
+            kind = avro_to_spark_type(serde.schema or "")
+            one = create_avro_reader(
+                serde.schema or "", serde.registry or "", serde.topic, serde.field
             )
-            arrow = arrow_of(kind)
-            return Decoder(name, kind, arrow, _one_by_one(one, arrow), one)
-    kind = _PLAIN[column.serde]
-    arrow = arrow_of(kind)
+            arrow = arrow_type_for(kind)
+            return ColumnDecoder(name, kind, arrow, _decode_one_by_one(one, arrow), one)
+    kind = _PLAIN_TYPES[serde.serde]
+    arrow = arrow_type_for(kind)
 
     def decode_numbers(values: Sequence[bytes | None]) -> Any:
         return from_big_endian(values, arrow)
 
-    match column.serde:
-        case Serde.BYTES:
-            return Decoder(name, kind, arrow, _binary, bytes, fails=False)
-        case Serde.STRING:
-            return Decoder(name, kind, arrow, _text, bytes.decode)
-        case Serde.INT32:
-            return Decoder(name, kind, arrow, decode_numbers, serdes.int32.deserialize)
-        case Serde.INT64:
-            return Decoder(name, kind, arrow, decode_numbers, serdes.int64.deserialize)
-        case Serde.FLOAT64:
-            return Decoder(name, kind, arrow, decode_numbers, serdes.float64.deserialize)
+    match serde.serde:
+        case SerdeName.BYTES:
+            return ColumnDecoder(name, kind, arrow, _to_binary_array, bytes, can_fail=False)
+        case SerdeName.STRING:
+            return ColumnDecoder(name, kind, arrow, _to_string_array, bytes.decode)
+        case SerdeName.INT32:
+            return ColumnDecoder(name, kind, arrow, decode_numbers, serdes.int32.deserialize)
+        case SerdeName.INT64:
+            return ColumnDecoder(name, kind, arrow, decode_numbers, serdes.int64.deserialize)
+        case SerdeName.FLOAT64:
+            return ColumnDecoder(name, kind, arrow, decode_numbers, serdes.float64.deserialize)
 
 
-def arrow_of(kind: DataType) -> Any:
+def arrow_type_for(spark_type: DataType) -> Any:
     """Return the Arrow type that Spark takes for one of its own types."""
-    return to_arrow_type(kind, timezone="UTC")
+    return to_arrow_type(spark_type, timezone="UTC")
 
 
-def _json(column: ColumnSerde) -> Decoder:
+def _create_json_decoder(serde: ColumnSerde) -> ColumnDecoder:
     """Return the decoder of a column of JSON. Raises ConfigError for a schema that can't be."""
-    kind = parse_type(column.schema or "")
+    kind = parse_type(serde.schema or "")
     try:
-        one = json_reader(kind)
+        one = create_json_reader(kind)
     except ValueError as error:
-        raise ConfigError(f"option {column.field}_schema: {error}") from error
-    arrow = arrow_of(kind)
-    many = many_reader(kind, arrow) or _one_by_one(one, arrow)
-    return Decoder(column.serde.value, kind, arrow, many, one)
+        raise ConfigError(f"option {serde.field}_schema: {error}") from error
+    arrow = arrow_type_for(kind)
+    many = create_json_batch_reader(kind, arrow) or _decode_one_by_one(one, arrow)
+    return ColumnDecoder(serde.serde.value, kind, arrow, many, one)
 
 
-def _binary(values: Sequence[bytes | None]) -> Any:
+def _to_binary_array(values: Sequence[bytes | None]) -> Any:
     return pa.array(values, pa.binary())
 
 
-def _text(values: Sequence[bytes | None]) -> Any:
+def _to_string_array(values: Sequence[bytes | None]) -> Any:
     return pa.array(values, pa.binary()).cast(pa.string())  # The cast checks that it is UTF-8.
 
 
-def _one_by_one(one: Callable[[bytes], Any], arrow: Any) -> Callable[[Sequence[bytes | None]], Any]:
+def _decode_one_by_one(
+    decode_one: Callable[[bytes], Any], arrow_type: Any
+) -> Callable[[Sequence[bytes | None]], Any]:
     """Return a function that decodes a batch into an Arrow array, value by value."""
 
     def decode_many(values: Sequence[bytes | None]) -> Any:
-        return pa.array([None if each is None else one(each) for each in values], arrow)
+        return pa.array([None if each is None else decode_one(each) for each in values], arrow_type)
 
     return decode_many

@@ -43,11 +43,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-Convert = Callable[[Any], Any]
+Converter = Callable[[Any], Any]
 
-_BITS = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
-_PARSED_BY_ARROW = (*_BITS, StringType, BooleanType, DoubleType, FloatType)
-_NOT_NUMBERS = {
+_INTEGER_BITS = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
+_PARSED_BY_ARROW = (*_INTEGER_BITS, StringType, BooleanType, DoubleType, FloatType)
+_SPECIAL_FLOATS = {
     "NaN": "nan",
     "INF": "inf",
     "+INF": "inf",
@@ -59,14 +59,16 @@ _NOT_NUMBERS = {
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def json_reader(kind: DataType) -> Callable[[bytes], Any]:
+def create_json_reader(spark_type: DataType) -> Callable[[bytes], Any]:
     """Return a function that reads one value into a value that `pyarrow.array` takes.
 
     The function raises ValueError for a value that can't be read; this one for a type that JSON
     can't have.
     """
-    convert = _converter(kind)
-    loads: Callable[[bytes], Any] = _exactly if _has(kind, DecimalType) else orjson.loads
+    convert = _create_converter(spark_type)
+    loads: Callable[[bytes], Any] = (
+        _load_exact_decimals if _contains_type(spark_type, DecimalType) else orjson.loads
+    )
 
     def read_value(value: bytes) -> Any:
         return convert(loads(value))
@@ -74,15 +76,17 @@ def json_reader(kind: DataType) -> Callable[[bytes], Any]:
     return read_value
 
 
-def many_reader(kind: DataType, arrow: Any) -> Callable[[Sequence[bytes | None]], Any] | None:
+def create_json_batch_reader(
+    spark_type: DataType, arrow_type: Any
+) -> Callable[[Sequence[bytes | None]], Any] | None:
     """Return a function that reads a batch at once, or None if Arrow reads the type unlike Spark.
 
     The function raises ValueError if any value needs to be read by itself.
     """
-    if not isinstance(kind, StructType) or not _is_parsed_by_arrow(kind):
+    if not isinstance(spark_type, StructType) or not _is_parsed_by_arrow(spark_type):
         return None
     options = pyarrow.json.ParseOptions(
-        explicit_schema=pa.schema(list(arrow)), unexpected_field_behavior="ignore"
+        explicit_schema=pa.schema(list(arrow_type)), unexpected_field_behavior="ignore"
     )
 
     def read_batch(values: Sequence[bytes | None]) -> Any:
@@ -90,7 +94,7 @@ def many_reader(kind: DataType, arrow: Any) -> Callable[[Sequence[bytes | None]]
         _check_are_objects(binary)
         found = [each for each in values if each is not None]
         if not found:
-            return pa.nulls(len(values), arrow)
+            return pa.nulls(len(values), arrow_type)
         data = b"\n".join(found)
         table = pyarrow.json.read_json(
             pa.BufferReader(data),
@@ -122,65 +126,67 @@ def _check_are_objects(values: Any) -> None:
         raise ValueError("not all values are objects")
 
 
-def _is_parsed_by_arrow(kind: DataType) -> bool:
+def _is_parsed_by_arrow(spark_type: DataType) -> bool:
     """Return whether a type has nothing but what Arrow's parser reads as Spark does."""
-    match kind:
+    match spark_type:
         case StructType():
-            return len(kind) > 0 and all(_is_parsed_by_arrow(each.dataType) for each in kind)
+            return len(spark_type) > 0 and all(
+                _is_parsed_by_arrow(each.dataType) for each in spark_type
+            )
         case ArrayType():
-            return _is_parsed_by_arrow(kind.elementType)
-    return isinstance(kind, _PARSED_BY_ARROW)
+            return _is_parsed_by_arrow(spark_type.elementType)
+    return isinstance(spark_type, _PARSED_BY_ARROW)
 
 
-def _has(kind: DataType, wanted: type[DataType]) -> bool:
+def _contains_type(spark_type: DataType, wanted: type[DataType]) -> bool:
     """Return whether a type is, or has in it, a type of class `wanted`."""
-    match kind:
+    match spark_type:
         case StructType():
-            return any(_has(each.dataType, wanted) for each in kind)
+            return any(_contains_type(each.dataType, wanted) for each in spark_type)
         case ArrayType():
-            return _has(kind.elementType, wanted)
+            return _contains_type(spark_type.elementType, wanted)
         case MapType():
-            return _has(kind.valueType, wanted)
-    return isinstance(kind, wanted)
+            return _contains_type(spark_type.valueType, wanted)
+    return isinstance(spark_type, wanted)
 
 
-def _exactly(value: bytes) -> Any:
+def _load_exact_decimals(value: bytes) -> Any:
     """Parse JSON; numbers with a point become Decimals with all of their digits."""
-    return json.loads(value, parse_float=Decimal, parse_constant=_no_constant)
+    return json.loads(value, parse_float=Decimal, parse_constant=_refuse_constant)
 
 
-def _no_constant(text: str) -> Any:
+def _refuse_constant(text: str) -> Any:
     """Raise ValueError for NaN and infinities, which JSON does not have."""
     raise ValueError(f"{text} is no JSON")
 
 
-def _converter(kind: DataType) -> Convert:
+def _create_converter(kind: DataType) -> Converter:
     """Return a function that checks and converts a parsed value to a Spark type."""
     match kind:
         case StructType():
-            return _struct(kind)
+            return _struct_converter(kind)
         case ArrayType():
-            return _list(_converter(kind.elementType))
+            return _list_converter(_create_converter(kind.elementType))
         case MapType():
             if not isinstance(kind.keyType, StringType):
                 raise ValueError(f"keys of JSON are text: a map can't be {kind.simpleString()}")
-            return _map(_converter(kind.valueType))
+            return _map_converter(_create_converter(kind.valueType))
         case ByteType() | ShortType() | IntegerType() | LongType():
-            return _integer(_BITS[type(kind)], kind.simpleString())
+            return _integer_converter(_INTEGER_BITS[type(kind)], kind.simpleString())
         case DecimalType():
-            return _decimal(kind)
-    return _SINGLE[type(kind)]
+            return _decimal_converter(kind)
+    return _SCALAR_CONVERTERS[type(kind)]
 
 
-def _struct(kind: StructType) -> Convert:
+def _struct_converter(kind: StructType) -> Converter:
     """Return a converter of objects to dicts of the struct's fields."""
-    fields = [(each.name, _converter(each.dataType)) for each in kind]
+    fields = [(each.name, _create_converter(each.dataType)) for each in kind]
 
     def convert_struct(value: Any) -> Any:
         if value is None:
             return None
         if type(value) is not dict:
-            raise _unfit(value, "an object")
+            raise _wrong_kind_error(value, "an object")
         found = {}
         for name, convert_field in fields:
             try:
@@ -192,33 +198,33 @@ def _struct(kind: StructType) -> Convert:
     return convert_struct
 
 
-def _list(of_element: Convert) -> Convert:
+def _list_converter(convert_element: Converter) -> Converter:
     """Return a converter of lists."""
 
     def convert_list(value: Any) -> Any:
         if value is None:
             return None
         if type(value) is not list:
-            raise _unfit(value, "a list")
-        return [of_element(each) for each in value]
+            raise _wrong_kind_error(value, "a list")
+        return [convert_element(each) for each in value]
 
     return convert_list
 
 
-def _map(of_value: Convert) -> Convert:
+def _map_converter(convert_value: Converter) -> Converter:
     """Return a converter of objects to lists of pairs, as Arrow takes maps."""
 
     def convert_map(value: Any) -> Any:
         if value is None:
             return None
         if type(value) is not dict:
-            raise _unfit(value, "an object")
-        return [(name, of_value(each)) for name, each in value.items()]
+            raise _wrong_kind_error(value, "an object")
+        return [(name, convert_value(each)) for name, each in value.items()]
 
     return convert_map
 
 
-def _integer(bits: int, name: str) -> Convert:
+def _integer_converter(bits: int, type_name: str) -> Converter:
     """Return a function that checks whole numbers of `bits` bits."""
     minimum, maximum = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
@@ -226,15 +232,15 @@ def _integer(bits: int, name: str) -> Convert:
         if value is None:
             return None
         if type(value) is not int:
-            raise _unfit(value, f"a whole number ({name})")
+            raise _wrong_kind_error(value, f"a whole number ({type_name})")
         if not minimum <= value <= maximum:
-            raise ValueError(f"{value} is out of range ({name})")
+            raise ValueError(f"{value} is out of range ({type_name})")
         return value
 
     return convert_integer
 
 
-def _decimal(kind: DecimalType) -> Convert:
+def _decimal_converter(kind: DecimalType) -> Converter:
     """Return a converter of numbers, and of texts of numbers, to Decimals of a given type."""
     unit = Decimal(1).scaleb(-kind.scale)
 
@@ -242,7 +248,7 @@ def _decimal(kind: DecimalType) -> Convert:
         if value is None:
             return None
         if type(value) is bool or not isinstance(value, int | Decimal | str):
-            raise _unfit(value, f"a number ({kind.simpleString()})")
+            raise _wrong_kind_error(value, f"a number ({kind.simpleString()})")
         try:
             with localcontext(prec=kind.precision) as context:
                 context.rounding = "ROUND_HALF_UP"
@@ -250,96 +256,96 @@ def _decimal(kind: DecimalType) -> Convert:
         except InvalidOperation:
             raise ValueError(f"{value} does not fit into {kind.simpleString()}") from None
         if not found.is_finite():
-            raise _unfit(value, "a number")
+            raise _wrong_kind_error(value, "a number")
         return found
 
     return convert_decimal
 
 
-def _text(value: Any) -> Any:
+def _convert_text(value: Any) -> Any:
     """Return a text as it is, and any other value as JSON."""
     if value is None or type(value) is str:
         return value
-    return orjson.dumps(value, default=_number).decode()
+    return orjson.dumps(value, default=_decimal_to_float).decode()
 
 
-def _number(value: Any) -> float:
+def _decimal_to_float(value: Any) -> float:
     """Return a Decimal as a float, for orjson."""
     return float(value)
 
 
-def _boolean(value: Any) -> Any:
+def _convert_boolean(value: Any) -> Any:
     """Return a boolean as it is."""
     if value is not None and type(value) is not bool:
-        raise _unfit(value, "true or false")
+        raise _wrong_kind_error(value, "true or false")
     return value
 
 
-def _float(value: Any) -> Any:
+def _convert_float(value: Any) -> Any:
     """Return a number, or one of the texts NaN and Infinity, as a float."""
     if value is None:
         return None
-    if type(value) is str and value in _NOT_NUMBERS:
-        return float(_NOT_NUMBERS[value])
+    if type(value) is str and value in _SPECIAL_FLOATS:
+        return float(_SPECIAL_FLOATS[value])
     if type(value) not in (int, float, Decimal):
-        raise _unfit(value, "a number")
+        raise _wrong_kind_error(value, "a number")
     try:
         return float(value)
     except OverflowError:
         raise ValueError(f"{str(value)[:40]}... is out of range (double)") from None
 
 
-def _binary(value: Any) -> Any:
+def _convert_base64(value: Any) -> Any:
     """Decode base64."""
     if value is None:
         return None
     if type(value) is not str:
-        raise _unfit(value, "base64")
+        raise _wrong_kind_error(value, "base64")
     return base64.b64decode(value, validate=True)
 
 
-def _date(value: Any) -> Any:
+def _convert_date(value: Any) -> Any:
     """Parse a date in ISO 8601."""
     if value is None:
         return None
     if type(value) is not str:
-        raise _unfit(value, "a date")
+        raise _wrong_kind_error(value, "a date")
     return date.fromisoformat(value)
 
 
-def _timestamp(value: Any) -> Any:
+def _convert_timestamp(value: Any) -> Any:
     """Return seconds since 1970, or a time in ISO 8601, as a time with a zone."""
     if type(value) is int:
         try:
             return _EPOCH + timedelta(seconds=value)
         except OverflowError:
             raise ValueError(f"{value} seconds are out of range (timestamp)") from None
-    found = _local_time(value)
+    found = _convert_local_time(value)
     return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
 
 
-def _local_time(value: Any) -> Any:
+def _convert_local_time(value: Any) -> Any:
     """Parse a time in ISO 8601, with or without a zone."""
     if value is None:
         return None
     if type(value) is not str:
-        raise _unfit(value, "a time")
+        raise _wrong_kind_error(value, "a time")
     return datetime.fromisoformat(value)
 
 
-_SINGLE: dict[type[DataType], Convert] = {
-    StringType: _text,
-    BooleanType: _boolean,
-    DoubleType: _float,
-    FloatType: _float,
-    BinaryType: _binary,
-    DateType: _date,
-    TimestampType: _timestamp,
-    TimestampNTZType: _local_time,
+_SCALAR_CONVERTERS: dict[type[DataType], Converter] = {
+    StringType: _convert_text,
+    BooleanType: _convert_boolean,
+    DoubleType: _convert_float,
+    FloatType: _convert_float,
+    BinaryType: _convert_base64,
+    DateType: _convert_date,
+    TimestampType: _convert_timestamp,
+    TimestampNTZType: _convert_local_time,
 }
 
 
-def _unfit(value: Any, wanted: str) -> ValueError:
+def _wrong_kind_error(value: Any, wanted: str) -> ValueError:
     """Return a ValueError that says what kind of value a type needs."""
     shown = orjson.dumps(value, default=str).decode()
     return ValueError(f"needs {wanted}, got {shown:.60}")

@@ -15,27 +15,31 @@ from typing import Any
 import pyarrow as pa
 
 from streams.errors import UserError
-from streams.spark.serdes.decoding import Decoder
-from streams.spark.source.options import Mode
+from streams.spark.serdes.decoding import ColumnDecoder
+from streams.spark.source.options import ParseMode
 
 _SHOWN_BYTES = 32
 
-Causes = dict[int, str]
+CausesByRow = dict[int, str]
 """What is wrong with malformed rows, by the number of the row in its batch."""
 
 
-def decoded(decoder: Decoder, values: Sequence[bytes | None]) -> tuple[Any, dict[int, str]]:
+def decode_column(
+    decoder: ColumnDecoder, values: Sequence[bytes | None]
+) -> tuple[Any, dict[int, str]]:
     """Decode a column; return its array, and the cause for each row that can't be read.
 
     Such a row is null in the array.
     """
     try:
-        return decoder.many(values), {}
+        return decoder.decode_many(values), {}
     except Exception:  # Whatever a serde raises, each value is then tried by itself.
-        return _one_by_one(decoder, values)
+        return _decode_one_by_one(decoder, values)
 
 
-def _one_by_one(decoder: Decoder, values: Sequence[bytes | None]) -> tuple[Any, dict[int, str]]:
+def _decode_one_by_one(
+    decoder: ColumnDecoder, values: Sequence[bytes | None]
+) -> tuple[Any, dict[int, str]]:
     """Decode a column value by value; return its array and the causes by row."""
     read: list[Any] = []
     causes: dict[int, str] = {}
@@ -43,25 +47,25 @@ def _one_by_one(decoder: Decoder, values: Sequence[bytes | None]) -> tuple[Any, 
         found = None
         if value is not None:
             try:
-                found = decoder.one(value)
-                pa.array([found], decoder.arrow)
+                found = decoder.decode_one(value)
+                pa.array([found], decoder.arrow_type)
             except Exception as error:
                 found, causes[row] = None, f"{type(error).__name__}: {error}"
         read.append(found)
-    return pa.array(read, decoder.arrow), causes
+    return pa.array(read, decoder.arrow_type), causes
 
 
-class Malformed:
+class MalformedRows:
     """Collects what is wrong with the rows of one batch, and handles them by the parse mode."""
 
-    def __init__(self, mode: Mode, topic: str, partition: int, offsets: Sequence[int]) -> None:
+    def __init__(self, mode: ParseMode, topic: str, partition: int, offsets: Sequence[int]) -> None:
         self._mode = mode
         self._topic = topic
         self._partition = partition
         self._offsets = offsets
-        self._texts: dict[int, list[str]] = {}
+        self._descriptions: dict[int, list[str]] = {}
 
-    def add(
+    def add_causes(
         self, column: str, serde: str, causes: Mapping[int, str], values: Sequence[bytes | None]
     ) -> None:
         """Add the causes of rows that a column has no value for. Raises UserError with FAILFAST.
@@ -74,23 +78,23 @@ class Malformed:
                 f"{column} of {self._topic}[{self._partition}] offset {self._offsets[row]} is no "
                 f"{serde}: {cause}; its {len(value)} bytes begin {value[:_SHOWN_BYTES].hex(' ')}"
             )
-            if self._mode is Mode.FAILFAST:
+            if self._mode is ParseMode.FAILFAST:
                 raise UserError(
                     f"{text}. Give the serde that it was written with (options {column} and "
                     f"{column}_schema), or mode=PERMISSIVE, which makes it null and tells it in "
                     "_corrupt_record, or mode=DROPMALFORMED, which leaves it out"
                 )
-            self._texts.setdefault(row, []).append(text)
+            self._descriptions.setdefault(row, []).append(text)
 
-    def column(self) -> Any:
+    def corrupt_record_column(self) -> Any:
         """Return the column `_corrupt_record`: a text for malformed rows, null for the others."""
         texts: list[str | None] = [None] * len(self._offsets)
-        for row, found in self._texts.items():
+        for row, found in self._descriptions.items():
             texts[row] = "; ".join(found)
         return pa.array(texts, pa.string())
 
-    def kept(self) -> Any | None:
+    def kept_rows_mask(self) -> Any | None:
         """Return an Arrow array of booleans that says which rows stay; None if all do."""
-        if self._mode is not Mode.DROPMALFORMED or not self._texts:
+        if self._mode is not ParseMode.DROPMALFORMED or not self._descriptions:
             return None
-        return pa.array([row not in self._texts for row in range(len(self._offsets))])
+        return pa.array([row not in self._descriptions for row in range(len(self._offsets))])

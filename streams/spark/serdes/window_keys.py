@@ -27,11 +27,11 @@ TIMESTAMP_MS_MAX = 253_402_300_799_999
 _MS = pa.timestamp("ms", tz="UTC")
 _US = pa.timestamp("us", tz="UTC")
 # Scalars with a type: for Python's own numbers pyarrow looks for dateutil on the path each time.
-_LAST = pa.scalar(TIMESTAMP_MS_MAX, pa.int64())
+_LAST_MS = pa.scalar(TIMESTAMP_MS_MAX, pa.int64())
 _NULL = pa.scalar(None, pa.int64())
 
 
-class Layout(Enum):
+class WindowKeyLayout(Enum):
     """Describes how the bytes of a window follow those of its key, as a format of `struct`."""
 
     TIME = ">q"
@@ -53,13 +53,13 @@ class WindowedKeys:
     """
 
     keys: list[bytes | None]
-    starts: Any
-    ends: Any
+    starts_ms: Any
+    ends_ms: Any
     causes: dict[int, str]
 
 
-def taken_apart(
-    keys: Sequence[bytes | None], layout: Layout, window_size_ms: int | None
+def split_windowed_keys(
+    keys: Sequence[bytes | None], layout: WindowKeyLayout, window_size_ms: int | None
 ) -> WindowedKeys:
     """Split each key from its window; a null key has none."""
     size = layout.size
@@ -69,12 +69,12 @@ def taken_apart(
         if key is not None and len(key) < size
     }
     fine = [None if row in causes else key for row, key in enumerate(keys)] if causes else keys
-    first = _times(fine, -size, -size + 8 if size > 8 else None)
-    if layout is Layout.SESSION:
-        starts, ends = _times(fine, -8, None), first
+    first = _read_int64(fine, -size, -size + 8 if size > 8 else None)
+    if layout is WindowKeyLayout.SESSION:
+        starts, ends = _read_int64(fine, -8, None), first
         wrong = pc.or_(pc.less(starts, 0), pc.less(ends, starts))
     else:
-        starts, ends = first, _ends(first, window_size_ms)
+        starts, ends = first, _window_ends(first, window_size_ms)
         wrong = pc.less(starts, 0)
     wrong = pc.or_(wrong, pc.greater(starts, TIMESTAMP_MS_MAX))
     if pc.any(wrong).as_py():
@@ -88,20 +88,22 @@ def taken_apart(
     return WindowedKeys(plain, starts, ends, causes)
 
 
-def as_timestamps(times_ms: Any) -> Any:
+def to_spark_timestamps(times_ms: Any) -> Any:
     """Return times in ms as Spark's timestamps; those that are too late for one are null."""
-    said = pc.if_else(pc.greater(times_ms, _LAST), _NULL, times_ms)
+    said = pc.if_else(pc.greater(times_ms, _LAST_MS), _NULL, times_ms)
     return said.cast(_MS).cast(_US)
 
 
-def _ends(starts: Any, window_size_ms: int | None) -> Any:
+def _window_ends(starts_ms: Any, window_size_ms: int | None) -> Any:
     """Return the end of each time window in ms, or nulls if the size is not known."""
     if window_size_ms is None:
-        return pa.nulls(len(starts), pa.int64())
-    bounded = pc.min_element_wise(starts, pa.scalar(2**62), skip_nulls=False)
+        return pa.nulls(len(starts_ms), pa.int64())
+    bounded = pc.min_element_wise(starts_ms, pa.scalar(2**62), skip_nulls=False)
     return pc.add(bounded, pa.scalar(min(window_size_ms, 2**62)))
 
 
-def _times(keys: Sequence[bytes | None], first: int, last: int | None) -> Any:
+def _read_int64(keys: Sequence[bytes | None], start_byte: int, end_byte: int | None) -> Any:
     """Return the big-endian int64 between two bytes of each key as an Arrow array."""
-    return from_big_endian([None if key is None else key[first:last] for key in keys], pa.int64())
+    return from_big_endian(
+        [None if key is None else key[start_byte:end_byte] for key in keys], pa.int64()
+    )

@@ -37,34 +37,34 @@ from streams.runtime.clients import (
     encode_group_metadata,
     fetch_stable_offset,
 )
-from streams.spark.source.access import TIMEOUT_S, Access
+from streams.spark.source.broker_access import REQUEST_TIMEOUT_S, BrokerAccess
 from streams.topic_partitions import OffsetAndMetadata, Partition
 
-TRANSACTION_TIMEOUT = "transaction.timeout.ms"
+TRANSACTION_TIMEOUT_SETTING = "transaction.timeout.ms"
 TRANSACTION_TIMEOUT_MS = 300_000
 """From a task's first row to its end. While a task that died is not tried again, nothing behind its
 rows is read (read_committed); brokers take 15 minutes at most unless told otherwise."""
 
-_PRODUCER = {
+_PRODUCER_DEFAULTS = {
     "linger.ms": 100,
     "batch.num.messages": 100_000,
     "queue.buffering.max.messages": 1_000_000,
     # The most that a task holds: what is left of it must be sent within the time-out of a commit.
     "queue.buffering.max.kbytes": 64 << 10,
-    TRANSACTION_TIMEOUT: TRANSACTION_TIMEOUT_MS,
+    TRANSACTION_TIMEOUT_SETTING: TRANSACTION_TIMEOUT_MS,
 }
-_FORCED = {"partitioner": "murmur2_random", "enable.idempotence": True}
-_ASKING_MAX = 16
-_METADATA = re.compile(r"rows=(\d+) digest=([0-9a-f]{16})")
+_PRODUCER_OVERRIDES = {"partitioner": "murmur2_random", "enable.idempotence": True}
+_LOOKUP_THREADS_MAX = 16
+_TALLY_METADATA = re.compile(r"rows=(\d+) digest=([0-9a-f]{16})")
 _DIGEST_BITS = 64
-_MIX, _NULL = 0x9E3779B9, 0x5BD1E995
+_KEY_SALT, _NULL_KEY_HASH = 0x9E3779B9, 0x5BD1E995
 """Any numbers of 32 bits."""
 
 Header = tuple[str, bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Sink:
+class EpochSink:
     """Represents the destination of one query or named write: a topic, under a lasting name.
 
     Transactional ids and consumer groups are made of the name, which outlives the tasks.
@@ -77,18 +77,18 @@ class Sink:
         """Return the transactional id of a Spark partition."""
         return f"{self.name}-{partition}"
 
-    def group(self, partition: int) -> str:
+    def group_id(self, partition: int) -> str:
         """Return the consumer group in which a Spark partition keeps the mark of its last epoch."""
         return f"{self.name}-{partition}"
 
     @property
-    def mark(self) -> Partition:
+    def mark_partition(self) -> Partition:
         """Return the topic partition for which each Spark partition's group commits its mark."""
         return Partition(self.topic, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class ProducerRows:
     """Represents rows as a producer takes them, with a list for each column.
 
     `partitions` are of the topic, where rows name them, else None for Kafka's own choice;
@@ -98,7 +98,7 @@ class Rows:
     keys: Sequence[bytes | None]
     values: Sequence[bytes | None]
     partitions: Sequence[int | None] | None = None
-    timestamps: Sequence[int | None] | None = None
+    timestamps_ms: Sequence[int | None] | None = None
     headers: Sequence[list[Header] | None] | None = None
 
     def __len__(self) -> int:
@@ -115,10 +115,10 @@ class Tally:
     rows: int = 0
     digest: int = 0
 
-    def add(self, rows: Rows) -> None:
+    def add_rows(self, rows: ProducerRows) -> None:
         """Add rows to the count and the digest."""
         # Without the salt ("a", "bc") and ("ab", "c") would have the same checksum, that of "abc".
-        keys = [_NULL if key is None else crc32(key) ^ _MIX for key in rows.keys]
+        keys = [_NULL_KEY_HASH if key is None else crc32(key) ^ _KEY_SALT for key in rows.keys]
         pairs = zip(rows.values, keys, strict=True)
         sums = (crc32(v, k) if v is not None else ~k for v, k in pairs)
         # Squares, since sums alone are equal where bits moved from one checksum to another.
@@ -133,17 +133,19 @@ class Tally:
     @classmethod
     def from_metadata(cls, text: str) -> Tally | None:
         """Return the tally that `to_metadata` encoded, or None for any other text."""
-        found = _METADATA.fullmatch(text)
+        found = _TALLY_METADATA.fullmatch(text)
         return None if found is None else cls(int(found[1]), int(found[2], 16))
 
 
-def written(access: Access, sink: Sink, partition: int, epoch: int) -> Tally | None:
+def read_written_tally(
+    access: BrokerAccess, sink: EpochSink, partition: int, epoch: int
+) -> Tally | None:
     """Return the tally with which a Spark partition wrote an epoch, or None if it did not.
 
     Raises StreamsError where the mark is above the epoch, is no sink's, or is not known in time.
     """
-    doing = _doing(sink, partition, epoch)
-    found = _mark(access, sink, partition, doing)
+    doing = _describe_epoch_write(sink, partition, epoch)
+    found = _read_mark(access, sink, partition, doing)
     if found is None or found.offset <= epoch:
         return None
     if found.offset > epoch + 1:
@@ -155,55 +157,67 @@ def written(access: Access, sink: Sink, partition: int, epoch: int) -> Tally | N
     tally = Tally.from_metadata(found.metadata)
     if tally is None:
         raise StreamsError(
-            f"{doing}: the offset in group {sink.group(partition)!r} is none that a sink commits "
+            f"{doing}: the offset in group {sink.group_id(partition)!r} is none that a sink "
+            "commits "
             f"(metadata {found.metadata!r}): nothing else may use this group"
         )
     return tally
 
 
-def beyond(access: Access, sink: Sink, partitions: int, epoch: int) -> list[int]:
+def find_extra_partitions(
+    access: BrokerAccess, sink: EpochSink, partition_count: int, epoch: int
+) -> list[int]:
     """Return the Spark partitions from `partition_count` on that have written the epoch.
 
     There are some if an earlier attempt at the epoch had more partitions.
     """
-    admin, stem = access.admin(), f"{sink.name}-"
+    admin, stem = access.create_admin(), f"{sink.name}-"
     names = [group.removeprefix(stem) for group in admin.list_groups() if group.startswith(stem)]
-    numbers = sorted(int(each) for each in names if each.isdecimal() and int(each) >= partitions)
+    numbers = sorted(
+        int(each) for each in names if each.isdecimal() and int(each) >= partition_count
+    )
 
     def has_written(partition: int) -> bool:
-        return written(access, sink, partition, epoch) is not None
+        return read_written_tally(access, sink, partition, epoch) is not None
 
     # Threads mostly wait; an epoch of many partitions leaves a group for each of them for days.
-    with ThreadPoolExecutor(_ASKING_MAX) as pool:
+    with ThreadPoolExecutor(_LOOKUP_THREADS_MAX) as pool:
         return [n for n, has in zip(numbers, pool.map(has_written, numbers), strict=True) if has]
 
 
-def _mark(access: Access, sink: Sink, partition: int, doing: str) -> OffsetAndMetadata | None:
+def _read_mark(
+    access: BrokerAccess, sink: EpochSink, partition: int, description: str
+) -> OffsetAndMetadata | None:
     """Read the mark of a Spark partition, stable, or None if it has none.
 
     Raises StreamsError if it can't be read in time.
     """
     try:
-        return fetch_stable_offset(access.settings(), sink.group(partition), sink.mark, TIMEOUT_S)
+        return fetch_stable_offset(
+            access.client_settings(),
+            sink.group_id(partition),
+            sink.mark_partition,
+            REQUEST_TIMEOUT_S,
+        )
     except OutcomeUnknown as unknown:
         raise StreamsError(
-            f"{doing}: whether it was written can't be told; no coordinator answers, or the "
+            f"{description}: whether it was written can't be told; no coordinator answers, or the "
             f"transaction of an earlier attempt is still open: {unknown}"
         ) from unknown
 
 
-def _doing(sink: Sink, partition: int, epoch: int) -> str:
+def _describe_epoch_write(sink: EpochSink, partition: int, epoch: int) -> str:
     """Return a phrase that names the epoch, the Spark partition and the topic, for messages."""
     return f"epoch {epoch} of Spark partition {partition} into topic {sink.topic!r}"
 
 
-class Attempt:
+class EpochAttempt:
     """Represents one task's attempt at one epoch of a sink, in one transaction.
 
     Close it after any error, as `open_epoch_attempt` does.
     """
 
-    def __init__(self, access: Access, sink: Sink, partition: int, epoch: int) -> None:
+    def __init__(self, access: BrokerAccess, sink: EpochSink, partition: int, epoch: int) -> None:
         self._sink = sink
         self._partition = partition
         self._epoch = epoch
@@ -212,21 +226,21 @@ class Attempt:
         self._producer = StreamsProducer(
             transactional_id,
             {
-                **_PRODUCER,
-                **access.settings(),
-                **_FORCED,
+                **_PRODUCER_DEFAULTS,
+                **access.client_settings(),
+                **_PRODUCER_OVERRIDES,
                 "transactional.id": transactional_id,
             },
             transactional=True,
-            timeout_s=TIMEOUT_S,
+            timeout_s=REQUEST_TIMEOUT_S,
         )
 
-    def produce(self, rows: Rows) -> None:
+    def produce_rows(self, rows: ProducerRows) -> None:
         """Write rows into the epoch's transaction."""
         self._producer.begin_transaction()
-        self._tally.add(rows)
+        self._tally.add_rows(rows)
         try:
-            self._produce(rows)
+            self._produce_each(rows)
         except Exception as error:
             recovery = self._producer.translate_produce_error(error, f"{self} is not written")
             if recovery is None:
@@ -234,12 +248,12 @@ class Attempt:
             raise recovery from error
         self._producer.poll_delivery_reports()
 
-    def commit(self) -> Tally:
+    def commit_epoch(self) -> Tally:
         """Commit the rows together with the mark, and return the tally of the rows."""
         self._producer.begin_transaction()
         mark = OffsetAndMetadata(self._epoch + 1, self._tally.to_metadata())
-        group = encode_group_metadata(self._sink.group(self._partition), -1, "", None)
-        self._producer.send_offsets_to_transaction([(self._sink.mark, mark)], group)
+        group = encode_group_metadata(self._sink.group_id(self._partition), -1, "", None)
+        self._producer.send_offsets_to_transaction([(self._sink.mark_partition, mark)], group)
         self._producer.commit_transaction()
         return self._tally
 
@@ -248,16 +262,16 @@ class Attempt:
         self._producer.close()
 
     def __str__(self) -> str:
-        return _doing(self._sink, self._partition, self._epoch)
+        return _describe_epoch_write(self._sink, self._partition, self._epoch)
 
-    def _produce(self, rows: Rows) -> None:
+    def _produce_each(self, rows: ProducerRows) -> None:
         """Produce each row, and make room where the producer's queue is full."""
         topic, produce = self._sink.topic, self._producer.produce
         chosen = {
             name: column
             for name, column in (
                 ("partition", rows.partitions),
-                ("timestamp", rows.timestamps),
+                ("timestamp", rows.timestamps_ms),
                 ("headers", rows.headers),
             )
             if column is not None
@@ -274,22 +288,24 @@ class Attempt:
 
 
 @contextmanager
-def attempt(access: Access, sink: Sink, partition: int, epoch: int) -> Iterator[Attempt]:
+def open_epoch_attempt(
+    access: BrokerAccess, sink: EpochSink, partition: int, epoch: int
+) -> Iterator[EpochAttempt]:
     """Yield an attempt at an epoch; its transaction is aborted unless the block commits it.
 
     Raises StreamsError, which says what a failure means for the task.
     """
-    doing = _doing(sink, partition, epoch)
-    timeout = access.kafka.get(TRANSACTION_TIMEOUT, TRANSACTION_TIMEOUT_MS)
+    doing = _describe_epoch_write(sink, partition, epoch)
+    timeout = access.librdkafka_settings.get(TRANSACTION_TIMEOUT_SETTING, TRANSACTION_TIMEOUT_MS)
     made = None
     try:
-        made = Attempt(access, sink, partition, epoch)
+        made = EpochAttempt(access, sink, partition, epoch)
         yield made
     except TaskMigrated as error:
         raise StreamsError(
             f"{doing} was not written by this attempt: another one of the same task has taken its "
-            f"place, or it took longer than {TRANSACTION_TIMEOUT} = {timeout} (option "
-            f"kafka.{TRANSACTION_TIMEOUT}): {error}"
+            f"place, or it took longer than {TRANSACTION_TIMEOUT_SETTING} = {timeout} (option "
+            f"kafka.{TRANSACTION_TIMEOUT_SETTING}): {error}"
         ) from error
     except OutcomeUnknown as error:
         raise StreamsError(

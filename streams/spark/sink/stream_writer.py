@@ -14,20 +14,20 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from streams.errors import StreamsError
-from streams.spark.sink.epochs import Sink
+from streams.spark.sink.epochs import EpochSink
 from streams.spark.sink.writing import (
     PartitionWritten,
     WriteOptions,
-    check_partitions,
+    check_extra_partitions,
     spark_partition,
-    write_once,
+    write_epoch_once,
 )
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
-QUERY_ID = "sql.streaming.queryId"
-BATCH_ID = "streaming.sql.batchId"
+QUERY_ID_KEY = "sql.streaming.queryId"
+BATCH_ID_KEY = "streaming.sql.batchId"
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -38,18 +38,21 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[RecordBatch]) -> WriterCommitMessage:
         """Write a task's rows as its part of the epoch."""
-        query, epoch = _property(QUERY_ID), int(_property(BATCH_ID))
-        sink = Sink(f"millrace-sink-{query}", self._options.topic)
-        return write_once(self._options, sink, spark_partition(), epoch, iterator)
+        query, epoch = (
+            _require_local_property(QUERY_ID_KEY),
+            int(_require_local_property(BATCH_ID_KEY)),
+        )
+        sink = EpochSink(f"millrace-sink-{query}", self._options.topic)
+        return write_epoch_once(self._options, sink, spark_partition(), epoch, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Check that no other Spark partition has written a part of the epoch."""
         written = [each for each in messages if isinstance(each, PartitionWritten)]
         if written:
-            check_partitions(self._options, written[0].sink, len(messages), batchId)
+            check_extra_partitions(self._options, written[0].sink, len(messages), batchId)
 
 
-def _property(name: str) -> str:
+def _require_local_property(name: str) -> str:
     """Return a local property of the task. Raises StreamsError if Spark has not set it."""
     context = TaskContext.get()
     found = None if context is None else context.getLocalProperty(name)

@@ -19,16 +19,28 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructType
 
 from streams.errors import ConfigError, OutcomeUnknown, StreamsError, UserError
-from streams.spark.serdes.decoding import of_column
-from streams.spark.serdes.encoding import encode
-from streams.spark.sink.epochs import Rows, Sink, Tally, attempt, beyond, written
-from streams.spark.source.access import Access
-from streams.spark.source.options import WRITE, Given, Serdes, serdes
+from streams.spark.serdes.decoding import column_serde
+from streams.spark.serdes.encoding import encode_column
+from streams.spark.sink.epochs import (
+    EpochSink,
+    ProducerRows,
+    Tally,
+    find_extra_partitions,
+    open_epoch_attempt,
+    read_written_tally,
+)
+from streams.spark.source.broker_access import BrokerAccess
+from streams.spark.source.options import (
+    WRITE_OPTIONS,
+    DataSourceOptions,
+    SerdeOptions,
+    parse_serde_options,
+)
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
-_KEPT = {
+_FORBIDDEN_SETTINGS = {
     "transactional.id": "it is made of the query's id, or of write_id, and the Spark partition",
     "enable.idempotence": "the guarantee needs it",
     "acks": "the guarantee needs all",
@@ -37,12 +49,12 @@ _KEPT = {
 }
 """Settings of librdkafka that would break the guarantee, and why."""
 _PARTITIONS_END = 1 << 31
-_WRITTEN = ("key", "value", "partition", "timestamp", "headers")
-_LEFT_OUT = ("topic", "offset")
+_WRITTEN_COLUMNS = ("key", "value", "partition", "timestamp", "headers")
+_IGNORED_COLUMNS = ("topic", "offset")
 """Columns of a read that a write ignores, since the option topic says where to."""
 
 
-class ChangedRows(StrEnum):
+class ChangedRowsPolicy(StrEnum):
     """Says what is done where an epoch that was written comes again with other rows."""
 
     FAIL = "fail"
@@ -53,11 +65,11 @@ class ChangedRows(StrEnum):
 class WriteOptions:
     """Holds the options of a batch or streaming write. `write_id`: of a batch alone."""
 
-    access: Access
+    access: BrokerAccess
     topic: str
-    serdes: Serdes
+    serdes: SerdeOptions
     write_id: str | None
-    on_changed_rows: ChangedRows
+    on_changed_rows: ChangedRowsPolicy
 
 
 @dataclass(frozen=True)
@@ -67,48 +79,52 @@ class PartitionWritten(WriterCommitMessage):
     `was_written_before`: an earlier attempt had written the rows.
     """
 
-    sink: Sink
+    sink: EpochSink
     partition: int
     rows: int
-    before: bool
+    was_written_before: bool
 
 
-def write_options(given: Mapping[str, str], *, stream: bool) -> WriteOptions:
+def parse_write_options(option_texts: Mapping[str, str], *, is_stream: bool) -> WriteOptions:
     """Parse the options of a write. Raises ConfigError."""
-    doing = "a streaming write" if stream else "a write"
-    options = Given(given, WRITE - {"write_id"} if stream else WRITE, doing)
-    access = options.access()
-    for name in access.kafka:
-        if name in _KEPT:
-            raise ConfigError(f"option kafka.{name} can't be set: {_KEPT[name]}")
+    doing = "a streaming write" if is_stream else "a write"
+    options = DataSourceOptions(
+        option_texts, WRITE_OPTIONS - {"write_id"} if is_stream else WRITE_OPTIONS, doing
+    )
+    access = options.get_broker_access()
+    for name in access.librdkafka_settings:
+        if name in _FORBIDDEN_SETTINGS:
+            raise ConfigError(f"option kafka.{name} can't be set: {_FORBIDDEN_SETTINGS[name]}")
     return WriteOptions(
         access=access,
-        topic=options.needed("topic"),
-        serdes=serdes(options, writes=True),
-        write_id=options.text("write_id"),
-        on_changed_rows=options.choice("on_changed_rows", ChangedRows) or ChangedRows.FAIL,
+        topic=options.require_text("topic"),
+        serdes=parse_serde_options(options, is_write=True),
+        write_id=options.get_text("write_id"),
+        on_changed_rows=options.get_choice("on_changed_rows", ChangedRowsPolicy)
+        or ChangedRowsPolicy.FAIL,
     )
 
 
-def check(options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
+def check_columns(options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
     """Raise ConfigError for columns that can't be written, as far as their types tell."""
     if overwrite:
         raise ConfigError("a topic can't be overwritten: use mode('append')")
     names = schema.fieldNames()
     for name in names:
-        if name not in _WRITTEN + _LEFT_OUT:
+        if name not in _WRITTEN_COLUMNS + _IGNORED_COLUMNS:
             raise ConfigError(
-                f"column {name!r} can't be written: a record has {', '.join(_WRITTEN)}. Put it "
+                f"column {name!r} can't be written: a record has {', '.join(_WRITTEN_COLUMNS)}. "
+                "Put it "
                 "into value, as with to_json(struct(...)) or value=json, or drop it"
             )
     if "value" not in names:
         raise ConfigError(f"there is no column value to write: there are {', '.join(names)}")
     if options.serdes.headers and "headers" not in names:
         raise ConfigError("option headers is true, and there is no column headers to write")
-    rows_of(options, _no_rows(schema))
+    encode_rows(options, _empty_batch(schema))
 
 
-def rows_of(options: WriteOptions, batch: RecordBatch) -> Rows:
+def encode_rows(options: WriteOptions, batch: RecordBatch) -> ProducerRows:
     """Encode the rows of a batch as records.
 
     Raises ConfigError for a column of another type than is written, UserError for a value that
@@ -116,18 +132,18 @@ def rows_of(options: WriteOptions, batch: RecordBatch) -> Rows:
     """
     column = {name: batch.column(at) for at, name in enumerate(batch.schema.names)}
     none: list[Any] = [None] * batch.num_rows
-    return Rows(
-        keys=_encoded(options, "key", column["key"]) if "key" in column else none,
-        values=_encoded(options, "value", column["value"]),
-        partitions=_partitions(column["partition"]) if "partition" in column else None,
-        timestamps=_timestamps(column["timestamp"]) if "timestamp" in column else None,
-        headers=_headers(column["headers"]) if "headers" in column else None,
+    return ProducerRows(
+        keys=_encode_field(options, "key", column["key"]) if "key" in column else none,
+        values=_encode_field(options, "value", column["value"]),
+        partitions=_partition_numbers(column["partition"]) if "partition" in column else None,
+        timestamps_ms=_timestamps_ms(column["timestamp"]) if "timestamp" in column else None,
+        headers=_header_lists(column["headers"]) if "headers" in column else None,
     )
 
 
-def write_once(
+def write_epoch_once(
     options: WriteOptions,
-    sink: Sink,
+    sink: EpochSink,
     partition: int,
     epoch: int,
     batches: Iterator[RecordBatch],
@@ -138,24 +154,28 @@ def write_once(
     """
     try:
         _check_topic(options)
-        return _write(options, sink, partition, epoch, batches)
+        return _write_or_compare(options, sink, partition, epoch, batches)
     except OutcomeUnknown as unknown:
         raise StreamsError(f"{sink.topic}: {unknown}") from unknown
 
 
-def check_partitions(options: WriteOptions, sink: Sink, partitions: int, epoch: int) -> None:
+def check_extra_partitions(
+    options: WriteOptions, sink: EpochSink, partition_count: int, epoch: int
+) -> None:
     """Raise StreamsError if more Spark partitions have written the epoch than this attempt has.
 
     It is called when all tasks have written.
     """
     try:
-        strange = beyond(options.access, sink, partitions, epoch)
+        strange = find_extra_partitions(options.access, sink, partition_count, epoch)
     except OutcomeUnknown as unknown:
         raise StreamsError(f"{sink.topic}: {unknown}") from unknown
-    if strange and options.on_changed_rows is ChangedRows.FAIL:
+    if strange and options.on_changed_rows is ChangedRowsPolicy.FAIL:
         raise StreamsError(
-            f"epoch {epoch} was written into {sink.topic!r} by {partitions} Spark partitions, and "
-            f"an attempt before had more: what partitions {_some(strange)} wrote then may be there "
+            f"epoch {epoch} was written into {sink.topic!r} by {partition_count} Spark "
+            "partitions, and "
+            f"an attempt before had more: what partitions {_format_numbers(strange)} wrote then "
+            "may be there "
             "twice. An epoch that is repeated must have the same partitions: don't change "
             "spark.sql.shuffle.partitions, or what else plans them, between the two"
         )
@@ -177,54 +197,59 @@ class BatchWriter(DataSourceArrowWriter):
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
-        self._sink = Sink(f"millrace-write-{options.write_id or uuid.uuid4()}", options.topic)
+        self._sink = EpochSink(f"millrace-write-{options.write_id or uuid.uuid4()}", options.topic)
 
     def write(self, iterator: Iterator[RecordBatch]) -> WriterCommitMessage:
         """Write a task's rows."""
-        return write_once(self._options, self._sink, spark_partition(), 0, iterator)
+        return write_epoch_once(self._options, self._sink, spark_partition(), 0, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Check that no other Spark partition has written a part of a write with a `write_id`."""
         if self._options.write_id is not None:
-            check_partitions(self._options, self._sink, len(messages), 0)
+            check_extra_partitions(self._options, self._sink, len(messages), 0)
 
 
-def _write(
+def _write_or_compare(
     options: WriteOptions,
-    sink: Sink,
+    sink: EpochSink,
     partition: int,
     epoch: int,
     batches: Iterator[RecordBatch],
 ) -> PartitionWritten:
     """Write a task's rows in a transaction, or compare them with those of an earlier attempt."""
-    rows = (rows_of(options, batch) for batch in batches if batch.num_rows)
+    rows = (encode_rows(options, batch) for batch in batches if batch.num_rows)
     first = next(rows, None)
     if first is None:
         # Without rows there is no transaction, only a check that an earlier attempt had none.
-        _compare(options, Tally(), written(options.access, sink, partition, epoch), partition)
+        _check_same_rows(
+            options, Tally(), read_written_tally(options.access, sink, partition, epoch), partition
+        )
         return PartitionWritten(sink, partition, 0, False)
-    with attempt(options.access, sink, partition, epoch) as each:
-        before = written(options.access, sink, partition, epoch)
+    with open_epoch_attempt(options.access, sink, partition, epoch) as each:
+        before = read_written_tally(options.access, sink, partition, epoch)
         if before is None:
-            each.produce(first)
+            each.produce_rows(first)
             for more in rows:
-                each.produce(more)
-            return PartitionWritten(sink, partition, each.commit().rows, False)
+                each.produce_rows(more)
+            return PartitionWritten(sink, partition, each.commit_epoch().rows, False)
         again = Tally()
-        again.add(first)
+        again.add_rows(first)
         for more in rows:
-            again.add(more)
-        _compare(options, again, before, partition)
+            again.add_rows(more)
+        _check_same_rows(options, again, before, partition)
         return PartitionWritten(sink, partition, before.rows, True)
 
 
-def _compare(options: WriteOptions, again: Tally, before: Tally | None, partition: int) -> None:
+def _check_same_rows(
+    options: WriteOptions, tally: Tally, written_tally: Tally | None, partition: int
+) -> None:
     """Raise StreamsError if an earlier attempt wrote other rows, unless such rows are skipped."""
-    if before in (None, again) or options.on_changed_rows is ChangedRows.SKIP:
+    if written_tally in (None, tally) or options.on_changed_rows is ChangedRowsPolicy.SKIP:
         return
     raise StreamsError(
         f"Spark partition {partition} was written into {options.topic!r} by an attempt before with "
-        f"{before}, and comes again with {again}: which of its rows are there can't be told. What "
+        f"{written_tally}, and comes again with {tally}: which of its rows are there can't be "
+        "told. What "
         "is repeated must have the same rows in the same partitions (the same input, no rand() or "
         "uuid(), the same number of shuffle partitions). If the rows are the same and only values "
         "differ, as sums of floats do, set option on_changed_rows=skip: what was written stays"
@@ -233,12 +258,12 @@ def _compare(options: WriteOptions, again: Tally, before: Tally | None, partitio
 
 def _check_topic(options: WriteOptions) -> None:
     """Raise ConfigError if the topic doesn't exist."""
-    counts = options.access.admin().fetch_partition_counts()
+    counts = options.access.create_admin().fetch_partition_counts()
     if options.topic not in counts:
         raise ConfigError(f"there is no topic {options.topic!r} to write into: create it first")
 
 
-def _no_rows(schema: StructType) -> RecordBatch:
+def _empty_batch(schema: StructType) -> RecordBatch:
     """Return an empty batch with the columns of a schema."""
     columns = {
         each.name: pa.array([], to_arrow_type(each.dataType, timezone="UTC")) for each in schema
@@ -246,14 +271,14 @@ def _no_rows(schema: StructType) -> RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def _encoded(options: WriteOptions, name: Any, column: Any) -> list[bytes | None]:
+def _encode_field(options: WriteOptions, name: Any, column: Any) -> list[bytes | None]:
     """Encode the column `key` or `value` by its serde."""
     if pa.types.is_null(column.type):
         return [None] * len(column)
-    return encode(column, of_column(options.serdes, name, options.topic))
+    return encode_column(column, column_serde(options.serdes, name, options.topic))
 
 
-def _partitions(column: Any) -> list[int | None]:
+def _partition_numbers(column: Any) -> list[int | None]:
     """Return the column `partition` as numbers. Raises UserError for a number that can't be."""
     _check_type("partition", column, pa.types.is_integer(column.type), "an integer")
     for strange in (pc.min(column).as_py(), pc.max(column).as_py()):
@@ -262,7 +287,7 @@ def _partitions(column: Any) -> list[int | None]:
     return column.to_pylist()  # type: ignore[no-any-return]
 
 
-def _timestamps(column: Any) -> list[int | None]:
+def _timestamps_ms(column: Any) -> list[int | None]:
     """Return the column `timestamp` as ms since 1970. Raises UserError for a time before 1 ms."""
     _check_type("timestamp", column, pa.types.is_timestamp(column.type), "a timestamp")
     micros = column.cast(pa.timestamp("us", tz=column.type.tz)).cast(pa.int64())
@@ -274,7 +299,7 @@ def _timestamps(column: Any) -> list[int | None]:
     return found.to_pylist()  # type: ignore[no-any-return]
 
 
-def _headers(column: Any) -> list[list[tuple[str, bytes | None]] | None]:
+def _header_lists(column: Any) -> list[list[tuple[str, bytes | None]] | None]:
     """Return the column `headers` as lists of pairs. Raises UserError for a header without key."""
     kind = column.type
     fits = pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)
@@ -286,12 +311,12 @@ def _headers(column: Any) -> list[list[tuple[str, bytes | None]] | None]:
     return [None if row is None else [(each["key"], each["value"]) for each in row] for row in rows]
 
 
-def _check_type(name: str, column: Any, fits: bool, what: str) -> None:
+def _check_type(name: str, column: Any, is_valid: bool, wanted_type: str) -> None:
     """Raise ConfigError with the wanted type unless the column is valid."""
-    if not fits:
-        raise ConfigError(f"column {name} is {column.type}: it must be {what}")
+    if not is_valid:
+        raise ConfigError(f"column {name} is {column.type}: it must be {wanted_type}")
 
 
-def _some(numbers: list[int]) -> str:
+def _format_numbers(numbers: list[int]) -> str:
     """Return up to five numbers as text."""
     return ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")

@@ -9,29 +9,29 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from streams.spark.serdes.columns import columns_of, planned
+from streams.spark.serdes.columns import create_batch_decoder, pin_registry_schemas
 from streams.spark.source import coverage
-from streams.spark.source.fetching import fetch
-from streams.spark.source.filters import Pruning, are_pushed
-from streams.spark.source.limits import ranges_of, timed
-from streams.spark.source.options import Content, ReadOptions
-from streams.spark.source.ranges import split
+from streams.spark.source.fetching import fetch_batches
+from streams.spark.source.filters import FilterBounds, is_pushdown_planner
+from streams.spark.source.options import ReadContent, ReadOptions
+from streams.spark.source.range_planning import plan_offset_ranges, select_by_time
+from streams.spark.source.ranges import split_ranges
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
 
-def schema_of(options: ReadOptions) -> StructType:
+def topic_schema(options: ReadOptions) -> StructType:
     """Return the columns that a read of a topic with these options has."""
-    if options.content is Content.COVERAGE:
+    if options.content is ReadContent.COVERAGE:
         return coverage.SCHEMA
     topic = options.topic or ""
-    return columns_of(planned(options.serdes, topic), topic).schema
+    return create_batch_decoder(pin_registry_schemas(options.serdes, topic), topic).schema
 
 
-def reader_of(options: ReadOptions) -> DataSourceReader:
+def create_topic_reader(options: ReadOptions) -> DataSourceReader:
     """Return a reader of a topic, one that takes filters where Spark has them pushed down."""
-    return FilteringReader(options) if are_pushed() else BatchReader(options)
+    return FilteringReader(options) if is_pushdown_planner() else BatchReader(options)
 
 
 class BatchReader(DataSourceReader):
@@ -40,29 +40,31 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: ReadOptions) -> None:
         assert options.topic is not None
         self._topic = options.topic
-        self._options = replace(options, serdes=planned(options.serdes, options.topic))
-        self._pruning = Pruning()
+        self._options = replace(options, serdes=pin_registry_schemas(options.serdes, options.topic))
+        self._pruning = FilterBounds()
 
     def partitions(self) -> list[InputPartition]:
         """Plan the read: return the splits, as they are when this is called."""
         options = self._options
-        admin = options.access.admin()
-        ranges = ranges_of(admin, self._topic, options.limits, options.isolation)
-        left = self._pruning.ranges(admin, ranges)
-        return [InputPartition(each) for each in split(left, options.records_per_split)]
+        admin = options.access.create_admin()
+        ranges = plan_offset_ranges(admin, self._topic, options.limits, options.isolation)
+        left = self._pruning.prune_ranges(admin, ranges)
+        return [InputPartition(each) for each in split_ranges(left, options.records_per_split)]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         """Yield the record batches of one split, or its coverage with `content=coverage`."""
         if partition.value is None:  # Spark's own, where there is nothing to read
             return
         options = self._options
-        if options.content is Content.COVERAGE:
-            yield coverage.coverage(options.access, options.isolation, partition.value)
+        if options.content is ReadContent.COVERAGE:
+            yield coverage.count_offsets(options.access, options.isolation, partition.value)
             return
-        decoder = columns_of(options.serdes, self._topic)
+        decoder = create_batch_decoder(options.serdes, self._topic)
         headers = options.serdes.headers
-        for raw in fetch(options.access, options.isolation, partition.value, headers=headers):
-            yield decoder.decode(timed(options.limits, raw))
+        for raw in fetch_batches(
+            options.access, options.isolation, partition.value, with_headers=headers
+        ):
+            yield decoder.decode_batch(select_by_time(options.limits, raw))
 
 
 class FilteringReader(BatchReader):

@@ -12,9 +12,9 @@ import pyarrow as pa
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from streams.errors import StreamsError
-from streams.spark.source.access import Access
-from streams.spark.source.fetching import fetch
-from streams.spark.source.options import Isolation
+from streams.spark.source.broker_access import BrokerAccess
+from streams.spark.source.fetching import fetch_batches
+from streams.spark.source.options import IsolationLevel
 from streams.spark.source.ranges import OffsetRange
 
 SCHEMA = StructType(
@@ -30,21 +30,30 @@ SCHEMA = StructType(
 _TYPES = (pa.string(), pa.int32(), pa.int64(), pa.int64(), pa.int64(), pa.int64())
 
 
-def coverage(access: Access, isolation: Isolation, of: OffsetRange) -> Any:
+def count_offsets(
+    access: BrokerAccess, isolation: IsolationLevel, offset_range: OffsetRange
+) -> Any:
     """Read a range of offsets and return its numbers of records as a RecordBatch of one row.
 
     The columns are those of SCHEMA; `no_records` counts the offsets that hold none. Raises
     StreamsError where the range can't be read, or an offset came twice or out of order.
     """
-    records, no_records, after = 0, 0, of.first
-    for batch in fetch(access, isolation, of):
+    records, no_records, after = 0, 0, offset_range.first
+    for batch in fetch_batches(access, isolation, offset_range):
         for offset in batch.offsets:
             if offset < after:
-                raise StreamsError(f"{of}: offset {offset} came after {after - 1}")
+                raise StreamsError(f"{offset_range}: offset {offset} came after {after - 1}")
             no_records += offset - after
             after = offset + 1
         records += len(batch)
-    no_records += of.until - after
-    row = (of.topic, of.partition, of.first, of.until, records, no_records)
+    no_records += offset_range.until - after
+    row = (
+        offset_range.topic,
+        offset_range.partition,
+        offset_range.first,
+        offset_range.until,
+        records,
+        no_records,
+    )
     arrays = [pa.array([each], kind) for each, kind in zip(row, _TYPES, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=SCHEMA.names)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import compress
 
 from streams.runtime.clients import Header, RangeReader
-from streams.spark.source.access import Access
-from streams.spark.source.options import Isolation
+from streams.spark.source.broker_access import BrokerAccess
+from streams.spark.source.options import IsolationLevel
 from streams.spark.source.ranges import OffsetRange
 from streams.topic_partitions import Partition
 
-_RECORDS_MAX = 4_000
+_BATCH_RECORDS_MAX = 4_000
 """The most records of a batch: these fit the processor's cache, at a third less for each record."""
 
 
@@ -29,42 +29,52 @@ class RawBatch:
     keys: list[bytes | None]
     values: list[bytes | None]
     offsets: list[int]
-    timestamps: list[int]
+    timestamps_ms: list[int]
     headers: list[list[Header]] | None
 
     def __len__(self) -> int:
         return len(self.offsets)
 
-    def only(self, wanted: Sequence[bool]) -> RawBatch:
+    def select_records(self, mask: Sequence[bool]) -> RawBatch:
         """Return a batch of the records for which `mask` is true; this batch itself if all are."""
-        if all(wanted):
+        if all(mask):
             return self
         return RawBatch(
             self.topic,
             self.partition,
-            list(compress(self.keys, wanted)),
-            list(compress(self.values, wanted)),
-            list(compress(self.offsets, wanted)),
-            list(compress(self.timestamps, wanted)),
-            None if self.headers is None else list(compress(self.headers, wanted)),
+            list(compress(self.keys, mask)),
+            list(compress(self.values, mask)),
+            list(compress(self.offsets, mask)),
+            list(compress(self.timestamps_ms, mask)),
+            None if self.headers is None else list(compress(self.headers, mask)),
         )
 
 
-def fetch(
-    access: Access, isolation: Isolation, of: OffsetRange, *, headers: bool = False
+def fetch_batches(
+    access: BrokerAccess,
+    isolation: IsolationLevel,
+    offset_range: OffsetRange,
+    *,
+    with_headers: bool = False,
 ) -> Generator[RawBatch, None, None]:
     """Yield every record of a range of offsets once, in batches.
 
     Raises StreamsError where they can't all be read.
     """
-    with closing(access.reader(isolation)) as reader:
-        yield from _batches(reader, of, headers)
+    with closing(access.create_range_reader(isolation)) as reader:
+        yield from _read_batches(reader, offset_range, with_headers)
 
 
-def _batches(reader: RangeReader, of: OffsetRange, headers: bool) -> Iterator[RawBatch]:
+def _read_batches(
+    reader: RangeReader, offset_range: OffsetRange, with_headers: bool
+) -> Iterator[RawBatch]:
     """Yield the batches of a range from a reader that is open."""
-    where = Partition(of.topic, of.partition)
+    where = Partition(offset_range.topic, offset_range.partition)
     for lists in reader.read_range(
-        where, of.first, of.until, _RECORDS_MAX, include_headers=headers
+        where,
+        offset_range.first,
+        offset_range.until,
+        _BATCH_RECORDS_MAX,
+        include_headers=with_headers,
     ):
-        yield RawBatch(of.topic, of.partition, *lists)
+        yield RawBatch(offset_range.topic, offset_range.partition, *lists)

@@ -29,11 +29,11 @@ from pyspark.sql.datasource import (
 )
 
 from streams.runtime.clients import Admin
-from streams.spark.source.limits import since
+from streams.spark.source.range_planning import find_offsets_since
 from streams.spark.source.ranges import OffsetRange
 from streams.topic_partitions import Partition
 
-_PLANNER = "pyspark.sql.worker.data_source_pushdown_filters"
+_PLANNER_MODULE = "pyspark.sql.worker.data_source_pushdown_filters"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _COMPARISONS: dict[type[Filter], Callable[[Any, Any], bool]] = {
     EqualTo: operator.eq,
@@ -45,14 +45,14 @@ _COMPARISONS: dict[type[Filter], Callable[[Any, Any], bool]] = {
 }
 
 
-def are_pushed() -> bool:
+def is_pushdown_planner() -> bool:
     """Return whether this process is the planner in which Spark pushes filters down to a reader."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
-    return _PLANNER in sys.modules or (spec is not None and spec.name == _PLANNER)
+    return _PLANNER_MODULE in sys.modules or (spec is not None and spec.name == _PLANNER_MODULE)
 
 
 @dataclass(frozen=True, slots=True)
-class Pruning:
+class FilterBounds:
     """Represents the bounds that filters set to the partitions, offsets and times of a read.
 
     `first` and `until` are offsets of every partition, `until` None is no bound; `since_ms` is a
@@ -64,7 +64,7 @@ class Pruning:
     until: int | None = None
     since_ms: int | None = None
 
-    def ranges(self, admin: Admin, ranges: Iterable[OffsetRange]) -> Iterator[OffsetRange]:
+    def prune_ranges(self, admin: Admin, ranges: Iterable[OffsetRange]) -> Iterator[OffsetRange]:
         """Yield the parts of these ranges in which there can be a row.
 
         For a bound of the timestamp brokers are asked for offsets by time.
@@ -72,17 +72,17 @@ class Pruning:
         left = [
             each
             for each in ranges
-            if all(_holds(condition, each.partition) for condition in self.partitions)
+            if all(_matches_partition(condition, each.partition) for condition in self.partitions)
         ]
         places = [Partition(each.topic, each.partition) for each in left]
-        not_before = since(admin, places, self.since_ms)
+        not_before = find_offsets_since(admin, places, self.since_ms)
         for each, place in zip(left, places, strict=True):
             first = max(each.first, self.first, not_before.get(place, 0))
             until = each.until if self.until is None else min(each.until, self.until)
             if first < until:
                 yield replace(each, first=first, until=until)
 
-    def with_filter(self, condition: Filter) -> tuple[Pruning, bool]:
+    def with_filter(self, condition: Filter) -> tuple[FilterBounds, bool]:
         """Return the bounds narrowed by a filter, and whether Spark must still apply it to rows."""
         match condition:
             case IsNotNull(("partition",) | ("offset",) | ("timestamp",) | ("topic",)):
@@ -106,7 +106,7 @@ class Pruning:
                 return self._with_time(condition, value), True
         return self, True
 
-    def _with_offset(self, condition: Filter, value: int) -> Pruning:
+    def _with_offset(self, condition: Filter, value: int) -> FilterBounds:
         """Return the bounds narrowed by a comparison of the offset with `value`."""
         first, until = self.first, sys.maxsize if self.until is None else self.until
         match condition:
@@ -122,7 +122,7 @@ class Pruning:
                 until = min(until, value + 1)
         return replace(self, first=first, until=until)
 
-    def _with_time(self, condition: Filter, value: datetime) -> Pruning:
+    def _with_time(self, condition: Filter, value: datetime) -> FilterBounds:
         """Return the bounds with a later `since_ms` if the filter is a lower bound of timestamps.
 
         An upper bound narrows nothing: records are in no order of time, so that behind one which is
@@ -135,12 +135,12 @@ class Pruning:
         return replace(self, since_ms=max(self.since_ms or 0, since_ms))
 
 
-def _holds(condition: Filter, number: int) -> bool:
+def _matches_partition(condition: Filter, partition_number: int) -> bool:
     """Return whether a partition's number fulfils a filter on the column `partition`."""
     match condition:
         case Not(child):
-            return not _holds(child, number)
+            return not _matches_partition(child, partition_number)
         case In(_, values):
-            return number in values
+            return partition_number in values
         case _:
-            return _COMPARISONS[type(condition)](number, condition.value)  # type: ignore[attr-defined]
+            return _COMPARISONS[type(condition)](partition_number, condition.value)  # type: ignore[attr-defined]

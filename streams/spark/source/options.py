@@ -18,16 +18,22 @@ import orjson
 from streams.errors import ConfigError
 from streams.runtime.clients.range_reader import FORCED_SETTINGS
 from streams.spark.cuts.cut import Cut
-from streams.spark.source.access import Access
+from streams.spark.source.broker_access import BrokerAccess
 
 RECORDS_PER_SPLIT = 500_000
 
-_ANY = {"bootstrap_servers", "topic", "headers"} | {
+_COMMON_OPTIONS = {"bootstrap_servers", "topic", "headers"} | {
     f"{each}{suffix}" for each in ("key", "value") for suffix in ("", "_schema")
 }
-_ANY |= {"schema_registry"}
-_READ = _ANY | {"windowed", "window_size_ms", "mode", "isolation", "records_per_split"}
-BATCH_READ = _READ | {
+_COMMON_OPTIONS |= {"schema_registry"}
+_READ_OPTIONS = _COMMON_OPTIONS | {
+    "windowed",
+    "window_size_ms",
+    "mode",
+    "isolation",
+    "records_per_split",
+}
+BATCH_READ_OPTIONS = _READ_OPTIONS | {
     "application_id",
     "store",
     "content",
@@ -40,27 +46,27 @@ BATCH_READ = _READ | {
     "timestamps_to",
     "cut",
 }
-STREAM_READ = _READ | {"offsets_from", "max_records_per_trigger"}
-WRITE = _ANY | {"write_id", "on_changed_rows"}
-SPARKS = {"checkpointlocation", "queryname"}
+STREAM_READ_OPTIONS = _READ_OPTIONS | {"offsets_from", "max_records_per_trigger"}
+WRITE_OPTIONS = _COMMON_OPTIONS | {"write_id", "on_changed_rows"}
+SPARK_OPTIONS = {"checkpointlocation", "queryname"}
 """Options of Spark's own, which it hands on together with those of a source."""
 
-_SET_HERE = {"bootstrap.servers": "bootstrap_servers", "isolation.level": "isolation"}
+_DEDICATED_OPTIONS = {"bootstrap.servers": "bootstrap_servers", "isolation.level": "isolation"}
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 E = TypeVar("E", bound=StrEnum)
-At = int | Literal["earliest", "latest"]
+OffsetSpec = int | Literal["earliest", "latest"]
 """An offset, or the beginning or end of a partition."""
 
 
-class Content(StrEnum):
+class ReadContent(StrEnum):
     RECORDS = "records"
     COVERAGE = "coverage"
     CHANGELOG = "changelog"
 
 
-class Serde(StrEnum):
+class SerdeName(StrEnum):
     """Names the serdes that the options `key` and `value` take."""
 
     BYTES = "bytes"
@@ -72,14 +78,14 @@ class Serde(StrEnum):
     AVRO = "avro"
 
 
-class Windowed(StrEnum):
+class WindowedKeyKind(StrEnum):
     """Names the kinds of windowed keys: of time windows or of sessions."""
 
     TIME = "time"
     SESSION = "session"
 
 
-class Versioned(StrEnum):
+class VersionedRead(StrEnum):
     """Says whether a store is versioned, and whether each version or the latest is read."""
 
     EVERY = "true"
@@ -87,7 +93,7 @@ class Versioned(StrEnum):
     NO = "false"
 
 
-class Mode(StrEnum):
+class ParseMode(StrEnum):
     """Says what is done about a row that a serde can't read, as Spark's ParseMode does."""
 
     PERMISSIVE = "PERMISSIVE"
@@ -95,32 +101,32 @@ class Mode(StrEnum):
     DROPMALFORMED = "DROPMALFORMED"
 
 
-class Isolation(StrEnum):
+class IsolationLevel(StrEnum):
     READ_COMMITTED = "read_committed"
     READ_UNCOMMITTED = "read_uncommitted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Serdes:
+class SerdeOptions:
     """Says what the bytes of keys and values mean.
 
     Schemas are DDL, of `json`, or Avro's, of `avro`; `schema_registry` is there where one of them
     is that; `window_size_ms` where windows are of `time`.
     """
 
-    key: Serde = Serde.BYTES
-    value: Serde = Serde.BYTES
+    key: SerdeName = SerdeName.BYTES
+    value: SerdeName = SerdeName.BYTES
     key_schema: str | None = None
     value_schema: str | None = None
     schema_registry: str | None = None
-    windowed: Windowed | None = None
+    windowed: WindowedKeyKind | None = None
     window_size_ms: int | None = None
-    mode: Mode = Mode.PERMISSIVE
+    mode: ParseMode = ParseMode.PERMISSIVE
     headers: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class TopicReadLimits:
     """Says which partitions, offsets and times of a topic a read has.
 
     A mapping is by partition; what it leaves out has no limit. Times in ms since 1970. Ends are
@@ -128,8 +134,8 @@ class Limits:
     """
 
     partitions: tuple[int, ...] | None = None
-    offsets_from: At | Mapping[int, At] = "earliest"
-    offsets_to: At | Mapping[int, At] = "latest"
+    offsets_from: OffsetSpec | Mapping[int, OffsetSpec] = "earliest"
+    offsets_to: OffsetSpec | Mapping[int, OffsetSpec] = "latest"
     timestamps_from: int | Mapping[int, int] | None = None
     timestamps_to: int | Mapping[int, int] | None = None
     cut: Cut | None = None
@@ -139,27 +145,31 @@ class Limits:
 class ReadOptions:
     """Holds the options of a batch read: of `topic`, or of `store` of `application_id`."""
 
-    access: Access
+    access: BrokerAccess
     topic: str | None = None
     application_id: str | None = None
     store: str | None = None
-    content: Content = Content.RECORDS
-    versioned: Versioned = Versioned.NO
+    content: ReadContent = ReadContent.RECORDS
+    versioned: VersionedRead = VersionedRead.NO
     retention_ms: int | None = None
-    serdes: Serdes = Serdes()
-    isolation: Isolation = Isolation.READ_COMMITTED
-    limits: Limits = Limits()
+    serdes: SerdeOptions = SerdeOptions()
+    isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
+    limits: TopicReadLimits = TopicReadLimits()
     records_per_split: int = RECORDS_PER_SPLIT
 
 
-def read_options(given: Mapping[str, str], also: Collection[str] = ()) -> ReadOptions:
+def parse_read_options(
+    option_texts: Mapping[str, str], ignored_names: Collection[str] = ()
+) -> ReadOptions:
     """Parse the options of a batch read.
 
     `ignored_names`: names that may be there and are none of its options: when Spark asks for the
     columns it doesn't say whether for a batch or a streaming read. Raises ConfigError.
     """
-    options = Given(given, BATCH_READ.union(also), "a batch read")
-    topic, application_id, store = map(options.text, ("topic", "application_id", "store"))
+    options = DataSourceOptions(
+        option_texts, BATCH_READ_OPTIONS.union(ignored_names), "a batch read"
+    )
+    topic, application_id, store = map(options.get_text, ("topic", "application_id", "store"))
     if (topic is None) == (store is None):
         raise ConfigError(
             "a read needs either option topic, or application_id and store: "
@@ -170,104 +180,106 @@ def read_options(given: Mapping[str, str], also: Collection[str] = ()) -> ReadOp
             "options application_id and store go together: "
             f"given are application_id={application_id!r}, store={store!r}"
         )
-    content = options.choice("content", Content) or Content.RECORDS
-    if store is None and content is Content.CHANGELOG:
+    content = options.get_choice("content", ReadContent) or ReadContent.RECORDS
+    if store is None and content is ReadContent.CHANGELOG:
         raise ConfigError("option content=changelog is of a store: give application_id and store")
-    if store is None and options.flag("versioned"):
+    if store is None and options.get_boolean("versioned"):
         raise ConfigError("option versioned is of a store: give application_id and store")
-    if content is Content.COVERAGE and (
-        options.text("timestamps_from") or options.text("timestamps_to")
+    if content is ReadContent.COVERAGE and (
+        options.get_text("timestamps_from") or options.get_text("timestamps_to")
     ):
         raise ConfigError("content=coverage counts offsets: limit it by offsets, not by times")
     return ReadOptions(
-        access=options.access(),
+        access=options.get_broker_access(),
         topic=topic,
         application_id=application_id,
         store=store,
         content=content,
-        versioned=options.choice("versioned", Versioned) or Versioned.NO,
-        retention_ms=options.number("retention_ms"),
-        serdes=serdes(options),
-        isolation=options.choice("isolation", Isolation) or Isolation.READ_COMMITTED,
-        limits=_limits(options),
-        records_per_split=options.number("records_per_split", 1) or RECORDS_PER_SPLIT,
+        versioned=options.get_choice("versioned", VersionedRead) or VersionedRead.NO,
+        retention_ms=options.get_integer("retention_ms"),
+        serdes=parse_serde_options(options),
+        isolation=options.get_choice("isolation", IsolationLevel) or IsolationLevel.READ_COMMITTED,
+        limits=_parse_limits(options),
+        records_per_split=options.get_integer("records_per_split", 1) or RECORDS_PER_SPLIT,
     )
 
 
-def serdes(options: Given, *, writes: bool = False) -> Serdes:
+def parse_serde_options(options: DataSourceOptions, *, is_write: bool = False) -> SerdeOptions:
     """Parse how keys and values are read, or written (JSON then needs no schema)."""
-    windowed = options.choice("windowed", Windowed)
-    found = Serdes(
-        key=options.choice("key", Serde) or Serde.BYTES,
-        value=options.choice("value", Serde) or Serde.BYTES,
-        key_schema=options.text("key_schema"),
-        value_schema=options.text("value_schema"),
-        schema_registry=options.text("schema_registry"),
+    windowed = options.get_choice("windowed", WindowedKeyKind)
+    found = SerdeOptions(
+        key=options.get_choice("key", SerdeName) or SerdeName.BYTES,
+        value=options.get_choice("value", SerdeName) or SerdeName.BYTES,
+        key_schema=options.get_text("key_schema"),
+        value_schema=options.get_text("value_schema"),
+        schema_registry=options.get_text("schema_registry"),
         windowed=windowed,
-        window_size_ms=options.number("window_size_ms", 1),
-        mode=options.choice("mode", Mode) or Mode.PERMISSIVE,
-        headers=options.flag("headers"),
+        window_size_ms=options.get_integer("window_size_ms", 1),
+        mode=options.get_choice("mode", ParseMode) or ParseMode.PERMISSIVE,
+        headers=options.get_boolean("headers"),
     )
     for name, serde, schema in (
         ("key", found.key, found.key_schema),
         ("value", found.value, found.value_schema),
     ):
-        if schema is not None and serde not in (Serde.JSON, Serde.AVRO):
+        if schema is not None and serde not in (SerdeName.JSON, SerdeName.AVRO):
             raise ConfigError(
                 f"option {name}_schema is of {name}=json or avro: {name} is {serde.value}"
             )
-        if schema is None and serde is Serde.JSON and not writes:
+        if schema is None and serde is SerdeName.JSON and not is_write:
             raise ConfigError(
                 f"option {name}=json needs {name}_schema, a Spark schema such as 'id INT, at DATE'"
             )
-        if serde is Serde.AVRO and found.schema_registry is None:
+        if serde is SerdeName.AVRO and found.schema_registry is None:
             raise ConfigError(f"option {name}=avro needs schema_registry, the registry's URL")
-    if windowed is Windowed.TIME and found.window_size_ms is None:
+    if windowed is WindowedKeyKind.TIME and found.window_size_ms is None:
         raise ConfigError("option windowed=time needs window_size_ms: the keys hold no ends")
-    if windowed is not Windowed.TIME and found.window_size_ms is not None:
+    if windowed is not WindowedKeyKind.TIME and found.window_size_ms is not None:
         raise ConfigError("option window_size_ms is of windowed=time")
     return found
 
 
-class Given:
+class DataSourceOptions:
     """Holds the texts of the options of one operation, and converts them by name.
 
     Names have no case. `operation` says in words what is done, for messages. Raises ConfigError for
     a name that is not allowed, and for a text that is not what it should be.
     """
 
-    def __init__(self, given: Mapping[str, str], allowed: Collection[str], doing: str) -> None:
-        self._given = {name.lower(): text for name, text in given.items()}
+    def __init__(
+        self, option_texts: Mapping[str, str], allowed_names: Collection[str], operation: str
+    ) -> None:
+        self._given = {name.lower(): text for name, text in option_texts.items()}
         for name in self._given:
-            if name.startswith("kafka.") or name in allowed or name in SPARKS:
+            if name.startswith("kafka.") or name in allowed_names or name in SPARK_OPTIONS:
                 continue
-            if name in BATCH_READ | STREAM_READ | WRITE:
-                raise ConfigError(f"option {name} is not for {doing}")
+            if name in BATCH_READ_OPTIONS | STREAM_READ_OPTIONS | WRITE_OPTIONS:
+                raise ConfigError(f"option {name} is not for {operation}")
             raise ConfigError(
-                f"there is no option {name!r}{_similar(name, allowed)}; there are "
-                f"{', '.join(sorted(allowed))} and kafka.*"
+                f"there is no option {name!r}{_suggest_similar(name, allowed_names)}; there are "
+                f"{', '.join(sorted(allowed_names))} and kafka.*"
             )
 
-    def text(self, name: str) -> str | None:
+    def get_text(self, name: str) -> str | None:
         """Return the text of an option without spaces around it, or None if there is none."""
         text = self._given.get(name)
         return None if text is None or not text.strip() else text.strip()
 
-    def needed(self, name: str) -> str:
+    def require_text(self, name: str) -> str:
         """Return the text of an option, or raise ConfigError if it is not given."""
-        found = self.text(name)
+        found = self.get_text(name)
         if found is None:
             raise ConfigError(f"option {name} is needed")
         return found
 
-    def number(self, name: str, least: int = 0) -> int | None:
+    def get_integer(self, name: str, minimum: int = 0) -> int | None:
         """Return the whole number of an option, at least `minimum`, or None if it is not given."""
-        text = self.text(name)
-        return None if text is None else whole(name, text, least)
+        text = self.get_text(name)
+        return None if text is None else parse_integer(name, text, minimum)
 
-    def flag(self, name: str) -> bool:
+    def get_boolean(self, name: str) -> bool:
         """Return whether an option is `true`; it is false if it is not given."""
-        match (self.text(name) or "false").lower():
+        match (self.get_text(name) or "false").lower():
             case "true":
                 return True
             case "false":
@@ -275,19 +287,19 @@ class Given:
             case other:
                 raise ConfigError(f"option {name} can't be {other!r}: it takes true or false")
 
-    def choice(self, name: str, kind: type[E]) -> E | None:
+    def get_choice(self, name: str, choices: type[E]) -> E | None:
         """Return the member of `choices` that an option names, or None if it is not given."""
-        text = self.text(name)
+        text = self.get_text(name)
         if text is None:
             return None
-        for each in kind:
+        for each in choices:
             if each.value.lower() == text.lower():
                 return each
         raise ConfigError(
-            f"option {name} can't be {text!r}: it takes {', '.join(each.value for each in kind)}"
+            f"option {name} can't be {text!r}: it takes {', '.join(each.value for each in choices)}"
         )
 
-    def access(self) -> Access:
+    def get_broker_access(self) -> BrokerAccess:
         """Return the access to the brokers of `bootstrap_servers` with the options `kafka.*`."""
         kafka = {
             name.removeprefix("kafka."): text
@@ -295,50 +307,55 @@ class Given:
             if name.startswith("kafka.")
         }
         for name in kafka:
-            if name in _SET_HERE:
-                raise ConfigError(f"option kafka.{name} is given as {_SET_HERE[name]}")
+            if name in _DEDICATED_OPTIONS:
+                raise ConfigError(f"option kafka.{name} is given as {_DEDICATED_OPTIONS[name]}")
             if name in FORCED_SETTINGS:
                 raise ConfigError(f"option kafka.{name} can't be set: exact reading needs its own")
-        return Access(self.needed("bootstrap_servers"), kafka)
+        return BrokerAccess(self.require_text("bootstrap_servers"), kafka)
 
 
-def whole(name: str, text: str, least: int = 0) -> int:
+def parse_integer(option_name: str, text: str, minimum: int = 0) -> int:
     """Parse a whole number of at least `minimum`, or raise ConfigError with the option's name."""
     try:
         found = int(text)
     except ValueError:
-        found = least - 1
-    if found < least:
+        found = minimum - 1
+    if found < minimum:
         raise ConfigError(
-            f"option {name} can't be {text!r}: it takes a whole number from {least} on"
+            f"option {option_name} can't be {text!r}: it takes a whole number from {minimum} on"
         )
     return found
 
 
-def _limits(options: Given) -> Limits:
-    partitions = options.text("partitions")
-    cut = options.text("cut")
-    return Limits(
-        partitions=None if partitions is None else _numbers(partitions),
-        offsets_from=offsets(options, "offsets_from", "earliest"),
-        offsets_to=offsets(options, "offsets_to", "latest"),
-        timestamps_from=_times(options, "timestamps_from"),
-        timestamps_to=_times(options, "timestamps_to"),
-        cut=None if cut is None else _cut(cut),
+def _parse_limits(options: DataSourceOptions) -> TopicReadLimits:
+    partitions = options.get_text("partitions")
+    cut = options.get_text("cut")
+    return TopicReadLimits(
+        partitions=None if partitions is None else _parse_partition_numbers(partitions),
+        offsets_from=parse_offsets(options, "offsets_from", "earliest"),
+        offsets_to=parse_offsets(options, "offsets_to", "latest"),
+        timestamps_from=_parse_times(options, "timestamps_from"),
+        timestamps_to=_parse_times(options, "timestamps_to"),
+        cut=None if cut is None else _load_cut(cut),
     )
 
 
-def offsets(options: Given, name: str, default: At) -> At | dict[int, At]:
+def parse_offsets(
+    options: DataSourceOptions, option_name: str, default: OffsetSpec
+) -> OffsetSpec | dict[int, OffsetSpec]:
     """Parse offsets, `earliest` or `latest`: one for all partitions, or JSON of one for each."""
-    text = options.text(name)
+    text = options.get_text(option_name)
     if text is None:
         return default
     if text.startswith("{"):
-        return {p: _at(name, each) for p, each in _by_partition(name, text).items()}
-    return _at(name, text)
+        return {
+            p: _parse_offset(option_name, each)
+            for p, each in _parse_by_partition(option_name, text).items()
+        }
+    return _parse_offset(option_name, text)
 
 
-def _at(name: str, text: str) -> At:
+def _parse_offset(option_name: str, text: str) -> OffsetSpec:
     match text.lower():
         case "earliest":
             return "earliest"
@@ -346,27 +363,31 @@ def _at(name: str, text: str) -> At:
             return "latest"
     if not text.isdecimal():
         raise ConfigError(
-            f"option {name} can't be {text!r}: it takes an offset, earliest, latest, or JSON of "
+            f"option {option_name} can't be {text!r}: it takes an offset, earliest, latest, or "
+            "JSON of "
             'one for each partition, as {"0": 5, "1": "latest"}'
         )
     return int(text)
 
 
-def _times(options: Given, name: str) -> int | dict[int, int] | None:
-    text = options.text(name)
+def _parse_times(options: DataSourceOptions, option_name: str) -> int | dict[int, int] | None:
+    text = options.get_text(option_name)
     if text is None:
         return None
     if text.startswith("{"):
-        return {p: _time_ms(name, each) for p, each in _by_partition(name, text).items()}
-    return _time_ms(name, text)
+        return {
+            p: _parse_time_ms(option_name, each)
+            for p, each in _parse_by_partition(option_name, text).items()
+        }
+    return _parse_time_ms(option_name, text)
 
 
-def _time_ms(name: str, text: str) -> int:
+def _parse_time_ms(option_name: str, text: str) -> int:
     """Parse a time into ms since 1970; one without a zone is UTC."""
     if text.isdecimal():
         return int(text)
     refusal = ConfigError(
-        f"option {name} can't be {text!r}: it takes ms since 1970, a time as "
+        f"option {option_name} can't be {text!r}: it takes ms since 1970, a time as "
         '2026-01-31T12:00:00Z, or JSON of one for each partition, as {"0": 1767225600000}'
     )
     try:
@@ -380,15 +401,15 @@ def _time_ms(name: str, text: str) -> int:
     return (found - _EPOCH) // timedelta(milliseconds=1)
 
 
-def _by_partition(name: str, text: str) -> dict[int, str]:
+def _parse_by_partition(option_name: str, text: str) -> dict[int, str]:
     try:
         found = orjson.loads(text)
-        return {whole(name, number): str(each) for number, each in found.items()}
+        return {parse_integer(option_name, number): str(each) for number, each in found.items()}
     except orjson.JSONDecodeError as error:
-        raise ConfigError(f"option {name} can't be {text!r}: as JSON, {error}") from None
+        raise ConfigError(f"option {option_name} can't be {text!r}: as JSON, {error}") from None
 
 
-def _numbers(text: str) -> tuple[int, ...]:
+def _parse_partition_numbers(text: str) -> tuple[int, ...]:
     """Parse `0,2` or `0-3` or both into partition numbers, in order, each once."""
     found: set[int] = set()
     for part in text.split(","):
@@ -404,11 +425,11 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def _cut(text: str) -> Cut:
+def _load_cut(text: str) -> Cut:
     """Load a cut that is given as JSON or as the path of a file."""
     return Cut.from_json(text) if text.startswith("{") else Cut.load(Path(text))
 
 
-def _similar(name: str, names: Collection[str]) -> str:
+def _suggest_similar(name: str, names: Collection[str]) -> str:
     close = difflib.get_close_matches(name, names, n=1)
     return f": did you mean {close[0]!r}?" if close else ""

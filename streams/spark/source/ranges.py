@@ -22,7 +22,7 @@ class OffsetRange:
         return f"{self.topic}[{self.partition}] {self.first}..{self.until}"
 
 
-def split(ranges: Iterable[OffsetRange], records_per_split: int) -> Iterator[OffsetRange]:
+def split_ranges(ranges: Iterable[OffsetRange], records_per_split: int) -> Iterator[OffsetRange]:
     """Yield the same offsets in ranges of at most `records_per_split`, without empty ranges."""
     for each in ranges:
         for first in range(each.first, each.until, records_per_split):

@@ -22,13 +22,13 @@ def explain_removal(admin: Admin, partition: Partition, first_offset: int) -> st
     `first_offset`: the first of the partition that is still there.
     """
     try:
-        cause = name_cause(admin.fetch_topic_settings([partition.topic])[partition.topic])
+        cause = name_removal_cause(admin.fetch_topic_settings([partition.topic])[partition.topic])
     except (OutcomeUnknown, StreamsError) as error:
         cause = f"by retention or with DeleteRecords (the topic's settings can't be read: {error})"
     return f"the records of {partition} below offset {first_offset} are gone, removed {cause}"
 
 
-def name_cause(settings: Mapping[str, str]) -> str:
+def name_removal_cause(settings: Mapping[str, str]) -> str:
     """Name what removes records from the beginning of a topic with these settings."""
     limits = []
     policy = settings.get("cleanup.policy", "delete")

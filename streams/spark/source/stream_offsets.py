@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streams.errors import StreamsError
-from streams.spark.source.ranges import OffsetRange, split
+from streams.spark.source.ranges import OffsetRange, split_ranges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,38 +39,40 @@ class StreamOffset:
         return {
             "topic": self.topic,
             "topic_id": self.topic_id,
-            "offsets": _texts(self.offsets),
-            "begun": _texts(self.begun),
+            "offsets": _encode_offsets(self.offsets),
+            "begun": _encode_offsets(self.begun),
             "records_per_split": self.records_per_split,
         }
 
     @classmethod
-    def from_json(cls, found: Any) -> StreamOffset:
+    def from_json(cls, content: Any) -> StreamOffset:
         """Return the offset that `to_json` encoded. Raises StreamsError for anything else."""
         try:
             return cls(
-                topic=str(found["topic"]),
-                topic_id=str(found["topic_id"]),
-                offsets=_numbers(found["offsets"]),
-                begun=_numbers(found["begun"]),
-                records_per_split=int(found["records_per_split"]),
+                topic=str(content["topic"]),
+                topic_id=str(content["topic_id"]),
+                offsets=_decode_offsets(content["offsets"]),
+                begun=_decode_offsets(content["begun"]),
+                records_per_split=int(content["records_per_split"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise StreamsError(
-                f"the checkpoint holds an offset that this source did not write: {found!r}"
+                f"the checkpoint holds an offset that this source did not write: {content!r}"
             ) from error
 
 
-def splits(start: StreamOffset, end: StreamOffset) -> Iterator[OffsetRange]:
+def plan_epoch_splits(start: StreamOffset, end: StreamOffset) -> Iterator[OffsetRange]:
     """Yield the splits of the epoch between two offsets, one for each task."""
     ranges = (
         OffsetRange(end.topic, number, start.offsets.get(number, end.begun.get(number, 0)), until)
         for number, until in sorted(end.offsets.items())
     )
-    return split(ranges, end.records_per_split)
+    return split_ranges(ranges, end.records_per_split)
 
 
-def lost(start: StreamOffset, topic_id: str, log: Mapping[int, tuple[int, int]]) -> str | None:
+def describe_data_loss(
+    start: StreamOffset, topic_id: str, log_offsets: Mapping[int, tuple[int, int]]
+) -> str | None:
     """Return a text that says which records behind `start` can't be read any more, or None.
 
     topic_id, log_offsets: the topic's as it is: for each partition its first offset, and the one
@@ -84,10 +86,10 @@ def lost(start: StreamOffset, topic_id: str, log: Mapping[int, tuple[int, int]])
         )
     found = []
     for number, at in sorted(start.offsets.items()):
-        if number not in log:
+        if number not in log_offsets:
             found.append(f"{start.topic}[{number}] is not there any more")
             continue
-        first, end = log[number]
+        first, end = log_offsets[number]
         if at < first:
             found.append(
                 f"{start.topic}[{number}]: offsets {at} to {first - 1} were deleted before they "
@@ -98,8 +100,8 @@ def lost(start: StreamOffset, topic_id: str, log: Mapping[int, tuple[int, int]])
                 f"{start.topic}[{number}]: offsets below {at} were read, and the log now ends at "
                 f"{end}: records were lost"
             )
-    for number in sorted(log.keys() - start.offsets.keys()):
-        first, _ = log[number]
+    for number in sorted(log_offsets.keys() - start.offsets.keys()):
+        first, _ = log_offsets[number]
         if first > 0:
             found.append(
                 f"{start.topic}[{number}], which is new: offsets 0 to {first - 1} were deleted "
@@ -108,9 +110,9 @@ def lost(start: StreamOffset, topic_id: str, log: Mapping[int, tuple[int, int]])
     return "; ".join(found) or None
 
 
-def advance(
+def advance_offset(
     start: StreamOffset,
-    log: Mapping[int, tuple[int, int]],
+    log_offsets: Mapping[int, tuple[int, int]],
     records_max: int | None,
     records_per_split: int,
 ) -> StreamOffset:
@@ -122,13 +124,13 @@ def advance(
     """
     firsts = {
         number: start.offsets.get(number, first)
-        for number, (first, end) in log.items()
+        for number, (first, end) in log_offsets.items()
         if number in start.offsets or end > first
     }
-    backlog = {number: max(log[number][1] - at, 0) for number, at in firsts.items()}
+    backlog = {number: max(log_offsets[number][1] - at, 0) for number, at in firsts.items()}
     taken = backlog
     if records_max is not None:
-        taken = share(backlog, records_max, turn=sum(start.offsets.values()))
+        taken = divide_among_partitions(backlog, records_max, rotation=sum(start.offsets.values()))
     new = {n: firsts[n] for n in sorted(firsts) if n not in start.offsets and taken[n]}
     if not any(taken.values()):
         return start
@@ -141,7 +143,9 @@ def advance(
     )
 
 
-def share(backlog: Mapping[int, int], total: int, turn: int = 0) -> dict[int, int]:
+def divide_among_partitions(
+    backlog: Mapping[int, int], records_max: int, rotation: int = 0
+) -> dict[int, int]:
     """Divide up to `records_max` records among partitions evenly, none above its backlog.
 
     Shares that a partition doesn't need go to the others. `rotation`: which partition comes first
@@ -149,23 +153,23 @@ def share(backlog: Mapping[int, int], total: int, turn: int = 0) -> dict[int, in
     for ever.
     """
     found = dict.fromkeys(backlog, 0)
-    left = min(total, sum(backlog.values()))
+    left = min(records_max, sum(backlog.values()))
     while left:
         open_ones = sorted(number for number in backlog if found[number] < backlog[number])
         each, over = divmod(left, len(open_ones))
         for at in range(len(open_ones)):
-            number = open_ones[(at + turn) % len(open_ones)]
+            number = open_ones[(at + rotation) % len(open_ones)]
             more = min(each + (at < over), backlog[number] - found[number])
             found[number] += more
             left -= more
     return found
 
 
-def _texts(offsets: Mapping[int, int]) -> dict[str, int]:
+def _encode_offsets(offsets: Mapping[int, int]) -> dict[str, int]:
     """Return offsets with partition numbers as text, in order: keys of JSON are text."""
     return {str(number): at for number, at in sorted(offsets.items())}
 
 
-def _numbers(found: Mapping[str, Any]) -> dict[int, int]:
+def _decode_offsets(encoded: Mapping[str, Any]) -> dict[int, int]:
     """Return offsets by partition number from their form in JSON."""
-    return {int(number): int(at) for number, at in found.items()}
+    return {int(number): int(at) for number, at in encoded.items()}

@@ -21,28 +21,33 @@ from pyspark.sql.streaming.datasource import (
 
 from streams.errors import OutcomeUnknown, StreamsError
 from streams.runtime.clients import Admin
-from streams.spark.serdes.columns import columns_of, planned
-from streams.spark.source.access import Access
-from streams.spark.source.fetching import fetch
-from streams.spark.source.limits import ranges_of
+from streams.spark.serdes.columns import create_batch_decoder, pin_registry_schemas
+from streams.spark.source.broker_access import BrokerAccess
+from streams.spark.source.fetching import fetch_batches
 from streams.spark.source.options import (
     RECORDS_PER_SPLIT,
-    STREAM_READ,
-    At,
-    Given,
-    Isolation,
-    Limits,
-    Serdes,
-    offsets,
-    serdes,
+    STREAM_READ_OPTIONS,
+    DataSourceOptions,
+    IsolationLevel,
+    OffsetSpec,
+    SerdeOptions,
+    TopicReadLimits,
+    parse_offsets,
+    parse_serde_options,
 )
-from streams.spark.source.stream_offsets import StreamOffset, advance, lost, splits
+from streams.spark.source.range_planning import plan_offset_ranges
+from streams.spark.source.stream_offsets import (
+    StreamOffset,
+    advance_offset,
+    describe_data_loss,
+    plan_epoch_splits,
+)
 from streams.topic_partitions import Partition
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
-Log = dict[int, tuple[int, int]]
+LogOffsets = dict[int, tuple[int, int]]
 """The first offset of each partition, and the end to which it may be read."""
 
 
@@ -50,26 +55,26 @@ Log = dict[int, tuple[int, int]]
 class StreamReadOptions:
     """Holds the options of a streaming read. `offsets_from`: where a new query begins."""
 
-    access: Access
+    access: BrokerAccess
     topic: str
-    serdes: Serdes
-    isolation: Isolation
-    offsets_from: At | Mapping[int, At]
+    serdes: SerdeOptions
+    isolation: IsolationLevel
+    offsets_from: OffsetSpec | Mapping[int, OffsetSpec]
     max_records_per_trigger: int | None
     records_per_split: int
 
 
-def stream_read_options(given: Mapping[str, str]) -> StreamReadOptions:
+def parse_stream_read_options(option_texts: Mapping[str, str]) -> StreamReadOptions:
     """Parse the options of a streaming read. Raises ConfigError."""
-    options = Given(given, STREAM_READ, "a streaming read")
+    options = DataSourceOptions(option_texts, STREAM_READ_OPTIONS, "a streaming read")
     return StreamReadOptions(
-        access=options.access(),
-        topic=options.needed("topic"),
-        serdes=serdes(options),
-        isolation=options.choice("isolation", Isolation) or Isolation.READ_COMMITTED,
-        offsets_from=offsets(options, "offsets_from", "earliest"),
-        max_records_per_trigger=options.number("max_records_per_trigger", 1),
-        records_per_split=options.number("records_per_split", 1) or RECORDS_PER_SPLIT,
+        access=options.get_broker_access(),
+        topic=options.require_text("topic"),
+        serdes=parse_serde_options(options),
+        isolation=options.get_choice("isolation", IsolationLevel) or IsolationLevel.READ_COMMITTED,
+        offsets_from=parse_offsets(options, "offsets_from", "earliest"),
+        max_records_per_trigger=options.get_integer("max_records_per_trigger", 1),
+        records_per_split=options.get_integer("records_per_split", 1) or RECORDS_PER_SPLIT,
     )
 
 
@@ -77,18 +82,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads `options.topic` as it grows, in epochs between two `StreamOffset`s as JSON."""
 
     def __init__(self, options: StreamReadOptions) -> None:
-        self._options = replace(options, serdes=planned(options.serdes, options.topic))
-        self._asking: Admin | None = None
-        self._target: Log | None = None
+        self._options = replace(options, serdes=pin_registry_schemas(options.serdes, options.topic))
+        self._cached_admin: Admin | None = None
+        self._available_now_offsets: LogOffsets | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Return the offset at which a new query begins."""
         options = self._options
-        begin = Limits(offsets_from=options.offsets_from)
-        ranges = ranges_of(self._admin(), options.topic, begin, options.isolation)
+        begin = TopicReadLimits(offsets_from=options.offsets_from)
+        ranges = plan_offset_ranges(self._get_admin(), options.topic, begin, options.isolation)
         return StreamOffset(
             topic=options.topic,
-            topic_id=self._topic_id(),
+            topic_id=self._fetch_topic_id(),
             offsets={each.partition: each.first for each in ranges},
             records_per_split=options.records_per_split,
         ).to_json()
@@ -104,23 +109,23 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises StreamsError if records behind `start` are lost.
         """
         at = StreamOffset.from_json(start)
-        log = self._checked(at)
-        if self._target is not None:
+        log = self._fetch_checked_offsets(at)
+        if self._available_now_offsets is not None:
             log = {
                 number: (log[number][0], min(log[number][1], end))
-                for number, (_, end) in self._target.items()
+                for number, (_, end) in self._available_now_offsets.items()
             }
         records_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        end = advance(at, log, records_max, self._options.records_per_split)
+        end = advance_offset(at, log, records_max, self._options.records_per_split)
         return start if end is at else end.to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Fix the end of the query at the topic's offsets of this moment."""
-        self._target = self._log()
+        self._available_now_offsets = self._fetch_log_offsets()
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
         """Return the end of each partition, for Spark's report of the query's progress."""
-        return {str(number): end for number, (_, end) in sorted(self._log().items())}
+        return {str(number): end for number, (_, end) in sorted(self._fetch_log_offsets().items())}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Return the splits of the epoch between two offsets.
@@ -128,21 +133,25 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises StreamsError if records behind `start` are lost.
         """
         first = StreamOffset.from_json(start)
-        self._checked(first)  # The epoch may be a repetition of one that is days old.
-        return [InputPartition(each) for each in splits(first, StreamOffset.from_json(end))]
+        self._fetch_checked_offsets(first)  # The epoch may be a repetition of one that is days old.
+        return [
+            InputPartition(each) for each in plan_epoch_splits(first, StreamOffset.from_json(end))
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         """Yield the record batches of one split."""
         options = self._options
-        decoder = columns_of(options.serdes, options.topic)
+        decoder = create_batch_decoder(options.serdes, options.topic)
         headers = options.serdes.headers
-        for raw in fetch(options.access, options.isolation, partition.value, headers=headers):
-            yield decoder.decode(raw)
+        for raw in fetch_batches(
+            options.access, options.isolation, partition.value, with_headers=headers
+        ):
+            yield decoder.decode_batch(raw)
 
     def stop(self) -> None:
-        self._asking = None
+        self._cached_admin = None
 
-    def _checked(self, start: StreamOffset) -> Log:
+    def _fetch_checked_offsets(self, start: StreamOffset) -> LogOffsets:
         """Return the topic's offsets as they are, or raise StreamsError if records are lost.
 
         Records are lost if any behind `start` can't be read any more, or the topic is another one.
@@ -152,18 +161,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"the checkpoint is of a query that reads {start.topic}, and option topic is "
                 f"{self._options.topic}: a query that reads another topic has its own checkpoint"
             )
-        topic_id, log = self._topic_id(), self._log()
-        if problem := lost(start, topic_id, log):
+        topic_id, log = self._fetch_topic_id(), self._fetch_log_offsets()
+        if problem := describe_data_loss(start, topic_id, log):
             raise StreamsError(
                 f"{problem}. Nothing is skipped in silence: begin a new query, with a checkpoint "
                 "of its own and offsets_from"
             )
         return log
 
-    def _log(self) -> Log:
+    def _fetch_log_offsets(self) -> LogOffsets:
         """Ask for the first offset of each partition, and the end to which it may be read."""
-        admin, topic = self._admin(), self._options.topic
-        committed = self._options.isolation is Isolation.READ_COMMITTED
+        admin, topic = self._get_admin(), self._options.topic
+        committed = self._options.isolation is IsolationLevel.READ_COMMITTED
         try:
             count = admin.fetch_partition_counts().get(topic)
             if count is None:
@@ -179,19 +188,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise StreamsError(f"the offsets of {topic} can't be asked for: {unknown}") from None
         return {p.number: (firsts[p], ends[p]) for p in each}
 
-    def _topic_id(self) -> str:
+    def _fetch_topic_id(self) -> str:
         """Ask for the id of the topic."""
         topic = self._options.topic
         try:
-            return self._admin().fetch_topic_ids([topic])[topic]
+            return self._get_admin().fetch_topic_ids([topic])[topic]
         except OutcomeUnknown as unknown:
             raise StreamsError(f"the id of {topic} can't be asked for: {unknown}") from None
 
-    def _admin(self) -> Admin:
+    def _get_admin(self) -> Admin:
         """Return the driver's admin client, which is made on first use.
 
         Before that the reader is sent to the tasks, and a client can't be.
         """
-        if self._asking is None:
-            self._asking = self._options.access.admin()
-        return self._asking
+        if self._cached_admin is None:
+            self._cached_admin = self._options.access.create_admin()
+        return self._cached_admin

@@ -46,12 +46,12 @@ from streams.runtime.changelog import are_tombstones_expired, tombstone_retentio
 from streams.spark.source.fetching import RawBatch
 from streams.spark.source.ranges import OffsetRange
 
-_MARGIN = 0.1
-_SHOWN_BYTES = 40
+_CLOCK_MARGIN = 0.1
+_KEY_BYTES_SHOWN_MAX = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Compaction:
+class CompactionPolicy:
     """Represents by the topic's settings which records the cleaner may remove.
 
     `min_lag_ms`: the age below which no record is compacted (`min.compaction.lag.ms`).
@@ -59,25 +59,25 @@ class Compaction:
     the topic is not compacted.
     """
 
-    lag_ms: int
-    tombstones_ms: int | None
+    min_lag_ms: int
+    tombstone_retention_ms: int | None
 
     @classmethod
-    def by(cls, settings: Mapping[str, str]) -> Compaction:
+    def from_topic_settings(cls, settings: Mapping[str, str]) -> CompactionPolicy:
         """Create the policy of a topic from its settings."""
         return cls(int(settings.get("min.compaction.lag.ms", 0)), tombstone_retention_ms(settings))
 
-    def is_fresh(self, timestamp_ms: int, now_ms: int) -> bool:
+    def is_never_cleaned(self, timestamp_ms: int, now_ms: int) -> bool:
         """Whether the record is too young for the cleaner to have looked at it or at any behind it.
 
         Always False without a lag: then the cleaner asks for no age, and a record with a timestamp
         in the future may be gone as well.
         """
-        return self.lag_ms > 0 and now_ms - timestamp_ms < self.lag_ms * (1 - _MARGIN)
+        return self.min_lag_ms > 0 and now_ms - timestamp_ms < self.min_lag_ms * (1 - _CLOCK_MARGIN)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ChangelogRead:
     """Represents what was read of a changelog partition below the cut.
 
     `store` is a name for messages; `last_stable_offset`: the partition's, fetched after the read;
@@ -85,31 +85,31 @@ class Reading:
     """
 
     store: str
-    below: OffsetRange
-    end: int
-    records: int
-    keys: Container[bytes | None]
+    offset_range: OffsetRange
+    last_stable_offset: int
+    record_count: int
+    keys_found: Container[bytes | None]
     cut_taken_ms: int
 
 
-class Batches(Protocol):
+class LogInspector(Protocol):
     """Finds by the batches of a partition's log what is gone, at the cost of reading them."""
 
-    def removed(self) -> int:
+    def count_removed_offsets(self) -> int:
         """Count the offsets below the cut's position of which nothing is left."""
 
-    def unbroken_from(self) -> int:
+    def find_last_segment_offset(self) -> int:
         """Return the offset from which on all is there, in the log's last segment.
 
         It is the position of the cut or above.
         """
 
 
-def check(
-    reading: Reading,
-    compaction: Compaction,
-    batches: Batches,
-    above: Iterator[RawBatch],
+def check_rows_survived(
+    changelog_read: ChangelogRead,
+    policy: CompactionPolicy,
+    inspector: LogInspector,
+    newer_records: Iterator[RawBatch],
     now_ms: int,
 ) -> None:
     """Raise UserError if compaction may have removed a row of the store as of the cut.
@@ -117,84 +117,90 @@ def check(
     `newer_records`: the records from the position up to the last stable offset, of which only as
     many are taken as answer the question.
     """
-    position = reading.below.until
-    if compaction.tombstones_ms is None or reading.records == position - reading.below.first:
+    position = changelog_read.offset_range.until
+    if (
+        policy.tombstone_retention_ms is None
+        or changelog_read.record_count == position - changelog_read.offset_range.first
+    ):
         return
-    unbroken_from = batches.unbroken_from()
+    unbroken_from = inspector.find_last_segment_offset()
     if unbroken_from <= position:
         return
-    removed = batches.removed()
+    removed = inspector.count_removed_offsets()
     if not removed:
         return
-    doubt = _Doubt(reading, compaction, removed, unbroken_from, now_ms)
-    age_ms = now_ms - reading.cut_taken_ms
-    has_deletions = not are_tombstones_expired(age_ms, compaction.tombstones_ms, _MARGIN)
-    first = next(above, None)
+    doubt = _CompactionDoubt(changelog_read, policy, removed, unbroken_from, now_ms)
+    age_ms = now_ms - changelog_read.cut_taken_ms
+    has_deletions = not are_tombstones_expired(age_ms, policy.tombstone_retention_ms, _CLOCK_MARGIN)
+    first = next(newer_records, None)
     if first is None:
-        if reading.end - position <= 1:
+        if changelog_read.last_stable_offset - position <= 1:
             return
     else:
-        is_fresh = doubt.is_fresh(first.offsets[0], first.timestamps[0])
-        if is_fresh and (has_deletions or doubt.is_next(first)):
+        is_fresh = doubt.is_never_cleaned(first.offsets[0], first.timestamps_ms[0])
+        if is_fresh and (has_deletions or doubt.excludes_earlier_deletion(first)):
             return
-        doubt.check_keys(chain([first], above))
+        doubt.check_new_keys(chain([first], newer_records))
     if not has_deletions:
-        raise doubt.compacted(
+        raise doubt.compaction_error(
             f"the cut is {age_ms // 1000} s old, and a deletion that was written since is kept for "
-            f"{compaction.tombstones_ms // 1000} s (delete.retention.ms): what it took "
+            f"{policy.tombstone_retention_ms // 1000} s (delete.retention.ms): what it took "
             "can't be told any more",
         )
 
 
 @dataclass(frozen=True, slots=True)
-class _Doubt:
+class _CompactionDoubt:
     """Decides about a changelog of which some records below the position are gone.
 
     Each of them may have been the last record of its key.
     """
 
-    reading: Reading
-    compaction: Compaction
-    removed: int
-    unbroken_from: int
+    changelog_read: ChangelogRead
+    policy: CompactionPolicy
+    removed_count: int
+    last_segment_offset: int
     now_ms: int
 
-    def is_fresh(self, offset: int, timestamp_ms: int) -> bool:
+    def is_never_cleaned(self, offset: int, timestamp_ms: int) -> bool:
         """Whether the cleaner has never looked at a record, by its segment or its age."""
-        return offset >= self.unbroken_from or self.compaction.is_fresh(timestamp_ms, self.now_ms)
+        return offset >= self.last_segment_offset or self.policy.is_never_cleaned(
+            timestamp_ms, self.now_ms
+        )
 
-    def is_next(self, first: RawBatch) -> bool:
+    def excludes_earlier_deletion(self, first_batch: RawBatch) -> bool:
         """Whether there can be no deletion from the position up to the first newer record."""
-        behind = first.offsets[0] - self.reading.below.until
-        is_young = self.compaction.is_fresh(self.reading.cut_taken_ms, self.now_ms)
+        behind = first_batch.offsets[0] - self.changelog_read.offset_range.until
+        is_young = self.policy.is_never_cleaned(self.changelog_read.cut_taken_ms, self.now_ms)
         return behind == 0 or (behind == 1 and is_young)
 
-    def check_keys(self, above: Iterable[RawBatch]) -> None:
+    def check_new_keys(self, newer_records: Iterable[RawBatch]) -> None:
         """Raise UserError if a key that is found only above the cut may have had a record below it.
 
         Such a key must have a first record that the cleaner has never looked at.
         """
         seen: set[bytes | None] = set()
-        for batch in above:
+        for batch in newer_records:
             for key, offset, timestamp_ms in zip(
-                batch.keys, batch.offsets, batch.timestamps, strict=True
+                batch.keys, batch.offsets, batch.timestamps_ms, strict=True
             ):
-                if key is None or key in self.reading.keys or key in seen:
+                if key is None or key in self.changelog_read.keys_found or key in seen:
                     continue
                 seen.add(key)
-                if not self.is_fresh(offset, timestamp_ms):
-                    raise self.compacted(
-                        f"the key {key[:_SHOWN_BYTES].hex(' ')} (hex) is there from offset "
+                if not self.is_never_cleaned(offset, timestamp_ms):
+                    raise self.compaction_error(
+                        f"the key {key[:_KEY_BYTES_SHOWN_MAX].hex(' ')} (hex) is there from offset "
                         f"{offset} on only: what it had at the cut may be gone",
                     )
 
-    def compacted(self, why: str) -> UserError:
+    def compaction_error(self, reason: str) -> UserError:
         """Create the error that says why the store can't be read as of the cut."""
-        below = self.reading.below
+        below = self.changelog_read.offset_range
         return UserError(
-            f"store {self.reading.store!r} can't be read as of the cut: "
+            f"store {self.changelog_read.store!r} can't be read as of the cut: "
             f"{below.topic}[{below.partition}] was perhaps compacted since. Of the offsets "
-            f"{below.first} to {below.until - 1} {self.removed} are gone, and {why}. Take a newer "
+            f"{below.first} to {below.until - 1} {self.removed_count} are gone, and {reason}. "
+            "Take a newer "
             "cut; have cuts readable for longer with the setting cut_retention_ms (of the "
             "changelog: min.compaction.lag.ms); or export what has to stay"
         )

@@ -31,16 +31,16 @@ HEADER_BYTES = 61
 _MAGIC = 2
 
 
-class Header(NamedTuple):
+class BatchHeader(NamedTuple):
     """Represents a batch of the offsets from `base_offset` to `last_offset`, by its header."""
 
-    first: int
-    last: int
-    records: int
+    base_offset: int
+    last_offset: int
+    record_count: int
     leader_epoch: int
 
 
-def headers(data: bytes) -> Iterator[Header]:
+def parse_batch_headers(data: bytes) -> Iterator[BatchHeader]:
     """Yield the header of each batch that `data` holds as a whole.
 
     A broker may cut off the last batch of a fetch.
@@ -59,74 +59,77 @@ def headers(data: bytes) -> Iterator[Header]:
             return
         (span,) = _SPAN.unpack_from(data, at + _SPAN_AT)
         (records,) = _COUNT.unpack_from(data, at + _COUNT_AT)
-        yield Header(first, first + span, records, epoch)
+        yield BatchHeader(first, first + span, records, epoch)
         at += _LENGTH_AT + length
 
 
 @dataclass(slots=True)
-class Scan:
+class LogScan:
     """Counts the removed offsets from `first_offset` up to, and without, `end_offset`.
 
     Give `read_batches` the data of a fetch from `fetch_offset`, until it `is_done`. `leader_epoch`
     is the partition's epoch now.
     """
 
-    first: int
-    until: int
+    first_offset: int
+    end_offset: int
     leader_epoch: int
-    removed: int = 0
+    removed_count: int = 0
     """Offsets with nothing there, so far."""
-    unbroken_from: int = field(init=False)
+    last_segment_offset: int = field(init=False)
     """From here on all is there, in one segment."""
-    _next: int = field(init=False)
-    _last: int | None = field(init=False, default=None)
+    _next_offset: int = field(init=False)
+    _last_batch_offset: int | None = field(init=False, default=None)
     """Where the last batch begins, for as long as it may be followed in its segment."""
 
     def __post_init__(self) -> None:
-        self._next = self.unbroken_from = self.first
+        self._next_offset = self.last_segment_offset = self.first_offset
 
     @property
-    def position(self) -> int:
+    def fetch_offset(self) -> int:
         """Return the offset to fetch from next."""
-        return self._next if self._last is None else self._last
+        return self._next_offset if self._last_batch_offset is None else self._last_batch_offset
 
     @property
     def is_done(self) -> bool:
         """Whether all offsets of the range have been scanned."""
-        return self._next >= self.until
+        return self._next_offset >= self.end_offset
 
-    def feed(self, data: bytes) -> None:
+    def read_batches(self, data: bytes) -> None:
         """Count the batches of one fetch from `fetch_offset`.
 
         A fetch without a new batch behind the last one says that the segment ends there; one
         without any batch at all says that nothing is left up to `end_offset`.
         """
         has_new_batch = False
-        for batch in headers(data):
-            if batch.last >= self._next:
+        for batch in parse_batch_headers(data):
+            if batch.last_offset >= self._next_offset:
                 has_new_batch = True
-                self._take(batch)
+                self._count_batch(batch)
         if has_new_batch:
             return
-        if self._last is None:
-            self._skip_to(self.until)
+        if self._last_batch_offset is None:
+            self._skip_to(self.end_offset)
         else:
-            self._last = None
-            self.unbroken_from = self._next
+            self._last_batch_offset = None
+            self.last_segment_offset = self._next_offset
 
-    def _take(self, batch: Header) -> None:
+    def _count_batch(self, header: BatchHeader) -> None:
         """Count the offsets without a record in one batch, and those skipped before it."""
-        self._skip_to(batch.first)
-        self._last = batch.first
-        missing = batch.last - batch.first + 1 - batch.records
-        begin, end = max(batch.first, self.first), min(batch.last + 1, self.until)
-        self.removed += min(missing, max(end - begin, 0))
-        self._next = batch.last + 1
-        if missing or batch.leader_epoch != self.leader_epoch:
-            self.unbroken_from = self._next
+        self._skip_to(header.base_offset)
+        self._last_batch_offset = header.base_offset
+        missing = header.last_offset - header.base_offset + 1 - header.record_count
+        begin, end = (
+            max(header.base_offset, self.first_offset),
+            min(header.last_offset + 1, self.end_offset),
+        )
+        self.removed_count += min(missing, max(end - begin, 0))
+        self._next_offset = header.last_offset + 1
+        if missing or header.leader_epoch != self.leader_epoch:
+            self.last_segment_offset = self._next_offset
 
     def _skip_to(self, offset: int) -> None:
         """Count the offsets below `offset`, of which there is no batch, as removed."""
-        if offset > self._next:
-            self.removed += max(min(offset, self.until) - self._next, 0)
-            self._next = self.unbroken_from = offset
+        if offset > self._next_offset:
+            self.removed_count += max(min(offset, self.end_offset) - self._next_offset, 0)
+            self._next_offset = self.last_segment_offset = offset

@@ -14,11 +14,11 @@ from streams.topology.nodes import StoreKind, StoreSpec
 if TYPE_CHECKING:
     from streams.app import App
 
-_NAMES: Mapping[str, str] = {
+_SERDE_OPTIONS: Mapping[str, str] = {
     each.name: each.name
     for each in (serdes.bytes, serdes.string, serdes.int32, serdes.int64, serdes.float64)
 } | {serdes.json.name: "string"}
-_RETENTION_MS = 86_400_000
+_DEFAULT_RETENTION_MS = 86_400_000
 
 
 def options_for(app: App, store: str) -> dict[str, str]:
@@ -33,18 +33,18 @@ def options_for(app: App, store: str) -> dict[str, str]:
 
     Raises: ConfigError for a store that isn't there or can't be read.
     """
-    spec = _spec(app, store)
+    spec = _require_readable_store(app, store)
     return {
         "bootstrap_servers": resolve_bootstrap_servers(app.config),
         "application_id": app.application_id,
         "store": store,
-        "key": _serde(spec.key),
-        "value": _serde(spec.value),
-        **layout_of(spec),
+        "key": _serde_option(spec.key),
+        "value": _serde_option(spec.value),
+        **layout_options(spec),
     }
 
 
-def layout_of(spec: StoreSpec) -> dict[str, str]:
+def layout_options(spec: StoreSpec) -> dict[str, str]:
     """Return the options for the rows of a store: windows, versions and retention."""
     options: dict[str, str] = {}
     match spec.kind:
@@ -55,13 +55,13 @@ def layout_of(spec: StoreSpec) -> dict[str, str]:
             options["windowed"] = "session"
         case StoreKind.VERSIONED:
             options["versioned"] = "latest"
-    kept_ms = _kept_ms(spec)
+    kept_ms = _store_retention_ms(spec)
     if kept_ms is not None:
         options["retention_ms"] = str(kept_ms)
     return options
 
 
-def _spec(app: App, store: str) -> StoreSpec:
+def _require_readable_store(app: App, store: str) -> StoreSpec:
     """Return the spec of a store. Raises ConfigError if it isn't there or can't be read."""
     topology = app.topology()
     stores = {spec.name: spec for sub in topology.subtopologies for spec in sub.stores}
@@ -87,22 +87,22 @@ def _spec(app: App, store: str) -> StoreSpec:
     return spec
 
 
-def _serde(serde: Serde[object]) -> str:
+def _serde_option(serde: Serde[object]) -> str:
     """Return the option value for a serde, which is `bytes` where Spark doesn't have it."""
     is_ours = serde.binder is None and serde.inner is None
     if isinstance(serde, JsonSerde) or (is_ours and serde.name.startswith(f"{serdes.json.name}(")):
         return "string"
-    return _NAMES.get(serde.name, "bytes") if is_ours else "bytes"
+    return _SERDE_OPTIONS.get(serde.name, "bytes") if is_ours else "bytes"
 
 
-def _kept_ms(spec: StoreSpec) -> int | None:
+def _store_retention_ms(spec: StoreSpec) -> int | None:
     """Return for how long a store keeps rows, as `streams.runtime.stores` does; None: always."""
     match spec.kind:
         case StoreKind.WINDOW:
-            kept_ms = _RETENTION_MS if spec.retention_ms is None else spec.retention_ms
+            kept_ms = _DEFAULT_RETENTION_MS if spec.retention_ms is None else spec.retention_ms
             return max(kept_ms, spec.window_size_ms or 0)
         case StoreKind.SESSION:
-            return _RETENTION_MS if spec.retention_ms is None else spec.retention_ms
+            return _DEFAULT_RETENTION_MS if spec.retention_ms is None else spec.retention_ms
         case StoreKind.VERSIONED:
-            return _RETENTION_MS if spec.history_ms is None else spec.history_ms
+            return _DEFAULT_RETENTION_MS if spec.history_ms is None else spec.history_ms
     return spec.ttl_ms

@@ -16,32 +16,39 @@ from pyspark.sql.types import StructType
 
 from streams.errors import ConfigError, UserError
 from streams.spark.cuts.cut import Cut, StoreCut
-from streams.spark.serdes.columns import Columns, Shape, columns_of, planned
-from streams.spark.source.access import Access
-from streams.spark.source.fetching import fetch
-from streams.spark.source.options import Content, ReadOptions, Versioned
-from streams.spark.source.ranges import OffsetRange, split
-from streams.spark.stores.compaction import Compaction, Reading, check
-from streams.spark.stores.raw_fetch import can_fetch_raw, scanned, unbroken_from
-from streams.spark.stores.tables import Rows, Table, Versions
+from streams.spark.serdes.columns import (
+    BatchDecoder,
+    RowKind,
+    create_batch_decoder,
+    pin_registry_schemas,
+)
+from streams.spark.source.broker_access import BrokerAccess
+from streams.spark.source.fetching import fetch_batches
+from streams.spark.source.options import ReadContent, ReadOptions, VersionedRead
+from streams.spark.source.ranges import OffsetRange, split_ranges
+from streams.spark.stores.changelog_tables import LatestRecords, RecordVersions, StoreRows
+from streams.spark.stores.compaction import ChangelogRead, CompactionPolicy, check_rows_survived
+from streams.spark.stores.raw_fetch import can_fetch_raw, find_last_segment_offset, scan_range
 from streams.topic_partitions import Partition
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
 
-def schema_of_store(options: ReadOptions) -> StructType:
+def infer_store_schema(options: ReadOptions) -> StructType:
     """Return the Spark schema of a read of a store."""
-    topic = _changelog_by_name(options)
-    return _columns(replace(options, serdes=planned(options.serdes, topic)), topic).schema
+    topic = _resolve_changelog(options)
+    return _build_columns(
+        replace(options, serdes=pin_registry_schemas(options.serdes, topic)), topic
+    ).schema
 
 
 @dataclass(frozen=True, slots=True)
-class StorePart:
+class StoreReadTask:
     """Represents the changelog range that one task reads, for its records or the store's rows."""
 
-    below: OffsetRange
-    compaction: Compaction
+    offset_range: OffsetRange
+    compaction_policy: CompactionPolicy
     cut_taken_ms: int
 
 
@@ -51,91 +58,102 @@ class StoreReader(DataSourceReader):
     def __init__(self, options: ReadOptions) -> None:
         assert options.store is not None
         self._store = options.store
-        self._topic = _changelog_by_name(options)
-        self._options = replace(options, serdes=planned(options.serdes, self._topic))
+        self._topic = _resolve_changelog(options)
+        self._options = replace(options, serdes=pin_registry_schemas(options.serdes, self._topic))
 
     def partitions(self) -> list[InputPartition]:
         """Plan the tasks: one for each changelog partition, or more to read its records."""
         options = self._options
-        cut = cut_of(options)
-        store = store_of(cut, self._store)
-        ranges = _ranges(options, cut, store)
-        admin = options.access.admin()
-        compaction = Compaction.by(admin.fetch_topic_settings([store.changelog])[store.changelog])
-        if options.content is Content.CHANGELOG:
-            ranges = list(split(ranges, options.records_per_split))
-        return [InputPartition(StorePart(each, compaction, cut.taken_ms)) for each in ranges]
+        cut = resolve_cut(options)
+        store = require_store(cut, self._store)
+        ranges = _list_changelog_ranges(options, cut, store)
+        admin = options.access.create_admin()
+        compaction = CompactionPolicy.from_topic_settings(
+            admin.fetch_topic_settings([store.changelog])[store.changelog]
+        )
+        if options.content is ReadContent.CHANGELOG:
+            ranges = list(split_ranges(ranges, options.records_per_split))
+        return [InputPartition(StoreReadTask(each, compaction, cut.taken_ms)) for each in ranges]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         """Yield the rows of a task, or the changelog's records, as Arrow batches."""
         if partition.value is None:  # Spark's own partition if none are planned
             return
         options, part = self._options, partition.value
-        columns = _columns(options, self._topic)
-        if options.content is Content.CHANGELOG:
+        columns = _build_columns(options, self._topic)
+        if options.content is ReadContent.CHANGELOG:
             headers = options.serdes.headers
-            for raw in fetch(options.access, options.isolation, part.below, headers=headers):
-                yield columns.decode(raw)
+            for raw in fetch_batches(
+                options.access, options.isolation, part.below, with_headers=headers
+            ):
+                yield columns.decode_batch(raw)
             return
-        for batch, valid in self._rows(part):
-            yield columns.decode(batch, valid)
+        for batch, valid in self._read_rows(part):
+            yield columns.decode_batch(batch, valid)
 
-    def _rows(self, part: StorePart) -> Iterator[Rows]:
+    def _read_rows(self, task: StoreReadTask) -> Iterator[StoreRows]:
         """Rebuild the rows of a task's changelog range: latest values, or versions."""
-        options, below = self._options, part.below
-        if options.versioned is Versioned.NO:
-            table = Table(below.topic, below.partition, {})
-            self._fill(table, part)
-            return table.rows(options.serdes, options.retention_ms)
-        versions = Versions(below.topic, below.partition, options.retention_ms, {})
-        self._fill(versions, part)
-        return versions.rows(every=options.versioned is Versioned.EVERY)
+        options, below = self._options, task.offset_range
+        if options.versioned is VersionedRead.NO:
+            table = LatestRecords(below.topic, below.partition, {})
+            self._load_records(table, task)
+            return table.iterate_live_rows(options.serdes, options.retention_ms)
+        versions = RecordVersions(below.topic, below.partition, options.retention_ms, {})
+        self._load_records(versions, task)
+        return versions.iterate_versions(all_versions=options.versioned is VersionedRead.EVERY)
 
-    def _fill(self, table: Table | Versions, part: StorePart) -> None:
+    def _load_records(self, table: LatestRecords | RecordVersions, task: StoreReadTask) -> None:
         """Load all records below the cut. Raises UserError if some that are needed may be gone."""
-        options, below = self._options, part.below
-        for raw in fetch(options.access, options.isolation, below):
-            table.add(raw)
+        options, below = self._options, task.offset_range
+        for raw in fetch_batches(options.access, options.isolation, below):
+            table.add_batch(raw)
         where = Partition(below.topic, below.partition)
-        end = max(options.access.admin().fetch_last_stable_offsets([where])[where], below.until)
-        reading = Reading(
-            self._store, below, end, table.records, table.last.keys(), part.cut_taken_ms
+        end = max(
+            options.access.create_admin().fetch_last_stable_offsets([where])[where], below.until
+        )
+        reading = ChangelogRead(
+            self._store,
+            below,
+            end,
+            table.record_count,
+            table.latest_by_key.keys(),
+            task.cut_taken_ms,
         )
         above = OffsetRange(below.topic, below.partition, below.until, end)
-        with closing(fetch(options.access, options.isolation, above)) as records:
-            check(
+        with closing(fetch_batches(options.access, options.isolation, above)) as records:
+            check_rows_survived(
                 reading,
-                part.compaction,
-                _Batches(options.access, below, above, table.records),
+                task.compaction_policy,
+                _LeaderLogInspector(options.access, below, above, table.record_count),
                 records,
                 time.time_ns() // 1_000_000,
             )
 
 
 @dataclass(frozen=True, slots=True)
-class _Batches:
+class _LeaderLogInspector:
     """Finds what is gone of a changelog by the batches that its leader has.
 
     Where these can't be fetched, every offset that is none of the records may be gone.
     """
 
-    access: Access
-    below: OffsetRange
-    above: OffsetRange
-    records: int
+    access: BrokerAccess
+    below_cut: OffsetRange
+    above_cut: OffsetRange
+    record_count: int
 
-    def removed(self) -> int:
+    def count_removed_offsets(self) -> int:
         if can_fetch_raw(self.access):
-            return scanned(self.access, self.below).removed
-        return self.below.until - self.below.first - self.records
+            return scan_range(self.access, self.below_cut).removed_count
+        return self.below_cut.until - self.below_cut.first - self.record_count
 
-    def unbroken_from(self) -> int:
+    def find_last_segment_offset(self) -> int:
         if can_fetch_raw(self.access):
-            return unbroken_from(self.access, self.above)
-        return self.above.until + 1
+            return find_last_segment_offset(self.access, self.above_cut)
+        return self.above_cut.until + 1
 
 
-def cut_of(options: ReadOptions) -> Cut:
+def resolve_cut(options: ReadOptions) -> Cut:
     """Return the options' cut, or take one. Raises ConfigError if it is another application's."""
     cut, name = options.limits.cut, options.application_id or ""
     if cut is None:
@@ -143,7 +161,9 @@ def cut_of(options: ReadOptions) -> Cut:
         # This imports a client of group coordinators, which most of Spark's processes don't need.
         from streams.spark.cuts.taking import read_cut
 
-        return read_cut(name, bootstrap_servers=access.bootstrap_servers, kafka=access.kafka)
+        return read_cut(
+            name, bootstrap_servers=access.bootstrap_servers, kafka=access.librdkafka_settings
+        )
     if cut.application_id != name:
         raise ConfigError(
             f"the cut is of application {cut.application_id!r}, and option application_id is "
@@ -152,7 +172,7 @@ def cut_of(options: ReadOptions) -> Cut:
     return cut
 
 
-def store_of(cut: Cut, name: str) -> StoreCut:
+def require_store(cut: Cut, name: str) -> StoreCut:
     """Return a store of the cut. Raises ConfigError, which lists the stores, if it isn't there."""
     if name not in cut.stores:
         stores = ", ".join(sorted(cut.stores)) or "none"
@@ -164,22 +184,24 @@ def store_of(cut: Cut, name: str) -> StoreCut:
     return cut.stores[name]
 
 
-def _changelog_by_name(options: ReadOptions) -> str:
+def _resolve_changelog(options: ReadOptions) -> str:
     """Return the changelog of the store that the options name."""
     cut, store = options.limits.cut, options.store or ""
     if cut is not None:
-        return store_of(cut, store).changelog
+        return require_store(cut, store).changelog
     return f"{options.application_id}-{store}-changelog"
 
 
-def _columns(options: ReadOptions, topic: str) -> Columns:
+def _build_columns(options: ReadOptions, topic: str) -> BatchDecoder:
     """Build the columns of a read: records or rows, with validity for all versions."""
-    is_table = options.content is not Content.CHANGELOG
-    shape = Shape.VERSIONS if is_table and options.versioned is Versioned.EVERY else Shape.TABLE
-    return columns_of(options.serdes, topic, shape)
+    is_table = options.content is not ReadContent.CHANGELOG
+    shape = (
+        RowKind.VERSIONS if is_table and options.versioned is VersionedRead.EVERY else RowKind.TABLE
+    )
+    return create_batch_decoder(options.serdes, topic, shape)
 
 
-def _ranges(options: ReadOptions, cut: Cut, store: StoreCut) -> list[OffsetRange]:
+def _list_changelog_ranges(options: ReadOptions, cut: Cut, store: StoreCut) -> list[OffsetRange]:
     """List the ranges from the changelog's start up to the cut, one for each partition.
 
     Raises: ConfigError for a partition that isn't there; UserError if the cut is outside of what
@@ -196,7 +218,7 @@ def _ranges(options: ReadOptions, cut: Cut, store: StoreCut) -> list[OffsetRange
         for number, position in sorted(store.positions.items())
         if numbers is None or number in numbers
     }
-    admin = options.access.admin()
+    admin = options.access.create_admin()
     starts = admin.fetch_earliest_offsets([*positions])
     ends = admin.fetch_last_stable_offsets([*positions])
     ranges = []

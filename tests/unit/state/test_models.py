@@ -254,18 +254,18 @@ def test_a_store_with_a_time_to_live_is_a_dict_that_forgets(
         for step, key, timestamp_ms, value in steps:
             if step == "update":
                 life.store.advance_stream_time(timestamp_ms)
-                model.advance_stream_time(timestamp_ms, RETENTION_MS)
+                model.advance(timestamp_ms, RETENTION_MS)
                 entry = life.store.entry_for_update(key)
                 assert entry.value == live_values(model).get(key)
                 entry.value, entry.timestamp_ms = value, timestamp_ms
                 model.now[key] = [value, timestamp_ms]
             elif step == "delete" or value is None:
                 assert life.store.delete(key, timestamp_ms) == live_values(model).get(key)
-                model.advance_stream_time(timestamp_ms, RETENTION_MS)
+                model.advance(timestamp_ms, RETENTION_MS)
                 model.now[key] = [None, timestamp_ms]
             else:
                 life.store.put(key, value, timestamp_ms)
-                if model.advance_stream_time(timestamp_ms, RETENTION_MS):
+                if model.advance(timestamp_ms, RETENTION_MS):
                     model.now[key] = [value, timestamp_ms]
         assert dict(life.store.all()) == live_values(model)
         model.end(life, outcome)
@@ -538,7 +538,7 @@ def test_a_versioned_store_knows_what_was_valid_when(
             if late:
                 assert until == NOT_PUT
                 continue
-            model.advance_stream_time(timestamp_ms, RETENTION_MS)
+            model.advance(timestamp_ms, RETENTION_MS)
             model.now[key, timestamp_ms] = value
             later = [t for k, t in model.now if k == key and t > timestamp_ms]
             assert until == min(later, default=VALID_TO_UNDEFINED)

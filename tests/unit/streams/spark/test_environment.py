@@ -124,7 +124,7 @@ def test_a_worker_without_this_package_can_say_what_it_lacks(tmp_path: Path) -> 
     (shim / "__init__.py").touch()
     (shim / "cloudpickle").symlink_to(Path(cloudpickle.__file__).parent)
     asked = tmp_path / "asked"
-    asked.write_bytes(cloudpickle.dumps(environment._asked()))
+    asked.write_bytes(cloudpickle.dumps(environment._create_import_check()))
     command = [sys.executable, "-I", "-S", "-c", _LOAD, str(tmp_path), str(asked)]
     said = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "'missing': ['confluent_kafka', 'streams']" in said.stdout

@@ -10,7 +10,7 @@ import pytest
 
 import streams
 from streams.errors import ConfigError
-from streams.spark.package import main, package
+from streams.spark.package import main, write_package
 from tests.processes import HANG_LIMIT_S
 from tests.spark.cluster import bare_python
 
@@ -31,7 +31,7 @@ def imports(python: Path, module: str, path: str = "") -> subprocess.CompletedPr
 
 
 def test_all_modules_are_in_it_and_no_bytecode(tmp_path: Path) -> None:
-    count = package(tmp_path / "millrace.zip")
+    count = write_package(tmp_path / "millrace.zip")
     names = set(ZipFile(tmp_path / "millrace.zip").namelist())
     assert len(names) == count
     for each in ("coordinator", "state", "streams"):
@@ -41,8 +41,8 @@ def test_all_modules_are_in_it_and_no_bytecode(tmp_path: Path) -> None:
 
 
 def test_the_same_sources_are_the_same_bytes(tmp_path: Path) -> None:
-    package(tmp_path / "one.zip")
-    package(tmp_path / "two.zip")
+    write_package(tmp_path / "one.zip")
+    write_package(tmp_path / "two.zip")
     assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
 
 
@@ -50,7 +50,7 @@ def test_a_python_without_millrace_imports_it_from_there(tmp_path: Path) -> None
     python = bare_python(tmp_path / "bare")
     assert "No module named 'streams'" in imports(python, "streams.runtime.clients").stderr
     shipped = tmp_path / "millrace.zip"
-    package(shipped)
+    write_package(shipped)
     found = imports(python, "streams.runtime.clients", str(shipped))
     assert found.stdout.startswith(str(shipped)), found.stderr
 
@@ -59,12 +59,12 @@ def test_a_name_that_spark_takes_for_no_package_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(ConfigError, match=r"millrace\.whl: .* must end in \.zip"):
-        package(tmp_path / "millrace.whl")
+        write_package(tmp_path / "millrace.whl")
     assert main([str(tmp_path / "millrace.whl")]) == 2
     assert "must end in .zip" in capsys.readouterr().err
 
 
 def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nowhere/millrace\.zip can't be written: No such file"):
-        package(tmp_path / "nowhere" / "millrace.zip")
+        write_package(tmp_path / "nowhere" / "millrace.zip")
     assert main([]) == 2

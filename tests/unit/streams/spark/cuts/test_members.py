@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from streams.errors import ConfigError
 from streams.ledger import LedgerTransaction, WrittenRange
 from streams.spark.cuts.cut import Cut, StoreCut
-from streams.spark.cuts.members import Members, beyond, in_flight, merged, ranges_in_cut, trimmed
+from streams.spark.cuts.members import (
+    Members,
+    find_runs_outside_cut,
+    in_flight,
+    merge_runs,
+    ranges_in_cut,
+    trim_ends,
+)
 from streams.topic_partitions import Partition
 
 LINES, WORDS = Partition("lines", 0), Partition("words", 0)
@@ -93,7 +100,8 @@ def histories(draw: st.DrawFn) -> Model:
                 case _:  # it has only punctuated, and changed its store, or not even that
                     inputs = {WORDS: read[WORDS]}
             written = {
-                p: tuple(merged(WrittenRange(o, o) for o in o_s)) for p, o_s in runs[index].items()
+                p: tuple(merge_runs(WrittenRange(o, o) for o in o_s))
+                for p, o_s in runs[index].items()
             }
             number = len(model.entries) + 1
             model.entries.append(
@@ -126,7 +134,7 @@ def test_a_cut_has_exactly_what_its_transactions_wrote(model: Model, data: Any) 
         for p, log in model.written.items()
         if p != LOG
     }
-    ends, out = trimmed(highs, beyond(model.entries, cut, highs))
+    ends, out = trim_ends(highs, find_runs_outside_cut(model.entries, cut, highs))
     cut = replace(cut, ends=ends, beyond=out)
     assert Cut.from_json(cut.to_json()) == cut
     for partition in highs:

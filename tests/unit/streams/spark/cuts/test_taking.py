@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from streams.runtime.offset_metadata import encode_metadata
+from streams.spark.cuts.application_topics import ApplicationTopics
 from streams.spark.cuts.cut import Cut
-from streams.spark.cuts.shape import Shape
-from streams.spark.cuts.taking import _if_quiet
+from streams.spark.cuts.taking import _add_ends_if_idle
 from streams.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 
 IN, OUT = Partition("in", 0), Partition("out", 0)
-SHAPE = Shape(application_id="app", sources=frozenset({"in"}), outputs=frozenset({"out"}))
+SHAPE = ApplicationTopics(
+    application_id="app", sources=frozenset({"in"}), outputs=frozenset({"out"})
+)
 
 
 def committed(number: int | None) -> CommittedOffsets:
@@ -49,4 +51,4 @@ def test_ends_are_told_where_no_task_has_committed_meanwhile(
 ) -> None:
     cluster: Any = FakeCluster(second)
     cut = Cut(application_id="app", taken_ms=0, offsets={IN: 5})
-    assert _if_quiet(cluster, cut, SHAPE, committed(3)).ends == ends
+    assert _add_ends_if_idle(cluster, cut, SHAPE, committed(3)).ends == ends

@@ -12,15 +12,21 @@ import pytest
 
 from streams.errors import ConfigError
 from streams.spark.cuts.cut import Cut, StoreCut
-from streams.spark.exporting.export_directory import begin, commit, complete, locked, read_chain
+from streams.spark.exporting.export_directory import (
+    commit_export,
+    create_unfinished_directory,
+    locked,
+    read_complete_manifests,
+    read_manifest_chain,
+)
 from streams.spark.exporting.manifest import (
-    MANIFEST,
+    MANIFEST_NAME,
     ExportedFile,
     ExportedTopic,
-    Manifest,
-    Role,
-    Until,
-    file_name,
+    ExportEnd,
+    ExportManifest,
+    TopicRole,
+    file_path,
 )
 from streams.spark.source.ranges import OffsetRange
 from streams.topic_partitions import Partition
@@ -33,19 +39,19 @@ CUT = Cut(
     stores={"s": StoreCut("a-s-changelog", {0: 10})},
 )
 TOPIC = ExportedTopic(
-    role=Role.CHANGELOG,
+    role=TopicRole.CHANGELOG,
     topic_id="id",
-    until=Until.CUT,
+    until=ExportEnd.CUT,
     columns="key BINARY",
     ends={0: 10},
     stores=("s",),
 )
 
 
-def manifest(number: int, previous: str | None) -> Manifest:
+def manifest(number: int, previous: str | None) -> ExportManifest:
     of = OffsetRange("a-s-changelog", 0, 10 * number - 10, 10 * number)
     file = ExportedFile(
-        path=file_name(of),
+        path=file_path(of),
         topic=of.topic,
         partition=of.partition,
         first=of.first,
@@ -55,7 +61,7 @@ def manifest(number: int, previous: str | None) -> Manifest:
         bytes=100,
         sha256="0" * 64,
     )
-    return Manifest(
+    return ExportManifest(
         number=number,
         previous=previous,
         created_ms=1,
@@ -67,25 +73,25 @@ def manifest(number: int, previous: str | None) -> Manifest:
     )
 
 
-def exports(directory: Path, count: int) -> list[Manifest]:
-    found: list[Manifest] = []
+def exports(directory: Path, count: int) -> list[ExportManifest]:
+    found: list[ExportManifest] = []
     with locked(directory):
         for number in range(1, count + 1):
             found.append(manifest(number, found[-1].sha256 if found else None))
-            commit(directory, begin(directory, number), found[-1])
+            commit_export(directory, create_unfinished_directory(directory, number), found[-1])
     return found
 
 
 def test_a_manifest_is_read_back_as_it_was_written() -> None:
     written = manifest(1, None)
-    assert Manifest.from_json(written.to_json(), "it") == written
-    assert written.ends() == {Partition("a-s-changelog", 0): 10}
+    assert ExportManifest.from_json(written.to_json(), "it") == written
+    assert written.end_offsets() == {Partition("a-s-changelog", 0): 10}
 
 
 def test_another_layout_of_the_same_content_is_the_same() -> None:
     written = manifest(1, None)
     text = orjson.dumps(orjson.loads(written.to_json()))
-    assert Manifest.from_json(text, "it") == written
+    assert ExportManifest.from_json(text, "it") == written
 
 
 @pytest.mark.parametrize(
@@ -96,72 +102,72 @@ def test_an_edited_manifest_is_told(old: bytes, new: bytes) -> None:
     text = manifest(1, None).to_json()
     assert old in text
     with pytest.raises(ConfigError, match="it was changed"):
-        Manifest.from_json(text.replace(old, new), "it")
+        ExportManifest.from_json(text.replace(old, new), "it")
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"{}", b'{"manifest": {"format": 1}}'])
 def test_what_is_no_manifest_is_told(text: bytes) -> None:
     with pytest.raises(ConfigError, match="it is no manifest of an export"):
-        Manifest.from_json(text, "it")
+        ExportManifest.from_json(text, "it")
 
 
 def test_a_later_format_is_told() -> None:
     with pytest.raises(ConfigError, match="it has format 2: this version reads 1"):
-        Manifest.from_json(b'{"manifest": {"format": 2}}', "it")
+        ExportManifest.from_json(b'{"manifest": {"format": 2}}', "it")
 
 
 def test_paths_are_as_hive_lays_out_partitions() -> None:
-    assert file_name(OffsetRange("t", 3, 5, 70)) == (
+    assert file_path(OffsetRange("t", 3, 5, 70)) == (
         "topic=t/partition=3/00000000000000000005-00000000000000000070.parquet"
     )
 
 
 def test_exports_are_a_chain(tmp_path: Path) -> None:
     written = exports(tmp_path, 3)
-    assert list(complete(tmp_path)) == written
+    assert list(read_complete_manifests(tmp_path)) == written
 
 
 def test_a_directory_without_an_export_has_none(tmp_path: Path) -> None:
-    assert complete(tmp_path) == ()
+    assert read_complete_manifests(tmp_path) == ()
     with pytest.raises(ConfigError, match=r"no export in .*nowhere"):
-        complete(tmp_path / "nowhere")
+        read_complete_manifests(tmp_path / "nowhere")
 
 
 def test_a_missing_export_is_named(tmp_path: Path) -> None:
     exports(tmp_path, 3)
     (tmp_path / "export=00000002").rename(tmp_path / "_away")
-    assert read_chain(tmp_path).wrong == ("export=00000002 is missing",)
+    assert read_manifest_chain(tmp_path).problems == ("export=00000002 is missing",)
     with pytest.raises(ConfigError, match="--verify"):
-        complete(tmp_path)
+        read_complete_manifests(tmp_path)
 
 
 def test_a_missing_manifest_is_named(tmp_path: Path) -> None:
     exports(tmp_path, 2)
-    (tmp_path / "export=00000001" / MANIFEST).unlink()
-    assert "can't be read" in read_chain(tmp_path).wrong[0]
+    (tmp_path / "export=00000001" / MANIFEST_NAME).unlink()
+    assert "can't be read" in read_manifest_chain(tmp_path).problems[0]
 
 
 def test_an_export_that_goes_on_from_another_one_breaks_the_chain(tmp_path: Path) -> None:
     """The first was replaced by one that is right in itself."""
     exports(tmp_path, 2)
     other = replace(manifest(1, None), created_ms=2)
-    (tmp_path / "export=00000001" / MANIFEST).write_bytes(other.to_json())
-    (line,) = read_chain(tmp_path).wrong
+    (tmp_path / "export=00000001" / MANIFEST_NAME).write_bytes(other.to_json())
+    (line,) = read_manifest_chain(tmp_path).problems
     assert "export=00000002" in line
     assert "the chain is broken" in line
 
 
 def test_a_manifest_in_another_place_is_told(tmp_path: Path) -> None:
     first, _ = exports(tmp_path, 2)
-    (tmp_path / "export=00000002" / MANIFEST).write_bytes(first.to_json())
-    assert "is the manifest of export 1" in read_chain(tmp_path).wrong[0]
+    (tmp_path / "export=00000002" / MANIFEST_NAME).write_bytes(first.to_json())
+    assert "is the manifest of export 1" in read_manifest_chain(tmp_path).problems[0]
 
 
 def test_what_was_not_committed_is_not_there_and_goes_with_the_next_export(tmp_path: Path) -> None:
     exports(tmp_path, 1)
-    left = begin(tmp_path, 2)
+    left = create_unfinished_directory(tmp_path, 2)
     (left / "data").touch()
-    assert len(complete(tmp_path)) == 1
+    assert len(read_complete_manifests(tmp_path)) == 1
     with locked(tmp_path):
         assert not left.exists()
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from streams.spark.exporting.manifest import ExportedFile, Manifest
-from streams.spark.exporting.verify import seams
+from streams.spark.exporting.manifest import ExportedFile, ExportManifest
+from streams.spark.exporting.verify import find_gaps_and_overlaps
 from streams.spark.source.ranges import OffsetRange
 from tests.unit.streams.spark.exporting.test_manifest import manifest
 
 
-def exported(number: int, end: int, *ranges: tuple[int, int]) -> Manifest:
+def exported(number: int, end: int, *ranges: tuple[int, int]) -> ExportManifest:
     """One of `t[0]` in these files, which says that it goes up to `end`."""
     found = manifest(number, None)
     [name] = found.topics
@@ -41,8 +41,8 @@ def exported(number: int, end: int, *ranges: tuple[int, int]) -> Manifest:
         [exported(1, 0), exported(2, 5, (0, 5))],
     ],
 )
-def test_what_goes_on_is_right(manifests: list[Manifest]) -> None:
-    assert list(seams(manifests)) == []
+def test_what_goes_on_is_right(manifests: list[ExportManifest]) -> None:
+    assert list(find_gaps_and_overlaps(manifests)) == []
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,6 @@ def test_what_goes_on_is_right(manifests: list[Manifest]) -> None:
         ([exported(1, 20, (10, 20)), exported(2, 15)], "up to offset 20, and export 2 says up"),
     ],
 )
-def test_what_does_not_is_told(manifests: list[Manifest], said: str) -> None:
-    [line] = seams(manifests)
+def test_what_does_not_is_told(manifests: list[ExportManifest], said: str) -> None:
+    [line] = find_gaps_and_overlaps(manifests)
     assert said in line

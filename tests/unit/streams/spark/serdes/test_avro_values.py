@@ -16,14 +16,14 @@ from pyspark.sql.types import LongType, StructType
 
 from streams import serdes
 from streams.errors import ConfigError, UserError
-from streams.spark.serdes.avro_values import avro_type, latest_schema
-from streams.spark.serdes.columns import columns_of, planned
+from streams.spark.serdes.avro_values import avro_to_spark_type, fetch_latest_schema
+from streams.spark.serdes.columns import create_batch_decoder, pin_registry_schemas
 from streams.spark.serdes.ddl import parse_type
-from streams.spark.serdes.decoding import ColumnSerde, decoder_of
-from streams.spark.serdes.encoding import encode
-from streams.spark.serdes.malformed import decoded
+from streams.spark.serdes.decoding import ColumnSerde, create_column_decoder
+from streams.spark.serdes.encoding import encode_column
+from streams.spark.serdes.malformed import decode_column
 from streams.spark.source.fetching import RawBatch
-from streams.spark.source.options import Mode, Serde, Serdes
+from streams.spark.source.options import ParseMode, SerdeName, SerdeOptions
 from tests import brokers
 
 pytestmark = pytest.mark.skipif(
@@ -78,19 +78,19 @@ def serde_of(registry: str, schema: object = SCHEMA) -> Any:
 
 
 def column(registry: str, schema: object = SCHEMA) -> ColumnSerde:
-    return ColumnSerde(Serde.AVRO, "value", json.dumps(schema), registry, TOPIC)
+    return ColumnSerde(SerdeName.AVRO, "value", json.dumps(schema), registry, TOPIC)
 
 
 def test_types_are_those_of_sparks_own_source() -> None:
-    assert avro_type(json.dumps(SCHEMA)) == parse_type(
+    assert avro_to_spark_type(json.dumps(SCHEMA)) == parse_type(
         "STRUCT<id: BIGINT, item: STRING, size: STRING, tags: ARRAY<STRING>, "
         "parts: MAP<STRING, DOUBLE>, day: DATE, at: TIMESTAMP, hour: INT, "
         "price: DECIMAL(9, 2), raw: BINARY>"
     )
-    assert avro_type('["int", "long"]') == LongType()
-    assert avro_type('{"type": "long", "logicalType": "local-timestamp-micros"}') == parse_type(
-        "TIMESTAMP_NTZ"
-    )
+    assert avro_to_spark_type('["int", "long"]') == LongType()
+    assert avro_to_spark_type(
+        '{"type": "long", "logicalType": "local-timestamp-micros"}'
+    ) == parse_type("TIMESTAMP_NTZ")
 
 
 @pytest.mark.parametrize(
@@ -105,12 +105,12 @@ def test_types_are_those_of_sparks_own_source() -> None:
 )
 def test_a_schema_without_a_type_is_refused(schema: str, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
-        avro_type(schema)
+        avro_to_spark_type(schema)
 
 
 def test_what_an_application_wrote_is_read(registry: str) -> None:
     values = [serde_of(registry).serialize(ORDER), None]
-    array, causes = decoded(decoder_of(column(registry)), values)
+    array, causes = decode_column(create_column_decoder(column(registry)), values)
     array.validate(full=True)
     assert (array.to_pylist(), causes) == ([FOUND, None], {})
 
@@ -118,23 +118,25 @@ def test_what_an_application_wrote_is_read(registry: str) -> None:
 def test_what_was_written_with_an_older_schema_has_the_columns_of_the_newer(registry: str) -> None:
     older = SCHEMA | {"fields": [each for each in SCHEMA["fields"] if each["name"] != "item"]}
     written = serde_of(registry, older).serialize({k: v for k, v in ORDER.items() if k != "item"})
-    array, causes = decoded(decoder_of(column(registry)), [written])
+    array, causes = decode_column(create_column_decoder(column(registry)), [written])
     assert (array.to_pylist(), causes) == ([FOUND | {"item": None}], {})
 
 
 def test_what_spark_writes_an_application_reads(registry: str) -> None:
     plain = {n: v for n, v in ORDER.items() if n != "hour"}
     schema = SCHEMA | {"fields": [each for each in SCHEMA["fields"] if each["name"] != "hour"]}
-    arrow = decoder_of(column(registry, schema)).arrow
+    arrow = create_column_decoder(column(registry, schema)).arrow_type
     array = pa.array([plain | {"parts": [("x", 0.5)]}, None], arrow)
-    written = encode(array, column(registry, schema))
+    written = encode_column(array, column(registry, schema))
     assert written[1] is None
     assert serde_of(registry, schema).deserialize(written[0]) == plain
 
 
 def test_what_is_no_avro_is_told_and_the_rest_is_read(registry: str) -> None:
     good = serde_of(registry).serialize(ORDER)
-    array, causes = decoded(decoder_of(column(registry)), [good, b"{}", good[:9], good])
+    array, causes = decode_column(
+        create_column_decoder(column(registry)), [good, b"{}", good[:9], good]
+    )
     assert array.to_pylist() == [FOUND, None, None, FOUND]
     assert causes.keys() == {1, 2}
 
@@ -142,29 +144,29 @@ def test_what_is_no_avro_is_told_and_the_rest_is_read(registry: str) -> None:
 def test_a_value_that_does_not_fit_its_schema_is_refused(registry: str) -> None:
     schema = {"type": "record", "name": "A", "fields": [{"name": "n", "type": "int"}]}
     with pytest.raises(UserError, match="column value can't be written as avro"):
-        encode(pa.array([{"n": "text"}]), column(registry, schema))
+        encode_column(pa.array([{"n": "text"}]), column(registry, schema))
 
 
 def test_the_latest_schema_is_the_registrys_when_the_read_is_planned(registry: str) -> None:
     small: dict[str, Any] = SCHEMA | {"fields": SCHEMA["fields"][:1]}
     serde_of(registry, small).serialize({"id": 1})
-    asked = Serdes(value=Serde.AVRO, schema_registry=registry, mode=Mode.FAILFAST)
-    first = planned(asked, TOPIC)
+    asked = SerdeOptions(value=SerdeName.AVRO, schema_registry=registry, mode=ParseMode.FAILFAST)
+    first = pin_registry_schemas(asked, TOPIC)
     assert json.loads(first.value_schema or "")["fields"] == small["fields"]
     newer = small | {"fields": SCHEMA["fields"][:2]}
     written = serde_of(registry, newer).serialize({"id": 2, "item": "tea"})
     # The one that was planned stays, and what is written with the newer one is read by it.
-    columns = columns_of(first, TOPIC)
+    columns = create_batch_decoder(first, TOPIC)
     value_type = columns.schema["value"].dataType
     assert isinstance(value_type, StructType)
     assert value_type.names == ["id"]
-    batch = columns.decode(RawBatch(TOPIC, 0, [None], [written], [0], [0], None))
+    batch = columns.decode_batch(RawBatch(TOPIC, 0, [None], [written], [0], [0], None))
     assert batch.column("value").to_pylist() == [{"id": 2}]
-    assert columns_of(planned(asked, TOPIC), TOPIC).decode(
+    assert create_batch_decoder(pin_registry_schemas(asked, TOPIC), TOPIC).decode_batch(
         RawBatch(TOPIC, 0, [None], [written], [0], [0], None)
     ).column("value").to_pylist() == [{"id": 2, "item": "tea"}]
 
 
 def test_a_topic_of_which_the_registry_knows_nothing_is_told(registry: str) -> None:
     with pytest.raises(ConfigError, match=r"no schema of subject 'orders-key'.*key_schema"):
-        latest_schema(registry, TOPIC, "key")
+        fetch_latest_schema(registry, TOPIC, "key")

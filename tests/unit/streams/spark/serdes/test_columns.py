@@ -10,11 +10,11 @@ import pytest
 from streams import Windowed as WindowedKey
 from streams import serdes
 from streams.errors import UserError
-from streams.spark.serdes.columns import Shape, columns_of
+from streams.spark.serdes.columns import RowKind, create_batch_decoder
 from streams.spark.source.fetching import RawBatch
-from streams.spark.source.options import Mode, Serde, Serdes, Windowed
+from streams.spark.source.options import ParseMode, SerdeName, SerdeOptions, WindowedKeyKind
 
-TIME = Serdes(key=Serde.STRING, windowed=Windowed.TIME, window_size_ms=1000)
+TIME = SerdeOptions(key=SerdeName.STRING, windowed=WindowedKeyKind.TIME, window_size_ms=1000)
 
 
 def batch(keys: list[bytes | None], values: list[bytes | None] | None = None) -> RawBatch:
@@ -36,7 +36,9 @@ WINDOW = ("key", "window_start", "window_end")
 
 
 def test_windowed_keys_of_a_topic_are_taken_apart() -> None:
-    found = columns_of(TIME, "t").decode(batch([b"a" + struct.pack(">q", 5000), None]))
+    found = create_batch_decoder(TIME, "t").decode_batch(
+        batch([b"a" + struct.pack(">q", 5000), None])
+    )
     assert rows(found, *WINDOW) == [("a", 5000, 6000), (None, None, None)]
     assert found.schema.names == [
         "key", "window_start", "window_end", "value", "topic", "partition", "offset", "timestamp",
@@ -47,28 +49,32 @@ def test_windowed_keys_of_a_topic_are_taken_apart() -> None:
 def test_windowed_keys_of_a_store_have_a_sequence_number() -> None:
     keys: list[bytes | None] = [b"a" + struct.pack(">qi", 5000, 7)]
     for columns in (
-        columns_of(TIME, "t", Shape.TABLE),
-        columns_of(TIME, "app-counts-changelog"),
+        create_batch_decoder(TIME, "t", RowKind.TABLE),
+        create_batch_decoder(TIME, "app-counts-changelog"),
     ):
-        assert rows(columns.decode(batch(keys)), *WINDOW) == [("a", 5000, 6000)]
+        assert rows(columns.decode_batch(batch(keys)), *WINDOW) == [("a", 5000, 6000)]
 
 
 def test_sessions_have_their_end_first() -> None:
-    given = Serdes(key=Serde.STRING, windowed=Windowed.SESSION)
+    given = SerdeOptions(key=SerdeName.STRING, windowed=WindowedKeyKind.SESSION)
     key = b"a" + struct.pack(">qq", 9000, 5000)
     for topic in ("t", "app-counts-changelog"):
-        found = columns_of(given, topic).decode(batch([key]))
+        found = create_batch_decoder(given, topic).decode_batch(batch([key]))
         assert rows(found, *WINDOW) == [("a", 5000, 9000)]
 
 
 def test_keys_are_those_that_the_serdes_of_windows_write() -> None:
     written = serdes.windowed(serdes.string, 1000).serialize(WindowedKey("grün", 5000, 6000))
-    assert rows(columns_of(TIME, "t").decode(batch([written])), *WINDOW) == [("grün", 5000, 6000)]
+    assert rows(create_batch_decoder(TIME, "t").decode_batch(batch([written])), *WINDOW) == [
+        ("grün", 5000, 6000)
+    ]
 
 
 def test_a_window_that_has_no_end_or_is_beyond_all_times_is_null_there() -> None:
-    given = Serdes(key=Serde.STRING, windowed=Windowed.TIME, window_size_ms=2**63 - 1)
-    found = columns_of(given, "t").decode(batch([b"a" + struct.pack(">q", 0)]))
+    given = SerdeOptions(
+        key=SerdeName.STRING, windowed=WindowedKeyKind.TIME, window_size_ms=2**63 - 1
+    )
+    found = create_batch_decoder(given, "t").decode_batch(batch([b"a" + struct.pack(">q", 0)]))
     assert rows(found, *WINDOW, "_corrupt_record") == [("a", 0, None, None)]
 
 
@@ -82,7 +88,7 @@ def test_a_window_that_has_no_end_or_is_beyond_all_times_is_null_there() -> None
 )
 def test_bytes_that_are_no_window_are_told(key: bytes, cause: str) -> None:
     good = b"b" + struct.pack(">q", 0)
-    found = columns_of(TIME, "t").decode(batch([key, good]))
+    found = create_batch_decoder(TIME, "t").decode_batch(batch([key, good]))
     assert rows(found, *WINDOW) == [(None, None, None), ("b", 0, 1000)]
     said = found.column("_corrupt_record").to_pylist()
     assert f"key of t[3] offset 10 is no windowed key: {cause}" in said[0]
@@ -92,12 +98,12 @@ def test_bytes_that_are_no_window_are_told(key: bytes, cause: str) -> None:
 BAD = batch([b"a", b"\xff"], [b"12345678", b"1234"])
 
 
-def both(mode: Mode) -> Serdes:
-    return Serdes(key=Serde.STRING, value=Serde.INT64, mode=mode)
+def both(mode: ParseMode) -> SerdeOptions:
+    return SerdeOptions(key=SerdeName.STRING, value=SerdeName.INT64, mode=mode)
 
 
 def test_permissive_keeps_the_row_with_all_that_is_wrong() -> None:
-    found = columns_of(both(Mode.PERMISSIVE), "t").decode(BAD)
+    found = create_batch_decoder(both(ParseMode.PERMISSIVE), "t").decode_batch(BAD)
     assert rows(found, "key", "value", "offset")[1] == (None, None, 11)
     fine, said = found.column("_corrupt_record").to_pylist()
     assert fine is None
@@ -107,31 +113,31 @@ def test_permissive_keeps_the_row_with_all_that_is_wrong() -> None:
 
 
 def test_dropmalformed_leaves_the_row_out() -> None:
-    found = columns_of(both(Mode.DROPMALFORMED), "t").decode(BAD)
+    found = create_batch_decoder(both(ParseMode.DROPMALFORMED), "t").decode_batch(BAD)
     assert rows(found, "key", "offset") == [("a", 10)]
     assert "_corrupt_record" not in found.schema.names
 
 
 def test_failfast_ends_the_read_with_where_and_what() -> None:
     with pytest.raises(UserError) as caught:
-        columns_of(both(Mode.FAILFAST), "t").decode(BAD)
+        create_batch_decoder(both(ParseMode.FAILFAST), "t").decode_batch(BAD)
     said = str(caught.value)
     for part in ("key of t[3] offset 11", "is no string", "1 bytes begin ff", "mode=PERMISSIVE"):
         assert part in said
 
 
 def test_what_cannot_fail_has_no_column_for_failures() -> None:
-    assert "_corrupt_record" not in columns_of(Serdes(), "t").schema.names
+    assert "_corrupt_record" not in create_batch_decoder(SerdeOptions(), "t").schema.names
 
 
 def test_headers_are_pairs() -> None:
     raw = RawBatch("t", 0, [b"k"], [None], [0], [0], [[("h", b"\x00"), ("h", None)]])
-    found = columns_of(Serdes(headers=True), "t").decode(raw)
+    found = create_batch_decoder(SerdeOptions(headers=True), "t").decode_batch(raw)
     assert found.column("headers").to_pylist() == [
         [{"key": "h", "value": b"\x00"}, {"key": "h", "value": None}]
     ]
 
 
 def test_no_records_are_a_batch_of_none() -> None:
-    found = columns_of(TIME, "t").decode(batch([]))
+    found = create_batch_decoder(TIME, "t").decode_batch(batch([]))
     assert found.num_rows == 0

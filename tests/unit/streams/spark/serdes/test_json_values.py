@@ -14,18 +14,20 @@ import pytest
 
 from streams.errors import ConfigError
 from streams.spark.serdes.ddl import parse_type
-from streams.spark.serdes.decoding import ColumnSerde, arrow_of, decoder_of
-from streams.spark.serdes.encoding import encode
-from streams.spark.serdes.json_values import json_reader, many_reader
-from streams.spark.serdes.malformed import decoded
-from streams.spark.source.options import Serde
+from streams.spark.serdes.decoding import ColumnSerde, arrow_type_for, create_column_decoder
+from streams.spark.serdes.encoding import encode_column
+from streams.spark.serdes.json_values import create_json_batch_reader, create_json_reader
+from streams.spark.serdes.malformed import decode_column
+from streams.spark.source.options import SerdeName
 from tests.sampling import draw_seed
 
 SCHEMA = "a INT, b STRING, c ARRAY<DOUBLE>, d STRUCT<e: BOOLEAN, f: BIGINT>, g SMALLINT, h FLOAT"
 
 
 def read(schema: str, *values: bytes | None) -> tuple[list[Any], dict[int, str]]:
-    array, causes = decoded(decoder_of(ColumnSerde(Serde.JSON, "value", schema)), values)
+    array, causes = decode_column(
+        create_column_decoder(ColumnSerde(SerdeName.JSON, "value", schema)), values
+    )
     array.validate(full=True)
     return array.to_pylist(), causes
 
@@ -171,8 +173,8 @@ def test_a_batch_read_at_once_is_what_its_values_are_one_by_one() -> None:
     seed = draw_seed("batches of values")
     of = random.Random(seed)
     kind = parse_type(SCHEMA)
-    arrow = arrow_of(kind)
-    each_by_itself, many = json_reader(kind), many_reader(kind, arrow)
+    arrow = arrow_type_for(kind)
+    each_by_itself, many = create_json_reader(kind), create_json_batch_reader(kind, arrow)
     assert many is not None
     at_once = 0
     for _ in range(300):
@@ -195,7 +197,10 @@ def test_anything_is_read_or_refused_the_same_alone_and_in_company() -> None:
     seed = draw_seed("anything as JSON")
     of = random.Random(seed)
     kind = parse_type(SCHEMA)
-    each_by_itself, many = json_reader(kind), many_reader(kind, arrow_of(kind))
+    each_by_itself, many = (
+        create_json_reader(kind),
+        create_json_batch_reader(kind, arrow_type_for(kind)),
+    )
     assert many is not None
     for _ in range(2000):
         value = json.dumps(_any(of)).encode()
@@ -203,18 +208,18 @@ def test_anything_is_read_or_refused_the_same_alone_and_in_company() -> None:
             (found,) = many([value]).to_pylist()
         except ValueError:
             continue
-        wanted = pa.array([each_by_itself(value)], arrow_of(kind)).to_pylist()[0]
+        wanted = pa.array([each_by_itself(value)], arrow_type_for(kind)).to_pylist()[0]
         assert found == wanted, f"{seed=} {value!r}"
 
 
 def test_maps_need_text_as_keys() -> None:
     with pytest.raises(ConfigError, match=r"value_schema: keys of JSON are text.*map<int,int>"):
-        decoder_of(ColumnSerde(Serde.JSON, "value", "MAP<INT,INT>"))
+        create_column_decoder(ColumnSerde(SerdeName.JSON, "value", "MAP<INT,INT>"))
 
 
 def test_json_is_written_with_all_fields_and_read_back_the_same() -> None:
     schema = "a INT, b STRING, c DECIMAL(20,2), d BINARY, e MAP<STRING,INT>, f DATE, g TIMESTAMP"
-    column = ColumnSerde(Serde.JSON, "value", schema)
+    column = ColumnSerde(SerdeName.JSON, "value", schema)
     values = [
         {
             "a": 1,
@@ -228,9 +233,9 @@ def test_json_is_written_with_all_fields_and_read_back_the_same() -> None:
         {"a": None, "b": None, "c": None, "d": None, "e": None, "f": None, "g": None},
         None,
     ]
-    array = pa.array(values, decoder_of(column).arrow)
-    written = encode(array, column)
+    array = pa.array(values, create_column_decoder(column).arrow_type)
+    written = encode_column(array, column)
     assert written[1] == orjson.dumps(dict.fromkeys("abcdefg"))
     assert written[2] is None
     assert b'"c":123456789012345678.12,"d":"/w==","e":{"x":1}' in (written[0] or b"")
-    assert decoded(decoder_of(column), written) == (array, {})
+    assert decode_column(create_column_decoder(column), written) == (array, {})

@@ -10,8 +10,8 @@ from pyspark.sql.types import StructType
 
 from streams.errors import ConfigError, UserError
 from streams.spark.serdes.ddl import parse_type
-from streams.spark.sink.epochs import Rows, Tally
-from streams.spark.sink.writing import check, rows_of, write_options
+from streams.spark.sink.epochs import ProducerRows, Tally
+from streams.spark.sink.writing import check_columns, encode_rows, parse_write_options
 from tests.sampling import draw_seed
 
 GIVEN = {"bootstrap_servers": "localhost:1", "topic": "t", "value": "string"}
@@ -38,20 +38,24 @@ def columns(ddl: str) -> StructType:
 )
 def test_columns_that_are_no_record_are_told(ddl: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
-        check(write_options(GIVEN, stream=False), columns(ddl), overwrite=False)
+        check_columns(parse_write_options(GIVEN, is_stream=False), columns(ddl), overwrite=False)
 
 
 def test_what_a_read_gives_can_be_written() -> None:
     ddl = "key: binary, value: string, topic: string, partition: int, offset: bigint"
-    check(
-        write_options(GIVEN, stream=True), columns(f"{ddl}, timestamp: timestamp"), overwrite=False
+    check_columns(
+        parse_write_options(GIVEN, is_stream=True),
+        columns(f"{ddl}, timestamp: timestamp"),
+        overwrite=False,
     )
 
 
 def test_json_is_written_by_the_columns_alone() -> None:
-    options = write_options(GIVEN | {"key": "json", "value": "json"}, stream=False)
+    options = parse_write_options(GIVEN | {"key": "json", "value": "json"}, is_stream=False)
     assert options.serdes.value_schema is None
-    check(options, columns("key: struct<a: int>, value: struct<n: bigint>"), overwrite=False)
+    check_columns(
+        options, columns("key: struct<a: int>, value: struct<n: bigint>"), overwrite=False
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,28 +71,30 @@ def test_json_is_written_by_the_columns_alone() -> None:
 def test_rows_that_are_no_record_are_told(column: str, values: pa.Array, problem: str) -> None:
     names = {"value": pa.array(["v"] * len(values)), column: values}
     with pytest.raises(UserError, match=problem):
-        rows_of(write_options(GIVEN, stream=False), pa.RecordBatch.from_pydict(names))
+        encode_rows(parse_write_options(GIVEN, is_stream=False), pa.RecordBatch.from_pydict(names))
 
 
 def test_a_topic_is_not_overwritten() -> None:
     with pytest.raises(ConfigError, match=r"use mode\('append'\)"):
-        check(write_options(GIVEN, stream=False), columns("value: string"), overwrite=True)
+        check_columns(
+            parse_write_options(GIVEN, is_stream=False), columns("value: string"), overwrite=True
+        )
 
 
 @pytest.mark.parametrize("name", ["transactional.id", "enable.idempotence", "acks", "partitioner"])
 def test_settings_that_the_guarantee_needs_are_refused(name: str) -> None:
     with pytest.raises(ConfigError, match=f"option kafka.{name} can't be set"):
-        write_options(GIVEN | {f"kafka.{name}": "1"}, stream=True)
+        parse_write_options(GIVEN | {f"kafka.{name}": "1"}, is_stream=True)
 
 
 def test_a_stream_has_no_write_id() -> None:
     with pytest.raises(ConfigError, match="option write_id is not for a streaming write"):
-        write_options(GIVEN | {"write_id": "w"}, stream=True)
+        parse_write_options(GIVEN | {"write_id": "w"}, is_stream=True)
 
 
 def tally(rows: list[tuple[bytes | None, bytes | None]]) -> Tally:
     found = Tally()
-    found.add(Rows([key for key, _ in rows], [value for _, value in rows]))
+    found.add_rows(ProducerRows([key for key, _ in rows], [value for _, value in rows]))
     return found
 
 

@@ -10,8 +10,8 @@ from streams.errors import ConfigError
 from streams.ledger import WrittenRange
 from streams.runtime.clients import Admin
 from streams.spark.cuts.cut import Cut
-from streams.spark.source.limits import ranges_of
-from streams.spark.source.options import Isolation, Limits
+from streams.spark.source.options import IsolationLevel, TopicReadLimits
+from streams.spark.source.range_planning import plan_offset_ranges
 from streams.topic_partitions import Partition
 
 FIRST, SECOND = Partition("out", 0), Partition("out", 1)
@@ -35,7 +35,9 @@ class Topics:
 
 def read(cut: Cut, **limits: Any) -> list[str]:
     admin = cast(Admin, Topics())
-    found = ranges_of(admin, "out", Limits(cut=cut, **limits), Isolation.READ_COMMITTED)
+    found = plan_offset_ranges(
+        admin, "out", TopicReadLimits(cut=cut, **limits), IsolationLevel.READ_COMMITTED
+    )
     return [str(each) for each in found]
 
 

@@ -19,7 +19,7 @@ from pyspark.sql.datasource import (
     Not,
 )
 
-from streams.spark.source.filters import Pruning
+from streams.spark.source.filters import FilterBounds
 from streams.spark.source.ranges import OffsetRange
 from streams.topic_partitions import Partition
 
@@ -35,12 +35,12 @@ class Times:
 
 def narrowed(*filters: Filter) -> tuple[list[tuple[int, int, int]], list[Filter]]:
     """The ranges that are left, and the filters that Spark must look at."""
-    pruning, left = Pruning(), []
+    pruning, left = FilterBounds(), []
     for each in filters:
         pruning, unsure = pruning.with_filter(each)
         left += [each] if unsure else []
     admin: Any = Times()
-    ranges = pruning.ranges(admin, RANGES)
+    ranges = pruning.prune_ranges(admin, RANGES)
     return [(each.partition, each.first, each.until) for each in ranges], left
 
 

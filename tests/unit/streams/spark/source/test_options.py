@@ -9,12 +9,12 @@ import pytest
 from streams.errors import ConfigError
 from streams.spark.cuts.cut import Cut
 from streams.spark.source.options import (
-    Content,
-    Isolation,
-    Mode,
-    Serde,
-    Windowed,
-    read_options,
+    IsolationLevel,
+    ParseMode,
+    ReadContent,
+    SerdeName,
+    WindowedKeyKind,
+    parse_read_options,
 )
 from streams.topic_partitions import Partition
 
@@ -23,17 +23,17 @@ TOPIC = {"bootstrap_servers": "127.0.0.1:9092", "topic": "words"}
 
 def refusal(**more: str) -> str:
     with pytest.raises(ConfigError) as refused:
-        read_options({**TOPIC, **more})
+        parse_read_options({**TOPIC, **more})
     return str(refused.value)
 
 
 def test_a_topic_is_read_whole_and_as_bytes_by_default() -> None:
-    options = read_options(TOPIC)
+    options = parse_read_options(TOPIC)
     assert options.topic == "words"
     assert options.access.bootstrap_servers == "127.0.0.1:9092"
-    assert options.isolation is Isolation.READ_COMMITTED
-    assert options.content is Content.RECORDS
-    assert (options.serdes.key, options.serdes.value) == (Serde.BYTES, Serde.BYTES)
+    assert options.isolation is IsolationLevel.READ_COMMITTED
+    assert options.content is ReadContent.RECORDS
+    assert (options.serdes.key, options.serdes.value) == (SerdeName.BYTES, SerdeName.BYTES)
     limits = options.limits
     assert (limits.partitions, limits.offsets_from, limits.offsets_to) == (
         None,
@@ -44,8 +44,8 @@ def test_a_topic_is_read_whole_and_as_bytes_by_default() -> None:
 
 
 def test_names_have_no_case_and_neither_have_choices() -> None:
-    options = read_options({"BOOTSTRAP_SERVERS": "b:1", "Topic": "Words", "MODE": "failfast"})
-    assert (options.topic, options.serdes.mode) == ("Words", Mode.FAILFAST)
+    options = parse_read_options({"BOOTSTRAP_SERVERS": "b:1", "Topic": "Words", "MODE": "failfast"})
+    assert (options.topic, options.serdes.mode) == ("Words", ParseMode.FAILFAST)
 
 
 def test_a_name_that_is_not_there_is_told_with_the_one_that_was_meant() -> None:
@@ -64,7 +64,7 @@ def test_an_option_of_something_else_is_told_apart_from_one_that_is_not_there() 
     [("0,2", (0, 2)), ("0-3", (0, 1, 2, 3)), ("3, 0-1,1", (0, 1, 3)), ("7", (7,))],
 )
 def test_partitions(given: str, numbers: tuple[int, ...]) -> None:
-    assert read_options({**TOPIC, "partitions": given}).limits.partitions == numbers
+    assert parse_read_options({**TOPIC, "partitions": given}).limits.partitions == numbers
 
 
 @pytest.mark.parametrize("given", ["a", "0-", "-1", "0..3", "3-1", "1,,2"])
@@ -74,7 +74,7 @@ def test_partitions_that_are_none(given: str) -> None:
 
 def test_offsets() -> None:
     def found(given: str) -> object:
-        return read_options({**TOPIC, "offsets_from": given}).limits.offsets_from
+        return parse_read_options({**TOPIC, "offsets_from": given}).limits.offsets_from
 
     assert found("0") == 0  # which is no "nothing": offset 0 may be gone
     assert found("12") == 12
@@ -91,7 +91,7 @@ def test_offsets_that_are_none(given: str) -> None:
 
 def test_times_are_ms_or_iso_and_utc_unless_they_say_otherwise() -> None:
     def found(given: str) -> object:
-        return read_options({**TOPIC, "timestamps_to": given}).limits.timestamps_to
+        return parse_read_options({**TOPIC, "timestamps_to": given}).limits.timestamps_to
 
     assert found("1767225600000") == 1767225600000
     assert found("2026-01-01") == 1767225600000
@@ -110,7 +110,7 @@ def test_a_cut_is_given_as_json_or_as_a_file(tmp_path: Path) -> None:
     path = tmp_path / "cut.json"
     cut.save(path)
     for given in (cut.to_json(), str(path)):
-        assert read_options({**TOPIC, "cut": given}).limits.cut == cut
+        assert parse_read_options({**TOPIC, "cut": given}).limits.cut == cut
     assert "can't be read" in refusal(cut=str(tmp_path / "none.json"))
     assert "this is no cut" in refusal(cut="{}")
 
@@ -130,11 +130,11 @@ def test_choices_and_flags_say_what_they_take() -> None:
 
 def test_a_read_is_of_a_topic_or_of_a_store() -> None:
     servers = {"bootstrap_servers": "b:1"}
-    store = read_options({**servers, "application_id": "app", "store": "counts"})
+    store = parse_read_options({**servers, "application_id": "app", "store": "counts"})
     assert (store.topic, store.application_id, store.store) == (None, "app", "counts")
     for given in ({}, {"topic": "t", "store": "s"}, {"store": "s"}, {"application_id": "a"}):
         with pytest.raises(ConfigError, match="application_id"):
-            read_options({**servers, **given})
+            parse_read_options({**servers, **given})
     assert "is of a store" in refusal(content="changelog")
     assert "is of a store" in refusal(versioned="true")
     assert "by offsets, not by times" in refusal(content="coverage", timestamps_to="5")
@@ -146,20 +146,20 @@ def test_serdes_have_what_they_need_and_nothing_else() -> None:
     assert "needs schema_registry" in refusal(value="avro")
     assert "needs window_size_ms" in refusal(windowed="time")
     assert "is of windowed=time" in refusal(windowed="session", window_size_ms="5")
-    windowed = read_options({**TOPIC, "windowed": "time", "window_size_ms": "60000"}).serdes
-    assert (windowed.windowed, windowed.window_size_ms) == (Windowed.TIME, 60_000)
+    windowed = parse_read_options({**TOPIC, "windowed": "time", "window_size_ms": "60000"}).serdes
+    assert (windowed.windowed, windowed.window_size_ms) == (WindowedKeyKind.TIME, 60_000)
 
 
 def test_settings_of_librdkafka_pass_through_except_those_that_exact_reading_needs() -> None:
     given = {"kafka.security.protocol": "SASL_SSL", "kafka.sasl.password": "open sesame"}
-    access = read_options({**TOPIC, **given}).access
-    assert access.settings()["security.protocol"] == "SASL_SSL"
-    assert access.settings()["sasl.password"] == "open sesame"
+    access = parse_read_options({**TOPIC, **given}).access
+    assert access.client_settings()["security.protocol"] == "SASL_SSL"
+    assert access.client_settings()["sasl.password"] == "open sesame"
     assert "given as bootstrap_servers" in refusal(**{"kafka.bootstrap.servers": "b:1"})
     assert "given as isolation" in refusal(**{"kafka.isolation.level": "read_committed"})
     assert "can't be set" in refusal(**{"kafka.auto.offset.reset": "earliest"})
 
 
 def test_secrets_are_not_in_what_is_shown() -> None:
-    options = read_options({**TOPIC, "kafka.sasl.password": "open sesame"})
+    options = parse_read_options({**TOPIC, "kafka.sasl.password": "open sesame"})
     assert "sesame" not in repr(options)

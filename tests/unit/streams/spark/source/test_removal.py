@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streams.spark.source.removal import name_cause
+from streams.spark.source.removal import name_removal_cause
 
 BOTH = "retention.ms=90000, which is 1.5 min; retention.bytes=9"
 
@@ -39,4 +39,4 @@ BOTH = "retention.ms=90000, which is 1.5 min; retention.bytes=9"
     ],
 )
 def test_the_settings_that_apply_are_named(settings: dict[str, str], cause: str) -> None:
-    assert name_cause(settings) == cause
+    assert name_removal_cause(settings) == cause

@@ -11,7 +11,13 @@ import pytest
 
 from streams.errors import StreamsError
 from streams.spark.source.ranges import OffsetRange
-from streams.spark.source.stream_offsets import StreamOffset, advance, lost, share, splits
+from streams.spark.source.stream_offsets import (
+    StreamOffset,
+    advance_offset,
+    describe_data_loss,
+    divide_among_partitions,
+    plan_epoch_splits,
+)
 from tests.sampling import draw_seed
 
 
@@ -46,33 +52,33 @@ def test_what_another_source_wrote_is_told(found: Any) -> None:
 
 
 def test_an_epoch_goes_to_the_end_of_each_partition() -> None:
-    end = advance(at({0: 5, 1: 7}), {0: (0, 9), 1: (7, 7)}, None, 50)
+    end = advance_offset(at({0: 5, 1: 7}), {0: (0, 9), 1: (7, 7)}, None, 50)
     assert end == at({0: 9, 1: 7}, records_per_split=50)
 
 
 def test_where_there_is_nothing_new_the_offset_stays_itself() -> None:
     start = at({0: 5})
-    assert advance(start, {0: (0, 5), 1: (3, 3)}, None, 7) is start
+    assert advance_offset(start, {0: (0, 5), 1: (3, 3)}, None, 7) is start
 
 
 def test_a_partition_that_comes_is_read_from_its_beginning() -> None:
     """Which is in the offset: later the log may begin elsewhere."""
     start = at({0: 5})
-    end = advance(start, {0: (0, 5), 1: (3, 9)}, None, 100)
+    end = advance_offset(start, {0: (0, 5), 1: (3, 9)}, None, 100)
     assert end == at({0: 5, 1: 9}, begun={1: 3})
-    assert list(splits(start, end)) == [OffsetRange("t", 1, 3, 9)]
-    after = advance(end, {0: (0, 6), 1: (4, 9)}, None, 100)
+    assert list(plan_epoch_splits(start, end)) == [OffsetRange("t", 1, 3, 9)]
+    after = advance_offset(end, {0: (0, 6), 1: (4, 9)}, None, 100)
     assert after == at({0: 6, 1: 9})
 
 
 def test_a_partition_that_comes_waits_for_its_share() -> None:
-    end = advance(at({0: 0}), {0: (0, 9), 1: (3, 9)}, 1, 100)
+    end = advance_offset(at({0: 0}), {0: (0, 9), 1: (3, 9)}, 1, 100)
     assert end == at({0: 1})
 
 
 def test_splits_are_those_of_the_epoch_whatever_the_option_is_later() -> None:
     start, end = at({0: 0}, records_per_split=3), at({0: 10}, records_per_split=4)
-    found = [(each.first, each.until) for each in splits(start, end)]
+    found = [(each.first, each.until) for each in plan_epoch_splits(start, end)]
     assert found == [(0, 4), (4, 8), (8, 10)]
 
 
@@ -90,7 +96,7 @@ def test_splits_are_those_of_the_epoch_whatever_the_option_is_later() -> None:
 def test_records_are_shared_fairly(
     backlog: dict[int, int], total: int, turn: int, expected: dict[int, int]
 ) -> None:
-    assert share(backlog, total, turn) == expected
+    assert divide_among_partitions(backlog, total, turn) == expected
 
 
 def test_all_that_may_be_read_is_given_out() -> None:
@@ -99,7 +105,7 @@ def test_all_that_may_be_read_is_given_out() -> None:
     for _ in range(200):
         backlog = {n: choose.randrange(50) for n in range(choose.randrange(1, 8))}
         total = choose.randrange(1, 200)
-        found = share(backlog, total, choose.randrange(1000))
+        found = divide_among_partitions(backlog, total, choose.randrange(1000))
         assert sum(found.values()) == min(total, sum(backlog.values())), f"{seed=} {backlog=}"
         assert all(0 <= found[n] <= backlog[n] for n in backlog), f"{seed=} {backlog=}"
         wanting = [found[n] for n in backlog if found[n] < backlog[n]]
@@ -112,7 +118,7 @@ def test_no_partition_waits_for_ever() -> None:
     """A small one beside large ones, and one record at a time."""
     here, log = at({0: 0, 1: 0, 2: 0}), {0: (0, 1000), 1: (0, 1), 2: (0, 1000)}
     for _ in range(4):
-        here = advance(here, log, 1, 100)
+        here = advance_offset(here, log, 1, 100)
     assert sorted(here.offsets.values()) == [1, 1, 2]
 
 
@@ -132,7 +138,7 @@ def test_no_partition_waits_for_ever() -> None:
 def test_what_is_lost_is_told(
     log: dict[int, tuple[int, int]], topic_id: str, problem: str | None
 ) -> None:
-    found = lost(at({0: 5}), topic_id, log)
+    found = describe_data_loss(at({0: 5}), topic_id, log)
     if problem is None:
         assert found is None
     else:

@@ -11,8 +11,8 @@ import pytest
 from streams.errors import UserError
 from streams.spark.source.fetching import RawBatch
 from streams.spark.source.ranges import OffsetRange
-from streams.spark.stores.compaction import Compaction, Reading, check
-from streams.spark.stores.tables import Table
+from streams.spark.stores.changelog_tables import LatestRecords
+from streams.spark.stores.compaction import ChangelogRead, CompactionPolicy, check_rows_survived
 from tests.sampling import draw_seed
 
 NOW_MS = 1_800_000_000_000
@@ -51,10 +51,10 @@ class Left(NamedTuple):
     removed_count: int
     last_segment: int
 
-    def removed(self) -> int:
+    def count_removed_offsets(self) -> int:
         return self.removed_count
 
-    def unbroken_from(self) -> int:
+    def find_last_segment_offset(self) -> int:
         return self.last_segment
 
 
@@ -63,25 +63,27 @@ def read(
     position: int,
     *,
     end: int | None = None,
-    compaction: Compaction = Compaction(LAG_MS, KEPT_MS),  # noqa: B008  frozen
+    compaction: CompactionPolicy = CompactionPolicy(LAG_MS, KEPT_MS),  # noqa: B008  frozen
     age_ms: int = 0,
     last_segment: int = NEVER,
 ) -> dict[bytes, bytes]:
     """The table as of the position. UserError where it can't be told. The last segment, which is
     never cleaned, begins at `last_segment`."""
     there = [each for each in records if each.key is not None]
-    table = Table(TOPIC, 0, {})
+    table = LatestRecords(TOPIC, 0, {})
     for batch in batches([each for each in there if each.offset < position]):
-        table.add(batch)
+        table.add_batch(batch)
     below = OffsetRange(TOPIC, 0, 0, position)
     end = max([position, *(each.offset + 1 for each in records)]) if end is None else end
-    reading = Reading("counts", below, end, table.records, table.last.keys(), NOW_MS - age_ms)
+    reading = ChangelogRead(
+        "counts", below, end, table.record_count, table.latest_by_key.keys(), NOW_MS - age_ms
+    )
     left = Left(
         position - sum(each.offset < position for each in records), max(last_segment, position)
     )
     above = batches([each for each in there if each.offset >= position])
-    check(reading, compaction, left, above, NOW_MS)
-    return {key: last.value for key, last in table.last.items() if last.value is not None}
+    check_rows_survived(reading, compaction, left, above, NOW_MS)
+    return {key: last.value for key, last in table.latest_by_key.items() if last.value is not None}
 
 
 OLD = NOW_MS - 10 * LAG_MS
@@ -144,7 +146,7 @@ def test_what_is_fresh_has_not_been_cleaned() -> None:
 def test_without_a_lag_nothing_is_fresh_by_its_time() -> None:
     records = [Record(0, b"a"), Record(4, b"k", timestamp_ms=NOW_MS + LAG_MS)]
     with pytest.raises(UserError, match="compacted since"):
-        read(records, 3, compaction=Compaction(0, KEPT_MS))
+        read(records, 3, compaction=CompactionPolicy(0, KEPT_MS))
 
 
 def test_behind_what_is_fresh_nothing_needs_to_be_looked_at() -> None:
@@ -153,7 +155,7 @@ def test_behind_what_is_fresh_nothing_needs_to_be_looked_at() -> None:
 
 
 def test_a_cut_that_is_older_than_deletions_are_kept_is_refused_if_anything_may_have_gone() -> None:
-    old_cut = {"age_ms": KEPT_MS, "compaction": Compaction(0, KEPT_MS)}
+    old_cut = {"age_ms": KEPT_MS, "compaction": CompactionPolicy(0, KEPT_MS)}
     with pytest.raises(UserError, match=r"compacted since.*500 s old"):
         read([Record(0, b"a"), Record(9, b"a")], 3, **old_cut)  # type: ignore[arg-type]
     with pytest.raises(UserError, match="compacted since"):
@@ -168,17 +170,20 @@ def test_a_fresh_record_keeps_an_old_cut_readable() -> None:
 
 def test_a_topic_that_is_not_compacted_loses_nothing() -> None:
     records = [Record(0, b"a"), Record(5, b"k", timestamp_ms=OLD)]
-    assert read(records, 3, compaction=Compaction(0, None)) == {b"a": b"v"}
+    assert read(records, 3, compaction=CompactionPolicy(0, None)) == {b"a": b"v"}
 
 
 def test_settings_of_a_topic() -> None:
-    assert Compaction.by({"cleanup.policy": "delete"}).tombstones_ms is None
+    assert (
+        CompactionPolicy.from_topic_settings({"cleanup.policy": "delete"}).tombstone_retention_ms
+        is None
+    )
     given = {
         "cleanup.policy": "compact,delete",
         "min.compaction.lag.ms": "7",
         "delete.retention.ms": "9",
     }
-    assert Compaction.by(given) == Compaction(7, 9)
+    assert CompactionPolicy.from_topic_settings(given) == CompactionPolicy(7, 9)
 
 
 class Log:
@@ -263,7 +268,7 @@ def test_a_table_is_what_it_was_at_the_cut_or_it_is_refused(lag_ms: int) -> None
             continue
         shift = NOW_MS - log.now_ms
         records = [r._replace(timestamp_ms=r.timestamp_ms + shift) for r in log.records]
-        compaction = Compaction(lag_ms, KEPT_MS)
+        compaction = CompactionPolicy(lag_ms, KEPT_MS)
         age_ms = log.now_ms - taken_ms
         try:
             found = read(

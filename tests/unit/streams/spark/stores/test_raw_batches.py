@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.errors import StreamsError
-from streams.spark.stores.raw_batches import Header, Scan, headers
+from streams.spark.stores.raw_batches import BatchHeader, LogScan, parse_batch_headers
 from tests.conformance.batches import encode
 
 EPOCH = 4
@@ -20,7 +20,7 @@ EPOCH = 4
 class Log:
     """Batches of three bytes a record, in segments; offsets below `end` were given."""
 
-    segments: list[list[Header]]
+    segments: list[list[BatchHeader]]
     end: int
 
     def fetch(self, position: int, bytes_max: int, *, cut_off: bool) -> bytes:
@@ -28,7 +28,7 @@ class Log:
         for segment in self.segments:
             data = b""
             for each in segment:
-                if each.last < position:
+                if each.last_offset < position:
                     continue
                 batch = written(each)
                 if data and len(data) + len(batch) > bytes_max:
@@ -39,20 +39,20 @@ class Log:
         return b""
 
 
-def written(header: Header) -> bytes:
+def written(header: BatchHeader) -> bytes:
     """The bytes of a batch of which some records are gone."""
-    pairs = [(b"k", b"v")] * max(header.records, 1)
+    pairs = [(b"k", b"v")] * max(header.record_count, 1)
     data = bytearray(encode(*pairs))
-    data[0:8] = header.first.to_bytes(8, "big")
+    data[0:8] = header.base_offset.to_bytes(8, "big")
     data[12:16] = header.leader_epoch.to_bytes(4, "big")
-    data[23:27] = (header.last - header.first).to_bytes(4, "big")
-    data[57:61] = header.records.to_bytes(4, "big")
+    data[23:27] = (header.last_offset - header.base_offset).to_bytes(4, "big")
+    data[57:61] = header.record_count.to_bytes(4, "big")
     return bytes(data)
 
 
 @st.composite
 def logs(draw: st.DrawFn) -> Log:
-    segments: list[list[Header]] = []
+    segments: list[list[BatchHeader]] = []
     offset = 0
     for _ in range(draw(st.integers(1, 4))):
         segment = []
@@ -63,19 +63,19 @@ def logs(draw: st.DrawFn) -> Log:
             last = offset + width - 1
             if kind != "gone":
                 left = width if kind == "whole" else min(records, width)
-                segment.append(Header(offset, last, left, epoch))
+                segment.append(BatchHeader(offset, last, left, epoch))
             offset += width
         if segment:
             segments.append(segment)
     return Log(segments, offset)
 
 
-def scanned(log: Log, first: int, until: int, bytes_max: int, *, cut_off: bool) -> Scan:
-    scan = Scan(first, until, EPOCH)
+def scanned(log: Log, first: int, until: int, bytes_max: int, *, cut_off: bool) -> LogScan:
+    scan = LogScan(first, until, EPOCH)
     for _ in range(200):
         if scan.is_done:
             return scan
-        scan.feed(log.fetch(scan.position, bytes_max, cut_off=cut_off))
+        scan.read_batches(log.fetch(scan.fetch_offset, bytes_max, cut_off=cut_off))
     raise AssertionError("it goes on for ever")
 
 
@@ -83,9 +83,9 @@ def scanned(log: Log, first: int, until: int, bytes_max: int, *, cut_off: bool) 
 def test_what_is_gone_is_counted_whatever_the_size_of_an_answer(
     log: Log, bytes_max: int, cut_off: bool
 ) -> None:
-    there = sum(each.records for segment in log.segments for each in segment)
+    there = sum(each.record_count for segment in log.segments for each in segment)
     scan = scanned(log, 0, log.end, bytes_max, cut_off=cut_off)
-    assert scan.removed == log.end - there
+    assert scan.removed_count == log.end - there
 
 
 @given(logs(), st.data(), st.integers(1, 400), st.booleans())
@@ -96,12 +96,14 @@ def test_no_offset_that_is_gone_is_overlooked_in_a_part_of_the_log(
     until = data.draw(st.integers(first + 1, log.end))
     scan = scanned(log, first, until, bytes_max, cut_off=cut_off)
     batches = [each for segment in log.segments for each in segment]
-    covered = {o for each in batches for o in range(each.first, each.last + 1)}
-    thinned = [each for each in batches if each.last - each.first + 1 > each.records]
-    touched = any(each.last >= first and each.first < until for each in thinned)
+    covered = {o for each in batches for o in range(each.base_offset, each.last_offset + 1)}
+    thinned = [
+        each for each in batches if each.last_offset - each.base_offset + 1 > each.record_count
+    ]
+    touched = any(each.last_offset >= first and each.base_offset < until for each in thinned)
     gone = any(offset not in covered for offset in range(first, until))
-    assert (scan.removed > 0) == (touched or gone)
-    assert scan.removed <= until - first
+    assert (scan.removed_count > 0) == (touched or gone)
+    assert scan.removed_count <= until - first
 
 
 @given(logs(), st.data(), st.integers(1, 400), st.booleans())
@@ -110,48 +112,48 @@ def test_what_is_said_to_be_unbroken_is_in_the_last_segment_and_whole(
 ) -> None:
     first = data.draw(st.integers(0, log.end))
     scan = scanned(log, first, log.end, bytes_max, cut_off=cut_off)
-    found = scan.unbroken_from
+    found = scan.last_segment_offset
     assert first <= found
     if found >= log.end:
         return
-    (segment,) = [each for each in log.segments if each[-1].last >= found]
-    ours = [each for each in segment if each.last >= found]
+    (segment,) = [each for each in log.segments if each[-1].last_offset >= found]
+    ours = [each for each in segment if each.last_offset >= found]
     assert segment is log.segments[-1]
-    assert ours[0].first <= found
-    assert ours[-1].last == log.end - 1
-    assert all(each.last - each.first + 1 == each.records for each in ours)
-    assert all(one.last + 1 == other.first for one, other in pairwise(ours))
+    assert ours[0].base_offset <= found
+    assert ours[-1].last_offset == log.end - 1
+    assert all(each.last_offset - each.base_offset + 1 == each.record_count for each in ours)
+    assert all(one.last_offset + 1 == other.base_offset for one, other in pairwise(ours))
     assert {each.leader_epoch for each in ours} == {EPOCH}
 
 
 def test_a_whole_last_segment_is_unbroken_though_it_takes_many_fetches() -> None:
-    segment = [Header(at, at + 1, 2, EPOCH) for at in range(10, 30, 2)]
-    log = Log([[Header(0, 9, 10, EPOCH)], segment], 30)
+    segment = [BatchHeader(at, at + 1, 2, EPOCH) for at in range(10, 30, 2)]
+    log = Log([[BatchHeader(0, 9, 10, EPOCH)], segment], 30)
     for cut_off in (True, False):
-        assert scanned(log, 12, 30, 200, cut_off=cut_off).unbroken_from == 12
-        assert scanned(log, 13, 30, 200, cut_off=cut_off).unbroken_from == 13
-        assert scanned(log, 10, 30, 200, cut_off=cut_off).unbroken_from == 10
-        assert scanned(log, 9, 30, 200, cut_off=cut_off).unbroken_from == 10
-        assert scanned(log, 0, 30, 200, cut_off=cut_off).unbroken_from == 10
+        assert scanned(log, 12, 30, 200, cut_off=cut_off).last_segment_offset == 12
+        assert scanned(log, 13, 30, 200, cut_off=cut_off).last_segment_offset == 13
+        assert scanned(log, 10, 30, 200, cut_off=cut_off).last_segment_offset == 10
+        assert scanned(log, 9, 30, 200, cut_off=cut_off).last_segment_offset == 10
+        assert scanned(log, 0, 30, 200, cut_off=cut_off).last_segment_offset == 10
     # Of one that another leader appended nothing is known.
     segment[3] = segment[3]._replace(leader_epoch=EPOCH - 1)
-    assert scanned(log, 10, 30, 200, cut_off=True).unbroken_from == 18
+    assert scanned(log, 10, 30, 200, cut_off=True).last_segment_offset == 18
 
 
 def test_nothing_above_is_unbroken() -> None:
-    assert Scan(7, 7, EPOCH).is_done
-    assert Scan(7, 7, EPOCH).unbroken_from == 7
+    assert LogScan(7, 7, EPOCH).is_done
+    assert LogScan(7, 7, EPOCH).last_segment_offset == 7
 
 
 def test_a_batch_that_was_cut_off_is_not_counted() -> None:
-    data = written(Header(3, 5, 3, EPOCH))
-    assert [*headers(data + data[:60])] == [Header(3, 5, 3, EPOCH)]
-    assert [*headers(data + data[:-1])] == [Header(3, 5, 3, EPOCH)]
-    assert [*headers(data[:10])] == []
+    data = written(BatchHeader(3, 5, 3, EPOCH))
+    assert [*parse_batch_headers(data + data[:60])] == [BatchHeader(3, 5, 3, EPOCH)]
+    assert [*parse_batch_headers(data + data[:-1])] == [BatchHeader(3, 5, 3, EPOCH)]
+    assert [*parse_batch_headers(data[:10])] == []
 
 
 def test_what_is_no_batch_of_now_is_refused() -> None:
-    data = bytearray(written(Header(3, 5, 3, EPOCH)))
+    data = bytearray(written(BatchHeader(3, 5, 3, EPOCH)))
     data[16] = 1
     with pytest.raises(StreamsError, match="offset 3 is a batch of format 1"):
-        [*headers(bytes(data))]
+        [*parse_batch_headers(bytes(data))]

@@ -1,0 +1,56 @@
+"""Define the account: a store or a topic, with the rows that should be in it at the cut.
+
+Everything is bytes here, as the application's own serdes write them, so that what is compared is
+what is there. The expected rows come from a user's function, from a batch plan derived from the
+topology, or from the sub-topology run alone; the comparison treats them alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+ROW = "key BINARY, window_start BIGINT, window_end BIGINT, value BINARY, timestamp BIGINT"
+"""What an account's rows are. Windows (null without one) and timestamps in ms since 1970."""
+ORIGIN = "key BINARY, topic STRING, partition INT, offset BIGINT"
+"""Which record of a source topic went into the rows of a key."""
+
+
+class AccountKind(StrEnum):
+    """Names the kind of an account, which decides how its rows are compared.
+
+    A table has one row for each key (and window); of a table in a topic the last row of a key
+    counts; the rows of a stream all count, in any order.
+    """
+
+    STORE = "store"
+    UPSERTS = "table in a topic"
+    STREAM = "topic"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Represents a store or a topic with the rows that are expected in it at the cut.
+
+    `name` is the store's or the topic's. `expected` has the columns of ROW; `origins`, with those
+    of ORIGIN, is read only for rows that are off. `method` tells people how `expected` was
+    computed.
+    """
+
+    name: str
+    kind: AccountKind
+    subtopology: int
+    method: str
+    expected: DataFrame
+    origins: DataFrame | None = None
+    compares_timestamps: bool = False
+    """Whether timestamps are expected as they are; otherwise they are not compared."""
+    in_transit: DataFrame | None = None
+    """Columns of ORIGIN: what was between sub-topologies at the cut, and is not in `expected`."""
+    expired_rows: DataFrame | None = None
+    """Key, window_start and window_end of rows that a store may have let go: they need not be
+    there, and are compared where they are."""

@@ -1,0 +1,263 @@
+"""Derive what an application's stores and topics should hold from its topology and inputs.
+
+Each sub-topology is looked at alone: what its source topics have below the cut, repartition topics
+included, and what follows from it. Three ways, in this order:
+
+    computed    counts, and what is declared commutative, by Spark's own grouping (`aggregation`)
+    one by one  steps that look at a record at a time: the user's functions, on executors
+    in order    anything else that one topic determines: the product's own steps, in memory, over
+                each partition in the order of its offsets (`replay`)
+
+What none of them can do is refused, by the name of the step. Nothing is computed before somebody
+looks at an account, but for what may have been late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from streams.errors import ConfigError
+from streams.spark.cuts.cut import Cut
+from streams.spark.reconciliation.accounts import Account, AccountKind
+from streams.spark.reconciliation.derivation.computable_steps import SourceRecords
+from streams.spark.reconciliation.derivation.plan import Refusal, plan_accounts
+from streams.topic_partitions import Partition
+from streams.topology.build import Subtopology, Topology
+
+if TYPE_CHECKING:
+    from streams.app import App
+
+__all__ = ["DerivedAccounts", "Refusal", "derive_accounts", "derive_accounts_at_cut"]
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedAccounts:
+    """Represents the accounts that follow from a topology, and what doesn't.
+
+    `recomputed`: the repartition topics, purged of processed records, that are checked with what
+    their readers make of them.
+    """
+
+    accounts: list[Account]
+    refused: list[Refusal]
+    recomputed: frozenset[str] = frozenset()
+
+
+class RecordReader(Protocol):
+    """Reads topics' records as of a cut, as `TopicRecords` in `inputs` does."""
+
+    def __call__(self, topic: str, cut: Cut, /) -> DataFrame: ...
+
+    def fetch_earliest_offsets(self, topic: str, cut: Cut) -> Mapping[Partition, int]: ...
+
+    def explain_removal(self, topic: str, cut: Cut) -> str | None: ...
+
+    def is_compacted(self, topic: str) -> bool: ...
+
+    def read_written(
+        self, topic: str, first_offsets: Mapping[Partition, int], cut: Cut
+    ) -> DataFrame: ...
+
+
+def derive_accounts_at_cut(app: App, cut: Cut, record_reader: RecordReader) -> DerivedAccounts:
+    """Derive the accounts of `app` as of `cut` from the records that topics have there.
+
+    A repartition topic of which processed records were deleted (docs/runtime.md) is recomputed from
+    the sub-topology that writes it, without the records that were written at the cut and not read.
+    """
+    topology = app.topology()
+    internal = topology.repartition_topics
+    counts: dict[str, int] = {}
+    refused: list[Refusal] = []
+    unknown_topics: set[str] = set()
+    compacted_topics: set[str] = set()
+    for sub in topology.subtopologies:
+        for topic in sub.sources:
+            if topic not in internal and record_reader.is_compacted(topic):
+                compacted_topics.add(topic)
+            if topic not in internal and app.config.auto_offset_reset != "earliest":
+                unknown_topics.add(topic)
+                refused.append(Refusal(topic, sub.number, _explain_unknown_start(app)))
+                continue
+            begins = record_reader.fetch_earliest_offsets(topic, cut)
+            if not any(begins.values()):
+                continue
+            if topic in internal:
+                counts[topic] = len(begins)
+            else:
+                unknown_topics.add(topic)
+                why = f"nothing follows from it: {record_reader.explain_removal(topic, cut)}"
+                refused.append(Refusal(topic, sub.number, why))
+
+    def read_in_transit(topic: str) -> DataFrame:
+        return record_reader.read_written(topic, cut.offsets, cut)
+
+    result = derive_accounts(
+        app,
+        lambda topic: record_reader(topic, cut),
+        recomputed_partition_counts=counts,
+        read_in_transit=read_in_transit,
+        unknown_topics=unknown_topics,
+        compacted_topics=compacted_topics,
+    )
+    other_refusals = [each for each in result.refused if each.step not in unknown_topics]
+    return replace(result, refused=[*refused, *other_refusals])
+
+
+def _explain_unknown_start(app: App) -> str:
+    """Explain why it is not known where an application without `earliest` began to read."""
+    return (
+        f"with auto_offset_reset={app.config.auto_offset_reset!r} it is not known where the "
+        "application began to read it: give expected, which leaves out what came before"
+    )
+
+
+def derive_accounts(
+    app: App,
+    read_topic: Callable[[str], DataFrame],
+    *,
+    recomputed_partition_counts: Mapping[str, int] | None = None,
+    read_in_transit: Callable[[str], DataFrame] | None = None,
+    unknown_topics: Collection[str] = (),
+    compacted_topics: Collection[str] = (),
+) -> DerivedAccounts:
+    """Derive the accounts of `app` from all records of its source topics.
+
+    `read_topic(topic)`: all that a source topic had, as bytes: `key`, `value`, `topic`,
+    `partition`, `offset`, `timestamp`. `recomputed_partition_counts` has those repartition topics,
+    with the number of their partitions, of which not all records are there any more: what was in
+    them is taken from the sub-topology that wrote it, without the records in transit that
+    `read_in_transit(topic)` has. Of `unknown_topics` nothing is known, of `compacted_topics` the
+    last record of each key.
+    """
+    topology = app.topology()
+    recomputed_partition_counts = recomputed_partition_counts or {}
+    written: dict[str, DataFrame] = {}
+    accounts: list[Account] = []
+    refused: list[Refusal] = []
+    followed: set[str] = set()
+    for sub in _order_writers_first(topology, recomputed_partition_counts):
+        try:
+            reads = {
+                topic: _recompute_topic(topic, sub, written, read_in_transit)
+                if topic in recomputed_partition_counts
+                else _read_input(topic, sub, read_topic, unknown_topics)
+                for topic in sub.sources
+            }
+        except _UnknownInput as unknown:
+            refused.append(unknown.refusal)
+            continue
+        followed |= recomputed_partition_counts.keys() & sub.sources.keys()
+        planned_accounts = plan_accounts(
+            sub, reads, app.config.handlers, recomputed_partition_counts, compacted_topics
+        )
+        written |= planned_accounts.written_records
+        accounts += [
+            each
+            for each in planned_accounts.accounts
+            if each.name not in recomputed_partition_counts
+        ]
+        refused += planned_accounts.refusals
+    return replace(_refuse_shared_topics(accounts, refused), recomputed=frozenset(followed))
+
+
+class _UnknownInput(Exception):
+    """Signals that the records of a source topic are not known, with the refusal that says why."""
+
+    def __init__(self, topic: str, sub: Subtopology, reason: str) -> None:
+        super().__init__(reason)
+        self.refusal = Refusal(topic, sub.number, reason)
+
+
+def _read_input(
+    topic: str,
+    sub: Subtopology,
+    read_topic: Callable[[str], DataFrame],
+    unknown_topics: Collection[str],
+) -> SourceRecords:
+    """Read a source topic's records. Raises _UnknownInput if not all are there."""
+    if topic in unknown_topics:
+        raise _UnknownInput(topic, sub, "not all of its records are there")
+    return _normalize_columns(read_topic(topic))
+
+
+def _normalize_columns(frame: DataFrame) -> SourceRecords:
+    """Convert a source topic's DataFrame to the columns and types of READ."""
+    if dict(frame.dtypes)["timestamp"].startswith("timestamp"):
+        frame = frame.withColumn("timestamp", f.unix_millis("timestamp"))
+    return SourceRecords(
+        frame.select(
+            "key",
+            "value",
+            "topic",
+            f.col("partition").cast("int").alias("partition"),
+            f.col("offset").cast("long").alias("offset"),
+            f.col("timestamp").cast("long").alias("timestamp"),
+        )
+    )
+
+
+def _recompute_topic(
+    topic: str,
+    sub: Subtopology,
+    written: Mapping[str, DataFrame],
+    read_in_transit: Callable[[str], DataFrame] | None,
+) -> SourceRecords:
+    """Recompute the records that a repartition topic had, without those in transit.
+
+    Their offsets are not known. Raises _UnknownInput if they can't be recomputed.
+    """
+    if topic not in written:
+        raise _UnknownInput(
+            topic,
+            sub,
+            "its records were deleted when they had been processed, and can't be recomputed",
+        )
+    frame = written[topic].select("key", "value", f.col("to").alias("partition"), "timestamp")
+    if read_in_transit is not None:
+        try:
+            left = _normalize_columns(read_in_transit(topic)).records
+        except ConfigError as error:
+            raise _UnknownInput(
+                topic, sub, f"what is in flight there is not known: {error}"
+            ) from error
+        frame = frame.exceptAll(left.select("key", "value", "partition", "timestamp"))
+    placed = frame.withColumn("topic", f.lit(topic)).withColumn("offset", f.lit(-1).cast("long"))
+    columns = placed.select("key", "value", "topic", "partition", "offset", "timestamp")
+    return SourceRecords(columns, is_ordered=False)
+
+
+def _order_writers_first(
+    topology: Topology, recomputed_topics: Collection[str]
+) -> list[Subtopology]:
+    """Order sub-topologies so that those come first that write what others read."""
+    left = list(topology.subtopologies)
+    ordered: list[Subtopology] = []
+    while left:
+        waiting = {k.topic for sub in left for k in sub.sinks if isinstance(k.topic, str)}
+        wanted = waiting & set(recomputed_topics)
+        ready = [sub for sub in left if not wanted & set(sub.sources)] or left[:1]
+        ordered += ready
+        left = [sub for sub in left if sub not in ready]
+    return ordered
+
+
+def _refuse_shared_topics(accounts: list[Account], refused: list[Refusal]) -> DerivedAccounts:
+    """Refuse each topic that several sub-topologies write; keep the other accounts."""
+    by_name: dict[tuple[str, bool], list[Account]] = {}
+    for account in accounts:
+        by_name.setdefault((account.name, account.kind is AccountKind.STORE), []).append(account)
+    joined: list[Account] = []
+    for (name, _), same_name in by_name.items():
+        if len(same_name) == 1:
+            joined += same_name
+            continue
+        numbers = [part.subtopology for part in same_name]
+        why = f"sub-topologies {numbers} write to it"
+        refused = [*refused, Refusal(name, same_name[0].subtopology, why)]
+    return DerivedAccounts(joined, refused)

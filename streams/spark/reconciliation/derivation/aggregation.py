@@ -1,0 +1,139 @@
+"""Compute counts and commutative aggregations by Spark's own grouping.
+
+The records on their way to the step are captured, put into windows and grouped by their key's
+bytes; none of the application's own operators has a part in it. Only what the user wrote is the
+same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from streams.spark.reconciliation.derivation.arrow import map_in_arrow
+from streams.spark.reconciliation.derivation.fold import FOLDED_DDL, FoldFunction
+from streams.spark.reconciliation.derivation.pickling import pickle_for_executors
+from streams.spark.reconciliation.derivation.windowing import (
+    assign_windows,
+    count_possibly_late,
+    select_closed_windows,
+)
+from streams.topology.nodes import ProcessorNode, StoreKind, StoreSpec
+from streams.topology.rules import AggregationRule
+from streams.windows import TimeWindows, UnlimitedWindows
+
+
+def is_computable(node: ProcessorNode, spec: StoreSpec) -> bool:
+    """Whether a step says that its inputs give the same results in any order."""
+    rule = node.rule
+    if not isinstance(rule, AggregationRule) or not rule.commutative or spec.ttl_ms is not None:
+        return False
+    match rule.windows:
+        case None:
+            return spec.kind is StoreKind.KEY_VALUE
+        case TimeWindows(idle_close_ms=None) | UnlimitedWindows():
+            return True
+    return False
+
+
+def reads_values(rule: AggregationRule) -> bool:
+    """Whether a step uses more of a value than that there is one."""
+    return not rule.folding.is_count
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedTable:
+    """Represents the table of a step, as computed by Spark.
+
+    `rows`: key, window_start, window_end, value, timestamp, partition; `records`: those that came
+    to the step.
+    """
+
+    node: ProcessorNode
+    rule: AggregationRule
+    spec: StoreSpec
+    rows: DataFrame
+    records: DataFrame
+
+    @property
+    def closed_rows(self) -> DataFrame:
+        """Return those of the rows whose windows have closed."""
+        assert isinstance(self.rule.windows, TimeWindows)
+        return select_closed_windows(self.rows, self.records, self.rule.windows)
+
+    @property
+    def expired_rows(self) -> DataFrame | None:
+        """Return key and window of the rows that the store may have dropped as expired."""
+        if self.spec.retention_ms is None or isinstance(self.rule.windows, UnlimitedWindows):
+            return None
+        return select_expired_windows(self.rows, "window_start", self.spec.retention_ms)
+
+
+def compute_table(
+    node: ProcessorNode, spec: StoreSpec, records: DataFrame, *, is_ordered: bool
+) -> ComputedTable | str:
+    """Compute the table of `node`, or return why it depends on an unknown order.
+
+    `records`: those that were captured on the way to it.
+    """
+    rule = node.rule
+    assert isinstance(rule, AggregationRule)
+    rows = records
+    match rule.windows:
+        case None:
+            rows = rows.where(f.col("value").isNotNull())
+        case TimeWindows() as windows:
+            late = 0 if is_ordered else count_possibly_late(rows, windows)
+            if late:
+                return (
+                    f"{late} times a record may have come too late for its window: that depends "
+                    "on an order which the inputs don't tell"
+                )
+            rows = assign_windows(rows, windows, is_ordered=is_ordered)
+        case UnlimitedWindows() as windows:
+            rows = assign_windows(rows, windows, is_ordered=is_ordered)
+    if rule.folding.is_count and spec.value.name == "int64":
+        table = _count_rows(rows)
+    else:
+        table = _fold_rows(node, rule, spec, rows)
+    return ComputedTable(node, rule, spec, table, records)
+
+
+def select_expired_windows(rows: DataFrame, time_column: str, retention_ms: int) -> DataFrame:
+    """Select the windows whose time is `retention_ms` or more behind their partition's latest.
+
+    `rows` have a `partition`; `time_column` is that of the window's time.
+    """
+    latest = rows.groupBy("partition").agg(f.max(time_column).alias("latest"))
+    expired_rows = rows.join(f.broadcast(latest), "partition").where(
+        f.col(time_column) <= f.col("latest") - retention_ms
+    )
+    return expired_rows.select("key", "window_start", "window_end")
+
+
+def encode_int64(number: Column) -> Column:
+    """Encode a column of numbers as eight bytes, big-endian."""
+    return f.unhex(f.lpad(f.hex(number.cast("long")), 16, "0"))
+
+
+def _count_rows(rows: DataFrame) -> DataFrame:
+    """Count the records of each key and window."""
+    counted = rows.groupBy("key", "window_start", "window_end").agg(
+        encode_int64(f.count("*")).alias("value"),
+        f.max("timestamp").alias("timestamp"),
+        f.first("partition").alias("partition"),
+    )
+    return counted.select("key", "window_start", "window_end", "value", "timestamp", "partition")
+
+
+def _fold_rows(
+    node: ProcessorNode, rule: AggregationRule, spec: StoreSpec, rows: DataFrame
+) -> DataFrame:
+    """Fold the values of each key and window by the user's functions, on executors."""
+    fold = FoldFunction(pickle_for_executors((node.name, rule.folding, spec.key, spec.value)))
+    ordered = rows.repartition("key", "window_start").sortWithinPartitions(
+        "key", "window_start", "timestamp", "topic", "offset", "number"
+    )
+    return map_in_arrow(ordered, fold, FOLDED_DDL)

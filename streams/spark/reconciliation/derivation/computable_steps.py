@@ -1,0 +1,240 @@
+"""Compute with Spark the results of those steps of a sub-topology that allow it.
+
+These are joins of streams, and aggregations: what follows from them is computed from these results,
+and their own operators are not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from streams.dsl.windowed import windowed_key_serde
+from streams.errors import UserError
+from streams.exception_handlers import ExceptionHandlers
+from streams.spark.reconciliation.derivation.aggregation import (
+    ComputedTable,
+    compute_table,
+    is_computable,
+    reads_values,
+)
+from streams.spark.reconciliation.derivation.arrow import map_in_arrow
+from streams.spark.reconciliation.derivation.determinism import (
+    find_ancestors,
+    find_source_topics,
+    is_stateless,
+)
+from streams.spark.reconciliation.derivation.pickling import pickle_for_executors
+from streams.spark.reconciliation.derivation.replay import (
+    STEP_PREFIX,
+    ReplayEachRecord,
+    ReplayWork,
+    create_tap,
+    pickle_value,
+    serialize_presence,
+)
+from streams.spark.reconciliation.derivation.row_conversion import to_source_records
+from streams.spark.reconciliation.derivation.row_schemas import MADE_DDL
+from streams.spark.reconciliation.derivation.stream_joins import JoinedStream, join_streams
+from streams.spark.reconciliation.derivation.subgraphs import create_result_source, extract_steps
+from streams.topology.build import Subtopology
+from streams.topology.nodes import Node, Operator, ProcessorNode, SourceNode, StoreSpec
+from streams.topology.rules import AggregationRule, StreamJoinRule, SuppressionRule
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRecords:
+    """Represents the records of a source topic, with the columns of READ.
+
+    `is_ordered`: whether they have their offsets.
+    """
+
+    records: DataFrame
+    is_ordered: bool = True
+
+
+class ComputableSteps:
+    """Finds the steps of a sub-topology whose results Spark computes, and computes them.
+
+    `source_records`: what its source topics had. `partition_counts`: of the topics of which it
+    matters where records go. Of `compacted_topics` only the last record of a key is known.
+    """
+
+    def __init__(
+        self,
+        subtopology: Subtopology,
+        source_records: Mapping[str, SourceRecords],
+        handlers: ExceptionHandlers,
+        partition_counts: Mapping[str, int],
+        compacted_topics: frozenset[str],
+    ) -> None:
+        self._compacted = compacted_topics
+        self._subtopology = subtopology
+        self._source_records = source_records
+        self._handlers = handlers
+        self._partition_counts = partition_counts
+        self._specs = {spec.name: spec for spec in subtopology.stores}
+        self.failures: dict[Node, tuple[str, str]] = {}
+        """What Spark could not compute: the name to give, and why."""
+        self.joined_streams: dict[Node, JoinedStream] = {}
+        self._find_joins()
+        self.computed_tables = self._compute_tables()
+        self.final_rows = self._select_final_rows()
+        """Of the tables, and of those that hold them back, what is passed on at last."""
+
+    def are_in_topic_order(self, nodes: Iterable[Node]) -> bool:
+        """Whether the records that come to these steps are of one topic, in its order."""
+        topics = {node.topic for node in nodes if isinstance(node, SourceNode)}
+        return len(topics) == 1 and all(self._source_records[topic].is_ordered for topic in topics)
+
+    def _find_joins(self) -> None:
+        """Find the joins of streams that Spark computes; those before others come first."""
+        for node in self._subtopology.nodes:
+            rule = node.rule if isinstance(node, ProcessorNode) and not node.stores else None
+            if not isinstance(rule, StreamJoinRule) or self.are_in_topic_order(
+                find_ancestors(node)
+            ):
+                continue
+            if self._compacted & find_source_topics([node]):
+                continue
+            windowed = [side.parents[0] for side in node.parents]
+            if not all(
+                is_stateless(p, self.joined_streams) for side in windowed for p in side.parents
+            ):
+                continue
+            try:
+                result = self._compute_join(rule, *windowed)
+            except UserError as error:
+                result = str(error)
+            if isinstance(result, JoinedStream):
+                self.joined_streams[node] = result
+            else:
+                self.failures |= dict.fromkeys((node, *node.parents), (rule.step, result))
+
+    def _compute_join(self, rule: StreamJoinRule, left: Node, right: Node) -> JoinedStream | str:
+        """Compute a join of two streams, or return why that isn't possible."""
+        if rule.emit_interval_ms is not None:
+            return (
+                "when a record that has met nobody is joined with None depends on the order in "
+                "which the two streams were read, which the inputs don't tell"
+            )
+        this, other = self._specs[rule.this_store], self._specs[rule.other_store]
+        if this.key.name != other.key.name:
+            return f"its stores have keys of {this.key.name} and of {other.key.name}"
+        instead = {
+            left: create_tap(left.name, this.key.serialize, this.value.serialize),
+            right: create_tap(right.name, this.key.serialize, other.value.serialize),
+        }
+        records = self.replay_each_record(
+            self.create_replay_work([left, right], operators_by_node=instead), [left, right]
+        )
+        lefts, rights = (
+            records.where(f.col("target") == STEP_PREFIX + side.name) for side in (left, right)
+        )
+        return join_streams(rule, lefts, rights, (this, other), sorted(find_source_topics([left])))
+
+    def _compute_tables(self) -> dict[Node, ComputedTable]:
+        """Compute the tables of the steps that allow it; the others are added to `failures`."""
+        tables: dict[Node, ComputedTable] = {}
+        users = [n for n in self._subtopology.nodes if isinstance(n, ProcessorNode)]
+        for node in users:
+            if not isinstance(node.rule, AggregationRule) or len(node.stores) != 1:
+                continue
+            spec = self._specs[node.stores[0]]
+            is_only_user = not any(
+                n is not node and n.rule and spec.name in n.stores for n in users
+            )
+            is_input_stateless = all(
+                is_stateless(parent, self.joined_streams) for parent in node.parents
+            )
+            is_complete = not self._compacted & find_source_topics([node])
+            if is_only_user and is_input_stateless and is_complete and is_computable(node, spec):
+                try:
+                    table = self._compute_aggregation(node, node.rule, spec)
+                except UserError as error:
+                    table = str(error)
+                if isinstance(table, ComputedTable):
+                    tables[node] = table
+                else:
+                    self.failures[node] = node.name, table
+        return tables
+
+    def _compute_aggregation(
+        self, node: ProcessorNode, rule: AggregationRule, spec: StoreSpec
+    ) -> ComputedTable | str:
+        """Compute the table of an aggregation, or return why that isn't possible."""
+        serialize_value = pickle_value if reads_values(rule) else serialize_presence
+        operator = create_tap(node.name, spec.key.serialize, serialize_value)
+        work = self.create_replay_work([node], operators_by_node={node: operator})
+        records = self.replay_each_record(work, [node]).where(
+            f.col("target") == STEP_PREFIX + node.name
+        )
+        topics = find_source_topics([node])
+        in_order = self.are_in_topic_order(find_ancestors(node))
+        if not all(self._source_records[t].is_ordered for t in topics):
+            records = records.withColumn("offset", f.lit(-1).cast("long"))
+        return compute_table(node, spec, records, is_ordered=in_order)
+
+    def _select_final_rows(self) -> dict[Node, DataFrame]:
+        """Select of the computed tables the rows that are passed on at last."""
+        final_rows: dict[Node, DataFrame] = {}
+        for node, table in self.computed_tables.items():
+            final_rows[node] = table.closed_rows if table.rule.on_close else table.rows
+            for child in self._subtopology.nodes:
+                held = child.rule if isinstance(child, ProcessorNode) else None
+                if node in child.parents and isinstance(held, SuppressionRule) and held.final_only:
+                    final_rows[child] = table.closed_rows
+        return final_rows
+
+    def replay_after_tables(
+        self, nodes: list[Node], tables: list[Node], stores: tuple[str, ...]
+    ) -> DataFrame:
+        """Return what comes to `nodes`, or is in their stores, from the rows of `tables` alone."""
+        given: dict[Node, list[SourceNode]] = {}
+        rows: list[DataFrame] = []
+        for table in tables:
+            origin = table if table in self.computed_tables else table.parents[0]
+            known = self.computed_tables[origin]
+            spec, windows = known.spec, known.rule.windows
+            key = spec.key if windows is None else windowed_key_serde(spec.key, windows)
+            topic = STEP_PREFIX + table.name
+            given[table] = [create_result_source(topic, key, spec.value)]
+            rows.append(
+                to_source_records(self.final_rows[table], topic, windowed=windows is not None)
+            )
+        work = self.create_replay_work(nodes, stores, known_sources=given)
+        return _replay_on_executors(work, reduce(DataFrame.unionByName, rows))
+
+    def create_replay_work(
+        self,
+        nodes: Iterable[Node],
+        stores: tuple[str, ...] = (),
+        *,
+        operators_by_node: Mapping[Node, Operator] | None = None,
+        known_sources: Mapping[Node, Sequence[SourceNode]] | None = None,
+    ) -> ReplayWork:
+        """Create what executors replay for `nodes`: the steps before them and the handlers."""
+        sources = {node: join.sources for node, join in self.joined_streams.items()} | dict(
+            known_sources or {}
+        )
+        subtopology = extract_steps(
+            self._subtopology, nodes, operators_by_node=operators_by_node, known_sources=sources
+        )
+        return ReplayWork(subtopology, self._handlers, stores, self._partition_counts)
+
+    def replay_each_record(self, replay_work: ReplayWork, nodes: Iterable[Node]) -> DataFrame:
+        """Replay steps record by record on all that comes to `nodes`, from topics and joins."""
+        before = set().union(*(find_ancestors(node, self.joined_streams) for node in nodes))
+        topics = {node.topic for node in before if isinstance(node, SourceNode)}
+        frames = [self._source_records[topic].records for topic in sorted(topics)]
+        frames += [join.rows for node, join in self.joined_streams.items() if node in before]
+        return _replay_on_executors(replay_work, reduce(DataFrame.unionByName, frames))
+
+
+def _replay_on_executors(replay_work: ReplayWork, records: DataFrame) -> DataFrame:
+    """Replay steps on executors, record by record."""
+    return map_in_arrow(records, ReplayEachRecord(pickle_for_executors(replay_work)), MADE_DDL)

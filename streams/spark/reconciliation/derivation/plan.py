@@ -1,0 +1,329 @@
+"""Plan for each store and topic of one sub-topology how its expected rows are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from streams.errors import UserError
+from streams.exception_handlers import ExceptionHandlers
+from streams.spark.reconciliation.accounts import Account, AccountKind
+from streams.spark.reconciliation.derivation.aggregation import (
+    ComputedTable,
+    select_expired_windows,
+)
+from streams.spark.reconciliation.derivation.arrow import map_in_arrow
+from streams.spark.reconciliation.derivation.computable_steps import ComputableSteps, SourceRecords
+from streams.spark.reconciliation.derivation.determinism import (
+    Determinism,
+    DeterminismAnalysis,
+    StepDeterminism,
+    explain_not_compared,
+    find_ancestors,
+    find_source_topics,
+    is_stateless,
+)
+from streams.spark.reconciliation.derivation.pickling import pickle_for_executors
+from streams.spark.reconciliation.derivation.replay import (
+    STORE_PREFIX,
+    ReplayedTask,
+    ReplayPartitions,
+    ReplayWork,
+)
+from streams.spark.reconciliation.derivation.row_conversion import select_last_rows, select_origins
+from streams.spark.reconciliation.derivation.row_schemas import MADE_DDL
+from streams.spark.reconciliation.derivation.subgraphs import group_sinks_by_topic
+from streams.topology.build import Subtopology
+from streams.topology.nodes import (
+    Node,
+    ProcessorNode,
+    SinkNode,
+    SourceNode,
+    StoreKind,
+    StoreSpec,
+)
+
+COMPUTED = "computed by Spark"
+ONE_BY_ONE = "record by record, by the application's functions"
+IN_ORDER = "replayed in the order of the offsets, by the application's own steps"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Represents something that is not checked, with the reason.
+
+    `step`: the step, store or topic that is the reason.
+    """
+
+    step: str
+    subtopology: int
+    why: str
+
+    def __str__(self) -> str:
+        """Return the refusal as one line of text."""
+        return f"sub-topology {self.subtopology}, {self.step}: {self.why}"
+
+
+@dataclass(slots=True)
+class SubtopologyAccounts:
+    """Collects the accounts of a sub-topology, and what was refused.
+
+    `written_records`: its records for each topic, with the columns of MADE, if each of them is
+    determined.
+    """
+
+    accounts: list[Account] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
+    written_records: dict[str, DataFrame] = field(default_factory=dict)
+
+
+def plan_accounts(
+    subtopology: Subtopology,
+    source_records: Mapping[str, SourceRecords],
+    handlers: ExceptionHandlers,
+    partition_counts: Mapping[str, int],
+    compacted_topics: Collection[str] = (),
+) -> SubtopologyAccounts:
+    """Plan the accounts of a sub-topology from the records of its source topics.
+
+    `partition_counts`: of the topics of which it matters where records go. Of `compacted_topics`
+    only the last record of a key is known.
+    """
+    plan = _AccountPlanner(
+        subtopology, source_records, handlers, partition_counts, compacted_topics
+    )
+    for spec in subtopology.stores:
+        plan.plan_store(spec)
+    for node in subtopology.nodes:
+        if isinstance(node, SinkNode) and not isinstance(node.topic, str):
+            plan.add_refusal(node.name, f"which topic a record goes to is {node.topic_name}")
+    for topic, sinks in group_sinks_by_topic(subtopology.nodes).items():
+        plan.plan_topic(topic, sinks)
+    return plan.result
+
+
+class _AccountPlanner:
+    """Plans the accounts of one sub-topology; `result` collects them."""
+
+    def __init__(
+        self,
+        subtopology: Subtopology,
+        reads: Mapping[str, SourceRecords],
+        handlers: ExceptionHandlers,
+        partitions: Mapping[str, int],
+        compacted: Collection[str],
+    ) -> None:
+        self.result = SubtopologyAccounts()
+        self._subtopology = subtopology
+        self._source_records = reads
+        self._computable = ComputableSteps(
+            subtopology, reads, handlers, partitions, frozenset(compacted)
+        )
+        shuffled = [topic for topic, read in reads.items() if not read.is_ordered]
+        self._determinism = DeterminismAnalysis(
+            subtopology,
+            self._computable.computed_tables,
+            shuffled,
+            compacted,
+            self._computable.joined_streams,
+        )
+
+    def add_refusal(self, step: str, reason: str) -> None:
+        """Add a refusal with its reason, unless it is there already."""
+        refusal = Refusal(step, self._subtopology.number, reason)
+        if refusal not in self.result.refusals:
+            self.result.refusals.append(refusal)
+
+    def plan_store(self, spec: StoreSpec) -> None:
+        """Add the account of a store, or the refusal that says why there is none."""
+        if spec.source_topic is not None:
+            return  # its rows are those of that topic
+        if why := explain_not_compared(spec):
+            self.add_refusal(spec.name, why)
+            return
+        writers = self._determinism.find_store_writers(spec)
+        [first, *others] = writers
+        if not others and first in self._computable.computed_tables:
+            self._add_computed_store(self._computable.computed_tables[first])
+            return
+        flow = self._downgrade_after_failure(writers, self._determinism.determinism_of_store(spec))
+        if flow.determinism is Determinism.UNKNOWN:
+            self.add_refusal(flow.step, flow.reason)
+            return
+        target = STORE_PREFIX + spec.name
+        computed = self._compute_rows(spec.name, target, writers, spec)
+        if computed is None:
+            return
+        frame, how = computed
+        expired_rows = None
+        if spec.retention_ms is not None:
+            time = "window_end" if spec.kind is StoreKind.SESSION else "window_start"
+            expired_rows = select_expired_windows(frame, time, spec.retention_ms)
+        self._add_account(
+            spec.name,
+            AccountKind.STORE,
+            how,
+            frame,
+            self._find_origins(writers),
+            expired_rows=expired_rows,
+        )
+
+    def plan_topic(self, topic: str, sinks: list[SinkNode]) -> None:
+        """Add the account of a written topic, or the refusal that says why there is none."""
+        flow = self._downgrade_after_failure(
+            sinks,
+            min(
+                map(self._determinism.determinism_of_step, sinks), key=lambda each: each.determinism
+            ),
+        )
+        if flow.determinism is Determinism.UNKNOWN:
+            self.add_refusal(flow.step, flow.reason)
+            return
+        if flow.determinism is Determinism.LAST and len(sinks) > 1:
+            self.add_refusal(
+                topic, f"{len(sinks)} steps write to it, of tables: {_join_names(sinks)}"
+            )
+            return
+        computed = self._compute_rows(topic, topic, sinks)
+        if computed is None:
+            return
+        frame, how = computed
+        if flow.determinism is Determinism.EACH:
+            self.result.written_records[topic] = frame
+            self._add_account(topic, AccountKind.STREAM, how, frame, select_origins(frame))
+            return
+        frame = select_last_rows(frame)
+        [sink] = sinks
+        self._add_account(topic, AccountKind.UPSERTS, how, frame, self._find_origins([sink]))
+
+    def _add_computed_store(self, table: ComputedTable) -> None:
+        """Add the account of a store whose table Spark has computed."""
+        self._add_account(
+            table.spec.name,
+            AccountKind.STORE,
+            COMPUTED,
+            table.rows,
+            select_origins(table.records),
+            expired_rows=table.expired_rows,
+            compares_timestamps=True,
+        )
+
+    def _downgrade_after_failure(
+        self, nodes: Iterable[Node], flow: StepDeterminism
+    ) -> StepDeterminism:
+        """Return UNKNOWN if Spark failed on a step before these and order is lost, or `flow`."""
+        ancestors = set().union(*map(find_ancestors, nodes))
+        for node, (step, why) in self._computable.failures.items():
+            if node in ancestors and not self._computable.are_in_topic_order(ancestors):
+                return StepDeterminism(Determinism.UNKNOWN, step, why)
+        return flow
+
+    def _compute_rows(
+        self,
+        name: str,
+        target: str,
+        nodes: list[ProcessorNode] | list[SinkNode],
+        spec: StoreSpec | None = None,
+    ) -> tuple[DataFrame, str] | None:
+        """Compute the rows of MADE for a target, and say how; None if that was refused."""
+        stores = () if spec is None else (spec.name,)
+        frames: list[DataFrame] = []
+        how = ONE_BY_ONE
+        try:
+            for node in nodes if spec is None else nodes[:1]:
+                group: list[Node] = [node] if spec is None else list(nodes)
+                frame, how = self._run_steps(group, stores)
+                frames.append(frame.where(f.col("target") == target))
+        except UserError as error:
+            self.add_refusal(name, str(error))
+            return None
+        return reduce(DataFrame.unionByName, frames), how
+
+    def _run_steps(self, nodes: list[Node], stores: tuple[str, ...]) -> tuple[DataFrame, str]:
+        """Run the steps before `nodes` by the simplest way there is, and name that way."""
+        computable = self._computable
+        ancestors = set().union(
+            *(
+                find_ancestors(node, {*computable.final_rows, *computable.joined_streams})
+                for node in nodes
+            )
+        )
+        tables = [node for node in ancestors if node in computable.final_rows]
+        others = any(
+            isinstance(node, SourceNode) or node in computable.joined_streams for node in ancestors
+        )
+        if tables and not others:
+            return computable.replay_after_tables(nodes, tables, stores), COMPUTED
+        if not stores and all(is_stateless(node, computable.joined_streams) for node in nodes):
+            how = COMPUTED if ancestors & computable.joined_streams.keys() else ONE_BY_ONE
+            return computable.replay_each_record(computable.create_replay_work(nodes), nodes), how
+        work = computable.create_replay_work(nodes, stores)
+        _dry_run(work)
+        ordered = (
+            self._read_source_topics(nodes)
+            .repartition("partition")
+            .sortWithinPartitions("partition", "topic", "offset")
+        )
+        return map_in_arrow(
+            ordered, ReplayPartitions(pickle_for_executors(work)), MADE_DDL
+        ), IN_ORDER
+
+    def _find_origins(self, nodes: Iterable[Node]) -> DataFrame | None:
+        """Find the records with the keys of a table, if it has the keys of its topics."""
+        topics = find_source_topics(nodes)
+        if not all(self._source_records[topic].is_ordered for topic in topics):
+            return None
+        return select_origins(self._read_source_topics(nodes))
+
+    def _read_source_topics(self, nodes: Iterable[Node]) -> DataFrame:
+        """Return the records of all source topics of these steps."""
+        topics = sorted(find_source_topics(nodes))
+        return reduce(
+            DataFrame.unionByName, (self._source_records[topic].records for topic in topics)
+        )
+
+    def _add_account(
+        self,
+        name: str,
+        kind: AccountKind,
+        method: str,
+        rows: DataFrame,
+        origins: DataFrame | None,
+        *,
+        expired_rows: DataFrame | None = None,
+        compares_timestamps: bool | None = None,
+    ) -> None:
+        """Add an account to the result."""
+        account = Account(
+            name=name,
+            kind=kind,
+            subtopology=self._subtopology.number,
+            method=method,
+            expected=rows.select("key", "window_start", "window_end", "value", "timestamp"),
+            origins=origins,
+            compares_timestamps=kind is AccountKind.STREAM
+            if compares_timestamps is None
+            else compares_timestamps,
+        )
+        self.result.accounts.append(
+            account if expired_rows is None else replace(account, expired_rows=expired_rows)
+        )
+
+
+def _dry_run(replay_work: ReplayWork) -> None:
+    """Bind the steps on the driver, which can report what they refuse. Raises UserError."""
+    try:
+        ReplayedTask(replay_work, partition=0).finish_task()
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"its steps can't be run by themselves: {error!r}") from error
+
+
+def _join_names(nodes: Iterable[Node]) -> str:
+    """Join the names of nodes."""
+    return ", ".join(node.name for node in nodes)

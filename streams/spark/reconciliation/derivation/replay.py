@@ -1,0 +1,318 @@
+"""Replay the steps of a sub-topology on an executor, without a broker.
+
+The product's own steps are bound to stores in memory and to a producer that only notes what it is
+handed. `Each` runs steps that look at one record at a time; `InOrder` runs a task for each
+partition, whose records come in the order of their offsets. What depends on the wall clock is
+refused: it can't be run again.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+from pyspark import cloudpickle
+
+from state.keys import (
+    SESSION_SUFFIX_BYTES,
+    TIME_MAX,
+    WINDOW_SUFFIX_BYTES,
+    unpack_session,
+    unpack_window,
+)
+from state.memory import MemoryDisk
+from state.store import StoreCheckpoint
+from streams.errors import StreamsError
+from streams.exception_handlers import ExceptionHandlers
+from streams.operators.sink import Serialize
+from streams.runtime.clients import StreamsProducer
+from streams.runtime.clients.partitioning import partition_for_key
+from streams.runtime.context import COMMIT_ORIGIN, PUNCTUATION_ORIGIN, TaskContext
+from streams.runtime.counters import ThreadCounters
+from streams.runtime.failures import FailureHandler
+from streams.runtime.stores import AnyStore, open_store
+from streams.spark.reconciliation.derivation.pickling import unpickle_on_executor
+from streams.spark.reconciliation.derivation.row_schemas import (
+    OutputRow,
+    drain_into_batches,
+    iterate_messages,
+)
+from streams.topology.build import Subtopology
+from streams.topology.compile import compile_subtopology
+from streams.topology.nodes import Binding, ForwardRecord, Operator, StoreKind, StoreSpec
+
+STEP_PREFIX = "step:"
+"""What a target is called that is a step and no topic: no topic may have a colon."""
+STORE_PREFIX = "store:"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayWork:
+    """Represents what is sent to executors for a replay.
+
+    `subtopology`: the steps; `reported_stores`: those whose rows are reported at the end;
+    `partition_counts`: of the topics of which it matters where records go.
+    """
+
+    subtopology: Subtopology
+    handlers: ExceptionHandlers
+    reported_stores: tuple[str, ...] = ()
+    partition_counts: Mapping[str, int] = field(default_factory=dict)
+
+
+def create_tap(step: str, serialize_key: Serialize, serialize_value: Serialize) -> Operator:
+    """Create an operator that sends what reaches `step` to the target of that name, as bytes.
+
+    It takes the place of `step`. Records without a key are left out.
+    """
+
+    def bind_tap(at: Binding) -> ForwardRecord:
+        produce, failed = at.context.produce, at.handle_failure
+        target = STEP_PREFIX + step
+
+        def send_to_target(record_key: Any, record_value: Any, timestamp_ms: int) -> None:
+            if record_key is None:
+                return
+            try:
+                encoded = serialize_key(record_key)
+                carried = None if record_value is None else serialize_value(record_value)
+            except Exception as error:
+                failed(error, record_key, record_value)
+                return
+            produce(target, carried, encoded, -1, None, None, timestamp_ms, None)
+
+        return send_to_target
+
+    return bind_tap
+
+
+def serialize_presence(value: Any) -> bytes:
+    """Serialize a value as nothing but the fact that there is one."""
+    return b""
+
+
+def pickle_value(value: Any) -> bytes:
+    """Pickle a value that goes from one executor to another."""
+    try:
+        return pickle.dumps(value, protocol=5)
+    except Exception:
+        carried: bytes = cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
+        return carried  # pickle refuses classes of __main__
+
+
+class ReplayEachRecord:
+    """Replays steps that handle each record alone: a function for `map_in_arrow`."""
+
+    def __init__(self, work: bytes) -> None:
+        self._pickled_work = work
+
+    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task = ReplayedTask(unpickle_on_executor(self._pickled_work), partition=-1)
+        for batch in given:
+            for record in iterate_messages(batch):
+                task.process_message(record)
+            yield from drain_into_batches(task.output_rows)
+        task.finish_task()
+        yield from drain_into_batches(task.output_rows)
+
+
+class ReplayPartitions:
+    """Replays a task for each partition, one after the other: a function for `map_in_arrow`.
+
+    The records of each partition come together and in order.
+    """
+
+    def __init__(self, work: bytes) -> None:
+        self._pickled_work = work
+
+    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        work: ReplayWork = unpickle_on_executor(self._pickled_work)
+        task: ReplayedTask | None = None
+        for batch in given:
+            for record in iterate_messages(batch):
+                if task is None or task.partition != record.partition():
+                    if task is not None:
+                        task.finish_task()
+                        yield from drain_into_batches(task.output_rows)
+                    task = ReplayedTask(work, record.partition())
+                task.process_message(record)
+            if task is not None:
+                task.commit_stores()
+                yield from drain_into_batches(task.output_rows)
+        if task is not None:
+            task.finish_task()
+            yield from drain_into_batches(task.output_rows)
+
+
+class ReplayedTask:
+    """Runs one task without a broker; `output_rows` collects its results as rows of MADE."""
+
+    def __init__(self, work: ReplayWork, partition: int) -> None:
+        self.partition = partition
+        self.output_rows: list[OutputRow] = []
+        self._numbers = count()
+        self._reported_stores = work.reported_stores
+        self._specs = {spec.name: spec for spec in work.subtopology.stores}
+        self._stores = {spec.name: open_store(spec, MemoryDisk()) for spec in self._specs.values()}
+        self._changelogs: dict[str, dict[bytes, tuple[bytes, int]]] = {n: {} for n in self._stores}
+        self._positions = dict.fromkeys(self._stores, 0)
+        failures = FailureHandler(
+            work.handlers, counters=ThreadCounters(), monotonic_s=float, list_topics=_AllTopics
+        )
+        self._context = _ReplayContext(
+            f"{work.subtopology.number}_{partition}",
+            _CapturingProducer(self._add_produced_record, work.partition_counts),
+            self._stores,
+            failures,
+            stream_time_ms=-1,
+            now_ms=_refuse_wall_clock,
+        )
+        self._receive = compile_subtopology(work.subtopology, self._context)
+
+    def process_message(self, message: Any) -> None:
+        """Process a record through the steps. Raises what the application would end with."""
+        context = self._context
+        context.message = message
+        self._receive[message.topic()](message)
+        stream = context.punctuations.by_stream_time
+        if stream and stream.is_due(context.stream_time_ms):
+            context.message = None
+            context.origin_without_record = PUNCTUATION_ORIGIN
+            stream.call_due(context.stream_time_ms)
+
+    def commit_stores(self) -> None:
+        """Emit the results that are held until a commit, and collect what the stores log."""
+        context = self._context
+        context.message = None
+        context.origin_without_record = COMMIT_ORIGIN
+        for flush in reversed(context.commit_callbacks):
+            flush()
+        for name, store in self._stores.items():
+            self._update_changelog(name, store)
+
+    def _update_changelog(self, name: str, store: AnyStore) -> None:
+        """Apply what a store has logged to its changelog, and commit the store."""
+        log = self._changelogs[name]
+        entries = store.drain_writes()
+        for key, value, timestamp_ms in entries:
+            if value is None:
+                log.pop(key, None)
+            else:
+                log[key] = value, timestamp_ms
+        self._positions[name] += len(entries)
+        store.commit(StoreCheckpoint(self._positions[name], "replayed"))
+
+    def finish_task(self) -> None:
+        """Commit, add the rows of each store that is to be reported, and close the steps."""
+        self.commit_stores()
+        for name in self._reported_stores:
+            spec = self._specs[name]
+            for key, (value, timestamp_ms) in self._changelogs[name].items():
+                row = (*_split_windowed_key(key, spec), value, timestamp_ms)
+                self._append_row(STORE_PREFIX + name, row, None, None)
+        for close in self._context.close_callbacks:
+            close()
+
+    def _add_produced_record(
+        self, topic: str, value: Any, key: Any, timestamp_ms: int, target_partition: int | None
+    ) -> None:
+        """Add a record that the steps have produced to a topic."""
+        row = (_encode_text(key), None, None, _encode_text(value), timestamp_ms)
+        self._append_row(topic, row, self._context.message, target_partition)
+
+    def _append_row(
+        self, target: str, row: tuple[Any, ...], message: Any, target_partition: int | None
+    ) -> None:
+        """Append a row for a target, with the position of the record that it was made of."""
+        at = (None, self.partition, -1)
+        if message is not None and message.topic() is not None:
+            at = (message.topic(), message.partition(), message.offset())
+        self.output_rows.append((target, *row, *at, next(self._numbers), target_partition))
+
+
+def _split_windowed_key(key: bytes, spec: StoreSpec) -> tuple[bytes, int | None, int | None]:
+    """Split a changelog's key into key, window start and window end."""
+    if spec.kind is StoreKind.WINDOW:
+        start_ms, _ = unpack_window(key[-WINDOW_SUFFIX_BYTES:])
+        end_ms = min(start_ms + (spec.window_size_ms or 0), TIME_MAX)
+        return key[:-WINDOW_SUFFIX_BYTES], start_ms, end_ms
+    if spec.kind is StoreKind.SESSION:
+        end_ms, start_ms = unpack_session(key[-SESSION_SUFFIX_BYTES:])
+        return key[:-SESSION_SUFFIX_BYTES], start_ms, end_ms
+    return key, None, None
+
+
+def _encode_text(data: Any) -> bytes | None:
+    """Encode text as bytes; return bytes and None as they are."""
+    return data.encode() if isinstance(data, str) else data
+
+
+def _refuse_wall_clock() -> int:
+    """Raise StreamsError, since what depends on the wall clock can't be replayed."""
+    raise StreamsError("a step looks at the wall clock: what it does can't be done again")
+
+
+class _ReplayContext(TaskContext):
+    """Provides a task's context in which nothing depends on the wall clock."""
+
+    __slots__ = ()
+
+    def schedule_punctuation(
+        self, interval_ms: int, callback: Callable[[int], None], clock: str
+    ) -> Callable[[], None]:
+        """Schedule a punctuation by stream time. Raises StreamsError for the wall clock."""
+        if clock == "wall":
+            raise StreamsError(
+                "it punctuates by the wall clock: what it does then can't be done again"
+            )
+        return super().schedule_punctuation(interval_ms, callback, clock)
+
+
+class _CapturingProducer(StreamsProducer):
+    """Captures the records that steps produce, and writes nothing.
+
+    It has the methods of a producer, and uses nothing of its base class.
+    """
+
+    def __init__(
+        self,
+        on_record: Callable[[str, Any, Any, int, int | None], None],
+        partition_counts: Mapping[str, int],
+    ) -> None:
+        self._partition_counts = partition_counts
+
+        def capture_record(
+            topic: str,
+            value: Any = None,
+            key: Any = None,
+            partition: int = -1,
+            callback: Any = None,
+            on_delivery: Any = None,
+            timestamp_ms: int = 0,
+            headers: Any = None,
+        ) -> None:
+            count = partition_counts.get(topic)
+            to = partition if partition >= 0 else None
+            if to is None and count is not None and key is not None:
+                to = partition_for_key(key, count)
+            on_record(topic, value, key, timestamp_ms, to)
+
+        self.produce = capture_record
+
+    def wait_for_queue_room(self) -> None:
+        """Return at once, since there is always room."""
+
+    def fetch_partition_count(self, topic: str) -> int:
+        """Return a topic's number of partitions; 1 if it doesn't matter where records go."""
+        return self._partition_counts.get(topic, 1)
+
+
+class _AllTopics(frozenset[str]):
+    """Represents the set of all topic names: it contains each name."""
+
+    def __contains__(self, name: object) -> bool:
+        return True

@@ -1,0 +1,113 @@
+"""Define the rows that go to executors and come back, as Arrow batches.
+
+READ      a record of a source topic
+MADE      what the steps have made of it, for one target: a topic, a step (`create_tap`) or a store
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+READ = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.int64()),
+    ]
+)
+"""Timestamps in ms since 1970."""
+READ_DDL = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp BIGINT"
+
+MADE = pa.schema(
+    [
+        ("target", pa.string()),
+        ("key", pa.binary()),
+        ("window_start", pa.int64()),
+        ("window_end", pa.int64()),
+        ("value", pa.binary()),
+        ("timestamp", pa.int64()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("number", pa.int64()),
+        ("to", pa.int32()),
+    ]
+)
+"""`topic`, `partition` and `offset`: the record that it was made of; without one the topic is null
+and the partition the task's. `number` counts what a task has made. `to` is the partition that it is
+written to, where that is asked for."""
+MADE_DDL = (
+    "target STRING, key BINARY, window_start BIGINT, window_end BIGINT, value BINARY, "
+    "timestamp BIGINT, topic STRING, partition INT, offset BIGINT, number BIGINT, to INT"
+)
+_BATCH_ROWS_MAX = 10_000
+
+
+class ReplayedMessage:
+    """Represents a record of a topic, with the methods of a consumer's message."""
+
+    __slots__ = ("_key", "_offset", "_partition", "_timestamp", "_topic", "_value")
+
+    def __init__(
+        self,
+        key: bytes | None,
+        value: bytes | None,
+        topic: str,
+        partition: int,
+        offset: int,
+        timestamp_ms: int,
+    ) -> None:
+        self._key, self._value = key, value
+        self._topic, self._partition, self._offset = topic, partition, offset
+        self._timestamp = (1, timestamp_ms)
+
+    def key(self) -> bytes | None:
+        return self._key
+
+    def value(self) -> bytes | None:
+        return self._value
+
+    def topic(self) -> str:
+        return self._topic
+
+    def partition(self) -> int:
+        return self._partition
+
+    def offset(self) -> int:
+        return self._offset
+
+    def timestamp(self) -> tuple[int, int]:
+        """Return the timestamp's type, CreateTime, and the timestamp in ms since 1970."""
+        return self._timestamp
+
+    def headers(self) -> None:
+        """Return no headers: results are compared without them."""
+
+
+def iterate_messages(batch: pa.RecordBatch) -> Iterator[ReplayedMessage]:
+    """Iterate over the records of a batch of READ, as messages."""
+    columns = (batch.column(name).to_pylist() for name in READ.names)
+    return map(ReplayedMessage, *columns)
+
+
+OutputRow = tuple[Any, ...]
+"""One row of MADE."""
+
+
+def drain_into_batches(
+    output_rows: list[OutputRow], schema: pa.Schema = MADE
+) -> Iterator[pa.RecordBatch]:
+    """Yield rows as Arrow batches, and remove them from the list."""
+    while output_rows:
+        part, output_rows[:] = output_rows[:_BATCH_ROWS_MAX], output_rows[_BATCH_ROWS_MAX:]
+        columns = zip(*part, strict=True)
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(column, kind.type) for column, kind in zip(columns, schema, strict=True)],
+            schema=schema,
+        )

@@ -1,0 +1,127 @@
+"""Extract from a sub-topology those steps that some results need."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from streams.operators.routing import forward_unchanged
+from streams.serdes import Serde
+from streams.spark.reconciliation.derivation.determinism import SIDE_EFFECT_KINDS, find_ancestors
+from streams.topology.build import Subtopology
+from streams.topology.nodes import (
+    Binding,
+    ForwardUpdate,
+    Node,
+    Operator,
+    ProcessorNode,
+    SinkNode,
+    SourceNode,
+)
+
+
+def extract_steps(
+    subtopology: Subtopology,
+    targets: Iterable[Node],
+    *,
+    operators_by_node: Mapping[Node, Operator] | None = None,
+    known_sources: Mapping[Node, Sequence[SourceNode]] | None = None,
+) -> Subtopology:
+    """Extract the steps before `targets`, which are the last, as a sub-topology.
+
+    Those of `operators_by_node` have another operator and no stores. Of those of `known_sources`
+    the results are known: they come from sources instead. Steps are copied. What steps only do
+    beside (peek) is left out.
+    """
+    operators_by_node, known_sources = operators_by_node or {}, known_sources or {}
+    needed = set().union(*(find_ancestors(target, known_sources) for target in targets))
+    for node in subtopology.nodes:  # a branch names all the streams that it splits into
+        if any(
+            p.kind == "KSTREAM-BRANCH" and p in needed for p in _select_processors(node.parents)
+        ):
+            needed.add(node)
+    needed |= _find_store_writers(subtopology, needed, operators_by_node)
+    copies: dict[Node, Node] = {}
+    nodes: list[Node] = []
+    for node in subtopology.nodes:
+        if node not in needed or _has_only_side_effects(node):
+            continue
+        if node in known_sources:
+            sources = tuple(known_sources[node])
+            updates = isinstance(node, ProcessorNode) and node.emits_updates
+            operator = _forward_table_rows if updates else forward_unchanged
+            copies[node] = ProcessorNode(
+                name=node.name, parents=sources, operator=operator, emits_updates=updates
+            )
+            nodes += [*sources, copies[node]]
+            continue
+        copies[node] = _copy_node(node, copies, operators_by_node)
+        nodes.append(copies[node])
+    named = {name for node in _select_processors(nodes) for name in node.stores}
+    stores = tuple(spec for spec in subtopology.stores if spec.name in named)
+    return Subtopology(subtopology.number, tuple(nodes), stores)
+
+
+def _find_store_writers(
+    subtopology: Subtopology, needed_nodes: set[Node], operators_by_node: Mapping[Node, Operator]
+) -> set[Node]:
+    """Find the processors that write stores which these steps use, with all before them."""
+    used = {
+        name
+        for node in _select_processors(needed_nodes)
+        if node not in operators_by_node
+        for name in node.stores
+    }
+    others = (
+        node
+        for node in _select_processors(subtopology.nodes)
+        if node.kind == "KSTREAM-PROCESSOR" and used & set(node.stores)
+    )
+    return set().union(*map(find_ancestors, others))
+
+
+def _copy_node(
+    node: Node, copies: Mapping[Node, Node], operators_by_node: Mapping[Node, Operator]
+) -> Node:
+    """Copy a step with the copies of its parents, and with another operator if it has one."""
+    parents = tuple(copies[parent] for parent in node.parents)
+    if node in operators_by_node:
+        return ProcessorNode(name=node.name, parents=parents, operator=operators_by_node[node])
+    if isinstance(node, ProcessorNode) and node.kind == "KSTREAM-PEEK":
+        return replace(node, parents=parents, operator=forward_unchanged)
+    return replace(node, parents=parents)
+
+
+def create_result_source(topic: str, key: Serde[Any], value: Serde[Any]) -> SourceNode:
+    """Create a source for the results of a step that are known already."""
+    return SourceNode(name=f"{topic}-rows", topic=topic, key=key, value=value)
+
+
+def _forward_table_rows(binding: Binding) -> Any:
+    """Create the operator that forwards a table's known rows as its updates."""
+    downstream: ForwardUpdate = binding.downstream
+
+    def forward_row(key: Any, value: Any, timestamp_ms: int) -> None:
+        downstream(key, value, None, timestamp_ms, True)
+
+    return forward_row
+
+
+def _select_processors(nodes: Iterable[Node]) -> list[ProcessorNode]:
+    """Select the processors among nodes."""
+    return [node for node in nodes if isinstance(node, ProcessorNode)]
+
+
+def _has_only_side_effects(node: Node) -> bool:
+    """Whether a step ends a branch and has nothing but side effects."""
+    return isinstance(node, ProcessorNode) and node.kind in SIDE_EFFECT_KINDS
+
+
+def group_sinks_by_topic(nodes: Collection[Node]) -> dict[str, list[SinkNode]]:
+    """Group the sinks that write topics with fixed names by these names."""
+    sinks: dict[str, list[SinkNode]] = {}
+    for node in nodes:
+        if isinstance(node, SinkNode) and isinstance(node.topic, str):
+            sinks.setdefault(node.topic, []).append(node)
+    return sinks

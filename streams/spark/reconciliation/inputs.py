@@ -1,0 +1,280 @@
+"""Read as DataFrames what an application has read and written by the cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
+
+from streams.errors import ConfigError, OutcomeUnknown, StreamsError
+from streams.spark.cuts.cut import Cut
+from streams.spark.reconciliation.derivation.determinism import COMPACTED_REASON, reads_every_record
+from streams.spark.source.broker_access import BrokerAccess
+from streams.spark.source.removal import explain_removal
+from streams.topic_partitions import Partition
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from streams.serdes import Serde
+    from streams.topology.build import Topology
+
+FORMAT = "millrace"
+_PLAIN_SERDES = {"bytes", "string", "int32", "int64", "float64"}
+"""Serdes of an application that the data source has under the same name."""
+_JSON = "json"
+_KEEP_RECORDS = (
+    "A reconciliation needs a topic from its first record on: keep them all (retention.ms=-1, "
+    "retention.bytes=-1), or allow what depends on them to go unchecked (allow_unchecked)"
+)
+
+
+class TopicRecords:
+    """Reads the records of topics as of a cut: `records(topic, cut)`.
+
+    `access`: how the brokers are reached, from the driver and from executors.
+    """
+
+    def __init__(self, spark: SparkSession, access: BrokerAccess) -> None:
+        self._spark = spark
+        self._access = access
+        self._admin = access.create_admin()
+        self._earliest_offsets: dict[str, dict[Partition, int]] = {}
+
+    def __call__(self, topic: str, cut: Cut) -> DataFrame:
+        """Read a topic's committed records that are in the cut, as bytes.
+
+        The columns are `key`, `value`, `topic`, `partition`, `offset`, `timestamp`. Of a topic that
+        the application reads these are the records that it has read; of one that it writes, those
+        that it has written.
+
+        Raises: ConfigError if the cut doesn't know the end of the topic.
+        """
+        return self.read_decoded(topic, cut)
+
+    def read_decoded(self, topic: str, cut: Cut, **options: str) -> DataFrame:
+        """Read a topic's records in the cut, with options of the data source: serdes, a mode."""
+        begins = self.fetch_earliest_offsets(topic, cut)
+        until = {p: max(begins[p], at) for p, at in end_offsets_in_cut(topic, cut).items()}
+        return exclude_runs_beyond_cut(self._read_range(topic, begins, until, options), topic, cut)
+
+    def read_written(
+        self, topic: str, first_offsets: Mapping[Partition, int], cut: Cut
+    ) -> DataFrame:
+        """Read as bytes what the application has written to a topic up to the cut.
+
+        The records begin at `first_offsets`; partitions that are not in it from their beginning.
+
+        Raises: ConfigError if the cut doesn't know the ends of topics.
+        """
+        if cut.ends is None:
+            raise ConfigError(explain_unknown_end(topic, cut))
+        begins = self.fetch_earliest_offsets(topic, cut)
+        until = {p: max(begins[p], at) for p, at in cut.ends.items() if p.topic == topic}
+        begins = {p: min(max(at, first_offsets.get(p, 0)), until[p]) for p, at in begins.items()}
+        return exclude_runs_beyond_cut(self._read_range(topic, begins, until, {}), topic, cut)
+
+    def fetch_earliest_offsets(self, topic: str, cut: Cut) -> dict[Partition, int]:
+        """Return the first offset of each partition of `topic` that can still be read."""
+        if topic not in self._earliest_offsets:
+            self._earliest_offsets[topic] = self._request_earliest_offsets(
+                list(end_offsets_in_cut(topic, cut))
+            )
+        return self._earliest_offsets[topic]
+
+    def explain_removal(self, topic: str, cut: Cut) -> str | None:
+        """Explain which of a topic's first records are gone, and why; None if all are there.
+
+        The text says what removed them and what to do.
+        """
+        for partition, first in sorted(self.fetch_earliest_offsets(topic, cut).items()):
+            if first > 0:
+                return f"{explain_removal(self._admin, partition, first)}. {_KEEP_RECORDS}"
+        return None
+
+    def is_compacted(self, topic: str) -> bool:
+        """Whether the brokers compact `topic`, so that older records of a key may be gone."""
+        try:
+            return "compact" in self._admin.fetch_topic_settings([topic])[topic]["cleanup.policy"]
+        except OutcomeUnknown as unknown:
+            raise StreamsError(f"the settings of {topic} can't be asked: {unknown}") from None
+
+    def _request_earliest_offsets(self, partitions: list[Partition]) -> dict[Partition, int]:
+        """Request the earliest offsets of partitions. Raises StreamsError if no broker answers."""
+        try:
+            return self._admin.fetch_earliest_offsets(partitions)
+        except OutcomeUnknown as unknown:
+            raise StreamsError(f"where topics begin can't be asked: {unknown}") from None
+
+    def _read_range(
+        self,
+        topic: str,
+        first_offsets: Mapping[Partition, int],
+        end_offsets: Mapping[Partition, int],
+        options: Mapping[str, str],
+    ) -> DataFrame:
+        """Read a topic between offsets, by the data source."""
+        return (
+            self._spark.read.format(FORMAT)
+            .options(**connection_options(self._access))
+            .options(topic=topic, partitions=",".join(str(p.number) for p in end_offsets))
+            .options(
+                offsets_from=_format_offsets(first_offsets), offsets_to=_format_offsets(end_offsets)
+            )
+            .options(**options)
+            .load()
+        )
+
+
+class Inputs(Mapping[str, "DataFrame"]):
+    """Provides the input topics up to the cut, by name, to a user's function.
+
+    `inputs["lines"]` has the columns `key, value, topic, partition, offset, timestamp`, decoded as
+    the application's serdes say: text, numbers and bytes as they are; JSON as its text (see
+    `decoded` for columns); what has another serde as bytes. With one input topic `inputs` is also
+    that DataFrame: `inputs.groupBy("key")`.
+    """
+
+    def __init__(self, topology: Topology, cut: Cut, records: TopicRecords) -> None:
+        self._cut = cut
+        self._records = records
+        self._frames: dict[str, DataFrame] = {}
+        self._serdes: dict[str, tuple[Serde[Any], Serde[Any]]] = {
+            topic: (source.key, source.value)
+            for sub in topology.subtopologies
+            for topic, source in sub.sources.items()
+            if topic in topology.input_topics
+        }
+        self._streams = {
+            topic
+            for sub in topology.subtopologies
+            for topic in sub.sources
+            if reads_every_record(sub, topic)
+        }
+
+    def __getitem__(self, topic: str) -> DataFrame:
+        if topic not in self._serdes and len(self._serdes) == 1:
+            column: Any = self._require_single_input()[
+                topic
+            ]  # `inputs` stands for its only DataFrame
+            return column  # type: ignore[no-any-return]
+        if topic not in self._frames:  # columns belong to one DataFrame: return the same one
+            self._frames[topic] = self.decoded(topic)
+        return self._frames[topic]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._serdes)
+
+    def __len__(self) -> int:
+        return len(self._serdes)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._require_single_input(), name)
+
+    def decoded(
+        self, topic: str, *, key_schema: str | None = None, value_schema: str | None = None
+    ) -> DataFrame:
+        """Return the DataFrame of an input topic, with JSON decoded by the schemas given.
+
+        `key_schema` and `value_schema` are Spark schemas (DDL) of what is JSON. A record that can't
+        be read ends the query.
+
+        Raises: ConfigError for a topic that is none of the inputs, or of which the beginning is
+        gone, or which is compacted and read as a stream.
+        """
+        if topic not in self._serdes:
+            raise ConfigError(
+                f"{topic!r} is no input of the application: it reads {', '.join(self._serdes)}"
+            )
+        if lost := self._records.explain_removal(topic, self._cut):
+            raise ConfigError(f"the answer can't be recomputed from its beginning: {lost}")
+        if topic in self._streams and self._records.is_compacted(topic):
+            raise ConfigError(f"{topic!r} {COMPACTED_REASON}")
+        options = {"mode": "FAILFAST"}
+        key, value = self._serdes[topic]
+        options |= _decoding_options("key", key, key_schema) | _decoding_options(
+            "value", value, value_schema
+        )
+        return self._records.read_decoded(topic, self._cut, **options)
+
+    def _require_single_input(self) -> DataFrame:
+        """Return the DataFrame of the only input. Raises ConfigError if there are more."""
+        if len(self._serdes) != 1:
+            raise ConfigError(
+                f"the application reads {', '.join(self._serdes)}: say which is meant, as "
+                f"inputs[{next(iter(self._serdes), '')!r}]"
+            )
+        return self[next(iter(self._serdes))]
+
+
+def _decoding_options(field: str, serde: Serde[Any], schema: str | None) -> dict[str, str]:
+    """Return the options by which the data source decodes a key or a value."""
+    if schema is not None:
+        return {field: _JSON, f"{field}_schema": schema}
+    if field == "key" and serde.inner is not None:
+        return _decoding_options(field, serde.inner, None) | window_options(serde)
+    if serde.name in _PLAIN_SERDES:
+        return {field: serde.name}
+    return {field: "string" if serde.name.startswith(_JSON) else "bytes"}
+
+
+def window_options(serde: Serde[Any]) -> dict[str, str]:
+    """Return the options by which the data source decodes keys in windows."""
+    kind, _, rest = serde.name.partition("(")
+    if kind == "session_windowed":
+        return {"windowed": "session"}
+    size = rest.rpartition(", ")[2].rstrip(")")
+    return {"windowed": "time", **({"window_size_ms": size} if size.isdigit() else {})}
+
+
+def connection_options(access: BrokerAccess) -> dict[str, str]:
+    """Return the options by which the data source reaches the brokers."""
+    settings = {f"kafka.{name}": value for name, value in access.librdkafka_settings.items()}
+    return {"bootstrap_servers": access.bootstrap_servers, **settings}
+
+
+def end_offsets_in_cut(topic: str, cut: Cut) -> dict[Partition, int]:
+    """Return the first offset of each partition of `topic` that is not in the cut.
+
+    Raises: ConfigError if the cut doesn't know it.
+    """
+    ends = {p: at for p, at in cut.offsets.items() if p.topic == topic}
+    if ends:
+        return ends
+    if cut.ends is None:
+        raise ConfigError(explain_unknown_end(topic, cut))
+    ends = {p: at for p, at in cut.ends.items() if p.topic == topic}
+    if not ends:
+        raise ConfigError(
+            f"the cut of {cut.application_id!r} says nothing of topic {topic!r}: the application "
+            "neither reads nor writes it"
+        )
+    return ends
+
+
+def explain_unknown_end(topic: str, cut: Cut) -> str:
+    """Explain why it is not known which records of an output are in the cut, and what to do."""
+    return (
+        f"which records of {topic!r} are in the cut can't be told: {cut.application_id!r} went on "
+        "while the cut was taken, and keeps no ledger. Run it with ledger=True, or let it come to "
+        "the end of its inputs"
+    )
+
+
+def exclude_runs_beyond_cut(records: DataFrame, topic: str, cut: Cut) -> DataFrame:
+    """Exclude the runs of offsets below a topic's ends that are not in the cut."""
+    for partition, runs in cut.beyond.items():
+        if partition.topic == topic:
+            here = F.col("partition") == partition.number
+            for first, last in runs:
+                records = records.where(~(here & F.col("offset").between(first, last)))
+    return records
+
+
+def _format_offsets(offsets: Mapping[Partition, int]) -> str:
+    """Format offsets by partition number as JSON, for an option of the data source."""
+    return orjson.dumps({str(p.number): at for p, at in offsets.items()}).decode()

@@ -1,0 +1,142 @@
+"""Check written records against the ledger: foreign records, and records that are missing.
+
+The ledger says of each committed transaction which offsets it wrote. So a record of another
+producer, be it a copy of one that was there, is told by where it lies, whatever it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
+
+from streams.errors import ConfigError
+from streams.ledger import LedgerTransaction, WrittenRange, ledger_topic
+from streams.spark.cuts.cut import Cut
+from streams.spark.cuts.ledger_reader import read_ledger_transactions
+from streams.spark.cuts.members import Members, merge_runs
+from streams.spark.reconciliation.comparing import KEY_COLUMNS, RowVerdict
+from streams.spark.source.broker_access import BrokerAccess
+from streams.topic_partitions import Partition
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_POSITION_COLUMNS = ("topic", "partition", "offset")
+
+
+def entries_in_cut(access: BrokerAccess, cut: Cut) -> Iterator[LedgerTransaction]:
+    """Return each transaction of the cut that the ledger still has, in the ledger's order.
+
+    Raises: ConfigError if there is no ledger, StreamsError if it can't be read.
+    """
+    if cut.ledger_end is None:
+        raise ConfigError(
+            f"{cut.application_id!r} keeps no ledger, so no record tells of its transaction: run "
+            "it with ledger=True"
+        )
+    ledger = Partition(ledger_topic(cut.application_id), 0)
+    first = access.create_admin().fetch_earliest_offsets([ledger])[ledger]
+    entries = read_ledger_transactions(access, cut.application_id, first, cut.ledger_end)
+    members = Members(cut)
+    return (entry for entry in entries if members.has(entry))
+
+
+class LedgerRuns:
+    """Indexes by topic the runs of offsets that the ledger's entries name."""
+
+    def __init__(self, spark: SparkSession, entries: Iterable[LedgerTransaction]) -> None:
+        self._spark = spark
+        self._runs: dict[str, dict[Partition, list[WrittenRange]]] = {}
+        for entry in entries:
+            for partition, runs in entry.written.items():
+                self._runs.setdefault(partition.topic, {}).setdefault(partition, []).extend(runs)
+
+    def check_records(self, actual_rows: DataFrame, topic: str, *, is_complete: bool) -> DataFrame:
+        """Find records that no ledger entry names, and runs of which records are missing.
+
+        `actual_rows`: records of `topic` with the columns of ROW and FOUND. Returns rows of a
+        comparison (see `comparing`): records in no entry are `unexpected`, and, if the topic
+        `is_complete`, neither compacted nor cut short, runs of which some are not there are
+        `missing`. What is older than the ledger is not judged.
+        """
+        rows = actual_rows.select(*KEY_COLUMNS, "value", "timestamp", *_POSITION_COLUMNS)
+        nothing = {name: F.lit(None).cast(kind) for name, kind in rows.dtypes}
+        marks = self._build_run_rows(topic)
+        for name, column in nothing.items():
+            if name not in marks.columns:
+                marks = marks.withColumn(name, column)
+        both = rows.withColumn("last", F.lit(None).cast("BIGINT")).unionByName(marks)
+        is_run = F.col("last").isNotNull()
+        in_order = Window.partitionBy("topic", "partition").orderBy("offset", (~is_run).cast("INT"))
+        run = F.when(is_run, F.struct(F.col("offset").alias("first"), "last"))
+        rows_with_runs = both.withColumn("run", F.last(run, ignorenulls=True).over(in_order))
+        foreign_records = rows_with_runs.where(
+            ~is_run & (F.col("offset") > F.col("run.last"))
+        ).select(
+            F.lit(RowVerdict.UNEXPECTED.value).alias("verdict"),
+            *KEY_COLUMNS,
+            F.lit(None).cast("BINARY").alias("expected"),
+            F.col("value").alias("found"),
+            F.lit(None).cast("BIGINT").alias("expected_ms"),
+            F.col("timestamp").alias("found_ms"),
+            F.lit(1).cast("BIGINT").alias("count"),
+            F.array(F.struct(*_POSITION_COLUMNS)).alias("positions"),
+            F.lit("in no entry of the ledger").alias("why"),
+        )
+        return (
+            foreign_records.unionByName(self._find_missing_records(rows_with_runs))
+            if is_complete
+            else foreign_records
+        )
+
+    def _find_missing_records(self, rows_with_runs: DataFrame) -> DataFrame:
+        """Build a verdict for each run of which fewer records are there than it has offsets."""
+        there = F.count(F.when(F.col("last").isNull() & (F.col("offset") <= F.col("run.last")), 1))
+        runs = (
+            rows_with_runs.where("run IS NOT NULL")
+            .groupBy("topic", "partition", "run")
+            .agg(there.alias("there"))
+            .withColumn("count", F.col("run.last") - F.col("run.first") + 1 - F.col("there"))
+            .where("count > 0")
+        )
+        nothing = F.lit(None)
+        why = F.format_string(
+            "of the offsets %d to %d, which the ledger names, only %d are there",
+            "run.first",
+            "run.last",
+            "there",
+        )
+        return runs.select(
+            F.lit(RowVerdict.MISSING.value).alias("verdict"),
+            nothing.cast("BINARY").alias("key"),
+            nothing.cast("BIGINT").alias("window_start"),
+            nothing.cast("BIGINT").alias("window_end"),
+            nothing.cast("BINARY").alias("expected"),
+            nothing.cast("BINARY").alias("found"),
+            nothing.cast("BIGINT").alias("expected_ms"),
+            nothing.cast("BIGINT").alias("found_ms"),
+            "count",
+            F.array(F.struct("topic", "partition", F.col("run.first").alias("offset"))).alias(
+                "positions"
+            ),
+            why.alias("why"),
+        )
+
+    def _build_run_rows(self, topic: str) -> DataFrame:
+        """Build a DataFrame of a topic's runs: `topic`, `partition`, `offset` and `last`."""
+        runs = [
+            (partition.number, run)
+            for partition, runs_written in self._runs.get(topic, {}).items()
+            for run in merge_runs(runs_written)
+        ]
+        columns: dict[str, Any] = {
+            "topic": pa.array([topic] * len(runs), pa.string()),
+            "partition": pa.array([number for number, _ in runs], pa.int32()),
+            "offset": pa.array([run.first for _, run in runs], pa.int64()),
+            "last": pa.array([run.last for _, run in runs], pa.int64()),
+        }
+        return self._spark.createDataFrame(pa.table(columns))

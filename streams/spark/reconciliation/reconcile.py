@@ -1,0 +1,400 @@
+"""Reconcile an application: compare its results with a batch computation, record by record.
+
+A cut is taken, the answer is computed again from the inputs up to it, by the user's own function or
+by a plan derived from the topology, and each store and topic is compared with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark import StorageLevel
+
+from streams.embedded import resolve_bootstrap_servers
+from streams.errors import ConfigError, UserError
+from streams.spark.cuts.cut import Cut
+from streams.spark.cuts.members import in_flight
+from streams.spark.cuts.taking import read_cut
+from streams.spark.environment import check_environment
+from streams.spark.reconciliation.accounts import Account, AccountKind
+from streams.spark.reconciliation.checking import check_account, select_expired_rows
+from streams.spark.reconciliation.coverage import (
+    AccountKey,
+    account_key,
+    check_allowed_names,
+    count_record_offsets,
+    measure_coverage,
+)
+from streams.spark.reconciliation.derivation import DerivedAccounts, derive_accounts_at_cut
+from streams.spark.reconciliation.expected_by_user import (
+    ExpectedFunction,
+    compute_expected_accounts,
+)
+from streams.spark.reconciliation.inputs import Inputs, TopicRecords, explain_unknown_end
+from streams.spark.reconciliation.ledger_check import LedgerRuns, entries_in_cut
+from streams.spark.reconciliation.report import CheckedAccount, RefusedCheck, Report
+from streams.spark.reconciliation.targets import (
+    ActualRowReader,
+    OpaqueAccount,
+    ReconciliationTarget,
+    list_opaque_accounts,
+    reconcilable_targets,
+    select_targets,
+)
+from streams.spark.session import translate_spark_errors
+from streams.spark.source.broker_access import BrokerAccess
+from streams.topology.build import Topology
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from streams.app import App
+
+_POSITIONS = "topic STRING, partition INT, offset BIGINT, key BINARY"
+
+
+def reconcile(
+    spark: SparkSession,
+    app: App,
+    *,
+    expected: ExpectedFunction | None = None,
+    cut: Cut | None = None,
+    bootstrap_servers: str | None = None,
+    kafka: Mapping[str, str] | None = None,
+    accounts: Sequence[str] | None = None,
+    tolerance: float = 0.0,
+    allow_unchecked: Collection[str] = (),
+) -> Report:
+    """Compare what `app` has computed with what its inputs say, as of one cut.
+
+    The cut is `cut`, or one that is taken now, while the application runs on.
+
+    `expected`: a function of the inputs (`Inputs`) that returns a DataFrame of `key` and `value`,
+    or a dict of them by the names of stores and topics; by default the answer follows from the
+    topology. `bootstrap_servers`, `kafka` (settings of librdkafka): by default those of the App.
+    `accounts`: names of the stores and topics to be checked; by default all, or with `expected`
+    those that it returns. `tolerance`: by how much floats of tables may differ. `allow_unchecked`:
+    names of those that may go unchecked; if others do, `report.balanced` is false.
+
+    Raises: ConfigError if nothing of what was asked for could be checked, for a name that is no
+    account's, and for workers of Spark that lack what they need.
+    """
+    check_environment(spark)
+    topology = app.topology()
+    check_allowed_names(
+        allow_unchecked, [*reconcilable_targets(topology), *list_opaque_accounts(topology)]
+    )
+    servers = (
+        resolve_bootstrap_servers(app.config) if bootstrap_servers is None else bootstrap_servers
+    )
+    if cut is None:
+        cut = read_cut(app, bootstrap_servers=servers, kafka=kafka)
+    if cut.application_id != app.application_id:
+        raise ConfigError(
+            f"the cut is one of {cut.application_id!r}, and the application is "
+            f"{app.application_id!r}"
+        )
+    access = BrokerAccess(servers, dict(kafka or {}))
+    reconciliation = _Reconciliation(spark, app, topology, access, cut, TopicRecords(spark, access))
+    return reconciliation.build_report(expected, accounts, tolerance, allow_unchecked)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reconciliation:
+    """Reconciles an application with its inputs at one cut."""
+
+    spark: SparkSession
+    app: App
+    topology: Topology
+    access: BrokerAccess
+    cut: Cut
+    records: TopicRecords
+
+    def build_report(
+        self,
+        expected: ExpectedFunction | None,
+        names: Sequence[str] | None,
+        tolerance: float,
+        allowed_names: Collection[str],
+    ) -> Report:
+        """Check what can be checked, and report it. Raises ConfigError if that is nothing."""
+        targets = reconcilable_targets(self.topology)
+        in_transit = self._read_records_in_transit()
+        in_transit_count = None if in_transit is None else in_transit.count()
+        refused: list[RefusedCheck] = []
+        wanted: list[ReconciliationTarget | OpaqueAccount]
+        if expected is None:
+            wanted, pairs, recomputed = self._derive_targets(targets, names, refused)
+        else:
+            inputs = Inputs(self.topology, self.cut, self.records)
+            answers = compute_expected_accounts(expected, inputs, targets, names)
+            wanted = [*(place for place, _ in answers), *select_targets(targets, names or ())]
+            pairs = self._select_comparable(answers, in_transit_count, refused)
+            recomputed = self.topology.repartition_topics
+        by_key = {account_key(each): each for each in wanted}
+        record_counts = count_record_offsets(self.access.create_admin(), self.cut, by_key.values())
+        checked = _index_by_name(self._check_accounts(pairs, refused, tolerance))
+        keys = {account_key(each) for each in checked.values()}
+        missed_accounts = [each for key, each in by_key.items() if key not in keys]
+        _add_missing_reasons(missed_accounts, refused, is_derived=expected is None)
+        if not checked:
+            reasons = "; ".join(f"{each.name}: {each.why}" for each in refused)
+            raise ConfigError(f"nothing could be checked: {reasons or 'there is nothing to check'}")
+        if expected is not None:
+            checked = self._add_origins(checked)
+        return Report(
+            application_id=self.app.application_id,
+            cut=self.cut,
+            spark=self.spark,
+            accounts=checked,
+            refused=tuple(refused),
+            coverage=measure_coverage(
+                by_key,
+                keys,
+                refused,
+                allowed_names=allowed_names,
+                record_counts=record_counts,
+                account_count=self._count_accounts(targets, set(by_key), recomputed),
+            ),
+            in_flight=in_transit,
+            in_flight_count=in_transit_count,
+            inputs=self._count_input_offsets(),
+        )
+
+    def _derive_targets(
+        self,
+        targets: list[ReconciliationTarget],
+        names: Sequence[str] | None,
+        refusals: list[RefusedCheck],
+    ) -> tuple[
+        list[ReconciliationTarget | OpaqueAccount],
+        list[tuple[ReconciliationTarget, Account]],
+        frozenset[str],
+    ]:
+        """Derive the accounts that are asked for from the topology.
+
+        Returns the targets that are asked for, which are all that need a check unless there are
+        names; those of them whose accounts follow from the topology; and the repartition topics
+        that need no check. Adds to `refusals` why others don't follow.
+        """
+        found = self._derive_accounts()
+        accounts = _index_by_key(found.accounts)
+        wanted: list[ReconciliationTarget | OpaqueAccount] = []
+        if names:
+            wanted += select_targets(targets, names)
+        else:
+            wanted += [each for each in targets if not _explain_exemption(each, found.recomputed)]
+            wanted += list_opaque_accounts(self.topology)
+        open_in = {each.subtopology for each in wanted if account_key(each) not in accounts}
+        refusals += [
+            RefusedCheck(each.step, each.subtopology, each.why)
+            for each in found.refused
+            if not names or each.subtopology in open_in
+        ]
+        pairs: list[tuple[ReconciliationTarget, Account]] = []
+        for each in wanted:
+            if not isinstance(each, ReconciliationTarget):
+                continue
+            if (account := accounts.get(account_key(each))) is not None:
+                pairs.append((each, account))
+            elif why := _explain_exemption(each, found.recomputed):
+                refusals.append(RefusedCheck(each.name, each.subtopology, why))
+        return wanted, pairs, found.recomputed
+
+    def _count_accounts(
+        self,
+        targets: list[ReconciliationTarget],
+        wanted_keys: set[AccountKey],
+        recomputed: Collection[str],
+    ) -> int:
+        """Count the accounts of the application, with those of `wanted_keys` that need no check."""
+        own = {account_key(each) for each in targets if not _explain_exemption(each, recomputed)}
+        return len(
+            own | {account_key(each) for each in list_opaque_accounts(self.topology)} | wanted_keys
+        )
+
+    def _derive_accounts(self) -> DerivedAccounts:
+        """Derive the accounts that follow from the topology, as of the cut."""
+        return derive_accounts_at_cut(self.app, self.cut, self.records)
+
+    def _select_comparable(
+        self,
+        pairs: list[tuple[ReconciliationTarget, Account]],
+        in_transit_count: int | None,
+        refusals: list[RefusedCheck],
+    ) -> list[tuple[ReconciliationTarget, Account]]:
+        """Select the accounts that an answer from the inputs alone can be compared with.
+
+        Adds to `refusals` why the others can't be.
+        """
+        decided = []
+        for place, account in pairs:
+            why = self._explain_not_comparable(place, in_transit_count)
+            if why is None:
+                decided.append((place, account))
+            else:
+                refusals.append(RefusedCheck(place.name, place.subtopology, why))
+        return decided
+
+    def _explain_not_comparable(
+        self, target: ReconciliationTarget, in_transit_count: int | None
+    ) -> str | None:
+        """Explain why a target can't be compared with an answer from the inputs alone, if it can't.
+
+        Records in transit to its sub-topology are in that answer and not in its state.
+        """
+        sub = self.topology.subtopologies[target.subtopology]
+        topics_behind = sorted(self.topology.repartition_topics & sub.sources.keys())
+        if not topics_behind or in_transit_count == 0:
+            return None
+        if in_transit_count is None:
+            return explain_unknown_end(topics_behind[0], self.cut)
+        return (
+            f"{in_transit_count} records were on their way through repartition topics at the cut, "
+            "which "
+            "the answer from the inputs has and the state has not yet: let the application come "
+            "to the end of its inputs, or leave expected out, and they are taken off"
+        )
+
+    def _check_accounts(
+        self,
+        pairs: list[tuple[ReconciliationTarget, Account]],
+        refusals: list[RefusedCheck],
+        tolerance: float,
+    ) -> Iterator[CheckedAccount]:
+        """Check each account and yield it; add to `refusals` those that can't be checked."""
+        reader = ActualRowReader(self.spark, self.access, self.cut, self.records)
+        ledger_runs = self._load_ledger_runs()
+        for place, account in pairs:
+            if account.kind is AccountKind.STREAM and self.records.is_compacted(place.name):
+                why = "it is compacted and no table: records that were written may be gone"
+                refusals.append(RefusedCheck(place.name, place.subtopology, why))
+                continue
+            try:
+                with translate_spark_errors():
+                    rows = reader.read_rows(place)
+                    ledger_verdicts = (
+                        None
+                        if ledger_runs is None
+                        else reader.check_against_ledger(place, rows, ledger_runs)
+                    )
+                    if account.expired_rows is None and place.spec is not None:
+                        positions = self.cut.stores[place.name].positions
+                        expired_rows = select_expired_rows(
+                            account.expected, rows, place, len(positions)
+                        )
+                        account = replace(account, expired_rows=expired_rows)
+                    checked = check_account(
+                        place, account, rows, tolerance=tolerance, ledger_verdicts=ledger_verdicts
+                    )
+            except ConfigError as error:
+                refusals.append(RefusedCheck(place.name, place.subtopology, str(error)))
+                continue
+            yield checked
+
+    def _add_origins(self, checked: dict[str, CheckedAccount]) -> dict[str, CheckedAccount]:
+        """Add to the user's own accounts that are off the origins that the topology tells."""
+        if all(each.balanced for each in checked.values()):
+            return checked
+        try:
+            accounts = _index_by_key(self._derive_accounts().accounts)
+        except UserError:
+            return checked
+        accounts_with_origins = {}
+        for name, each in checked.items():
+            derivation = accounts.get(account_key(each.target))
+            origins = None if derivation is None else derivation.origins
+            accounts_with_origins[name] = replace(
+                each, account=replace(each.account, origins=origins)
+            )
+        return accounts_with_origins
+
+    def _load_ledger_runs(self) -> LedgerRuns | None:
+        """Load what the transactions of the cut wrote from the ledger; None if there is none."""
+        if self.cut.ledger_end is None:
+            return None
+        return LedgerRuns(self.spark, entries_in_cut(self.access, self.cut))
+
+    def _read_records_in_transit(self) -> DataFrame | None:
+        """Read the positions and keys of records in transit between sub-topologies at the cut.
+
+        Returns None if the cut doesn't know them.
+        """
+        cut = self.cut
+        if self.topology.repartition_topics and cut.ends is None:
+            return None
+        topics = sorted({each.topic for each in in_flight(cut)}) if cut.ends else []
+        if not topics:
+            return self.spark.createDataFrame([], _POSITIONS)
+        parts = [
+            self.records.read_written(topic, cut.offsets, cut).select(
+                "topic", "partition", "offset", "key"
+            )
+            for topic in topics
+        ]
+        whole = reduce(lambda one, other: one.unionByName(other), parts)
+        return whole.persist(StorageLevel.MEMORY_AND_DISK)
+
+    def _count_input_offsets(self) -> dict[str, int]:
+        """Count the offsets of each input topic that are in the cut."""
+        offset_counts = dict.fromkeys(self.topology.input_topics, 0)
+        for partition, offset in self.cut.offsets.items():
+            if partition.topic in offset_counts:
+                offset_counts[partition.topic] += offset
+        return offset_counts
+
+
+def _index_by_key(accounts: Iterable[Account]) -> dict[tuple[bool, str], Account]:
+    """Index accounts by their keys."""
+    return {account_key(account): account for account in accounts}
+
+
+def _index_by_name(accounts: Iterable[CheckedAccount]) -> dict[str, CheckedAccount]:
+    """Index checked accounts by name.
+
+    Where a store and a topic have the same name, the topic's says what it is.
+    """
+    by_name: dict[str, CheckedAccount] = {}
+    for each in sorted(accounts, key=lambda one: one.kind is not AccountKind.STORE):
+        name = f"{each.name} ({each.kind.value})" if each.name in by_name else each.name
+        by_name[name] = each
+    return by_name
+
+
+def _explain_exemption(target: ReconciliationTarget, recomputed: Collection[str]) -> str | None:
+    """Explain why a target needs no check, though nothing is compared with it; None if it does.
+
+    `recomputed`: repartition topics that are checked with what is made of them.
+    """
+    if target.spec is not None and target.spec.source_topic is not None:
+        return f"it is restored from {target.spec.source_topic}, its input, which is what it is"
+    if target.is_internal and target.name in recomputed:
+        return "what was processed of it is deleted from time to time, so not all of it is there"
+    return None
+
+
+def _add_missing_reasons(
+    missed: Iterable[ReconciliationTarget | OpaqueAccount],
+    refusals: list[RefusedCheck],
+    *,
+    is_derived: bool,
+) -> None:
+    """Add to `refusals` a reason for each account that was missed without one.
+
+    The reason is the steps and inputs of its sub-topology that were refused, or else the other
+    accounts.
+    """
+    missed = list(missed)
+    names = {each.name for each in missed}
+    for each in missed:
+        if any(one.name == each.name for one in refusals):
+            continue
+        refused_before = [one.name for one in refusals if one.subtopology == each.subtopology]
+        steps = [name for name in refused_before if name not in names]
+        causes = ", ".join(dict.fromkeys(steps or refused_before)) or "its inputs"
+        why = f"it comes of what is not checked: {causes}"
+        why = why if is_derived else "expected says nothing of it"
+        refusals.append(RefusedCheck(each.name, each.subtopology, why))

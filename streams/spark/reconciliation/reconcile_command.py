@@ -1,0 +1,144 @@
+"""Define the command `millrace reconcile`, which compares an application with its inputs."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from streams.app import App
+from streams.command_arguments import import_app, parse_settings
+from streams.errors import ConfigError
+from streams.spark.commands import Master, SparkSettings, Verbose, open_spark_session
+from streams.spark.cuts.cut import Cut
+
+if TYPE_CHECKING:
+    from streams.spark.reconciliation.report import Report
+
+_UNCHECKED_STATUS = 3
+"""The exit status where nothing is off, and not all that was asked for was checked."""
+
+
+def reconcile(
+    app: Annotated[str, typer.Argument(help="Where the App is: module:variable.")],
+    bootstrap_servers: Annotated[
+        str | None, typer.Option(help="Kafka as host:port,...; or 'embedded'.")
+    ] = None,
+    expected: Annotated[
+        str | None,
+        typer.Option(help="module:function of the inputs, that returns what should be there."),
+    ] = None,
+    cut: Annotated[
+        Path | None, typer.Option(help="A cut that was saved, instead of one that is taken now.")
+    ] = None,
+    accounts: Annotated[
+        list[str] | None,
+        typer.Option("--account", help="A store or a topic, as often as needed; by default all."),
+    ] = None,
+    allow_unchecked: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="A store or a topic that may go unchecked, as often as needed."
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float, typer.Option(min=0, help="By how much floating-point values may differ.")
+    ] = 0.0,
+    html: Annotated[Path | None, typer.Option(help="Write the report as a page.")] = None,
+    to: Annotated[
+        Path | None, typer.Option(help="Write all rows as Parquet, below this directory.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting, as often as needed."),
+    ] = None,
+    kafka: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A setting of librdkafka for Spark's readers."),
+    ] = None,
+    master: Master = None,
+    spark: SparkSettings = None,
+    verbose: Verbose = False,
+) -> None:
+    """Compute with Spark what an application should hold, and compare it with what it holds.
+
+    Ends with status 0 if all that was asked for was checked and is as expected, 1 if something is
+    off, 2 for a mistake or if nothing could be checked, and 3 if nothing is off and not all was
+    checked: all stores and topics, unless --account or --expected names some, but for those of
+    --allow-unchecked.
+    """
+    with open_spark_session("millrace reconcile", master, spark, verbose=verbose) as session:
+        from streams.spark.reconciliation.reconcile import reconcile as compared
+
+        application = _load_app(app, bootstrap_servers, config, settings)
+        with compared(
+            session,
+            application,
+            expected=None if expected is None else _import_function(expected),
+            cut=None if cut is None else Cut.load(cut),
+            kafka=_parse_kafka_settings(kafka),
+            accounts=accounts,
+            tolerance=tolerance,
+            allow_unchecked=allow_unchecked or (),
+        ) as report:
+            report.show()
+            if html is not None:
+                report.to_html(html)
+            if to is not None:
+                report.write(to.absolute())  # Spark may have another working directory
+            elif report.is_off:
+                typer.echo("All rows that are off, as Parquet: --to DIR")
+            if report.unchecked:
+                options = " ".join(f"--allow-unchecked {name}" for name in report.unchecked)
+                typer.echo(f"Where it is known that these can't be checked: {options}")
+            status = _choose_status(report)
+    if status:
+        raise typer.Exit(status)
+
+
+def _choose_status(report: Report) -> int:
+    """Return the exit status for a report: 0, 1 if something is off, 3 if unchecked."""
+    if report.is_off:
+        return 1
+    return 0 if report.balanced else _UNCHECKED_STATUS
+
+
+def _load_app(
+    app_reference: str,
+    bootstrap_servers: str | None,
+    config: Path | None,
+    settings: list[str] | None,
+) -> App:
+    """Load the App that `module:variable` names, with the settings of the command line."""
+    application = import_app(app_reference)
+    overrides = {} if bootstrap_servers is None else {"bootstrap_servers": bootstrap_servers}
+    application.configure(config, **overrides, **parse_settings(settings or []))
+    return application
+
+
+def _import_function(reference: str) -> Callable[..., Any]:
+    """Import the function that `module:function` names. Raises ConfigError if there is none."""
+    module, _, name = reference.partition(":")
+    if not module or not name:
+        raise ConfigError(f"--expected {reference!r} is not module:function")
+    try:
+        found = getattr(importlib.import_module(module), name, None)
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"no module {error.name!r}, wanted for --expected {reference}") from error
+    if not callable(found):
+        raise ConfigError(f"{name!r} in {module!r} is no function, wanted for --expected")
+    function: Callable[..., Any] = found
+    return function
+
+
+def _parse_kafka_settings(assignments: list[str] | None) -> dict[str, str]:
+    """Parse settings given as NAME=VALUE. Raises ConfigError for anything else."""
+    pairs = [each.partition("=") for each in assignments or []]
+    for name, equals, _ in pairs:
+        if not equals or not name:
+            raise ConfigError(f"--kafka {name!r} is not NAME=VALUE")
+    return {name: value for name, _, value in pairs}

@@ -1,0 +1,314 @@
+"""Convert columns of Spark to bytes as an application's serdes write them, and back.
+
+Text and integers are converted by Spark itself. Other serdes run in Python on batches, and only for
+the rows that somebody looks at, or whose bytes differ.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pyarrow as pa
+from pyspark.cloudpickle import dumps, loads
+from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.types import (
+    BinaryType,
+    ByteType,
+    DataType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+)
+
+from streams import serdes
+from streams.errors import ConfigError
+from streams.serdes import Serde
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+_BY_NAME: dict[str, Serde[Any]] = {
+    serde.name: serde
+    for serde in (serdes.bytes, serdes.string, serdes.int32, serdes.int64, serdes.float64)
+}
+_INTEGERS = {"int32": (4, "INT"), "int64": (8, "BIGINT")}
+"""Bytes, and Spark's type."""
+_JSON_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS
+
+
+class ExecutorSerde:
+    """Represents a serde that can be pickled for executors.
+
+    A plain serde goes by its name, another with its functions. One that can't be pickled (it has a
+    connection, a lock) leaves bytes as they are: `is_available` is False.
+    """
+
+    def __init__(self, serde: Serde[Any]) -> None:
+        self._serde = serde
+        self._pickled: bytes | None = None
+        if _BY_NAME.get(serde.name) is not serde:
+            try:
+                functions = (serde.serialize, serde.deserialize)
+                self._pickled = dumps(functions)  # type: ignore[no-untyped-call]
+            except Exception:  # whatever a user's object raises when it is pickled
+                self._pickled = b""
+
+    @property
+    def name(self) -> str:
+        """Return the name of the serde."""
+        return self._serde.name
+
+    @property
+    def is_available(self) -> bool:
+        """Whether executors can have the serde, so that they can read bytes with it."""
+        return self._pickled != b""
+
+    def load_functions(self) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]:
+        """Return the functions that serialize and deserialize a value."""
+        return self._serde.serialize, self._serde.deserialize
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._pickled is None:
+            return _create_plain_serde, (self._serde.name,)
+        return _unpickle_serde, (self._serde.name, self._pickled)
+
+
+def _create_plain_serde(name: str) -> ExecutorSerde:
+    """Create one of the plain serdes on an executor, by its name."""
+    return ExecutorSerde(_BY_NAME[name])
+
+
+def _unpickle_serde(name: str, pickled: bytes) -> ExecutorSerde:
+    """Create a serde on an executor from its pickled functions."""
+    serialize, deserialize = loads(pickled)
+    serde = ExecutorSerde.__new__(ExecutorSerde)
+    serde._serde, serde._pickled = Serde(name, serialize, deserialize), pickled
+    return serde
+
+
+def to_text_column(data: Column, serde: Serde[Any]) -> Column:
+    """Convert serialized bytes to text for people.
+
+    A value that is not plain becomes JSON. Bytes that the serde can't read are shown in
+    hexadecimal.
+    """
+    if serde.name in _INTEGERS:
+        size, _ = _INTEGERS[serde.name]
+        whole = F.octet_length(data) == size
+        return F.when(whole, _decode_integer(data, serde.name).cast("STRING")).otherwise(
+            _format_hex(data)
+        )
+    if serde.name == "string":
+        return F.coalesce(F.try_validate_utf8(data.cast("STRING")), _format_hex(data))
+    portable = ExecutorSerde(serde)
+    if serde.name == "bytes" or not portable.is_available:
+        return _format_hex(data)
+    return _apply_in_python(portable, "string", _format_values)(data)
+
+
+def to_typed_column(data: Column, serde: Serde[Any]) -> Column:
+    """Convert serialized bytes to Spark's own type if the serde is a plain one, or to text."""
+    if serde.name == "bytes":
+        return data
+    if serde.name in _INTEGERS:
+        whole = F.octet_length(data) == _INTEGERS[serde.name][0]
+        return F.when(whole, _decode_integer(data, serde.name))
+    if serde.name == "float64":
+        return _apply_in_python(ExecutorSerde(serde), "double", _decode_floats)(data)
+    return to_text_column(data, serde)
+
+
+def to_bytes_column(
+    column: Column, data_type: DataType, serde: Serde[Any], column_name: str
+) -> Column:
+    """Serialize a user's column with the application's serde; BINARY is taken as it is.
+
+    Raises: ConfigError, with the name of the column, for a type that the serde can't take.
+    """
+    if isinstance(data_type, BinaryType):
+        return column
+    if serde.name in _INTEGERS:
+        if not isinstance(data_type, ByteType | ShortType | IntegerType | LongType):
+            raise _type_mismatch_error(column_name, data_type, serde)
+        size, _ = _INTEGERS[serde.name]
+        fitting = column.cast("INT") if size == 4 else column.cast("BIGINT")  # raises on overflow
+        digits = F.lpad(F.hex(fitting.cast("BIGINT")), 16, "0")
+        return F.unhex(F.substring(digits, 17 - 2 * size, 2 * size))
+    if serde.name == "string":
+        if not isinstance(data_type, StringType):
+            raise _type_mismatch_error(column_name, data_type, serde)
+        return column.cast("BINARY")
+    portable = ExecutorSerde(serde)
+    if serde.name == "bytes" or not portable.is_available:
+        raise _type_mismatch_error(column_name, data_type, serde)
+    return _apply_in_python(portable, "binary", _serialize_values)(column)
+
+
+def to_canonical_bytes(data: Column, serde: Serde[Any]) -> Column:
+    """Convert bytes to a form that is equal where the values are equal.
+
+    The members of JSON are sorted. Bytes of other serdes, and what is no JSON, stay as they are.
+    """
+    portable = ExecutorSerde(serde)
+    if not serde.name.startswith("json") or not portable.is_available:
+        return data
+    return _apply_in_python(portable, "binary", _canonicalize_values)(data)
+
+
+def compare_values(one: Column, other: Column, serde: Serde[Any], tolerance: float) -> Column:
+    """Compare two columns of bytes by the values that the serde reads of them.
+
+    Returns a column of BOOLEAN, for rows whose bytes differ; it is false where the bytes are equal.
+    Floats may differ by `tolerance` (absolute).
+    """
+    portable = ExecutorSerde(serde)
+    if serde.name in ("bytes", "string", *_INTEGERS) or not portable.is_available:
+        return F.lit(False)
+
+    def compare_batch(ones: pa.Array, others: pa.Array) -> pa.Array:
+        _, read = portable.load_functions()
+        pairs = zip(ones.to_pylist(), others.to_pylist(), strict=True)
+        return pa.array([_are_values_equal(read, a, b, tolerance) for a, b in pairs], pa.bool_())
+
+    differ = one != other
+    compared: Column = arrow_udf(compare_batch, "boolean")(  # type: ignore[call-overload]
+        F.when(differ, one), F.when(differ, other)
+    )
+    return compared
+
+
+def _are_values_equal(
+    deserialize: Callable[[bytes], Any], one: bytes | None, other: bytes | None, tolerance: float
+) -> bool:
+    """Whether the values of two byte strings are equal; False if one of them can't be read."""
+    if one is None or other is None:
+        return False
+    try:
+        return are_close(deserialize(one), deserialize(other), tolerance)
+    except Exception:  # what a serde can't read is equal to nothing
+        return False
+
+
+def are_close(one: Any, other: Any, tolerance: float) -> bool:
+    """Whether two values are equal, floats in them within `tolerance`, whatever their size."""
+    if dataclasses.is_dataclass(one) and type(one) is type(other):
+        one, other = (_list_fields(one), _list_fields(other))
+    if isinstance(one, bool) != isinstance(other, bool):
+        return False
+    if isinstance(one, float) or isinstance(other, float):
+        if not isinstance(one, int | float) or not isinstance(other, int | float):
+            return False
+        both_nan = math.isnan(one) and math.isnan(other)
+        return both_nan or math.isclose(one, other, rel_tol=0.0, abs_tol=tolerance)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(
+            are_close(one[k], other[k], tolerance) for k in one
+        )
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        pairs = zip(one, other, strict=False)
+        return len(one) == len(other) and all(are_close(a, b, tolerance) for a, b in pairs)
+    return bool(one == other)
+
+
+def _list_fields(value: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass object by name."""
+    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+
+
+def _decode_integer(data: Column, serde_name: str) -> Column:
+    """Decode a column of big-endian integers."""
+    size, kind = _INTEGERS[serde_name]
+    number = F.conv(F.hex(data), 16, -10).cast("BIGINT")
+    if size == 4:
+        number = F.when(number >= 2**31, number - 2**32).otherwise(number)
+    return number.cast(kind)
+
+
+def _format_hex(data: Column) -> Column:
+    """Format a column of bytes as hexadecimal text that begins with 0x."""
+    return F.concat(F.lit("0x"), F.lower(F.hex(data)))
+
+
+def _type_mismatch_error(column_name: str, data_type: DataType, serde: Serde[Any]) -> ConfigError:
+    """Create the error for a column whose type the serde can't serialize."""
+    return ConfigError(
+        f"column {column_name!r} is of type {data_type.simpleString()}, and the application's "
+        "serde there is "
+        f"{serde.name}: cast it, or give the bytes themselves (BINARY)"
+    )
+
+
+def _apply_in_python(
+    serde: ExecutorSerde, result_type: str, function: Callable[[ExecutorSerde, list[Any]], pa.Array]
+) -> Callable[[Column], Column]:
+    """Create a column function that applies a Python function to batches of values."""
+
+    def apply_to_batch(column: pa.Array) -> pa.Array:
+        return function(serde, column.to_pylist())
+
+    apply_to_column: Callable[[Column], Column] = arrow_udf(apply_to_batch, result_type)  # type: ignore[call-overload]
+    return apply_to_column
+
+
+def _format_values(serde: ExecutorSerde, column: list[bytes | None]) -> pa.Array:
+    """Format each value of a batch as text."""
+    _, read = serde.load_functions()
+    return pa.array([None if d is None else _format_value(read, d) for d in column], pa.string())
+
+
+def _format_value(deserialize: Callable[[bytes], Any], data: bytes) -> str:
+    """Format bytes as the text of their value, or in hexadecimal if they can't be read."""
+    try:
+        value = deserialize(data)
+    except Exception:  # what a serde can't read is shown as it is
+        return "0x" + data.hex()
+    if isinstance(value, str):
+        return value
+    try:
+        return orjson.dumps(value, option=_JSON_OPTIONS).decode()
+    except TypeError:
+        return repr(value)
+
+
+def _decode_floats(serde: ExecutorSerde, column: list[bytes | None]) -> pa.Array:
+    """Decode each value of a batch of floats, null if it has not 8 bytes."""
+    _, read = serde.load_functions()
+    return pa.array([None if d is None or len(d) != 8 else read(d) for d in column], pa.float64())
+
+
+def _canonicalize_values(serde: ExecutorSerde, column: list[bytes | None]) -> pa.Array:
+    """Sort the members of each JSON value of a batch."""
+    return pa.array([None if d is None else _sort_json_members(d) for d in column], pa.binary())
+
+
+def _sort_json_members(data: bytes) -> bytes:
+    """Sort the members of a JSON value; return other bytes as they are."""
+    try:
+        return orjson.dumps(orjson.loads(data), option=orjson.OPT_SORT_KEYS)
+    except ValueError:
+        return data
+
+
+def _serialize_values(serde: ExecutorSerde, column: list[Any]) -> pa.Array:
+    """Serialize each value of a batch."""
+    write, _ = serde.load_functions()
+    return pa.array(
+        [None if v is None else _serialize_value(serde, write, v) for v in column], pa.binary()
+    )
+
+
+def _serialize_value(serde: ExecutorSerde, serialize: Callable[[Any], bytes], value: Any) -> bytes:
+    """Serialize a value. Raises ConfigError if the serde fails."""
+    try:
+        return serialize(value)
+    except Exception as error:  # whatever a user's serde raises
+        raise ConfigError(
+            f"what is expected can't be written by the application's serde {serde.name}: "
+            f"{error} (the value is {value!r:.200})"
+        ) from error

@@ -1,0 +1,198 @@
+"""Plan which offsets of which partitions a read of a topic has; reads no records.
+
+The end is the last stable offset, below which no transaction is open; with `read_uncommitted` it is
+the high watermark. All limits hold together. Offsets that were asked for and are gone, or are not
+there yet, are an error, as in Spark's own connector with `failOnDataLoss`: a read never returns
+less in silence.
+
+Times are compared with each record's own (`select_by_time`); of the offsets they narrow only the
+beginning, by the broker's index, and not the end: behind a record, or a marker, that is too late
+there may be one that is not (records are in no order of time, and markers have the broker's time).
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterable, Mapping
+
+from streams.errors import ConfigError, OutcomeUnknown, StreamsError
+from streams.runtime.clients import Admin
+from streams.spark.cuts.cut import Cut
+from streams.spark.cuts.members import subtract_runs
+from streams.spark.source.broker_access import START_TIMEOUT_S
+from streams.spark.source.fetching import RawBatch
+from streams.spark.source.options import IsolationLevel, OffsetSpec, TopicReadLimits
+from streams.spark.source.ranges import OffsetRange
+from streams.spark.source.removal import explain_removal
+from streams.topic_partitions import Partition
+
+
+def plan_offset_ranges(
+    admin: Admin, topic: str, limits: TopicReadLimits, isolation: IsolationLevel
+) -> list[OffsetRange]:
+    """Return the ranges of offsets to read of each partition, within all limits.
+
+    With a cut the offsets below its ends that are not in it are left out. A partition without any
+    offset to read has an empty range. Raises ConfigError for a topic, a partition or offsets that
+    aren't there, StreamsError while no broker answers.
+    """
+    partitions = _resolve_partitions(admin, topic, limits)
+    try:
+        return _resolve_ranges(admin, partitions, limits, isolation)
+    except OutcomeUnknown as unknown:
+        raise StreamsError(f"the offsets of {topic} can't be asked for: {unknown}") from None
+
+
+def _resolve_partitions(admin: Admin, topic: str, limits: TopicReadLimits) -> list[Partition]:
+    """Return the partitions of a topic that the limits name, or all.
+
+    Raises ConfigError for a topic or partition that isn't there.
+    """
+    counts = admin.fetch_partition_counts_at_start(START_TIMEOUT_S)
+    if topic not in counts:
+        close = difflib.get_close_matches(topic, counts, n=3)
+        similar = f"; similar ones are {', '.join(close)}" if close else ""
+        raise ConfigError(f"there is no topic {topic!r}{similar}")
+    count = counts[topic]
+    numbers = range(count) if limits.partitions is None else limits.partitions
+    _check_partition_numbers(topic, count, "partitions", numbers)
+    for name in ("offsets_from", "offsets_to", "timestamps_from", "timestamps_to"):
+        given = getattr(limits, name)
+        if isinstance(given, Mapping):
+            _check_partition_numbers(topic, count, name, given)
+    return [Partition(topic, number) for number in numbers]
+
+
+def _check_partition_numbers(
+    topic: str, partition_count: int, option_name: str, numbers: Iterable[int]
+) -> None:
+    """Raise ConfigError if an option names a partition that the topic doesn't have."""
+    strange = [number for number in numbers if number >= partition_count]
+    if strange:
+        raise ConfigError(
+            f"option {option_name} names partition {strange[0]}: {topic} has {partition_count}, "
+            "from 0 on"
+        )
+
+
+def _resolve_ranges(
+    admin: Admin, partitions: list[Partition], limits: TopicReadLimits, isolation: IsolationLevel
+) -> list[OffsetRange]:
+    """Ask for the offsets of each partition and return the ranges that the limits leave.
+
+    Raises ConfigError for offsets that are gone or not there yet.
+    """
+    starts = admin.fetch_earliest_offsets(partitions)
+    committed = isolation is IsolationLevel.READ_COMMITTED
+    ends = (
+        admin.fetch_last_stable_offsets(partitions)
+        if committed
+        else admin.fetch_latest_offsets(partitions)
+    )
+    not_before = find_offsets_since(admin, partitions, limits.timestamps_from)
+    beyond = {} if limits.cut is None else limits.cut.beyond
+    found: list[OffsetRange] = []
+    for partition in partitions:
+        start, end = starts[partition], ends[partition]
+        first = _resolve_offset(limits.offsets_from, partition.number, start, end, start)
+        until = _resolve_offset(limits.offsets_to, partition.number, start, end, end)
+        if limits.cut is not None:
+            cut_at = cut_end_offset(limits.cut, partition)
+            if cut_at and not start <= cut_at <= end:  # 0: nothing of it is in the cut
+                removed = f"; {explain_removal(admin, partition, start)}" if start else ""
+                raise ConfigError(
+                    f"the cut names {partition} up to offset {cut_at}, and there are "
+                    f"{_format_offsets(start, end)}: it is of another topic of this name, or too "
+                    f"old{removed}"
+                )
+            until = min(until, cut_at or start)
+        if first < start or until > end or first > end or until < start:
+            is_removed = min(first, until) < start
+            removed = f": {explain_removal(admin, partition, start)}" if is_removed else ""
+            raise ConfigError(
+                f"{partition}: offsets {_format_offsets(first, until)} are asked for, and there "
+                "are "
+                f"{_format_offsets(start, end)}{removed}"
+            )
+        first = max(first, not_before.get(partition, first))
+        found += subtract_runs(
+            OffsetRange(*partition, first, max(until, first)), beyond.get(partition, ())
+        )
+    return found
+
+
+def find_offsets_since(
+    admin: Admin, partitions: Iterable[Partition], since_ms: int | Mapping[int, int] | None
+) -> dict[Partition, int]:
+    """Return the first offset of each partition whose record is not older than a given time.
+
+    Times in ms since 1970, one for all or by partition; the offset is the end where all records are
+    older. Partitions for which no time is given are left out.
+    """
+    by_time: dict[int, list[Partition]] = {}
+    for partition in partitions:
+        at_ms = _time_of_partition(since_ms, partition.number)
+        if at_ms is not None:
+            by_time.setdefault(at_ms, []).append(partition)
+    found: dict[Partition, int] = {}
+    for at_ms, those in by_time.items():
+        found |= admin.fetch_offsets_for_time(those, at_ms)
+    return found
+
+
+def select_by_time(limits: TopicReadLimits, raw: RawBatch) -> RawBatch:
+    """Return the records of a batch whose timestamps are within the limits' times."""
+    begin_ms = _time_of_partition(limits.timestamps_from, raw.partition)
+    end_ms = _time_of_partition(limits.timestamps_to, raw.partition)
+    if begin_ms is None and end_ms is None:
+        return raw
+    begin_ms = -sys.maxsize if begin_ms is None else begin_ms
+    end_ms = sys.maxsize if end_ms is None else end_ms
+    return raw.select_records([begin_ms <= each < end_ms for each in raw.timestamps_ms])
+
+
+def cut_end_offset(cut: Cut, partition: Partition) -> int:
+    """Return the offset at which a cut ends a partition that was read, written or is a changelog's.
+
+    Raises ConfigError where the cut doesn't say.
+    """
+    if partition in cut.offsets:
+        return cut.offsets[partition]
+    for store in cut.stores.values():
+        if store.changelog == partition.topic and partition.number in store.positions:
+            return store.positions[partition.number]
+    ends = cut.ends or {}
+    if partition in ends:
+        return ends[partition]
+    names = {topic for topic, _ in (*cut.offsets, *ends)}
+    names |= {store.changelog for store in cut.stores.values()}
+    unsaid = "" if cut.ends is not None else "; where its outputs ended it can't tell"
+    raise ConfigError(
+        f"the cut of {cut.application_id!r} says nothing of {partition}: it knows "
+        f"{', '.join(sorted(names)) or 'no topics'}{unsaid}"
+    )
+
+
+def _resolve_offset(
+    spec: OffsetSpec | Mapping[int, OffsetSpec],
+    partition_number: int,
+    log_start_offset: int,
+    log_end_offset: int,
+    default_offset: int,
+) -> int:
+    """Return the offset that a limit means for a partition; `default_offset` if it has none."""
+    at = spec.get(partition_number, default_offset) if isinstance(spec, Mapping) else spec
+    return log_start_offset if at == "earliest" else log_end_offset if at == "latest" else int(at)
+
+
+def _time_of_partition(
+    times_ms: int | Mapping[int, int] | None, partition_number: int
+) -> int | None:
+    """Return the time in ms that holds for a partition, or None."""
+    return times_ms.get(partition_number) if isinstance(times_ms, Mapping) else times_ms
+
+
+def _format_offsets(first: int, until: int) -> str:
+    """Return a range of offsets in words, both ends inclusive."""
+    return f"{first} to {until - 1}" if first < until else f"none (the next is {until})"
