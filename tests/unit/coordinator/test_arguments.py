@@ -21,7 +21,7 @@ ALLOWED: dict[str, set[str]] = {
         "embedded.py",
         "api/faulty_answer.py",
         "api/fetch.py",
-        "api/waiting.py",
+        "api/deferred_answer.py",
         "wire/connection.py",
         "wire/server.py",
     },

@@ -112,7 +112,9 @@ def test_a_thread_that_is_replaced_hands_its_place_in_the_group_over(
     world.load("x")
     with pytest.raises(StreamsError, match="ZeroDivisionError"):
         world.run_until(lambda: False)
-    assert world.script.only("member.leave", "member.hand_over") == [f"member.{call}"]
+    assert world.script.only("member.leave_group", "member.hand_over_membership") == [
+        f"member.{call}"
+    ]
 
 
 def test_a_thread_that_is_refused_leaves_the_group(tmp_path: Path) -> None:
@@ -124,4 +126,6 @@ def test_a_thread_that_is_refused_leaves_the_group(tmp_path: Path) -> None:
     world = World(counting(), tmp_path, adopt=refuse)
     with pytest.raises(TopologyRefused):
         world.run_until(lambda: False)
-    assert world.script.only("member.leave", "member.hand_over") == ["member.leave"]
+    assert world.script.only("member.leave_group", "member.hand_over_membership") == [
+        "member.leave_group"
+    ]

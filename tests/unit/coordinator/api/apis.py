@@ -58,7 +58,7 @@ class FakeTopics:
     def save(self) -> None:
         pass
 
-    own = get
+    find_including_hidden = get
 
     def by_id(self, topic_id: UUID | None) -> Any:
         return next((t for t in self._topics.values() if t.id == topic_id), None)

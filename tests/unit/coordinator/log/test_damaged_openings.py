@@ -113,7 +113,7 @@ def test_an_opening_that_fails_for_a_reason_of_ours_names_the_partition(
             raise AssertionError("planned")
         return recovery.open_from_checkpoint(segments)
 
-    monkeypatch.setattr("coordinator.log.partition.open_saved", open_saved)
+    monkeypatch.setattr("coordinator.log.partition.open_from_checkpoint", open_saved)
     [path] = log_files(directory / "t-0")
     before = path.read_bytes()
     check_others_serve(Client(directory))

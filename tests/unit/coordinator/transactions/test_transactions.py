@@ -136,7 +136,7 @@ def test_writes_are_expected_on_registered_partitions_only() -> None:
             owner.producer_id,
             owner.producer_epoch,
             ("words", partition),
-            implicit=False,
+            adds_partition=False,
         )
 
     assert check(0) is Code.INVALID_TXN_STATE

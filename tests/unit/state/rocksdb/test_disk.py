@@ -75,9 +75,9 @@ def test_kill_9_in_the_middle_of_a_write_leaves_a_prefix_and_the_old_checkpoint(
             parts.append(1)
             if len(parts) == 3:
                 die()
-        disk = RocksDisk(path, part_written=part)
-        disk.write(records(0, 1), Checkpoint(1, "topic"))
-        disk.write(records(1, 12_000), Checkpoint(12_000, "topic"))
+        disk = RocksDisk(path, on_batch_written=part)
+        disk.write_changes(records(0, 1), StoreCheckpoint(1, "topic"))
+        disk.write_changes(records(1, 12_000), StoreCheckpoint(12_000, "topic"))
         """,
     )
     disk = RocksDisk(tmp_path / "db")
@@ -93,7 +93,7 @@ def test_kill_9_after_a_write_loses_nothing(tmp_path: Path) -> None:
         tmp_path / "db",
         """
         disk = RocksDisk(path)
-        disk.write(records(0, 12_000), Checkpoint(12_000, "topic", 5))
+        disk.write_changes(records(0, 12_000), StoreCheckpoint(12_000, "topic", 5))
         die()
         """,
     )

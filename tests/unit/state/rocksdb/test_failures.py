@@ -176,7 +176,7 @@ def test_a_log_that_was_cut_by_a_power_loss_is_a_suffix_lost_and_no_damage(tmp_p
         """
         disk = RocksDisk(path)
         for first in range(0, 10_000, 1_000):
-            disk.write(records(first, first + 1_000), Checkpoint(first + 1_000, "topic"))
+            disk.write_changes(records(first, first + 1_000), StoreCheckpoint(first + 1_000, "topic"))
         die()
         """,
     )
@@ -209,11 +209,11 @@ def test_what_kill_9_leaves_of_a_database_that_was_being_cleared_is_never_taken_
         import shutil
         from state.rocksdb import disk as module
         disk = RocksDisk(path)
-        disk.write(records(0, 10_000), Checkpoint(10_000, "topic"))
+        disk.write_changes(records(0, 10_000), StoreCheckpoint(10_000, "topic"))
         disk.close()
         disk = RocksDisk(path)
         shutil.rmtree = lambda path: die()
-        disk.clear()
+        disk.clear_all_data()
         """,
     )
     disk = RocksDisk(path)
@@ -230,7 +230,7 @@ def test_a_full_disk_is_no_damage_and_nothing_is_wiped(tmp_path: Path) -> None:
     code = """
 import resource, sys
 from pathlib import Path
-from state.errors import Corrupt, StateError
+from state.errors import StoreCorrupted, StateError
 from state.rocksdb import RocksDisk
 from state.store import Checkpoint
 disk = RocksDisk(Path(sys.argv[1]))
@@ -241,7 +241,7 @@ for write in (disk.write, lambda c, at: disk.load(c.items(), at)):
         for first in range(10_000, 100_000, 1_000):
             changes = {b"%06d" % n: os.urandom(100) for n in range(first, first + 1_000)}
             write(changes, Checkpoint(first + 1_000, "topic"))
-    except Corrupt:
+    except StoreCorrupted:
         sys.exit("corrupt")
     except StateError as error:
         print(error)

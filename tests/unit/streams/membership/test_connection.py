@@ -211,7 +211,7 @@ def test_a_broker_that_does_not_answer_is_waited_for_so_long_and_no_longer(
 def test_a_wait_that_is_given_up_ends(server: Server, connection: BrokerConnection) -> None:
     server.behaviours = [silent]
     with pytest.raises(ConnectionLost, match="given up"):
-        heartbeat(connection, given_up=lambda: True)
+        heartbeat(connection, is_given_up=lambda: True)
     assert_of_no_more_use(connection)
 
 

@@ -122,7 +122,9 @@ class FakeConsumer(InMemoryConsumer):
         super().__init__(kafka)
         self._clock = clock
         self.taken: list[Message] = []
-        script.follow(self, name, "add remove take positions close")
+        script.follow(
+            self, name, "add_partitions remove_partitions poll_records next_offsets close"
+        )
 
     @property
     def assigned(self) -> set[Partition]:
@@ -168,7 +170,14 @@ class FakeProducer(InMemoryProducer):
         self.away = False
         """No broker answers when it is to end in order."""
         self._kafka, self._script = kafka, script
-        script.follow(self, "producer", "begin make_room poll flush commit end discard close")
+        script.follow(
+            self,
+            "producer",
+            (
+                "begin_transaction wait_for_queue_room poll_delivery_reports flush "
+                "send_offsets_to_transaction commit_transaction discard close"
+            ),
+        )
 
     def produce(
         self, topic: str, value: Any = None, key: Any = None, *rest: Any, **named: Any
@@ -219,8 +228,11 @@ class FakeAdmin(InMemoryAdmin):
         self.created: dict[str, tuple[int, dict[str, str], int]] = {}
         self.others: list[str] = []
         """Groups."""
-        asked = "partition_counts topic_ids topic_settings groups earliest since latest"
-        script.follow(self, "admin", f"{asked} create_topics delete_before")
+        asked = (
+            "fetch_partition_counts fetch_topic_ids fetch_topic_settings list_groups "
+            "fetch_earliest_offsets fetch_offsets_for_time fetch_latest_offsets"
+        )
+        script.follow(self, "admin", f"{asked} create_topics delete_records")
 
     def create_topics(
         self,
@@ -252,8 +264,10 @@ class FakeMember(OnlyMember):
         """Whether the group still knows a member whose offsets it refuses."""
         self._generation = 0
         self._assigned: AssignmentInfo | None = None
-        offsets = "commit_offsets committed_offsets"
-        script.follow(self, "member", f"join is_current {offsets} leave hand_over")
+        offsets = "commit_offsets fetch_committed_offsets"
+        script.follow(
+            self, "member", f"join_group is_current {offsets} leave_group hand_over_membership"
+        )
 
     def assign(self, assigned: AssignmentInfo | None, *, generations: int = 1) -> None:
         """The next join gives this, so many generations after the last. None: it is stopped."""

@@ -122,7 +122,7 @@ def test_tasks_are_assigned_though_the_lag_of_a_changelog_can_not_be_asked(
     error: Exception,
 ) -> None:
     world = Planning({"lines": 1, "out": 1, "a-c-changelog": 1}, cut_retention_ms=100)
-    world.admin.script.fail("admin.topic_settings", error)
+    world.admin.script.fail("admin.fetch_topic_settings", error)
     assert world.planner.assign_group({"m": NOBODY})["m"].tasks
 
 

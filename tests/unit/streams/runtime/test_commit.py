@@ -200,10 +200,10 @@ def test_the_steps_of_a_commit_come_in_one_order(tmp_path: Path) -> None:
         "produce a-l-changelog",
         "producer.flush",
         "PRODUCED",
-        "consumer.positions",
-        "producer.commit",
+        "consumer.next_offsets",
+        "producer.send_offsets_to_transaction",
         "OFFSETS_SENT",
-        "producer.end",
+        "producer.commit_transaction",
         "COMMITTED",
         "store.write",
         "STORED",
@@ -214,7 +214,7 @@ def test_the_steps_of_a_commit_come_in_one_order(tmp_path: Path) -> None:
 def test_what_is_committed_is_told_once_it_is(tmp_path: Path, guarantee: str) -> None:
     thread = Thread(tmp_path, guarantee=guarantee)
     thread.process("left", 0, "k")
-    thread.script.fail("consumer.positions", OutcomeUnknown("?"))
+    thread.script.fail("consumer.next_offsets", OutcomeUnknown("?"))
     with pytest.raises(OutcomeUnknown):
         thread.commit()
     assert thread.committed == []
@@ -234,8 +234,8 @@ def test_a_task_that_wrote_and_has_no_offset_to_send_commits_nothing(tmp_path: P
     thread.tasks[1].positions.clear()
     with pytest.raises(RuntimeError, match="task 0_1 would commit what it wrote without an offset"):
         thread.commit()
-    assert "producer.commit" not in thread.script.calls
-    assert "producer.end" not in thread.script.calls
+    assert "producer.send_offsets_to_transaction" not in thread.script.calls
+    assert "producer.commit_transaction" not in thread.script.calls
 
 
 def test_with_a_ledger_each_transaction_says_what_it_read_and_wrote(tmp_path: Path) -> None:
@@ -271,7 +271,13 @@ def test_the_ledger_is_written_when_all_else_is_delivered_and_before_the_offsets
     thread = Thread(tmp_path, ledger=True)
     thread.process("left", 0, "a")
     thread.commit()
-    names = ["producer.flush", "PRODUCED", "produce a-ledger", "producer.commit", "producer.end"]
+    names = [
+        "producer.flush",
+        "PRODUCED",
+        "produce a-ledger",
+        "producer.send_offsets_to_transaction",
+        "producer.commit_transaction",
+    ]
     assert thread.script.only(*names) == names
 
 
@@ -281,7 +287,7 @@ def test_a_ledger_that_can_not_tell_the_producer_leaves_the_outcome_unknown(tmp_
     thread.script.fail("identity_of", ConnectionLost("gone"))
     with pytest.raises(OutcomeUnknown, match="identity of id: gone"):
         thread.commit()
-    assert "producer.commit" not in thread.script.calls
+    assert "producer.send_offsets_to_transaction" not in thread.script.calls
 
 
 def test_the_points_that_a_commit_reaches_are_the_named_ones(tmp_path: Path) -> None:
@@ -351,9 +357,9 @@ def test_all_dirty_tasks_go_into_one_transaction(tmp_path: Path) -> None:
     assert thread.commit() == 2
     (sent,) = thread.producer.sent
     assert {partition.number for partition, _ in sent} == {0, 1}
-    assert thread.script.only("producer.flush", "producer.end") == [
+    assert thread.script.only("producer.flush", "producer.commit_transaction") == [
         "producer.flush",
-        "producer.end",
+        "producer.commit_transaction",
     ]
 
 
@@ -366,9 +372,14 @@ def test_a_task_with_a_producer_of_its_own_has_a_transaction_of_its_own(tmp_path
         assert thread.producer_of(number).name == f"a-task:0_{number}"
         (sent,) = thread.producer_of(number).sent
         assert {partition.number for partition, _ in sent} == {number}
-    assert thread.script.only("producer.flush", "producer.commit", "producer.end", "STORED") == [
+    assert thread.script.only(
+        "producer.flush",
+        "producer.send_offsets_to_transaction",
+        "producer.commit_transaction",
+        "STORED",
+    ) == [
         *["producer.flush"] * 2,
-        *["producer.commit", "producer.end", "STORED"] * 2,
+        *["producer.send_offsets_to_transaction", "producer.commit_transaction", "STORED"] * 2,
     ]
 
 
@@ -376,7 +387,7 @@ def test_of_two_transactions_the_first_stands_when_the_second_fails(tmp_path: Pa
     thread = Thread(tmp_path, guarantee="exactly_once")
     thread.process("left", 0, "a")
     thread.process("left", 1, "b")
-    thread.script.fail("producer.commit", OutcomeUnknown("?"), at=2)
+    thread.script.fail("producer.send_offsets_to_transaction", OutcomeUnknown("?"), at=2)
     with pytest.raises(OutcomeUnknown):
         thread.commit()
     assert thread.disks[0, "l"].read_checkpoint() == StoreCheckpoint(1, "id-l", 1_000)
@@ -419,9 +430,9 @@ def test_disks_get_what_was_committed_with_the_position_after_it(tmp_path: Path)
         "produce out",
         "produce a-l-changelog",
         "producer.flush",
-        "consumer.positions",
-        "producer.commit",
-        "producer.end",
+        "consumer.next_offsets",
+        "producer.send_offsets_to_transaction",
+        "producer.commit_transaction",
     ],
 )
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -450,7 +461,7 @@ def test_a_changelog_that_was_not_delivered_leaves_the_outcome_unknown(tmp_path:
     thread.producer.lost_topics = {"a-l-changelog"}
     with pytest.raises(OutcomeUnknown, match="changelog not delivered: timed out"):
         thread.commit()
-    assert "producer.commit" not in thread.script.calls
+    assert "producer.send_offsets_to_transaction" not in thread.script.calls
     assert "store.write" not in thread.script.calls
 
 
@@ -461,7 +472,7 @@ def test_a_full_queue_is_waited_for_and_the_changelog_is_whole(tmp_path: Path) -
     thread.script.calls.clear()
     for task in thread.tasks:
         task.log_changes(thread.producer)
-    assert "producer.make_room" in thread.script.calls
+    assert "producer.wait_for_queue_room" in thread.script.calls
     assert [key for _, key, _ in thread.producer.produced] == [b"a", b"b"]
 
 
@@ -478,8 +489,8 @@ def test_at_least_once_commits_offsets_as_a_member_after_all_is_delivered(tmp_pa
         "produce a-l-changelog",
         "producer.flush",
         "PRODUCED",
-        "consumer.positions",
-        "admin.latest",
+        "consumer.next_offsets",
+        "admin.fetch_latest_offsets",
         "member.commit_offsets",
         "COMMITTED",
         "store.write",

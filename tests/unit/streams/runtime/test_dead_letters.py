@@ -18,7 +18,13 @@ from tests.unit.streams.runtime.world import World
 
 VALUES = ("a", "poison 1", "b", "c", "poison 2", "d")
 GOOD = ["a", "b", "c", "d"]
-FAILING_CALLS = ["producer.flush", "producer.commit", "producer.end", "produce dead", "produce out"]
+FAILING_CALLS = [
+    "producer.flush",
+    "producer.send_offsets_to_transaction",
+    "producer.commit_transaction",
+    "produce dead",
+    "produce out",
+]
 
 
 def collect(key: str, value: str, seen: list[str]) -> list[str]:

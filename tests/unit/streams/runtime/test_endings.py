@@ -67,7 +67,7 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Client]:
     def made(*answers: Any) -> Client:
         found = Client(list(answers))
         for module in (range_reader, committed_offset):
-            monkeypatch.setattr(module, "made", lambda *_: found)
+            monkeypatch.setattr(module, "create_client", lambda *_: found)
         return found
 
     return made

@@ -335,9 +335,9 @@ def test_a_stop_while_copying_ends_it_and_the_next_worker_goes_on() -> None:
 def test_a_stop_while_no_broker_answers_ends_it() -> None:
     copying = Copying()
     for at in range(1, 10):
-        copying.script.fail("admin.latest", OutcomeUnknown("nobody answers"), at=at)
+        copying.script.fail("admin.fetch_latest_offsets", OutcomeUnknown("nobody answers"), at=at)
     stop = StopWhen(copying.clock)
-    stop.condition = lambda: copying.script.calls.count("admin.latest") == 3
+    stop.condition = lambda: copying.script.calls.count("admin.fetch_latest_offsets") == 3
     copying.worker().copy_until_stopped(stop)
     assert copying.script.calls[-1] == "consumer.close"
 
@@ -345,7 +345,11 @@ def test_a_stop_while_no_broker_answers_ends_it() -> None:
 def test_a_broker_that_is_away_at_the_start_is_asked_again() -> None:
     copying = Copying()
     copying.load(("a", "1"))
-    for call in ("admin.partition_counts", "admin.latest", "admin.topic_settings"):
+    for call in (
+        "admin.fetch_partition_counts",
+        "admin.fetch_latest_offsets",
+        "admin.fetch_topic_settings",
+    ):
         copying.script.fail(call, OutcomeUnknown("nobody answers"))
     assert rows(copying.begun()) == {"a": "1"}
     assert not copying.script.untold()
@@ -354,7 +358,7 @@ def test_a_broker_that_is_away_at_the_start_is_asked_again() -> None:
 def test_a_broker_that_stays_away_ends_the_worker_after_its_time() -> None:
     copying = Copying()
     for at in range(1, 200):
-        copying.script.fail("admin.latest", OutcomeUnknown("nobody answers"), at=at)
+        copying.script.fail("admin.fetch_latest_offsets", OutcomeUnknown("nobody answers"), at=at)
     began_s = copying.clock.elapsed_s
     with pytest.raises(StreamsError, match="no answer for 5 s: nobody answers"):
         copying.worker(timeout_ms=5_000).start_copying(StopWhen(copying.clock))

@@ -83,7 +83,7 @@ def test_nothing_is_told_where_nothing_is_left(
     leading = Leading(tmp_path, *topics)
     leading.plan()
     assert not caplog.records
-    assert "admin.groups" not in leading.admin.script.calls
+    assert "admin.list_groups" not in leading.admin.script.calls
 
 
 def test_changelogs_of_applications_whose_ids_begin_alike_are_not_taken_for_left(
@@ -103,7 +103,7 @@ def test_tasks_are_assigned_though_the_groups_can_not_be_listed(
     """A changelog that may be another application's is not told of then; directories are."""
     StateDirectory(tmp_path, "a").store_path("0_0", "old").mkdir(parents=True)
     leading = Leading(tmp_path, OLD)
-    leading.admin.script.fail("admin.groups", error)
+    leading.admin.script.fail("admin.list_groups", error)
     leading.plan()
     assert "a-c-changelog" in leading.kafka.partition_counts
     assert f"begins empty, and {tmp_path}/a/*_*/old is left" in caplog.text

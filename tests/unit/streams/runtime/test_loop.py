@@ -42,7 +42,12 @@ def test_a_task_has_its_producer_before_its_offsets_are_read(tmp_path: Path) -> 
     world = World(counting(), tmp_path)
     world.load("1")
     world.run_until(world.consumed)
-    names = ["member.join", "producer.init", "member.committed_offsets", "consumer.add"]
+    names = [
+        "member.join_group",
+        "producer.init",
+        "member.fetch_committed_offsets",
+        "consumer.add_partitions",
+    ]
     assert world.script.only(*names) == names
 
 
@@ -52,7 +57,7 @@ def test_a_thread_without_tasks_waits_for_some(tmp_path: Path) -> None:
     began_s = world.clock.elapsed_s
     world.run_until(lambda: world.clock.elapsed_s > began_s + 1)
     assert world.states[-1] == "RUNNING"
-    assert "consumer.take" not in world.script.calls
+    assert "consumer.poll_records" not in world.script.calls
 
 
 def test_a_commit_waits_for_its_interval(tmp_path: Path) -> None:
@@ -66,8 +71,8 @@ def test_a_rebalance_commits_what_was_done_before_it_joins(tmp_path: Path) -> No
     world = World(counting(), tmp_path, commit_every_ms=3_600_000)
     # The first commit is due at once: what comes after it waits for an hour, or a rebalance.
     world.run_until(rebalance_once(world, lambda: loaded_and_taken(world), tasks(0)))
-    rejoin = len(world.script.calls) - world.script.calls[::-1].index("member.join") - 1
-    assert "producer.end" in world.script.calls[:rejoin]
+    rejoin = len(world.script.calls) - world.script.calls[::-1].index("member.join_group") - 1
+    assert "producer.commit_transaction" in world.script.calls[:rejoin]
     assert world.counts() == {"k": [1]}
 
 
@@ -83,19 +88,21 @@ def test_tasks_are_kept_across_consecutive_generations(tmp_path: Path) -> None:
     world.load("1")
     world.run_until(rebalance_once(world, world.consumed, tasks(0)))
     assert world.member.subscribed == [(), ("0_0",)]
-    assert world.script.calls.count("consumer.add") == 1
+    assert world.script.calls.count("consumer.add_partitions") == 1
     # The only removal is at the end.
-    assert world.script.calls.count("consumer.remove") == 1
+    assert world.script.calls.count("consumer.remove_partitions") == 1
 
 
 def test_tasks_are_read_back_when_a_generation_was_missed(tmp_path: Path) -> None:
     world = World(counting(), tmp_path)
     world.load("1")
     rebalanced = rebalance_once(world, world.consumed, tasks(0), generations=2)
-    world.run_until(lambda: rebalanced() and world.script.calls.count("consumer.add") == 2)
-    rejoin = [i for i, call in enumerate(world.script.calls) if call == "member.join"][1]
-    assert world.script.calls[rejoin + 1] == "consumer.remove"
-    assert "member.committed_offsets" in world.script.calls[rejoin:]
+    world.run_until(
+        lambda: rebalanced() and world.script.calls.count("consumer.add_partitions") == 2
+    )
+    rejoin = [i for i, call in enumerate(world.script.calls) if call == "member.join_group"][1]
+    assert world.script.calls[rejoin + 1] == "consumer.remove_partitions"
+    assert "member.fetch_committed_offsets" in world.script.calls[rejoin:]
 
 
 def test_what_another_member_did_in_a_missed_generation_is_read_back(tmp_path: Path) -> None:
@@ -131,7 +138,7 @@ def test_tasks_that_go_elsewhere_are_closed_and_the_others_stay(tmp_path: Path) 
         return bool(free)
 
     world.run_until(moved)
-    assert world.script.calls.count("consumer.add") == 1
+    assert world.script.calls.count("consumer.add_partitions") == 1
 
 
 def test_a_task_whose_directory_is_locked_is_tried_until_it_is_free(tmp_path: Path) -> None:
@@ -167,8 +174,10 @@ def restoring(world: World, partition: int) -> InMemoryTransaction:
 def test_a_rebalance_while_stores_are_restored_is_answered_first(tmp_path: Path) -> None:
     world = World(counting(), tmp_path)
     restoring(world, 0)
-    world.run_until(rebalance_once(world, lambda: "restore.take" in world.script.calls, tasks(0)))
-    assert "consumer.add" not in world.script.calls
+    world.run_until(
+        rebalance_once(world, lambda: "restore.poll_records" in world.script.calls, tasks(0))
+    )
+    assert "consumer.add_partitions" not in world.script.calls
     # What it has restored so far it keeps, and says so: the leader leaves the task where it is.
     assert world.member.subscribed[1] == ("0_0",)
 
@@ -225,7 +234,13 @@ def test_a_stop_commits_a_last_time_and_leaves_the_group(tmp_path: Path) -> None
     world = World(counting(), tmp_path, commit_every_ms=3_600_000)
     world.run_until(lambda: loaded_and_taken(world))
     assert world.counts() == {"k": [1]}
-    ends = ("producer.end", "producer.close", "member.leave", "consumer.close", "restore.close")
+    ends = (
+        "producer.commit_transaction",
+        "producer.close",
+        "member.leave_group",
+        "consumer.close",
+        "restore.close",
+    )
     assert world.script.only(*ends) == list(ends)
 
 
@@ -233,8 +248,8 @@ def test_a_stop_while_joining_leaves_the_group_and_commits_nothing(tmp_path: Pat
     world = World(counting(), tmp_path)
     world.member.assign(None)
     world.run_until(lambda: bool(world.member.subscribed))
-    assert "producer.commit" not in world.script.calls
-    assert "member.leave" in world.script.calls
+    assert "producer.send_offsets_to_transaction" not in world.script.calls
+    assert "member.leave_group" in world.script.calls
 
 
 def test_the_steps_of_every_commit_are_told(tmp_path: Path) -> None:
@@ -261,7 +276,7 @@ def test_inputs_with_new_partitions_are_assigned_anew_by_the_leader(tmp_path: Pa
 
     world.run_until(grown)
     assert world.member.subscribed == [(), ("0_0",)]
-    assert world.script.calls.count("consumer.add") == 2, "what it has had goes on"
+    assert world.script.calls.count("consumer.add_partitions") == 2, "what it has had goes on"
 
 
 def test_only_the_leader_looks_at_the_inputs(tmp_path: Path) -> None:
@@ -304,4 +319,4 @@ def test_a_task_that_reads_other_partitions_than_before_begins_anew(tmp_path: Pa
     both = AssignmentInfo(("0_0",), (("left", 0), ("right", 0)))
     begun = rebalance_once(world, lambda: bool(world.consumer.assigned), both)
     world.run_until(lambda: begun() and len(world.consumer.assigned) == 2)
-    assert world.script.calls.count("consumer.add") == 2
+    assert world.script.calls.count("consumer.add_partitions") == 2

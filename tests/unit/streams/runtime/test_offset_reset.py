@@ -114,7 +114,7 @@ def test_a_topic_that_is_cut_while_it_is_read_goes_by_the_policy_too(tmp_path: P
 
 def test_a_broker_that_is_away_just_then_is_asked_again(tmp_path: Path) -> None:
     world = outside(tmp_path, "earliest")
-    world.script.fail("admin.earliest", OutcomeUnknown("no answer"), at=2)
+    world.script.fail("admin.fetch_earliest_offsets", OutcomeUnknown("no answer"), at=2)
     world.run_until(world.consumed)
     assert written(world) == [b"D", b"E"]
     assert world.loop.counters.records_out_of_range == 2
@@ -146,7 +146,7 @@ def test_what_a_rollback_takes_back_before_the_first_commit_is_not_skipped(
 ) -> None:
     world = World(mapping(str.upper), tmp_path, auto_offset_reset=policy)
     world.load("before")
-    world.script.fail("producer.end", OutcomeUnknown("no answer"))
+    world.script.fail("producer.commit_transaction", OutcomeUnknown("no answer"))
 
     def begun() -> bool:
         if world.consumer.assigned and world.kafka.logs[INPUT].high_watermark == 1:

@@ -33,7 +33,7 @@ def test_a_rollback_takes_the_processor_with_it_and_a_new_one_begins(tmp_path: P
     stream.process(Numbering, key=serdes.string, value=serdes.string).to("out")
     made = World(app.topology(), tmp_path)
     made.load("a", "b")
-    made.script.fail("producer.end", OutcomeUnknown("no answer"))
+    made.script.fail("producer.commit_transaction", OutcomeUnknown("no answer"))
     made.run_until(made.consumed)
     assert [value for _, value in made.kafka.committed("out")] == [b"a 1", b"b 2"]
     assert Numbering.made == ["init", "close", "init", "close"]

@@ -69,7 +69,7 @@ def test_what_is_deleted_already_is_not_asked_for_again() -> None:
     world = World()
     world.commit({FIRST: 7})
     world.commit({FIRST: 7})
-    assert world.script.calls.count("admin.delete_before") == 1
+    assert world.script.calls.count("admin.delete_records") == 1
 
 
 def test_nothing_is_asked_without_repartition_topics() -> None:
@@ -98,7 +98,7 @@ def test_a_partition_that_a_kept_cut_does_not_name_is_kept_whole() -> None:
     assert world.commit({FIRST: 70, SECOND: 80}) == {INPUT: 0, FIRST: 0, SECOND: 3}
 
 
-@pytest.mark.parametrize("call", ["admin.groups", "offsets_of", "admin.delete_before"])
+@pytest.mark.parametrize("call", ["admin.list_groups", "offsets_of", "admin.delete_records"])
 @pytest.mark.parametrize("error", [OutcomeUnknown("?"), ConnectionLost("gone")])
 def test_a_failure_deletes_nothing_and_is_made_good_later(call: str, error: Exception) -> None:
     world = World()

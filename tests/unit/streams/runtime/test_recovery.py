@@ -23,15 +23,15 @@ from streams.topology.build import Topology
 from tests.unit.streams.runtime.world import CHANGELOG, World, counting, mapping
 
 CALLS = [
-    "producer.begin",
-    "consumer.take",
-    "consumer.positions",
-    "producer.poll",
+    "producer.begin_transaction",
+    "consumer.poll_records",
+    "consumer.next_offsets",
+    "producer.poll_delivery_reports",
     "produce out",
     f"produce {CHANGELOG}",
     "producer.flush",
-    "producer.commit",
-    "producer.end",
+    "producer.send_offsets_to_transaction",
+    "producer.commit_transaction",
 ]
 
 
@@ -65,13 +65,13 @@ def test_no_record_is_lost_or_doubled_by_an_error_at_any_call(
 
 def test_no_record_is_lost_or_doubled_by_several_errors_in_one_run(tmp_path: Path) -> None:
     world = loaded(tmp_path)
-    world.script.fail("producer.end", OutcomeUnknown("1"), after=True)
-    world.script.fail("producer.end", OutcomeUnknown("2"), at=2)
-    world.script.fail("member.committed_offsets", ConnectionLost("3"), at=2)
-    world.script.fail("restore.take", OutcomeUnknown("4"), at=1)
+    world.script.fail("producer.commit_transaction", OutcomeUnknown("1"), after=True)
+    world.script.fail("producer.commit_transaction", OutcomeUnknown("2"), at=2)
+    world.script.fail("member.fetch_committed_offsets", ConnectionLost("3"), at=2)
+    world.script.fail("restore.poll_records", OutcomeUnknown("4"), at=1)
     world.script.fail("producer.init", OutcomeUnknown("5"), at=3)
-    world.script.fail("producer.commit", TaskMigrated("6"), at=3)
-    world.script.fail("member.join", OutcomeUnknown("7"), at=2)
+    world.script.fail("producer.send_offsets_to_transaction", TaskMigrated("6"), at=3)
+    world.script.fail("member.join_group", OutcomeUnknown("7"), at=2)
     world.script.fail("producer.flush", OutcomeUnknown("8"), at=4, after=True)
     world.run_until(world.consumed)
     assert_exact(world)
@@ -95,7 +95,7 @@ def test_an_unknown_outcome_replaces_the_producer_and_does_not_rejoin(
     world = loaded(tmp_path)
     world.script.fail(call, OutcomeUnknown("?"), at=2)
     world.run_until(world.consumed)
-    assert world.script.calls.count("member.join") == 1
+    assert world.script.calls.count("member.join_group") == 1
     assert len(world.producers) == 2
     assert world.producers[0].discarded
 
@@ -104,17 +104,24 @@ def test_after_an_unknown_outcome_the_producer_comes_before_the_offsets_are_read
     tmp_path: Path,
 ) -> None:
     world = loaded(tmp_path)
-    world.script.fail("producer.end", OutcomeUnknown("?"), after=True)
+    world.script.fail("producer.commit_transaction", OutcomeUnknown("?"), after=True)
     world.run_until(world.consumed)
-    lost = world.script.calls.index("producer.end")
-    names = ("producer.discard", "consumer.remove", "producer.init", "member.committed_offsets")
-    after = [call for call in world.script.calls[lost:] if call in (*names, "consumer.add")]
-    assert after[:5] == [*names, "consumer.add"]
+    lost = world.script.calls.index("producer.commit_transaction")
+    names = (
+        "producer.discard",
+        "consumer.remove_partitions",
+        "producer.init",
+        "member.fetch_committed_offsets",
+    )
+    after = [
+        call for call in world.script.calls[lost:] if call in (*names, "consumer.add_partitions")
+    ]
+    assert after[:5] == [*names, "consumer.add_partitions"]
 
 
 def test_a_commit_that_took_effect_without_an_answer_is_not_repeated(tmp_path: Path) -> None:
     world = loaded(tmp_path)
-    world.script.fail("producer.end", OutcomeUnknown("?"), after=True)
+    world.script.fail("producer.commit_transaction", OutcomeUnknown("?"), after=True)
     world.run_until(world.consumed)
     assert world.counts() == {"k": [10, 20, 30]}
     # What the disk had missed came back from the changelog.
@@ -138,7 +145,7 @@ def test_a_rollback_keeps_the_task_its_directory_and_its_databases_open(tmp_path
     world = loaded(tmp_path)
     before: list[tuple[Task, object]] = []
     done = after_first_commit(world, lambda task: before.append((task, task.stores["c"].store)))
-    world.script.fail("producer.end", OutcomeUnknown("?"), at=2)
+    world.script.fail("producer.commit_transaction", OutcomeUnknown("?"), at=2)
     kept: list[bool] = []
 
     def kept_at_the_end() -> bool:
@@ -152,7 +159,7 @@ def test_a_rollback_keeps_the_task_its_directory_and_its_databases_open(tmp_path
     world.run_until(kept_at_the_end)
     assert kept == [True]
     assert_exact(world)
-    assert world.script.calls.count("admin.topic_ids") == 1
+    assert world.script.calls.count("admin.fetch_topic_ids") == 1
 
 
 def test_only_the_stores_that_are_corrupt_are_rebuilt(tmp_path: Path) -> None:
@@ -171,7 +178,7 @@ def test_only_the_stores_that_are_corrupt_are_rebuilt(tmp_path: Path) -> None:
 
 def test_tasks_that_moved_are_closed_and_the_member_rejoins_without_them(tmp_path: Path) -> None:
     world = loaded(tmp_path)
-    world.script.fail("producer.commit", TaskMigrated("!"))
+    world.script.fail("producer.send_offsets_to_transaction", TaskMigrated("!"))
     world.run_until(world.consumed)
     assert world.member.subscribed == [(), ()]
     assert len(world.producers) == 2
@@ -188,7 +195,7 @@ def test_a_lost_membership_closes_the_tasks_without_a_commit(tmp_path: Path) -> 
 
     world.run_until(rejoined)
     lost = world.script.calls.index("producer.discard")
-    assert "producer.commit" not in world.script.calls[:lost]
+    assert "producer.send_offsets_to_transaction" not in world.script.calls[:lost]
     assert world.member.subscribed == [(), ()]
     assert world.member.former == [(), ("0_0",)]
 
@@ -259,7 +266,7 @@ def test_errors_without_a_commit_for_task_timeout_ms_end_the_thread(tmp_path: Pa
     world = World(counting(), tmp_path, task_timeout_ms=1_000)
     world.load("1")
     for attempt in range(1, 50):
-        world.script.fail("producer.end", OutcomeUnknown("no answer"), at=attempt)
+        world.script.fail("producer.commit_transaction", OutcomeUnknown("no answer"), at=attempt)
     with pytest.raises(StreamsError, match=r"no commit for 1000 ms \(task_timeout_ms\): no answer"):
         world.run_until(world.consumed)
     assert 3 < world.loop.counters.recoveries < 10
@@ -269,15 +276,15 @@ def test_a_commit_in_between_ends_the_trouble(tmp_path: Path) -> None:
     world = World(counting(), tmp_path, task_timeout_ms=1_000)
     world.load(*map(str, range(100)))
     for attempt in range(1, 20, 2):
-        world.script.fail("producer.end", OutcomeUnknown("no answer"), at=attempt)
+        world.script.fail("producer.commit_transaction", OutcomeUnknown("no answer"), at=attempt)
     world.run_until(world.consumed)
     assert world.loop.counters.recoveries == 10
 
 
 def test_a_quiet_time_between_two_errors_ends_the_trouble_of_the_first(tmp_path: Path) -> None:
     world = World(counting(), tmp_path, commit_every_ms=100, task_timeout_ms=10_000)
-    world.script.fail("producer.poll", OutcomeUnknown("a broker went away"))
-    world.script.fail("producer.poll", OutcomeUnknown("and again"), at=1_000)
+    world.script.fail("producer.poll_delivery_reports", OutcomeUnknown("a broker went away"))
+    world.script.fail("producer.poll_delivery_reports", OutcomeUnknown("and again"), at=1_000)
     began_s = world.clock.elapsed_s
     world.run_until(lambda: world.loop.counters.recoveries == 2)
     assert world.clock.elapsed_s - began_s > 10
@@ -335,7 +342,7 @@ def test_a_thread_that_failed_leaves_its_directory_to_the_next(tmp_path: Path) -
     with pytest.raises(StreamsError):
         world.run_until(world.consumed)
     world.directory.lock_task("0_0").release()
-    ends = ("producer.close", "member.leave", "consumer.close", "restore.close")
+    ends = ("producer.close", "member.leave_group", "consumer.close", "restore.close")
     assert world.script.only(*ends) == list(ends)
 
 
@@ -380,7 +387,7 @@ def test_a_record_that_could_not_be_written_is_not_lost_where_user_code_catches_
     world = World(app.topology(), tmp_path)
     world.load("a", "b", "c")
     world.script.fail("produce out", BufferError(), at=2)
-    world.script.fail("producer.make_room", lost)
+    world.script.fail("producer.wait_for_queue_room", lost)
     world.run_until(world.consumed)
     assert [value for _, value in world.kafka.committed("out")] == [b"a", b"b", b"c"]
     assert world.script.untold() == []

@@ -166,7 +166,7 @@ def test_a_store_that_is_at_the_end_reads_nothing() -> None:
     world = Restoring()
     world.kafka.load(CHANGELOG, ("a", "1"))
     assert world.restore(world.store({"a": "1"}, position=1)) == 0
-    assert world.script.only("restore.add", "restore.take") == []
+    assert world.script.only("restore.add_partitions", "restore.poll_records") == []
 
 
 def test_a_task_without_stores_is_ready_at_once_and_asks_nothing() -> None:
@@ -291,7 +291,7 @@ def test_several_stores_are_caught_up_at_once_each_to_its_own_end() -> None:
     assert world.restore(first, second) == 3
     assert (held(first), held(second)) == ({"a": "2"}, {"x": "9"})
     assert (first.changelog_position, second.changelog_position) == (2, 1)
-    assert world.script.calls.count("restore.add") == 1
+    assert world.script.calls.count("restore.add_partitions") == 1
 
 
 def test_a_task_with_little_to_replay_does_not_wait_for_a_big_one() -> None:
@@ -303,7 +303,7 @@ def test_a_task_with_little_to_replay_does_not_wait_for_a_big_one() -> None:
     world.kafka.load(CHANGELOG, ("a", "more"))
     world.restorer.add_tasks([small, big])
     assert world.until_ready() != [small, big]
-    assert "restore.remove" in world.script.calls
+    assert "restore.remove_partitions" in world.script.calls
     assert len(world.until_ready()) == 1
 
 
@@ -332,8 +332,8 @@ def test_a_store_that_is_open_catches_up_from_where_it_is_after_a_rollback() -> 
 def test_offsets_are_asked_again_while_the_broker_is_away() -> None:
     world = Restoring()
     world.kafka.load(CHANGELOG, ("a", "1"))
-    world.script.fail("admin.latest", OutcomeUnknown("no answer"))
-    world.script.fail("admin.topic_ids", OutcomeUnknown("no answer"))
+    world.script.fail("admin.fetch_latest_offsets", OutcomeUnknown("no answer"))
+    world.script.fail("admin.fetch_topic_ids", OutcomeUnknown("no answer"))
     world.restorer.add_tasks([task := world.task(logged := world.store())])
     assert world.until_ready(lambda: world.clock.advance_monotonic_clock(0.1)) == [task]
     assert held(logged) == {"a": "1"}
@@ -342,7 +342,7 @@ def test_offsets_are_asked_again_while_the_broker_is_away() -> None:
 def test_a_broker_that_stays_away_is_given_up_on() -> None:
     world = Restoring()
     for attempt in range(1, 500):
-        world.script.fail("admin.latest", OutcomeUnknown("no answer"), at=attempt)
+        world.script.fail("admin.fetch_latest_offsets", OutcomeUnknown("no answer"), at=attempt)
     world.restorer.add_tasks([world.task(world.store())])
     with pytest.raises(StreamsError, match="no answer for 60 s"):
         world.until_ready(lambda: world.clock.advance_monotonic_clock(0.5))
@@ -527,7 +527,7 @@ def test_beside_the_stream_thread_a_task_is_waited_for_and_taken_back() -> None:
 def test_what_goes_wrong_beside_is_raised_where_tasks_are_asked_for() -> None:
     world = Restoring(beside=True)
     world.kafka.load(CHANGELOG, ("a", "1"))
-    world.script.fail("restore.take", StreamsError("no"))
+    world.script.fail("restore.poll_records", StreamsError("no"))
     world.restorer.add_tasks([task := world.task(world.store())])
     with pytest.raises(StreamsError, match="no"):
         world.restorer.take_restored_tasks(wait_s=10)

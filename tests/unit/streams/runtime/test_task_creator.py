@@ -140,13 +140,13 @@ def test_the_coordinator_is_not_asked_without_a_pause(tmp_path: Path) -> None:
     task = world.create()
     for _ in range(5):
         assert world.opener.start_restoring_from_committed([task]) == []
-    assert world.script.calls.count("member.committed_offsets") == 1
+    assert world.script.calls.count("member.fetch_committed_offsets") == 1
     task.close()
 
 
 def test_offsets_that_can_not_be_read_leave_the_outcome_unknown(tmp_path: Path) -> None:
     world = Opening(counting(), tmp_path)
-    world.script.fail("member.committed_offsets", ConnectionLost("gone"))
+    world.script.fail("member.fetch_committed_offsets", ConnectionLost("gone"))
     task = world.create()
     with pytest.raises(OutcomeUnknown, match="gone"):
         world.opener.start_restoring_from_committed([task])
@@ -198,7 +198,7 @@ def test_a_repartition_topic_is_never_skipped(tmp_path: Path, reset: str) -> Non
 def test_offsets_are_read_before_the_changelogs_ends(tmp_path: Path) -> None:
     world = Opening(counting(), tmp_path)
     world.replayed()
-    names = ["member.committed_offsets", "admin.latest"]
+    names = ["member.fetch_committed_offsets", "admin.fetch_latest_offsets"]
     # The first `latest` is for inputs that begin at their end: here there are none.
     assert world.script.only(*names)[0] == names[0]
     assert world.script.only(*names)[-1] == names[1]

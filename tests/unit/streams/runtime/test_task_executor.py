@@ -140,7 +140,7 @@ def test_records_that_wait_are_read_again_after_a_rollback_and_counted_once(
     tmp_path: Path, error: Exception, after: bool
 ) -> None:
     world = slow_world(tmp_path, commit_every_ms=250)
-    world.script.fail("producer.end", error, at=2, after=after)
+    world.script.fail("producer.commit_transaction", error, at=2, after=after)
     world.run_until(world.consumed)
     assert values(world) == NUMBERS
     assert world.script.untold() == []
@@ -199,7 +199,7 @@ def test_records_in_queues_are_dropped_by_a_rollback_and_read_again(tmp_path: Pa
     world = two_topics(tmp_path, max_task_idle_ms=200)
     load_times(world, LEFT, 10, 40, 50)
     load_times(world, RIGHT, 20)
-    world.script.fail("producer.end", OutcomeUnknown("?"), after=True)
+    world.script.fail("producer.commit_transaction", OutcomeUnknown("?"), after=True)
     world.run_until(lambda: all_committed(world, LEFT, RIGHT))
     assert values(world) == ["left@10", "left@40", "left@50"]
 
@@ -393,7 +393,7 @@ def test_punctuations_begin_anew_after_a_rollback(tmp_path: Path) -> None:
         tmp_path,
     )
     load_times(world, INPUT, 10, 20)
-    world.script.fail("producer.end", OutcomeUnknown("?"))
+    world.script.fail("producer.commit_transaction", OutcomeUnknown("?"))
     world.run_until(world.consumed)
     assert called == [10, 10]
 

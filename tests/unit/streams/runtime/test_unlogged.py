@@ -21,7 +21,7 @@ def test_a_store_without_a_changelog_rolls_back_with_its_transaction(
 ) -> None:
     world = World(counting(store), tmp_path)
     world.load("a", "b")
-    world.script.fail("producer.end", OutcomeUnknown("no answer"))
+    world.script.fail("producer.commit_transaction", OutcomeUnknown("no answer"))
     world.run_until(world.consumed)
     assert world.counts() == {"k": [2]}
     assert world.kafka.logs[Partition(CHANGELOG, 0)].high_watermark == 0
@@ -46,7 +46,7 @@ def test_a_store_without_a_changelog_that_is_damaged_is_emptied_and_the_log_says
 ) -> None:
     world = World(counting(UNLOGGED[1]), tmp_path)
     world.load("a", "b")
-    world.script.fail("producer.end", TaskCorrupted("0_0", ["c"], "planted"))
+    world.script.fail("producer.commit_transaction", TaskCorrupted("0_0", ["c"], "planted"))
     world.run_until(world.consumed)
     assert world.counts() == {"k": [2]}
     assert "store 'c' is emptied: it has no changelog" in caplog.text
