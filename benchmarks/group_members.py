@@ -188,7 +188,7 @@ class ClassicMember:
             for _ in range(reader.read_array_length()):
                 members.append(reader.read_string())
                 reader.read_nullable_string()
-                reader.read_bytes()
+                reader.read_byte_field()
             ranges = self._ranges[len(members)]
             assignments = [
                 wire.string(id_) + part for id_, part in zip(members, ranges, strict=True)
@@ -204,7 +204,7 @@ class ClassicMember:
         if code:
             self._rejoin_after_error(code)
             return
-        assigned = FieldReader(reader.read_bytes())
+        assigned = FieldReader(reader.read_byte_field())
         assigned.read_int16()
         owned: list[int] = []
         for _ in range(assigned.read_array_length()):

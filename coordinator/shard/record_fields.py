@@ -181,7 +181,7 @@ class FieldReader:
         length = self.read_uvarint() - 1 if self.is_flexible else self.read_int32()
         return None if length < 0 else self._read_bytes_of_size(length)
 
-    def read_bytes(self) -> bytes:
+    def read_byte_field(self) -> bytes:
         """Read bytes with their length before them; raise ValueError if they are null."""
         value = self.read_nullable_bytes()
         if value is None:

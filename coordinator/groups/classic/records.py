@@ -67,7 +67,7 @@ def _decode_member(reader: FieldReader, version: int) -> SavedMember:
     client_id, client_host = reader.read_string(), reader.read_string()
     rebalance_timeout_ms = reader.read_int32() if version >= 1 else -1
     session_timeout_ms = reader.read_int32()
-    subscription, assignment = reader.read_bytes(), reader.read_bytes()
+    subscription, assignment = reader.read_byte_field(), reader.read_byte_field()
     reader.read_tagged_fields()
     return SavedMember(
         member_id=member_id,

@@ -208,7 +208,7 @@ def _decode_classic_tag(tag: bytes | None) -> ClassicMemberMetadata | None:
     session_timeout_ms = field.read_int32()
     protocols = []
     for _ in range(field.read_array_length()):
-        protocols.append((field.read_string(), field.read_bytes()))
+        protocols.append((field.read_string(), field.read_byte_field()))
         field.read_tagged_fields()
     return ClassicMemberMetadata(session_timeout_ms, tuple(protocols))
 

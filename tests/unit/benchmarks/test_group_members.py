@@ -76,7 +76,7 @@ def test_consumers_are_stable_when_each_has_its_even_share() -> None:
 def test_the_ranges_of_a_leader_are_all_partitions_once_and_even(members: int) -> None:
     found = []
     for made in ranges("words", 2_000, members):
-        assignment = FieldReader(FieldReader(made).read_bytes())
+        assignment = FieldReader(FieldReader(made).read_byte_field())
         assert assignment.read_int16() == 0
         assert [assignment.read_string() for _ in range(assignment.read_array_length())] == [
             "words"

@@ -41,9 +41,9 @@ class FakeTopics:
         self.forgetting: dict[str, None] = {}
         self.deleted_while_failed: dict[int, set[str]] = {}
         self.version = self.created_version = 0
-        self.create("words", 2)
+        self.create_topic("words", 2)
 
-    def create(self, name: str, partitions: int, configs: Mapping[str, str] = {}) -> Any:
+    def create_topic(self, name: str, partitions: int, configs: Mapping[str, str] = {}) -> Any:
         topic_id = WORDS_ID if name == "words" else UUID(int=len(self._topics) + 1000)
         logs = [FakeLog() for _ in range(partitions)]
         self._topics[name] = SimpleNamespace(name=name, id=topic_id, partitions=logs)
@@ -52,10 +52,10 @@ class FakeTopics:
     def get(self, name: str) -> Any:
         return self._topics.get(name)
 
-    def forgotten(self, name: str) -> None:
+    def release_deleted_name(self, name: str) -> None:
         self.forgetting.pop(name, None)
 
-    def save(self) -> None:
+    def write_topic_list(self) -> None:
         pass
 
     find_including_hidden = get

@@ -234,7 +234,7 @@ def test_a_transactional_append_is_checked_against_the_transaction() -> None:
 
     def check(partition: int = 0, epoch: int = 0, id_: str | None = "app", pid: int = 0) -> Code:
         return broker.coordinators.check_transactional_append(
-            id_, pid, epoch, ("words", partition), adds_partition=False
+            id_, pid, epoch, ("words", partition), implicit=False
         )
 
     assert check() is Code.NONE

@@ -120,7 +120,8 @@ def test_the_log_that_is_replayed_after_kill_9_does_not_grow_with_the_store(
 LOAD = """
 disk = RocksDisk(path{arguments})
 for first in range(0, {count}, 10_000):
-    disk.load(records(first, first + 10_000).items(), Checkpoint(first + 10_000, "topic"))
+    end = first + 10_000
+    disk.load_changes(records(first, end).items(), StoreCheckpoint(end, "topic"))
 """
 
 
@@ -142,9 +143,11 @@ def test_kill_9_in_the_middle_of_a_bulk_load_never_leaves_a_checkpoint_ahead_of_
     reopened.close()
 
 
-@pytest.mark.parametrize("end", ["disk.loaded()", "disk.close()", "disk.write({}, c)"])
+@pytest.mark.parametrize("end", ["disk.finish_load()", "disk.close()", "disk.write_changes({}, c)"])
 def test_a_bulk_load_is_durable_once_it_has_ended(tmp_path: Path, end: str) -> None:
-    body = LOAD.format(count=100_000, arguments="") + f'c = Checkpoint(100_000, "topic")\n{end}\n'
+    body = (
+        LOAD.format(count=100_000, arguments="") + f'c = StoreCheckpoint(100_000, "topic")\n{end}\n'
+    )
     run_until_killed(tmp_path / "db", body + "die()")
     disk = RocksDisk(tmp_path / "db")
     assert disk.read_checkpoint() == StoreCheckpoint(100_000, "topic")

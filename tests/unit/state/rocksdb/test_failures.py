@@ -176,7 +176,8 @@ def test_a_log_that_was_cut_by_a_power_loss_is_a_suffix_lost_and_no_damage(tmp_p
         """
         disk = RocksDisk(path)
         for first in range(0, 10_000, 1_000):
-            disk.write_changes(records(first, first + 1_000), StoreCheckpoint(first + 1_000, "topic"))
+            end = first + 1_000
+            disk.write_changes(records(first, end), StoreCheckpoint(end, "topic"))
         die()
         """,
     )
@@ -232,15 +233,15 @@ import resource, sys
 from pathlib import Path
 from state.errors import StoreCorrupted, StateError
 from state.rocksdb import RocksDisk
-from state.store import Checkpoint
+from state.store import StoreCheckpoint
 disk = RocksDisk(Path(sys.argv[1]))
 resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
 import os
-for write in (disk.write, lambda c, at: disk.load(c.items(), at)):
+for write in (disk.write_changes, lambda c, at: disk.load_changes(c.items(), at)):
     try:
         for first in range(10_000, 100_000, 1_000):
             changes = {b"%06d" % n: os.urandom(100) for n in range(first, first + 1_000)}
-            write(changes, Checkpoint(first + 1_000, "topic"))
+            write(changes, StoreCheckpoint(first + 1_000, "topic"))
     except StoreCorrupted:
         sys.exit("corrupt")
     except StateError as error:

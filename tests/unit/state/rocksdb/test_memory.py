@@ -16,7 +16,7 @@ FORTY_STORES = """
 import os, sys
 from pathlib import Path
 from state.rocksdb import MemoryBudget, RocksDisk
-from state.store import Checkpoint
+from state.store import StoreCheckpoint
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -29,11 +29,11 @@ most = 0
 for first in (0, 2_500):
     for disk in disks:
         changes = {b"%06d" % n: value for n in range(first, first + 2_500)}
-        write = disk.write if first == 0 else lambda c, at: disk.load(c.items(), at)
-        write(changes, Checkpoint(first + 2_500, "topic"))
+        write = disk.write_changes if first == 0 else lambda c, at: disk.load_changes(c.items(), at)
+        write(changes, StoreCheckpoint(first + 2_500, "topic"))
     most = max(most, resident() - begun)
 for disk in disks:
-    disk.loaded()
+    disk.finish_load()
     assert sum(1 for _ in disk.range(None, None)) == 5_000
     most = max(most, resident() - begun)
 for disk in disks:
