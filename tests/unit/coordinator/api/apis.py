@@ -63,7 +63,7 @@ class FakeTopics:
     def by_id(self, topic_id: UUID | None) -> Any:
         return next((t for t in self._topics.values() if t.id == topic_id), None)
 
-    def partition(self, name: str, index: int) -> Any:
+    def find_partition(self, name: str, index: int) -> Any:
         topic = self.get(name)
         return topic.partitions[index] if topic and 0 <= index < len(topic.partitions) else None
 

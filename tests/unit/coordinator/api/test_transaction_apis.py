@@ -118,7 +118,7 @@ def test_end_txn(version: int) -> None:
     ended = broker.send(end_txn, version, **producer, committed=True)
     assert ended.error_code == 0
     epoch_of_marker = 1 if version >= 5 else 0
-    assert broker.topics.partition("words", 0).markers() == [(0, epoch_of_marker, True)]
+    assert broker.topics.find_partition("words", 0).markers() == [(0, epoch_of_marker, True)]
     if version >= 5:
         assert (ended.producer_id, ended.producer_epoch) == (0, 1)
     old = broker.send(end_txn, version, **{**producer, "producer_epoch": 7}, committed=True)
@@ -215,7 +215,7 @@ def test_write_txn_markers(version: int) -> None:
     [topic] = response.markers[0].topics
     codes = {found.partition_index: found.error_code for found in topic.partitions}
     assert codes == {1: 0, 9: Code.UNKNOWN_TOPIC_OR_PARTITION}
-    assert broker.topics.partition("words", 1).markers() == [(5, 3, False)]
+    assert broker.topics.find_partition("words", 1).markers() == [(5, 3, False)]
 
 
 def test_a_log_that_can_not_be_written_to_is_no_coordinator() -> None:
@@ -242,6 +242,6 @@ def test_a_transactional_append_is_checked_against_the_transaction() -> None:
     assert check(epoch=1) is Code.INVALID_PRODUCER_EPOCH
     assert check(pid=7) is Code.INVALID_PRODUCER_ID_MAPPING
     assert check(id_=None) is Code.INVALID_TXN_STATE
-    broker.topics.partition("words", 0).fail_after = 0
+    broker.topics.find_partition("words", 0).fail_after = 0
     broker.send(end_txn, 4, **transactional(broker), committed=True)
     assert check() is Code.CONCURRENT_TRANSACTIONS
