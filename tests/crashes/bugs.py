@@ -36,7 +36,9 @@ def restore_stops_at_the_last_stable_offset() -> None:
     """Restore stores without what an open transaction has written, and wait for nobody."""
 
     def begin(original: Any) -> Any:
-        return lambda *arguments, required, **rest: original(*arguments, required=0, **rest)
+        return lambda *arguments, required_offset, **rest: original(
+            *arguments, required_offset=0, **rest
+        )
 
     replace(Admin, "fetch_latest_offsets", lambda _: Admin.fetch_last_stable_offsets)
     replace(restorer, "find_restore_start", begin)

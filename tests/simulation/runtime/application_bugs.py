@@ -47,11 +47,12 @@ def overtaken_answers_asked_no_more(world: World) -> AbstractContextManager[None
     """An inner foreign-key join drops an answer that was overtaken, and leaves it at that."""
 
     def make(original: Any) -> Any:
-        def resolve(*arguments: Any, asking: str | None, **rest: Any) -> Operator:
-            operator = original(*arguments, asking=asking, **rest)
+        def resolve(*arguments: Any, subscription_step: str | None, **rest: Any) -> Operator:
+            operator = original(*arguments, subscription_step=subscription_step, **rest)
 
             def bind(at: Binding) -> Any:
-                children = {**at.children, asking: _unheard} if asking else at.children
+                step = subscription_step
+                children = {**at.children, step: _unheard} if step else at.children
                 return operator(replace(at, children=children))
 
             return bind
@@ -164,7 +165,7 @@ def coordinator_away_taken_for_a_yes(world: World) -> AbstractContextManager[Non
     def make(original: Any) -> Any:
         def is_current(self: Any) -> bool:
             with self._disconnect_on_loss():
-                return self._heartbeat(self._current) not in MEMBERSHIP_LOST_ERRORS
+                return self._send_heartbeat(self._current) not in MEMBERSHIP_LOST_ERRORS
 
         return is_current
 

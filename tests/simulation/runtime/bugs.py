@@ -86,7 +86,9 @@ def restore_stops_at_the_last_stable_offset(world: World) -> AbstractContextMana
         return latest
 
     def begin(original: Any) -> Any:
-        return lambda *arguments, required, **rest: original(*arguments, required=0, **rest)
+        return lambda *arguments, required_offset, **rest: original(
+            *arguments, required_offset=0, **rest
+        )
 
     return several(
         replaced(Admin, "fetch_latest_offsets", make),
@@ -273,7 +275,7 @@ def stores_emptied_at_each_start(world: World) -> AbstractContextManager[None]:
     def make(original: Any) -> Any:
         def begin_at(store: str, checkpoint: Any, changelog: Any, **rest: Any) -> RestoreStart:
             begin: RestoreStart = original(store, checkpoint, changelog, **rest)
-            return RestoreStart(changelog.start, begin.since_ms, "who knows")
+            return RestoreStart(changelog.start_offset, begin.since_ms, "who knows")
 
         return begin_at
 
@@ -286,7 +288,7 @@ def stores_replayed_from_the_start(world: World) -> AbstractContextManager[None]
     def make(original: Any) -> Any:
         def begin_at(store: str, checkpoint: Any, changelog: Any, **rest: Any) -> RestoreStart:
             begin: RestoreStart = original(store, checkpoint, changelog, **rest)
-            return begin._replace(position=changelog.start)
+            return begin._replace(position=changelog.start_offset)
 
         return begin_at
 
