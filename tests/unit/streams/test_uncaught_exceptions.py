@@ -103,7 +103,8 @@ def test_a_thread_that_is_told_of_the_shutdown_ends_with_the_reason(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("replaced", "call"), [(lambda error: True, "hand_over"), (lambda error: False, "leave")]
+    ("replaced", "call"),
+    [(lambda error: True, "hand_over_membership"), (lambda error: False, "leave_group")],
 )
 def test_a_thread_that_is_replaced_hands_its_place_in_the_group_over(
     tmp_path: Path, replaced: Callable[[Exception], bool], call: str

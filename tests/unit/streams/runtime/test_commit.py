@@ -164,7 +164,7 @@ class Thread:
         stores = {}
         for spec in self.subtopology.stores:
             disk = self.disks[number, spec.name] = MemoryDisk()
-            self.script.follow(disk, "store", "write")
+            self.script.follow(disk, "store", "write_changes")
             store = open_store(spec, disk)
             changelog = Partition(f"a-{spec.name}-changelog", number)
             stores[spec.name] = LoggedStore(
@@ -205,7 +205,7 @@ def test_the_steps_of_a_commit_come_in_one_order(tmp_path: Path) -> None:
         "OFFSETS_SENT",
         "producer.commit_transaction",
         "COMMITTED",
-        "store.write",
+        "store.write_changes",
         "STORED",
     ]
 
@@ -462,7 +462,7 @@ def test_a_changelog_that_was_not_delivered_leaves_the_outcome_unknown(tmp_path:
     with pytest.raises(OutcomeUnknown, match="changelog not delivered: timed out"):
         thread.commit()
     assert "producer.send_offsets_to_transaction" not in thread.script.calls
-    assert "store.write" not in thread.script.calls
+    assert "store.write_changes" not in thread.script.calls
 
 
 def test_a_full_queue_is_waited_for_and_the_changelog_is_whole(tmp_path: Path) -> None:
@@ -493,7 +493,7 @@ def test_at_least_once_commits_offsets_as_a_member_after_all_is_delivered(tmp_pa
         "admin.fetch_latest_offsets",
         "member.commit_offsets",
         "COMMITTED",
-        "store.write",
+        "store.write_changes",
         "STORED",
     ]
     committed = thread.kafka.committed_offsets[Partition("left", 0)]

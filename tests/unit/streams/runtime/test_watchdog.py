@@ -126,8 +126,8 @@ def in_a_broker_call_under_a_users_function(wait: Callable[[], Any]) -> None:
     [
         (in_a_users_function, ThreadLocation.USER, "shout"),
         (in_a_broker_call_of_a_users_function, ThreadLocation.USER, "look_up"),
-        (in_a_broker_call, ThreadLocation.BROKER, "DataProducer.flush"),
-        (in_a_broker_call_under_a_users_function, ThreadLocation.BROKER, "DataProducer.flush"),
+        (in_a_broker_call, ThreadLocation.BROKER, "StreamsProducer.flush"),
+        (in_a_broker_call_under_a_users_function, ThreadLocation.BROKER, "StreamsProducer.flush"),
     ],
 )
 def test_who_is_to_blame_is_told_from_the_stack(
