@@ -70,22 +70,22 @@ class LedgerTransaction:
 
     def is_in(
         self,
-        cut_offsets: Mapping[Partition, int],
-        cut_commit_numbers: Mapping[Partition, int] | None = None,
+        cut: Mapping[Partition, int],
+        commits: Mapping[Partition, int] | None = None,
     ) -> bool:
         """Whether the transaction is in a cut: its tasks had read nothing beyond the cut's offsets.
 
-        `cut_offsets`: the application's committed offsets at one moment; `cut_commit_numbers`: the
+        `cut`: the application's committed offsets at one moment; `commits`: the
         commit numbers that the metadata of these offsets name.
 
         A transaction that has only punctuated commits the same offsets as the one before it. The
         two are told apart by the numbers; where one is missing, both are in the cut.
         """
-        numbers = cut_commit_numbers or {}
+        numbers = commits or {}
         for task, offsets in self.inputs.items():
             number = self.commits.get(task, -1)
             for partition, offset in offsets.items():
-                cut_offset = cut_offsets.get(partition, -1)
+                cut_offset = cut.get(partition, -1)
                 if offset > cut_offset:
                     return False
                 if offset == cut_offset and number > numbers.get(partition, number):

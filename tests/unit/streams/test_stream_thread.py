@@ -22,7 +22,7 @@ class Copying:
     def __init__(self) -> None:
         self.waiting, self.copied = threading.Event(), threading.Event()
 
-    def wait(self, stop: threading.Event) -> bool:
+    def wait_until_caught_up(self, stop: threading.Event) -> bool:
         self.waiting.set()
         return self.copied.wait(HANG_LIMIT_S)
 
@@ -30,13 +30,13 @@ class Copying:
 class Loop:
     """Runs until it is told to end."""
 
-    turns, record = 0, ""
+    turn_count, record_origin = 0, ""
     tasks: dict[str, Any] = {}  # noqa: RUF012  nobody writes it
 
     def __init__(self) -> None:
         self.running, self.end = threading.Event(), threading.Event()
 
-    def run(self) -> None:
+    def run_until_stopped(self) -> None:
         self.running.set()
         assert self.end.wait(HANG_LIMIT_S)
 
@@ -47,7 +47,7 @@ def test_a_thread_that_waits_for_global_tables_is_not_taken_for_stuck(
     """However long they take: the worker would be killed, and would begin to copy once more."""
     loop, copying, host = Loop(), Copying(), SystemHost()
     monkeypatch.setattr(stream_thread, "create_stream_loop", lambda *args, **settings: loop)
-    worker: Any = SimpleNamespace(host=host, globals=copying, stop=host.create_event())
+    worker: Any = SimpleNamespace(host=host, global_tables=copying, stop=host.create_event())
     ended = threading.Event()
     thread = StreamThread(
         worker,

@@ -131,8 +131,10 @@ class Thread:
         for message in self.consumer.poll_records(100, 0):
             task = self.tasks[message.partition()]
             self.producers.begin_transaction(task.name)
-            task.dirty = True
-            task.records.add(Partition(message.topic(), message.partition()), [message])
+            task.commit_needed = True
+            task.buffered_records.add_records(
+                Partition(message.topic(), message.partition()), [message]
+            )
         for task in self.tasks:
             task.process_runs(task.buffered_records.take_next_runs(100, 0))
         self.script.calls.clear()

@@ -286,7 +286,7 @@ def test_a_topic_that_is_cut_while_it_is_copied_at_the_start_does_not_stand_stil
     copying.load(("eur", "1"), ("gbp", "2"), ("sek", "3"))
 
     class Cut(Slowly):
-        def take(self, records_max: int, timeout_s: float) -> list[Any]:
+        def poll_records(self, records_max: int, timeout_s: float) -> list[Any]:
             taken = super().poll_records(records_max, timeout_s)
             copying.kafka.logs[ONE].start_offset = 3
             return taken

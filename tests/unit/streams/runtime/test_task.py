@@ -66,7 +66,7 @@ class Made:
             self.steps[step]()
 
     def process(self, *values: str) -> None:
-        self.producer.begin()
+        self.producer.begin_transaction()
         self.kafka.load(INPUT, *(("k", value) for value in values))
         task = self.task
         task.commit_needed = True

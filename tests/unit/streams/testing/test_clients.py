@@ -41,7 +41,9 @@ def writing(cluster: InMemoryCluster) -> InMemoryProducer:
     [
         InMemoryProducer.flush,
         InMemoryProducer.commit_transaction,
-        lambda producer: producer.commit([(ONE, OffsetAndMetadata(1, ""))], b"group"),
+        lambda producer: producer.send_offsets_to_transaction(
+            [(ONE, OffsetAndMetadata(1, ""))], b"group"
+        ),
     ],
     ids=["flush", "end", "commit"],
 )

@@ -55,4 +55,4 @@ def test_a_chain_of_stateless_steps_costs_one_call_a_step_and_those_of_the_user(
 def test_reading_and_writing_cost_one_call_each() -> None:
     app = App("a")
     app.stream("in", **TEXT).to("out")
-    assert calls_of(BoundTask(app)) == ["receive", "send"]
+    assert calls_of(BoundTask(app)) == ["receive_message", "send_record"]

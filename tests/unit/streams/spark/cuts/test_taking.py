@@ -30,16 +30,18 @@ class FakeCluster:
     def __init__(self, found: CommittedOffsets) -> None:
         self._found = found
 
-    def partitions(self, topics: Iterable[str]) -> list[Partition]:
+    def list_partitions(self, topics: Iterable[str]) -> list[Partition]:
         return [Partition(topic, 0) for topic in topics]
 
-    def ended(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+    def fetch_completed_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         return dict.fromkeys(partitions, 9)
 
-    def last_stable(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+    def fetch_last_stable_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         return dict.fromkeys(partitions, 5)
 
-    def committed(self, group: str, partitions: Iterable[Partition]) -> CommittedOffsets:
+    def fetch_committed_offsets(
+        self, group: str, partitions: Iterable[Partition]
+    ) -> CommittedOffsets:
         return self._found
 
 

@@ -20,16 +20,16 @@ FIRST, SECOND = Partition("out", 0), Partition("out", 1)
 class Topics:
     """A topic of two partitions, with offsets 10 to 99 each."""
 
-    def partition_counts_at_start(self, timeout_s: float) -> dict[str, int]:
+    def fetch_partition_counts_at_start(self, timeout_s: float) -> dict[str, int]:
         return {"out": 2}
 
-    def earliest(self, partitions: list[Partition]) -> dict[Partition, int]:
+    def fetch_earliest_offsets(self, partitions: list[Partition]) -> dict[Partition, int]:
         return dict.fromkeys(partitions, 10)
 
-    def topic_settings(self, topics: list[str]) -> dict[str, dict[str, str]]:
+    def fetch_topic_settings(self, topics: list[str]) -> dict[str, dict[str, str]]:
         return {topic: {"cleanup.policy": "delete", "retention.ms": "1000"} for topic in topics}
 
-    def last_stable(self, partitions: list[Partition]) -> dict[Partition, int]:
+    def fetch_last_stable_offsets(self, partitions: list[Partition]) -> dict[Partition, int]:
         return dict.fromkeys(partitions, 100)
 
 

@@ -29,7 +29,9 @@ RANGES = [OffsetRange("t", number, 10, 100) for number in range(4)]
 class Times:
     """An admin whose topic has a record each second, from offset 0 at 1970 on."""
 
-    def since(self, partitions: list[Partition], timestamp_ms: int) -> dict[Partition, int]:
+    def fetch_offsets_for_time(
+        self, partitions: list[Partition], timestamp_ms: int
+    ) -> dict[Partition, int]:
         return {each: min(-(-timestamp_ms // 1000), 100) for each in partitions}
 
 
