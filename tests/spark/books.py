@@ -1,4 +1,4 @@
-"""A word count that has come to the end of its lines, for errors to be planted in its topics."""
+"""Run a word count to the end of its lines, for errors to be planted in its topics."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ LINES = ["the mill turns", "the race runs", "a mill race", "turns and turns"]
 
 
 class Counting:
-    """The word count of the examples, in topics of its own."""
+    """Represents the word count of the examples, in topics of its own."""
 
     def __init__(
         self, servers: str, name: str, state: Path, *, made: bool = False, **settings: Any
     ) -> None:
-        """`made`: its topics are there already."""
+        """Create the topics, unless they are `made` already."""
         self.servers = servers
         self.lines, self.out = f"{name}-lines", f"{name}-out"
         self.repartition = f"{name}-counts-repartition"
@@ -53,14 +53,14 @@ class Counting:
         self._fed = 0
 
     def feed(self, *lines: str) -> None:
-        """Lines, each to the next partition."""
+        """Write lines, each to the next partition."""
         for line in lines:
             self.write(self.lines, str(self._fed).encode(), line.encode(), self._fed % PARTITIONS)
             self._fed += 1
 
     @contextmanager
     def being_fed(self) -> Iterator[None]:
-        """Fed all the time, until the block ends."""
+        """Write lines all the time, until the block ends."""
         stop = threading.Event()
 
         def feed() -> None:
@@ -76,7 +76,7 @@ class Counting:
             feeding.join(HANG_LIMIT_S)
 
     def write(self, topic: str, key: bytes, value: bytes, partition: int, at_ms: int = 0) -> int:
-        """A record of a producer that isn't the application's; where it is."""
+        """Write a record of a producer that isn't the application's, and return its offset."""
         where: list[int] = []
 
         def delivered(error: object, message: Any) -> None:
@@ -90,7 +90,7 @@ class Counting:
         return where[0]
 
     def run(self) -> Cut:
-        """Run until all lines are counted, and stop. The cut after it."""
+        """Run until all lines are counted, stop, and return the cut after it."""
         with self.app.start():
             wait_until(self._is_drained, what="all lines to be counted")
         return read_cut(self.app)
@@ -111,7 +111,7 @@ class Counting:
         )
 
     def last(self, topic: str, word: str) -> Any:
-        """The last record of a key in a topic."""
+        """Return the last record of a key in a topic."""
         reader = Consumer({"bootstrap.servers": self.servers, "group.id": "reader"})
         found = None
         try:
@@ -129,8 +129,10 @@ class Counting:
         return found
 
     def skip(self, partition: int, offset: int) -> None:
-        """Commit the offset behind a record of `lines` that nobody has read, the application being
-        down; what was committed beside it stays."""
+        """Commit the offset behind a record of `lines` that nobody has read.
+
+        The application is down; what was committed beside it stays.
+        """
         assert self._commit(partition, offset + 1) == offset
 
     def read_again(self, partition: int, offset: int) -> None:
@@ -138,7 +140,7 @@ class Counting:
         assert self._commit(partition, offset) > offset
 
     def _commit(self, partition: int, offset: int) -> int:
-        """Returns what was committed before."""
+        """Commit an offset and return what was committed before."""
         admin = AdminClient({"bootstrap.servers": self.servers})
         group = self.app.application_id
         asked = ConsumerGroupTopicPartitions(group, [TopicPartition(self.lines, partition)])

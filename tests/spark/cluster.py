@@ -1,4 +1,4 @@
-"""A Spark cluster on this machine: a standalone master and two workers, processes of their own.
+"""Run a Spark cluster on this machine: a standalone master and two workers as processes.
 
 Programs go there by `spark-submit`, as a user's do. `bare_python` makes an interpreter that has all
 that Millrace needs and not Millrace itself: what a cluster's machines have when it is shipped with
@@ -24,15 +24,17 @@ _JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def spark_home() -> Path:
-    """Where pip put Spark's scripts and jars."""
+    """Return the directory into which pip put Spark's scripts and jars."""
     import pyspark
 
     return Path(pyspark.__file__).parent
 
 
 def bare_python(directory: Path) -> Path:
-    """An interpreter that imports what is installed here, but for packages installed as editable:
-    a directory that a .pth file names is searched, its own .pth files are not read."""
+    """Return an interpreter that imports what is installed here, but for editable packages.
+
+    A directory that a .pth file names is searched, its own .pth files are not read.
+    """
     venv.create(directory, with_pip=False, symlinks=True)
     inside = sysconfig.get_path("purelib", vars={"base": str(directory)})
     (Path(inside) / "installed.pth").write_text(sysconfig.get_path("purelib") + "\n")
@@ -41,7 +43,7 @@ def bare_python(directory: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How a program ended, and all that it and its driver said."""
+    """Holds how a program ended, and all that it and its driver said."""
 
     status: int
     output: str
@@ -49,7 +51,7 @@ class Ran:
 
 
 class Cluster:
-    """A running cluster. Its processes are ended by `close`."""
+    """Represents a running cluster, whose processes are ended by `close`."""
 
     def __init__(self) -> None:
         port, page = free_ports(2)
@@ -97,8 +99,10 @@ class Cluster:
         options: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
     ) -> Ran:
-        """`spark-submit` the program, driver and executors with this interpreter.
-        Raises subprocess.TimeoutExpired."""
+        """Run the program with `spark-submit`, driver and executors with this interpreter.
+
+        Raises subprocess.TimeoutExpired.
+        """
         given = [f"spark.driver.host={HOST}", "spark.ui.enabled=false"]
         given += ["spark.executor.memory=512m", "spark.sql.shuffle.partitions=2"]
         given += [f"spark.{each}.extraJavaOptions={_JAVA}" for each in ("driver", "executor")]
@@ -124,7 +128,7 @@ class Cluster:
         return Ran(done.returncode, done.stdout, done.stderr)
 
     def executors_said(self) -> dict[str, str]:
-        """What each executor has logged and printed, its Python workers with it."""
+        """Return what each executor and its Python workers have logged and printed."""
         return {
             str(path): path.read_text(errors="replace")
             for each in self.processes
@@ -142,7 +146,7 @@ def _wait(process: ServerProcess, said: str) -> None:
 
 
 def _nothing_of_ours() -> dict[str, str]:
-    """The environment in which Spark's processes run: no path by which these sources are found."""
+    """Return the environment of Spark's processes: no path by which these sources are found."""
     return {
         "PYTHONPATH": "",
         "SPARK_HOME": str(spark_home()),

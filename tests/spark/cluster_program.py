@@ -1,8 +1,8 @@
-"""What is sent to the cluster: `spark-submit cluster_program.py SERVERS TOPIC [WRONG_PYTHON]`.
+"""Run on the cluster: `spark-submit cluster_program.py SERVERS TOPIC [WRONG_PYTHON]`.
 
 Its last line is JSON: how many records it has read, the bytes of their values, where each executor
-that read some has Millrace from; the counts of the word count that ran there, and whether its books
-balance; and what is said if the executors run WRONG_PYTHON.
+that read some has Millrace from; the counts of the word count that ran there, and whether its
+reconciliation finds no difference; and what is said if the executors run WRONG_PYTHON.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SECRET = "opensesame"
 
 
 def read(spark: SparkSession, servers: str, topic: str) -> DataFrame:
-    """In several splits, so that both executors get some."""
+    """Read the topic in several splits, so that both executors get some."""
     return (
         spark.read.format("millrace")
         .options(bootstrap_servers=servers, topic=topic, records_per_split=300)
@@ -33,7 +33,7 @@ def read(spark: SparkSession, servers: str, topic: str) -> DataFrame:
 
 
 def executor(rows: Iterable[Row]) -> Iterator[tuple[str, str, int, int]]:
-    """Where this executor works, where it has Millrace from; its records, and their bytes."""
+    """Yield where this executor works and has Millrace from, its record count, and their bytes."""
     import streams
 
     sizes = [len(row.value or b"") for row in rows]
@@ -41,7 +41,7 @@ def executor(rows: Iterable[Row]) -> Iterator[tuple[str, str, int, int]]:
 
 
 def counts(spark: SparkSession, servers: str) -> dict[str, int]:
-    """The store of the word count, as of a cut."""
+    """Return the store of the word count as of a cut."""
     table = (
         spark.read.format("millrace")
         .options(bootstrap_servers=servers, application_id="word-count", store="counts")
@@ -52,7 +52,7 @@ def counts(spark: SparkSession, servers: str) -> dict[str, int]:
 
 
 def refused(python: str) -> str:
-    """What a user reads whose executors run this interpreter."""
+    """Return what a user reads whose executors run this interpreter."""
     os.environ["PYSPARK_PYTHON"] = python
     try:
         with session():

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of this directory, and which of them run on real Kafka.
+"""Provide one Spark session for all tests here, and choose which of them run on real Kafka.
 
 A JVM takes seconds to start, so there is one for both brokers. Only tests of what asks a broker for
 something of its own run on both; a sample has each of these on one broker.
@@ -41,7 +41,7 @@ os.environ.setdefault(
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave of the tests of this directory what is to run on each broker."""
+    """Leave of the tests of this directory those that are to run on each broker."""
     dropped = [item for item in items if not _is_wanted(item)]
     if dropped:
         items[:] = [item for item in items if _is_wanted(item)]
@@ -61,7 +61,7 @@ def _is_wanted(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A local session of two cores that knows the format `millrace`."""
+    """Start a local session of two cores that knows the format `millrace`."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 

@@ -1,5 +1,7 @@
-"""Topics of an application that is only said to be there, cuts of them, and exports in a process
-that can be killed: `python -m tests.spark.exports SERVERS APPLICATION DIRECTORY`."""
+"""Make topics of a pretended application, cuts of them, and exports in a killable process.
+
+It runs as `python -m tests.spark.exports SERVERS APPLICATION DIRECTORY`.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ def output(application: str) -> str:
 
 
 def cut_now(servers: str, application: str, *, told: bool = True) -> Cut:
-    """A cut at what is stable now. `told`: whether it knows the ends of the output."""
+    """Return a cut at what is stable now; `told`: whether it knows the ends of the output."""
     admin = BrokerAccess(servers).create_admin()
     stands = [Partition(changelog(application), n) for n in range(PARTITIONS)]
     ends = [Partition(output(application), n) for n in range(PARTITIONS)]
@@ -43,7 +45,7 @@ def cut_now(servers: str, application: str, *, told: bool = True) -> Cut:
 
 
 def main(servers: str, application: str, directory: str) -> None:
-    """Export in files of one offset each: it takes long enough to be killed."""
+    """Export in files of one offset each, which takes long enough to be killed."""
     from streams.spark.exporting.export import ExportRequest, export_application
     from streams.spark.session import session
 

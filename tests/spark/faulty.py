@@ -1,4 +1,4 @@
-"""A query from one topic into another whose tasks fail as planned: `python -m tests.spark.faulty`.
+"""Run a query between two topics whose tasks fail as planned: `python -m tests.spark.faulty`.
 
 Arguments: servers, source, target, checkpoint, faults. `faults` is a directory, which keeps what
 has happened: each fault happens once, over restarts too.
@@ -36,7 +36,7 @@ def happened(faults: Path, epoch: int, partition: int) -> Path:
 
 
 class FaultySource(MillraceDataSource):
-    """The data source, but for the faults."""
+    """Represents the data source with planned faults."""
 
     def streamWriter(  # noqa: N802
         self, schema: StructType, overwrite: bool

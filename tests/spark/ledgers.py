@@ -1,4 +1,4 @@
-"""The books of an application in a TopologyTestDriver: what it read, and what it holds, as rows."""
+"""Give Spark the rows of an application in a TopologyTestDriver: what it read, what it holds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Row = tuple[Any, ...]
 
 
 class Ledgers:
-    """`driver`'s books as Spark sees them."""
+    """Compares what Spark expects with what the application in `driver` holds."""
 
     def __init__(self, spark: SparkSession, app: App, driver: TopologyTestDriver) -> None:
         self._spark = spark
@@ -46,8 +46,11 @@ class Ledgers:
         return derive_accounts(self._app, self.records, recomputed_partition_counts=recomputed)
 
     def off(self, account: Account) -> tuple[Counter[Row], Counter[Row]]:
-        """What is missing, and what there is beside: rows of key, window, value (and timestamp,
-        where the account has it). Something has to be expected."""
+        """Return the missing rows and the unexpected ones.
+
+        Rows are key, window, value (and timestamp, where the account has it). Something has to be
+        expected.
+        """
         width = 5 if account.compares_timestamps else 4
         expected = Counter(tuple(r)[:width] for r in account.expected.collect())
         assert expected, f"{account.name}: nothing is expected"
@@ -55,13 +58,13 @@ class Ledgers:
         return expected - actual, actual - expected
 
     def balance(self, derived: DerivedAccounts) -> set[str]:
-        """Asserts that every account is as expected: their names."""
+        """Check that every account is as expected, and return their names."""
         for account in derived.accounts:
             assert self.off(account) == (Counter(), Counter()), account
         return {account.name for account in derived.accounts}
 
     def actual(self, account: Account) -> list[Row]:
-        """The rows that there are."""
+        """Return the rows that there are."""
         if account.kind is AccountKind.STREAM:
             messages = self.messages(account.name)
             return [(bytes_(m.key()), None, None, m.value(), m.timestamp()[1]) for m in messages]

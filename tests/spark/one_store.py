@@ -1,4 +1,4 @@
-"""An application of one topic and one partition, and what its stores are as of a cut."""
+"""Run an application of one topic and one partition, and read its stores as of a cut."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ Fed = list[tuple[str, str | None, int]]
 
 
 class One:
-    """An application that reads one topic of one partition. Times of records are from `begun_ms`
-    on."""
+    """Represents an application that reads one topic of one partition.
+
+    Times of records are from `begun_ms` on.
+    """
 
     def __init__(
         self, broker: Broker, name: str, state: Path, *, begun_ms: int = START_MS, **settings: Any
@@ -43,7 +45,7 @@ class One:
         )
 
     def feed(self, records: Fed) -> Cut:
-        """Key, value and time of each; a cut when all are processed."""
+        """Write key, value and time of each record; return a cut when all are processed."""
         producer = Producer({"bootstrap.servers": self.servers})
         for key, value, at_ms in records:
             producer.produce(self.topic, value, key, timestamp=self._begun_ms + at_ms)

@@ -1,4 +1,4 @@
-"""Topics as DataFrames, and DataFrames as what tests compare."""
+"""Read topics as DataFrames, and DataFrames as what tests compare."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def load(spark: SparkSession, broker: Broker, topic: str, **options: Any) -> Dat
 
 
 def rows(frame: DataFrame) -> list[Record]:
-    """Each row's place and bytes."""
+    """Return each row's topic, partition, offset and bytes."""
     return [
         Record(row.partition, row.offset, _bytes(row.key), _bytes(row.value))
         for row in frame.collect()

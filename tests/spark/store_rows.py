@@ -1,4 +1,4 @@
-"""Rows of stores, as the data source hands them to Spark."""
+"""Read rows of stores as the data source hands them to Spark."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def load_with(options: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The rows, without a JVM: what Spark pickles is pickled, and its check of schemas is made."""
+    """Load rows without a JVM: what Spark pickles is pickled, and its check of schemas is made."""
     source = MillraceDataSource(dict(options))
     schema = source.schema()
     reader = pickle.loads(pickle.dumps(source.reader(schema)))
@@ -34,7 +34,7 @@ def load_with(options: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def millis(found: datetime | None) -> int | None:
-    """Spark hands out times of the session's zone, which is UTC, without one."""
+    """Return milliseconds of a time that Spark hands out in the session's zone, which is UTC."""
     return (
         None if found is None else (found.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
     )

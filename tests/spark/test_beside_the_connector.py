@@ -1,4 +1,4 @@
-"""The same topic, read with Spark's own Kafka connector: the same rows, from either broker."""
+"""Test that a topic read with Spark's own Kafka connector has the same rows, on either broker."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_both_read_the_same_rows(
     unique: Callable[[str], str],
     tmp_path: Path,
 ) -> None:
-    """Aborted transactions and markers between the records, at the beginning and at the end."""
+    """Compare reads with aborted transactions and markers between the records and at both ends."""
     written = mixed(broker.bootstrap_servers, unique("beside"), partitions=3, records=500)
     answer = connector.ask(
         CONNECTOR, broker.bootstrap_servers, written.topic, into=str(tmp_path / "rows")

@@ -1,4 +1,4 @@
-"""On a Spark cluster of two workers: Millrace shipped with the program, and installed."""
+"""Test Millrace shipped with the program, and installed, on a Spark cluster of two workers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PROGRAM = Path(cluster_program.__file__)
 
 @dataclass(frozen=True, slots=True)
 class There:
-    """A broker with a topic to read, and a word count that has run there."""
+    """Represents a broker with a topic to read, and a word count that has run there."""
 
     written: Written
     words: Counter[str]
@@ -54,7 +54,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[There]:
 
 
 def counted(servers: str, state: Path) -> Counter[str]:
-    """The word count, from lines to the end; what it has counted."""
+    """Run the word count from its lines to the end; return what it has counted."""
     with Client(servers) as client:
         create_topic(client, COUNTS, partitions=2)
     lines = [f"w{number % 7} w{number % 11} w{number % 13}" for number in range(200)]
@@ -86,7 +86,10 @@ def cluster() -> Iterator[Cluster]:
 
 
 def answer(ran: Ran, there: There) -> dict[str, Any]:
-    """What the program has found, which is what was written. Otherwise what Spark said is shown."""
+    """Check that the program found what was written, and return its answer.
+
+    Otherwise what Spark said is shown.
+    """
     assert ran.status == 0, f"{ran.output}\n{ran.log[-4_000:]}"
     found = json.loads(ran.output.splitlines()[-1])
     assert found["records"] == len(there.written.committed) == 1_000
@@ -100,7 +103,7 @@ def answer(ran: Ran, there: There) -> dict[str, Any]:
 def test_millrace_is_shipped_with_the_program_and_no_secret_is_told(
     cluster: Cluster, there: There, tmp_path: Path
 ) -> None:
-    """Where it runs there is what Millrace needs, and not Millrace."""
+    """Check that where the program runs there is what Millrace needs, and not Millrace."""
     shipped, events = tmp_path / "millrace.zip", tmp_path / "events"
     write_package(shipped)
     events.mkdir()

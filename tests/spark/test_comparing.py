@@ -1,4 +1,4 @@
-"""What is said of rows: each verdict for each kind of account, and what it takes to be equal."""
+"""Test the verdict on rows of each kind of account, and what it takes to be equal."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def frames(
 
 
 def verdicts(compared: DataFrame) -> Counter[tuple[str, str]]:
-    """(verdict, key): how many records."""
+    """Count the records by verdict and key."""
     found: Counter[tuple[str, str]] = Counter()
     for each in compared.collect():
         found[each.verdict, bytes(each.key).decode()] += each["count"]
@@ -79,7 +79,10 @@ def test_each_row_of_a_table_has_its_verdict(spark: SparkSession, kind: AccountK
 
 
 def test_of_an_upserted_topic_the_last_record_of_a_key_counts(spark: SparkSession) -> None:
-    """By its offset, and a deletion is no row; but where it was is told."""
+    """Check that the record with the last offset counts.
+
+    A deletion is no row; but where it was is told.
+    """
     expected, found = frames(
         spark,
         [row("grown", "3"), row("deleted by mistake", "1")],
@@ -95,8 +98,10 @@ def test_of_an_upserted_topic_the_last_record_of_a_key_counts(spark: SparkSessio
 
 @pytest.mark.parametrize("kind", [AccountKind.STORE, AccountKind.UPSERTS])
 def test_a_key_that_is_in_two_partitions_is_told(spark: SparkSession, kind: AccountKind) -> None:
-    """The row as it is expected is that of the key, wherever the other's offset is; a deletion in
-    another partition is no row."""
+    """Check a key in two partitions: a deletion in another partition is no row.
+
+    The row as it is expected is that of the key, wherever the other's offset is.
+    """
     expected, found = frames(
         spark,
         [row("both", "1"), row("one", "2")],
@@ -208,7 +213,7 @@ def test_json_of_a_stream_counts_by_what_it_says(spark: SparkSession) -> None:
 def test_a_comparison_that_takes_the_first_record_of_a_key_is_caught(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The test above, with a bug planted: a table's row is its first record."""
+    """Run the test above with a bug planted: a table's row is its first record."""
     monkeypatch.setattr(F, "max_by", F.min_by)
     with pytest.raises(AssertionError):
         test_of_an_upserted_topic_the_last_record_of_a_key_counts(spark)

@@ -1,5 +1,7 @@
-"""A cut of an application that runs and is fed: every sub-topology, what is between them and what
-is written, all of one moment."""
+"""Test that a cut of a running application is of one moment in all its sub-topologies.
+
+What is between them and what is written belongs to it.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ PARTITIONS = 2
 
 
 class Words:
-    """A word count by way of a repartition topic, and its topics."""
+    """Represents a word count by way of a repartition topic, and its topics."""
 
     def __init__(self, servers: str, name: str, state: Path, **settings: Any) -> None:
         self.servers = servers
@@ -65,7 +67,7 @@ class Words:
         self.fed = 0
 
     def feed(self, count: int) -> None:
-        """`count` lines of three words."""
+        """Write `count` lines of three words."""
         for number in range(self.fed, self.fed + count):
             line = f"w{number % 7} w{number % 11} w{number % 13}"
             self._producer.produce(self.lines, line, str(number), number % PARTITIONS)
@@ -74,7 +76,7 @@ class Words:
 
     @contextmanager
     def being_fed(self) -> Iterator[None]:
-        """Fed all the time, until the block ends."""
+        """Write lines all the time, until the block ends."""
         stop = threading.Event()
 
         def feed() -> None:
@@ -91,7 +93,7 @@ class Words:
 
 
 class Books:
-    """All that is committed in the topics of `words`, to be looked at as of a cut."""
+    """Holds all that is committed in the topics of `words`, to be looked at as of a cut."""
 
     def __init__(self, words: Words) -> None:
         self._words = words
@@ -105,23 +107,23 @@ class Books:
                 yield message
 
     def fed(self, cut: Cut) -> Counter[str]:
-        """The words of the lines in the cut."""
+        """Return the words of the lines in the cut."""
         lines = self.below(self._words.lines, cut.offsets.__getitem__)
         return Counter(word for line in lines for word in line.value().decode().split())
 
     def passed(self, cut: Cut) -> Counter[str]:
-        """The words that the second sub-topology had read."""
+        """Return the words that the second sub-topology had read."""
         found = self.below(self._words.repartition, cut.offsets.__getitem__)
         return Counter(message.key().decode() for message in found)
 
     def state(self, cut: Cut) -> Counter[str]:
-        """What the store's changelog holds."""
+        """Return what the store's changelog holds."""
         store = cut.stores["counts"]
         assert store.changelog == self._words.changelog
         return latest(self.below(store.changelog, lambda p: store.positions[p.number]))
 
     def repartitioned(self, cut: Cut) -> Counter[str]:
-        """The words that transactions in the cut had written between the sub-topologies."""
+        """Return the words that transactions in the cut had written between the sub-topologies."""
         return Counter(each.key().decode() for each in self._written(self._words.repartition, cut))
 
     def out(self, cut: Cut) -> Counter[str]:
@@ -136,7 +138,7 @@ class Books:
 
 
 def latest(messages: Iterator[Any]) -> Counter[str]:
-    """Each key's last count."""
+    """Return each key's last count."""
     return Counter({m.key().decode(): int.from_bytes(m.value(), "big") for m in messages})
 
 
@@ -173,7 +175,7 @@ def test_ten_cuts_of_a_running_application_with_a_ledger_are_all_exact(
 
 
 def settled(made: Words) -> Cut:
-    """A cut once all that was fed is in the state, and nothing happens any more."""
+    """Return a cut once all that was fed is in the state and nothing happens any more."""
     found: list[Cut] = []
 
     def all_read() -> bool:
@@ -339,7 +341,7 @@ def test_what_there_is_no_cut_of_is_said(broker: Broker, unique: Callable[[str],
 
 
 def commit(servers: str, group: str, topic: str, offset: int, metadata: str) -> None:
-    """An offset of partition 0, committed outside a transaction and outside a membership."""
+    """Commit an offset of partition 0 outside a transaction and outside a membership."""
     host, _, port = servers.partition(",")[0].rpartition(":")
     with closing(
         BrokerConnection((host, int(port)), "test", HANG_LIMIT_S, threading.Lock())
@@ -362,14 +364,14 @@ class Announcing(Processor[str, str, str, str]):
         context.schedule(10, self._announce, clock="wall")
 
     def process(self, record: Record[str, str]) -> None:
-        """What is read is not looked at."""
+        """Ignore the record."""
 
     def _announce(self, now_ms: int) -> None:
         self.context.forward(Record("k", str(next(self._numbers)), now_ms))
 
 
 def announcing(servers: str, name: str, state: Path, **settings: Any) -> App:
-    """An application that only punctuates, without a store."""
+    """Build an application that only punctuates, without a store."""
     with Client(servers) as client:
         for topic in (f"{name}-lines", f"{name}-out"):
             create_topic(client, topic, partitions=1)
@@ -389,7 +391,7 @@ def test_cuts_between_transactions_of_punctuations_alone_are_told_apart_by_the_l
     cuts: list[Cut] = []
 
     def is_taken() -> bool:
-        """Another one, of the same offsets."""
+        """Keep the cut if offsets were committed again, and tell whether five are kept."""
         with suppress(ConfigError):  # nothing is committed yet
             cut = read_cut(app)
             if not cuts or cut.commits != cuts[-1].commits:

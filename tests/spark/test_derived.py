@@ -1,4 +1,4 @@
-"""What Spark derives from a topology and its inputs is what the application holds."""
+"""Test that Spark derives from a topology and its inputs what the application holds."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_each_example_balances_or_is_refused_by_name(
 
 
 def kind(step: str) -> str:
-    """Without the number of a step that has no name of its own."""
+    """Return the kind of a step without the number that it has for lack of a name."""
     words = step.split("-")
     return "-".join(words[:2]) if words[0].startswith("K") else step
 

@@ -1,4 +1,4 @@
-"""Joins of two streams that Spark computes: what no order of the two can change, and refusals."""
+"""Test joins of two streams that Spark computes: what no order can change, and refusals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Piped = tuple[str, str | None, Any, int]
 
 
 def joining(**window: Any) -> App:
-    """A join with something before it, beside it and behind it, in its own sub-topology."""
+    """Build a join with something before it, beside it and behind it, in its own sub-topology."""
     app = App("joining")
     left = app.stream("left", **TEXT_AND_JSON).filter(lambda _, value: value != 13)
     right = app.stream("right", **TEXT_AND_JSON)
@@ -45,7 +45,7 @@ def joining(**window: Any) -> App:
 
 
 def inputs(random: Random) -> list[Piped]:
-    """Of both streams, within 500 ms: few keys, in no order, some without a key or a value."""
+    """Make records of both streams within 500 ms: few keys, no order, some without key or value."""
     return [
         (
             random.choice(("left", "right")),

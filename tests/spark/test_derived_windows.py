@@ -1,4 +1,4 @@
-"""Windows that Spark computes by itself: what was late, what has closed, what was held back."""
+"""Test windows that Spark computes: what was late, what has closed, what was suppressed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SEED = 8
 
 
 def readings(driver: TopologyTestDriver, seed: int) -> None:
-    """Of a few keys, out of order: some too late for their windows, some for all of them."""
+    """Make readings of a few keys, out of order: some too late for their windows, some for all."""
     print(f"seed {seed}")
     random = Random(seed)
     for number in range(120):

@@ -1,4 +1,4 @@
-"""Columns as bytes and back: what Spark makes of them is what the application's serdes make."""
+"""Test that Spark decodes and encodes columns as the application's serdes do."""
 
 from __future__ import annotations
 

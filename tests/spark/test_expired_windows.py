@@ -1,4 +1,4 @@
-"""Which windows a store may have dropped: each partition goes by its own time."""
+"""Test which windows a store may have dropped, where each partition goes by its own time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def expired(
     partition_count: int = 2,
     kind: StoreKind = StoreKind.WINDOW,
 ) -> set[Window]:
-    """Key and start of those of `expected` that a store with the rows `found` may have dropped."""
+    """Return the windows of `expected` that a store with the rows `found` may have dropped."""
     spec = StoreSpec(
         name="windows",
         key=serdes.string,

@@ -1,4 +1,4 @@
-"""Exports: what the topics hold by offset, each going on from the last."""
+"""Test that exports hold what the topics hold by offset, each going on from the last."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Unique = Callable[[str], str]
 
 
 class Application:
-    """One that has written a changelog and an output."""
+    """Represents an application that has written a changelog and an output."""
 
     def __init__(self, servers: str, name: str, records: int = 40) -> None:
         self.servers, self.name = servers, name
@@ -45,7 +45,7 @@ class Application:
         self.wanted = ExportRequest(outputs=[output(name)])
 
     def more(self) -> None:
-        """A transaction into each, and one that is aborted."""
+        """Write a transaction into each topic, and one that is aborted."""
         for written in (self.changelog, self.output):
             written.transaction([(0, b"more", b"1"), (1, b"more", None)])
             written.transaction([(0, b"no", b"1")], commit=False)
@@ -104,7 +104,10 @@ def test_an_export_without_anything_new_is_one_too(
 def test_a_cut_that_is_older_than_the_last_export_is_refused(
     spark: SparkSession, application: Application, tmp_path: Path
 ) -> None:
-    """Its ends would be where the next export begins, and records be there twice."""
+    """Refuse a cut whose ends would be where the next export begins.
+
+    Otherwise records would be there twice.
+    """
     old = cut_now(application.servers, application.name)
     application.more()
     cut = cut_now(application.servers, application.name)
@@ -117,7 +120,10 @@ def test_a_cut_that_is_older_than_the_last_export_is_refused(
 def test_attempts_that_were_given_up_are_no_part_of_an_export(
     spark: SparkSession, application: Application, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each task has written its file twice; one that comes late finds nowhere to write."""
+    """Check files that each task has written twice.
+
+    One that comes late finds nowhere to write.
+    """
     given_up: list[RangeWriter] = []
 
     def twice(spark: SparkSession, work: RangeWriter, ranges: list[OffsetRange]) -> list[object]:
@@ -138,7 +144,7 @@ def test_attempts_that_were_given_up_are_no_part_of_an_export(
 def test_files_are_as_spark_and_hive_lay_them_out(
     spark: SparkSession, application: Application, tmp_path: Path
 ) -> None:
-    """Who reads the directory without asking us gets what is complete, and nothing else."""
+    """Check that one who reads the directory without asking us gets what is complete, no more."""
     cut = cut_now(application.servers, application.name)
     export_application(spark, cut, application.access, tmp_path, application.wanted)
     unfinished = tmp_path / "_writing-00000002.0a"
@@ -170,8 +176,10 @@ def test_headers_and_times_are_exported(
 def test_what_is_not_in_the_cut_is_left_out_below_its_ends(
     spark: SparkSession, application: Application, tmp_path: Path
 ) -> None:
-    """Several threads write to one partition: a transaction of the cut may end above one that is
-    not in it."""
+    """Check an export of a partition that several threads write to.
+
+    A transaction of the cut may end above one that is not in it.
+    """
     record = application.output.committed[0]
     cut = replace(
         cut_now(application.servers, application.name),

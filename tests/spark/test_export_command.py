@@ -1,4 +1,4 @@
-"""`millrace export`: an application that has run, its directory, and what is said of mistakes."""
+"""Test `millrace export`: an application that has run, its directory, and messages of mistakes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def app(name: str, servers: str, state: Path) -> App:
 def ran(
     spark: SparkSession, broker: Broker, unique: Callable[[str], str], tmp_path: Path
 ) -> tuple[str, App]:
-    """The application after it has counted some lines and stopped; its module is `counted`."""
+    """Return the application, stopped after counting some lines, and its module `counted`."""
     name = unique("counted")
     servers = broker.bootstrap_servers
     with Client(servers) as client:

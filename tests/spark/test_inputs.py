@@ -1,4 +1,4 @@
-"""The records of a topic as of a cut, as a reconciliation and a user's function get them."""
+"""Test the records of a topic as of a cut, as a reconciliation and a user's function get them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An application of which not all can be checked: how much was, and that the rest is no success."""
+"""Test an application of which not all can be checked: the rest is counted and no success."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ CLICKS = 3
 
 
 class Enriched:
-    """Clicks that are counted, joined with a table, and counted by what they were joined with; and
-    a store without a changelog."""
+    """Counts clicks, joins them with a table, counts the results, and has an unlogged store."""
 
     def __init__(self, servers: str, name: str, state: Path) -> None:
         names = (f"{name}-{each}" for each in ("clicks", "people", "joined"))
@@ -60,7 +59,7 @@ class Enriched:
         self._producer = Producer({"bootstrap.servers": servers})
 
     def run(self) -> None:
-        """Until all is processed."""
+        """Run until all is processed."""
         for person in "abc"[:CLICKS]:
             self.write(self.people, person, "town")
             self.write(self.clicks, person, "x")
@@ -86,7 +85,7 @@ class Enriched:
 
 
 def counted(topic: str) -> Callable[[Inputs], DataFrame]:
-    """How often each key is in a topic."""
+    """Return a function that counts how often each key is in a topic."""
 
     def answer(inputs: Inputs) -> DataFrame:
         counts: DataFrame = inputs[topic].groupBy("key").agg(F.count("*").alias("value"))
@@ -105,7 +104,7 @@ def enriched(broker: Broker, unique: Callable[[str], str], tmp_path: Path) -> En
 def test_what_goes_unchecked_is_told_first_and_is_no_success_unless_it_is_allowed(
     spark: SparkSession, enriched: Enriched, tmp_path: Path
 ) -> None:
-    """A record of another producer lies in a topic that can't be checked."""
+    """Check a record of another producer that lies in a topic that can't be checked."""
     enriched.write(enriched.joined, "a", "town")
     missed = {enriched.joined, enriched.repartition, "scratch"}
     with reconcile(spark, enriched.app) as report:

@@ -1,4 +1,4 @@
-"""A topic as a DataFrame: each committed record once, whatever lies between them."""
+"""Test that a topic as a DataFrame has each committed record once, whatever lies between them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_topic_is_its_committed_records(
 def test_small_splits_together_are_the_topic(
     spark: SparkSession, broker: Broker, unique: Callable[[str], str]
 ) -> None:
-    """Splits that begin and end at markers, in aborted transactions, and hold no record at all."""
+    """Read splits that begin and end at markers, in aborted transactions, or hold no record."""
     written = mixed(broker.bootstrap_servers, unique("splits"), partitions=1, records=20)
     frame = load(spark, broker, written.topic, records_per_split=3)
     found = rows(frame)

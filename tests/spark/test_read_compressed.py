@@ -1,4 +1,4 @@
-"""What producers compress, large records, empty and null ones: read in splits of one offset."""
+"""Test compressed, large, empty and null records, read in splits of one offset."""
 
 from __future__ import annotations
 

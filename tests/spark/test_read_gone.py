@@ -1,4 +1,4 @@
-"""A topic that goes away under a reader: it fails in time and says why, and never just ends."""
+"""Test that a reader whose topic goes away fails in time and says why, and never just ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LITTLE_AHEAD = {
 
 @pytest.fixture
 def big(broker: Broker, unique: Callable[[str], str]) -> Written:
-    """Far more than a reader fetches ahead; in small batches, so that a fetch is small."""
+    """Write far more than a reader fetches ahead, in small batches, so that a fetch is small."""
     written = Written(
         broker.bootstrap_servers, unique("going"), settings={"batch.num.messages": 10}
     )
@@ -69,7 +69,7 @@ def test_a_log_cut_off_at_its_beginning_meanwhile(
 
 
 def test_offsets_that_are_not_there_yet(big: Written, reader: RangeReader) -> None:
-    """As after a leader that was behind was elected: the end has moved back."""
+    """Read as after a leader that was behind was elected: the end has moved back."""
     with pytest.raises(StreamsError, match="stands at offset"):
         for _ in reader.read_range(Partition(big.topic, 0), RECORDS - 5, RECORDS + 50, 1_000):
             pass

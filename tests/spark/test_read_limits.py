@@ -1,4 +1,4 @@
-"""Limits of a read, filters and coverage; and what is said of limits that can't be met."""
+"""Test limits of a read, filters and coverage, and messages of limits that can't be met."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ FIRST_MS = 1_767_225_600_000
 
 @pytest.fixture(scope="module")
 def two(broker: Broker, unique: Callable[[str], str]) -> Written:
-    """Two partitions of 60 committed records each, and much between them."""
+    """Write two partitions of 60 committed records each, with much between them."""
     return mixed(broker.bootstrap_servers, unique("limits"), partitions=2, records=60)
 
 
 @contextmanager
 def refused() -> Iterator[list[str]]:
-    """What Spark shows of the error that is met within."""
+    """Provide what Spark shows of the error that is met within the block."""
     said: list[str] = []
     with pytest.raises(Exception) as met:  # noqa: PT011 Spark's own, of several kinds
         yield said
@@ -56,7 +56,7 @@ def test_partitions_and_offsets(spark: SparkSession, broker: Broker, two: Writte
 def test_times_are_each_records_own(
     spark: SparkSession, broker: Broker, unique: Callable[[str], str]
 ) -> None:
-    """In no order of time, and with markers between them that carry the broker's time."""
+    """Read records in no order of time, with markers between them that carry the broker's time."""
     written = Written(broker.bootstrap_servers, unique("times"))
     for number in (0, 2, 1, 4, 3, 5):
         key, at_ms = b"%d" % number, FIRST_MS + 1000 * number

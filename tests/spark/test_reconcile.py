@@ -1,4 +1,4 @@
-"""Reconciling a word count: balanced as it is, and each planted error found and named."""
+"""Test reconciling a word count: it agrees as it is, and each planted error is named."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def counted(inputs: Inputs) -> DataFrame:
-    """The batch answer, as a user writes it."""
+    """Compute the batch answer, as a user writes it."""
     words = inputs.select(F.explode(F.split("value", " ")).alias("key"))
     answer: DataFrame = words.groupBy("key").agg(F.count("*").alias("value"))
     return answer
@@ -42,15 +42,17 @@ def counting(
 
 
 def off(report: Report) -> set[tuple[str, str, str]]:
-    """Account, verdict and key of what is off."""
+    """Return account, verdict and key of what differs."""
     return {(row.account, row.verdict, row.key) for row in report.some_off(100)}
 
 
 def test_a_word_count_balances_and_each_planted_error_is_named(
     spark: SparkSession, counting: Callable[..., Counting], tmp_path: Path
 ) -> None:
-    """One record changed in a changelog, one output doubled, one offset skipped: one application,
-    to which all three happen, since each of them is another word's."""
+    """Change a record of a changelog, double an output and skip an offset of one application.
+
+    Each of the three happens to another word.
+    """
     books = counting()
     cut = books.run()
     with reconcile(spark, books.app, expected=counted, cut=cut) as report:

@@ -1,4 +1,4 @@
-"""`millrace reconcile`, and the example of docs/spark.md, of one word count."""
+"""Test `millrace reconcile` on one word count, and the example of docs/spark.md."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def millrace(*arguments: object) -> Result:
 def books(
     unique: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Counting]:
-    """A word count that is drained; its module is `counted_words`."""
+    """Provide a word count that is drained; its module is `counted_words`."""
     name, state = unique("said"), tmp_path / "state"
     broker = EmbeddedProcess(SETTINGS)
     try:

@@ -1,4 +1,4 @@
-"""Reconciling while the application runs, by its ledger; and what at_least_once leaves behind."""
+"""Test reconciling a running application by its ledger, and what at_least_once leaves behind."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def off(report: Report) -> set[tuple[str, str, str, str | None]]:
 
 
 def places(report: Report, account: str) -> set[tuple[int, int]]:
-    """Partition and offset of what is named of an account."""
+    """Return partition and offset of the records that are named of an account."""
     rows = report.off.where(f"account = '{account}'").collect()
     return {(at.partition, at.offset) for row in rows for at in row.offsets if at.role == "output"}
 

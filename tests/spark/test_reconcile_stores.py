@@ -1,4 +1,4 @@
-"""Stores of all kinds in one application: the books balance, and a planted change is named."""
+"""Test that stores of all kinds agree in one application, and that a planted change is named."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NEWEST = [("a", "4", 20_000), ("b", "3", 20_100)]
 
 
 class Kinds:
-    """An application with a store of each kind over two topics, drained by `run`."""
+    """Represents an application with a store of each kind over two topics, drained by `run`."""
 
     def __init__(self, servers: str, name: str, state: Path) -> None:
         self.servers = servers
@@ -70,7 +70,7 @@ class Kinds:
         self._fed += 1
 
     def plant(self, store: str, key: bytes, value: bytes | None, of: bytes) -> None:
-        """Into a changelog, where the records of the key `of` are."""
+        """Write into a changelog, in the partition where the records of the key `of` are."""
         topic = self.app.topology().restore_topic_of(store)
         partition = partition_for_key(of, PARTITIONS)
         self._producer.produce(topic, value, key, partition, timestamp=START_MS + 20_200)
@@ -90,7 +90,7 @@ class Kinds:
 
 
 def beside(key: str) -> str:
-    """Another key of the same partition."""
+    """Return another key of the same partition."""
     others = (f"{key}{number}" for number in range(100))
     partition = partition_for_key(key.encode(), PARTITIONS)
     return next(
@@ -99,7 +99,7 @@ def beside(key: str) -> str:
 
 
 def key_of_another_partition(key: str) -> str:
-    """A key that is in another partition than `key`."""
+    """Return a key that is in another partition than `key`."""
     others = (f"{key}{number}" for number in range(100))
     partition = partition_for_key(key.encode(), PARTITIONS)
     return next(
@@ -185,8 +185,10 @@ def test_stores_of_all_kinds_balance_and_a_planted_change_of_each_is_named(
 def test_a_window_row_that_only_another_partition_would_have_expired_is_missing(
     spark: SparkSession, servers: str, unique: Callable[[str], str], tmp_path: Path
 ) -> None:
-    """One partition has gone on for twice the retention; of the other the first window is kept, and
-    its row is deleted from the changelog."""
+    """Delete the row of a window that only another partition's time would have expired.
+
+    One partition has gone on for twice the retention; of the other the first window is kept.
+    """
     kinds = Kinds(servers, unique("apart"), tmp_path / "state")
     ahead = key_of_another_partition("a")
     for click in [("a", "1", 0), ("a", "2", 5_000), (ahead, "1", 0), (ahead, "2", 20_000)]:

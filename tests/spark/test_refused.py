@@ -1,5 +1,7 @@
-"""What can't be checked is refused and named, so that nothing balances by not being looked at, and
-nothing is off that only nobody can know any more."""
+"""Test that what can't be checked is refused and named.
+
+So nothing agrees by not being looked at, and nothing differs that only nobody can know any more.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,10 @@ pytestmark = pytest.mark.sampled(1, by="test")
 
 
 class Two:
-    """A count whose store has the name of its topic, a copy of its input, and a count of a
-    compacted topic."""
+    """Represents two counts and a copy, where one count's store has the name of its topic.
+
+    The copy is one of its input; the other count is that of a compacted topic.
+    """
 
     def __init__(self, servers: str, name: str, state: Path) -> None:
         names = (f"{name}-{each}" for each in ("read", "same", "copied", "rows"))
@@ -79,8 +83,11 @@ def two(broker: Broker, unique: Callable[[str], str], tmp_path: Path) -> Two:
 def test_what_is_not_there_any_more_is_refused_and_two_of_one_name_are_two_accounts(
     spark: SparkSession, two: Two
 ) -> None:
-    """The store has a record that isn't the application's, and the first records of the copy were
-    deleted."""
+    """Refuse what is gone, and keep two accounts of one name apart.
+
+    The store has a record that isn't the application's, and the first records of the copy were
+    deleted.
+    """
     two.write(two.changelog, "strange", serdes.int64.serialize(9))
     two.run()
     admin = AdminClient({"bootstrap.servers": two.app.config.bootstrap_servers})

@@ -1,4 +1,4 @@
-"""Measurements of several machines and days come into one table."""
+"""Test that measurements of several machines and days come into one table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 def write(
     directory: Path, machine: str, day: str, run: str, values: dict[str, list[float]]
 ) -> None:
-    """A run of a benchmark: `values` of each way, those by hand being the baseline."""
+    """Write a run of a benchmark with `values` of each way; those by hand are the baseline."""
     directory.mkdir(exist_ok=True)
     rows: list[dict[str, Any]] = [
         {

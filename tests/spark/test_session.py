@@ -1,4 +1,4 @@
-"""The session that commands use, and Spark's errors as one line."""
+"""Test the session that commands use, and Spark's errors as one line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.sampled(2, by="test")
 
 
 class Failing(DataSource):
-    """A data source that tells of a mistake of the user's where its option says."""
+    """Reports a user's mistake where its option says."""
 
     @classmethod
     def name(cls) -> str:

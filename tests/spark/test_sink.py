@@ -1,4 +1,4 @@
-"""A query into a topic whose tasks fail and whose driver is killed: each row is there once."""
+"""Test a query into a topic whose tasks fail and whose driver is killed: each row is there once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HANGS = 3
 
 
 class Query:
-    """The query of `tests.spark.faulty`, as a process."""
+    """Runs the query of `tests.spark.faulty` as a process."""
 
     def __init__(self, broker: Broker, source: str, target: str, directory: Path) -> None:
         self._servers = broker.bootstrap_servers
@@ -45,7 +45,7 @@ class Query:
         return self._log.read_text()[-6000:]
 
     def wrote(self, epoch: int, partition: int) -> bool:
-        """Whether the epoch is there, of this Spark partition."""
+        """Tell whether the epoch of this Spark partition is there."""
         metadata = self._checkpoint / "metadata"
         if not metadata.exists():
             return False

@@ -1,4 +1,4 @@
-"""What compaction takes from a changelog after a cut, and what looks like it and is none."""
+"""Test what compaction takes from a changelog after a cut, and what only looks like it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def running(one: One, **topic_settings: str) -> Iterator[None]:
 
 
 def changelog(one: One, cut: Cut) -> OffsetRange:
-    """All of it."""
+    """Return the whole range of the changelog's offsets."""
     where = Partition(cut.stores["rows"].changelog, 0)
     end = BrokerAccess(one.servers).create_admin().fetch_last_stable_offsets([where])[where]
     return OffsetRange(*where, 0, end)
@@ -73,7 +73,10 @@ def keys(one: One, of: OffsetRange) -> list[bytes | None]:
 
 
 def known(client: Client, transactional_id: str) -> str:
-    """Real Kafka makes the topic of its transactions when it is first asked for one."""
+    """Initialize the transactional id and return it.
+
+    Real Kafka makes the topic of its transactions when it is first asked for one.
+    """
     starting = (Code.NOT_COORDINATOR, Code.COORDINATOR_NOT_AVAILABLE, Code.CONCURRENT_TRANSACTIONS)
     settled(lambda: init_producer_id(client, transactional_id), starting)
     return transactional_id
@@ -87,14 +90,14 @@ def wait_until_cleaned(one: One, of: OffsetRange) -> None:
 
 
 def fed_one_by_one(one: One, rows: Fed) -> Cut:
-    """Each with a commit of its own, and so in a batch of its own in the changelog."""
+    """Write records with a commit each, so that each is in a batch of its own in the changelog."""
     for each in rows:
         cut = one.feed([each])
     return cut
 
 
 def segments(begin: int, *rows: tuple[str, str | None]) -> Fed:
-    """Rows that come in a segment each, if one by one."""
+    """Return rows that come in a segment each, if they are written one by one."""
     return [(*row, LATER_MS + STEP_MS * (begin + at)) for at, row in enumerate(rows)]
 
 
@@ -109,7 +112,7 @@ def test_a_row_that_was_replaced_and_compacted_after_the_cut_is_told(
         said: list[str] = []
 
         def is_refused() -> bool:
-            """Until then it is what it was."""
+            """Tell whether the cut is refused by now; until then its rows are what they were."""
             try:
                 assert table(one.load("rows", cut)) == THEN
             except UserError as error:
@@ -127,8 +130,10 @@ def test_a_row_that_was_replaced_and_compacted_after_the_cut_is_told(
 def test_an_application_that_runs_on_leaves_a_cut_readable(
     made: Callable[..., One], row: tuple[str, str | None]
 ) -> None:
-    """With the settings that everybody has: markers between the records, and keys that only come
-    after the cut."""
+    """Read a cut while the application runs on with the settings that everybody has.
+
+    There are markers between the records, and keys that only come after the cut.
+    """
     one = made()
     with running(one):
         cut = fed_one_by_one(one, FIRST)

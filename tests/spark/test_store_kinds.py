@@ -1,5 +1,7 @@
-"""Stores that are read in a way of their own: versions, times to live, topics that stand in for a
-changelog, joins; and those that are not read."""
+"""Test stores read in ways of their own: versions, times to live, source topics, joins.
+
+Some are not read at all.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store as a table, as of a cut: what the application itself says that is in it."""
+"""Test that a store as a table, as of a cut, holds what the application itself says."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PARTITIONS = 2
 
 @dataclass
 class Kinds:
-    """An application with a store of each kind, and what feeds it."""
+    """Represents an application with a store of each kind, and what feeds it."""
 
     app: App
     events: str
@@ -68,7 +68,7 @@ class Kinds:
         self.producer.produce(topic, value, key, timestamp=START_MS + at_ms)
 
     def feed(self, of: random.Random, count: int, begin_ms: int = 0) -> None:
-        """Events of rising times, some late; rows that come, change and go."""
+        """Write events of rising times, some late, and rows that come, change and go."""
         for number in range(count):
             at_ms = begin_ms + number * 97 - of.choice([0, 0, 0, 1500, 9000])
             self.send(self.events, f"k{of.randrange(7)}", "x", max(at_ms, 0))
@@ -79,7 +79,7 @@ class Kinds:
         assert self.producer.flush(HANG_LIMIT_S) == 0
 
     def drained(self) -> Cut:
-        """A cut in which all is that was fed."""
+        """Return a cut in which all is that was fed."""
         parts = [Partition(t, n) for t in (self.events, self.rows) for n in range(PARTITIONS)]
         ends = BrokerAccess(self.servers).create_admin().fetch_latest_offsets(parts)
         found: list[Cut] = []

@@ -1,4 +1,4 @@
-"""What the driver of a streaming read answers, with a broker and without a query."""
+"""Test what the driver of a streaming read answers, with a broker and without a query."""
 
 from __future__ import annotations
 

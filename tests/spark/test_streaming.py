@@ -1,4 +1,4 @@
-"""A topic as a stream: each committed record once, over restarts, and nothing lost in silence."""
+"""Test that a streamed topic has each committed record once, over restarts, with no silent loss."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Copy:
-    """A query from a topic into Parquet files, with a checkpoint."""
+    """Represents a query from a topic into Parquet files, with a checkpoint."""
 
     def __init__(self, spark: SparkSession, broker: Broker, topic: str, directory: Path) -> None:
         self._spark = spark
@@ -25,7 +25,7 @@ class Copy:
         self._checkpoint = str(directory / "checkpoint")
 
     def run(self, **options: Any) -> list[int]:
-        """All that is there now. Returns how many rows each epoch had."""
+        """Process all that is there now; return how many rows each epoch had."""
         query = (
             self._spark.readStream.format("millrace")
             .options(bootstrap_servers=self._servers, topic=self.topic, **options)

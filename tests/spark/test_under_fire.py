@@ -1,4 +1,4 @@
-"""The books of an application under fire, small: `make books` is the same for longer and faster."""
+"""Test reconciliation under failures, small: `make books` is the same for longer and faster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damage to a directory of exports is found and named, and so is what topics have no longer."""
+"""Test that damage to a directory of exports is named, and so is what topics have no longer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.sampled(5, by="test")
 
 
 class Exported:
-    """Two exports of an application; the changelog's topic is one that is compacted."""
+    """Holds two exports of an application, whose changelog's topic is compacted."""
 
     def __init__(self, spark: SparkSession, servers: str, name: str, directory: Path) -> None:
         self.name, self.directory, self.access = name, directory, BrokerAccess(servers)
@@ -60,7 +60,7 @@ def sound(
 
 @pytest.fixture
 def directory(sound: Exported, tmp_path: Path) -> Path:
-    """A copy, to damage."""
+    """Copy the directory of exports, to damage it."""
     return Path(shutil.copytree(sound.directory, tmp_path / "copy"))
 
 
@@ -70,14 +70,14 @@ def manifest(directory: Path, number: int) -> ExportManifest:
 
 
 def a_file(directory: Path, topic: str, number: int = 1) -> tuple[Path, ExportedFile]:
-    """The first file of a topic's partition 0, which has records."""
+    """Return the first file of a topic's partition 0, which has records."""
     files = manifest(directory, number).files
     found = next(f for f in files if (f.topic, f.partition) == (topic, 0) and f.records)
     return export_path(directory, number) / found.path, found
 
 
 def rewrite(path: Path, change: Callable[[list[dict[str, object]]], None]) -> None:
-    """The same file with other rows."""
+    """Write the file again with other rows."""
     table = parquet.ParquetFile(path).read()
     rows = table.to_pylist()
     change(rows)
@@ -125,7 +125,7 @@ def test_a_foreign_file_is_found(spark: SparkSession, directory: Path, place: st
 def test_a_changed_row_is_found_and_named_by_its_offset(
     spark: SparkSession, directory: Path, sound: Exported
 ) -> None:
-    """The file is rewritten and its manifest with it, so that only the topic tells."""
+    """Rewrite the file and its manifest with it, so that only the topic tells."""
     path, file = a_file(directory, sound.output.topic, 2)
 
     def change(rows: list[dict[str, object]]) -> None:
@@ -144,7 +144,7 @@ def test_a_changed_row_is_found_and_named_by_its_offset(
 
 
 def adjust(directory: Path, number: int, file: ExportedFile, path: Path) -> None:
-    """A manifest that says what the file is by now."""
+    """Write a manifest that says what the file is by now."""
     now = inspect_file(path)
     assert now.bytes is not None
     assert now.sha256 is not None
@@ -161,7 +161,7 @@ def adjust(directory: Path, number: int, file: ExportedFile, path: Path) -> None
 def test_a_row_that_the_topic_has_not_is_gone_if_it_is_compacted(
     spark: SparkSession, directory: Path, sound: Exported, compacted: bool
 ) -> None:
-    """At the offset of a marker: to the reader that is as if the record had been compacted away."""
+    """Add a row at the offset of a marker, which looks as if the record had been compacted away."""
     written = sound.changelog if compacted else sound.output
     path, file = a_file(directory, written.topic, 2)
 

@@ -1,4 +1,4 @@
-"""What is written is there once: tasks that fail, are repeated, or come back from the dead."""
+"""Test that what is written is there once: tasks fail, are repeated, or continue after a pause."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Unique = Callable[[str], str]
 
 
 class Target:
-    """A topic, and a sink that writes to it."""
+    """Represents a topic, and a sink that writes to it."""
 
     def __init__(self, broker: Broker, unique: Unique, **more: str) -> None:
         self.servers = broker.bootstrap_servers
@@ -59,7 +59,7 @@ def target(broker: Broker, unique: Unique) -> Target:
 
 
 class TaskFailed(Exception):
-    """What ends a task in the middle."""
+    """Ends a task in the middle."""
 
 
 def then_fails(*batches: RecordBatch) -> Iterator[RecordBatch]:
@@ -90,7 +90,7 @@ def test_a_task_that_is_repeated_after_it_failed_writes_all(target: Target) -> N
 
 
 def test_an_attempt_that_was_given_up_and_goes_on_writes_nothing(target: Target) -> None:
-    """Another one of the task is there meanwhile: it need not wait, and is not doubled."""
+    """Run another attempt of the task meanwhile: it need not wait, and is not doubled."""
     access = target.options.access
 
     def comes_back() -> None:
@@ -106,7 +106,7 @@ def test_an_attempt_that_was_given_up_and_goes_on_writes_nothing(target: Target)
 
 
 def test_partitions_of_spark_are_written_each_for_itself(target: Target) -> None:
-    """More of them than the topic has."""
+    """Write more Spark partitions than the topic has partitions."""
     for partition in range(4):
         target.write(0, batch([f"v{partition}"]), partition=partition)
     for partition in (3, 1):

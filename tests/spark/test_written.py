@@ -1,4 +1,4 @@
-"""Records against the ledger: who is in no entry, and who is in one and not there."""
+"""Test records against the ledger: those in no entry, and those in one and not there."""
 
 from __future__ import annotations
 

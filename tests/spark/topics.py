@@ -1,4 +1,4 @@
-"""Topics with everything in them that a reader of committed records must step over."""
+"""Write topics with everything in them that a reader of committed records must step over."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Record(NamedTuple):
 
 
 class Written:
-    """A topic that transactions write to, and what of it is committed.
+    """Represents a topic that transactions write to, and what of it is committed.
 
     `configs` are the topic's, `settings` the producer's.
     """
@@ -96,8 +96,10 @@ class Written:
 
 
 def mixed(servers: str, topic: str, partitions: int, records: int) -> Written:
-    """`records` committed ones in each partition, aborted transactions and markers all between
-    them, at the beginning and at the end."""
+    """Write `records` committed ones in each partition.
+
+    Aborted transactions and markers are all between them, at the beginning and at the end.
+    """
     written = Written(servers, topic, partitions)
     numbers = range(partitions)
     written.transaction([(p, b"aborted", b"first") for p in numbers], commit=False)

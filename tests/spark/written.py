@@ -1,4 +1,4 @@
-"""What is in a topic now, as one who reads committed records sees it; and batches to write."""
+"""Read what is committed in a topic now, and make batches to write."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.conformance.wire import Client
 
 
 def made(servers: str, topic: str, partitions: int = 1) -> str:
-    """A new topic."""
+    """Create a topic and return its name."""
     with Client(servers) as client:
         create_topic(client, topic, partitions=partitions)
     return topic
@@ -33,7 +33,7 @@ def batches_of(servers: str, topic: str) -> list[RawBatch]:
 
 
 def values_of(servers: str, topic: str) -> list[str | None]:
-    """Sorted; of null, None comes first."""
+    """Return the values sorted; of null, None comes first."""
     found = [value for raw in batches_of(servers, topic) for value in raw.values]
     return sorted((None if v is None else v.decode() for v in found), key=lambda v: (v or "", v))
 

@@ -1,1 +1,1 @@
-"""An application under load and kills, while Spark checks its books again and again."""
+"""Reconcile an application under load and kills, again and again."""

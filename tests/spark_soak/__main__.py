@@ -1,11 +1,11 @@
-"""`make books`: an application that writes while its workers are killed, its books at ten cuts.
+"""Run `make books`: reconcile an application at ten cuts while its workers are killed.
 
 Workers run a topology with a ledger while records come at `--rate` and one worker after the other
 is killed with `kill -9`. Cuts are taken at their pace and reconciled one after the other, meanwhile
 and on the same machine. So the rate that was reached is measured, by the offsets of the cuts and
-their times, and printed. Then the load ends, the books of the whole are checked once more, and
-three errors are planted. Status 1 if a book does not balance, something could not be checked, or a
-planted error is not found and named.
+their times, and printed. Then the load ends, the whole is reconciled once more, and three errors
+are planted. Status 1 if an account differs, something could not be checked, or a planted error is
+not found and named.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CHECKED = ("kills", "in flight", "rows", "off", "checked, s")
 
 
 class Table:
-    """A line for each cut, as it is checked."""
+    """Prints a line for each cut, as it is checked."""
 
     def __init__(self) -> None:
         self._cuts: list[Cut] = []
@@ -53,7 +53,7 @@ class Table:
         print(LINE.format(*what, *checked), flush=True)
 
     def summary(self) -> str:
-        """The rate from the first cut to the last one."""
+        """Return the rate from the first cut to the last one."""
         read, written = self._rates(self._cuts[0], self._cuts[-1])
         return f"{read} records a second came in and {written} were written, on average"
 
@@ -65,7 +65,7 @@ class Table:
 
 
 def under_fire(spark: SparkSession, fire: Fire, cuts: Iterator[Cut]) -> list[str]:
-    """Reconcile at each cut as it is taken; what is wrong."""
+    """Reconcile at each cut as it is taken; return what is wrong."""
     found: list[str] = []
     table = Table()
     for cut in cuts:
@@ -79,7 +79,7 @@ def under_fire(spark: SparkSession, fire: Fire, cuts: Iterator[Cut]) -> list[str
 
 
 def with_errors(spark: SparkSession, fire: Fire) -> list[str]:
-    """The whole once more, then each planted error; what is wrong, or not found."""
+    """Reconcile at the end, then with each planted error; return what is wrong or not found."""
     with reconcile(spark, app) as report:
         found = wrong(report)
     if found:

@@ -1,6 +1,7 @@
-"""The application under fire: workers that are killed while records come and cuts are taken.
+"""Run the application under failures: workers are killed while records come and cuts are taken.
 
-Load, kills and cuts go on in threads of their own, each at its pace, whatever the books take.
+Load, kills and cuts go on in threads of their own, each at its pace, however long a reconciliation
+takes.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ _RUNS = "-> RUNNING"
 _KEEP = {"retention.ms": "-1", "retention.bytes": "-1"}
 _SETTINGS = {
     "MILLRACE_LEDGER": "true",
-    # The books of each half are checked alone, too: what lies between them is kept.
+    # Each half is reconciled alone, too: what lies between them is kept.
     "MILLRACE_REPARTITION_PURGE_INTERVAL_MS": str(10**9),
 }
 
 
 class Fire:
-    """Begins with topics, workers and load. `stack` ends whatever is still there."""
+    """Starts with topics, workers and load; `stack` ends whatever is still there."""
 
     def __init__(
         self, stack: ExitStack, servers: str, directory: Path, workers: int, rate: int, seed: int
@@ -69,7 +70,7 @@ class Fire:
         return any(records(self.servers, TOPICS[-1], PARTITIONS, timeout_s=CATCH_UP_S))
 
     def check(self) -> None:
-        """Raises RuntimeError if a worker gave up, or whatever ended a thread."""
+        """Raise RuntimeError if a worker gave up, or whatever ended a thread."""
         if self._failed:
             raise self._failed[0]
         for worker in self.workers:
@@ -77,8 +78,10 @@ class Fire:
                 raise RuntimeError(f"{worker.name} gave up: {worker.ended}\n{worker.log_tail()}")
 
     def kill_every(self, seconds: float) -> None:
-        """From now on `kill -9` one worker after the other, each started again at once. The next
-        one is killed once it runs: on a busy machine nothing would be processed otherwise."""
+        """Kill one worker after the other with `kill -9` from now on, each started again at once.
+
+        The next one is killed once it runs: on a busy machine nothing would be processed otherwise.
+        """
 
         def kill() -> None:
             while not self._stop.wait(seconds):
@@ -93,7 +96,10 @@ class Fire:
         self._thread(kill)
 
     def cuts(self, count: int, every_s: float) -> Iterator[Cut]:
-        """So many cuts, as they are taken: one each `every_s`, however long each is looked at."""
+        """Yield so many cuts as they are taken, one each `every_s`.
+
+        However long each is looked at.
+        """
         taken: queue.Queue[Cut] = queue.Queue()
 
         def take() -> None:
@@ -129,7 +135,7 @@ class Fire:
         self._threads[-1].start()
 
     def cease(self) -> None:
-        """No more load and kills; the workers process what is left, and leave."""
+        """Stop load and kills, and let the workers process what is left and leave."""
         self._stop.set()
         for thread in self._threads:
             thread.join()
@@ -138,7 +144,7 @@ class Fire:
         self.settle()
 
     def settle(self) -> None:
-        """Until nothing is left to process; then the workers leave."""
+        """Wait until nothing is left to process; then let the workers leave."""
         wait_until(
             self._is_drained,
             timeout_s=CATCH_UP_S,
@@ -149,7 +155,7 @@ class Fire:
             raise RuntimeError(f"workers ended with {statuses}")
 
     def _is_drained(self) -> bool:
-        """Whether each committed record was processed."""
+        """Tell whether each committed record was processed."""
         self.check()
         cut = read_cut(app, timeout_ms=CUT_TIMEOUT_MS)
         return all(next(self._from(topic, cut), None) is None for topic in (EVENTS, REPARTITION))
@@ -159,6 +165,9 @@ class Fire:
         return records(self.servers, topic, PARTITIONS, first=first, timeout_s=CATCH_UP_S)
 
     def process(self) -> None:
-        """One worker comes, processes what there is, and leaves: for what is planted."""
+        """Run one worker that processes what there is and leaves.
+
+        This is for planted errors.
+        """
         self.workers[0].start()
         self.settle()

@@ -1,4 +1,4 @@
-"""The input: so many records a second, for as long as the books are checked."""
+"""Write so many records a second, for as long as reconciliations run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FLUSH_S = 120.0
 
 
 class Load:
-    """Writes to a topic in a thread of its own, until `finish`. `written` counts the records."""
+    """Writes to a topic in a thread of its own until `finish`; `written` counts the records."""
 
     def __init__(self, servers: str, topic: str, rate: int, random: Random) -> None:
         self.written = 0
@@ -51,18 +51,21 @@ class Load:
             raise RuntimeError(f"{left} records not written, {self._failed[:3]}")
 
     def write(self, key: str) -> None:
-        """One record more after `finish`, delivered when this returns."""
+        """Write one record more after `finish`, delivered when this returns."""
         self._producer.produce(self._topic, serdes.int64.serialize(self.written), key)
         self.written += 1
         self.finish()
 
     def end(self) -> None:
-        """Stop, wherever it is."""
+        """Stop the load wherever it is."""
         self._stop.set()
         self._producer.purge()
 
     def _run(self) -> None:
-        """What should be there by now, at once; so a pause is made up for, like a real source's."""
+        """Write at once what should be there by now.
+
+        So a pause is made up for, like a real source's.
+        """
         began = time.monotonic()
         while not self._stop.wait(_EVERY_S):
             due = int((time.monotonic() - began) * self._rate)

@@ -1,6 +1,6 @@
-"""Errors that are planted at the end, one after the other, to see that they are found and named.
+"""Plant errors at the end, one after the other, to see that they are found and named.
 
-Each is planted while no worker runs, on books that balance but for those planted before.
+Each is planted while no worker runs, where only those planted before differ.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WAIT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """What was done; which key is off in which account, and the record that it is about."""
+    """Says what was done, which key differs in which account, and which record it is about."""
 
     what: str
     account: str
@@ -39,7 +39,7 @@ class Planted:
         return f"{self.what}: {self.key} at {where}"
 
     def is_named(self, report: Report) -> bool:
-        """Whether the report has it: the account, the key, and the record itself."""
+        """Tell whether the report has it: the account, the key, and the record itself."""
         rows = report.off.where(F.col("account") == self.account).where(F.col("key") == self.key)
         place = (self.topic, self.partition, self.offset)
         return any(
@@ -50,9 +50,11 @@ class Planted:
 
 
 def changed_in_a_changelog(fire: Fire) -> Planted:
-    """A count of one key is overwritten in the changelog. The next commit goes beyond it, with a
-    record of another key; the worker has restored the wrong count meanwhile, as it would after any
-    damage of a changelog."""
+    """Overwrite a count of one key in the changelog.
+
+    The next commit goes beyond it, with a record of another key; the worker has restored the wrong
+    count meanwhile, as it would after any damage of a changelog.
+    """
     key, other = _keys_of_one_partition()
     value = serdes.int64.serialize(123_456_789)
     partition, offset = _produce(fire, CHANGELOG, key, value, _partition(key))
@@ -62,7 +64,7 @@ def changed_in_a_changelog(fire: Fire) -> Planted:
 
 
 def doubled_in_an_output(fire: Fire) -> Planted:
-    """The last copy of a partition is written once more, as it is."""
+    """Write the last copy of a partition once more, as it is."""
     cut = read_cut(app)
     assert cut.ends is not None
     end = cut.ends[Partition(COPIED, 0)]
@@ -73,7 +75,7 @@ def doubled_in_an_output(fire: Fire) -> Planted:
 
 
 def skipped_in_the_input(fire: Fire) -> Planted:
-    """One record comes, of a key of its own, and the group's offset is set beyond it."""
+    """Write one record with a key of its own, and set the group's offset beyond it."""
     key = f"key-{KEYS}"
     fire.load.write(key)
     admin = AdminClient({"bootstrap.servers": fire.servers})
@@ -103,7 +105,7 @@ def _keys_of_one_partition() -> tuple[str, str]:
 def _produce(
     fire: Fire, topic: str, key: str, value: bytes, partition: int, at_ms: int = 0
 ) -> tuple[int, int]:
-    """Outside of any transaction; returns where it is."""
+    """Write a record outside of any transaction; return its partition and offset."""
     places: list[tuple[int, int]] = []
 
     def delivered(error: object, message: object) -> None:

@@ -1,7 +1,7 @@
-"""What runs under the books: copies, counts of a key, counts of a group behind a repartition topic.
+"""Define the reconciled application: copies, counts by key, counts of groups after a repartition.
 
 `python -m streams run tests.spark_soak.topology:app` runs it with the settings that the environment
-gives; with a ledger every record between its two halves is accounted for, too.
+gives; with a ledger every record between its two halves is reconciled, too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ KEYS, GROUPS = 1_000, 20
 
 
 def group_of(key: str, _: int) -> str:
-    """The group of `key-NUMBER`."""
+    """Return the group of `key-NUMBER`."""
     return f"group-{int(key[4:]) % GROUPS}"
 
 

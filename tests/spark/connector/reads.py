@@ -1,4 +1,4 @@
-"""The process of `sessions.Session`: reads topics as it is told, line by line, and says how long.
+"""Run the process of `sessions.Session`: read topics as told, line by line, and say how long.
 
     python -m tests.spark.connector.reads JARS
 

@@ -1,4 +1,4 @@
-"""Spark sessions as processes of their own: as installed, or an older one with Spark's connector.
+"""Run Spark sessions as processes: as installed, or an older one with Spark's connector.
 
 On Maven Spark's Kafka connector and the token provider that it needs are found together in version
 4.0.0 alone, which wants PySpark 4.0.0. It is installed once into the repository's `.kafka`, and put
@@ -31,12 +31,15 @@ _END_TIMEOUT_S = 30.0
 
 
 def missing() -> str | None:
-    """What this machine lacks for Spark's connector, as a reason to skip; None if it has all."""
+    """Return what this machine lacks for Spark's connector, as a reason to skip.
+
+    None if it has all.
+    """
     return JARS.missing()
 
 
 class Session:
-    """One Spark of two cores. `connector`: PySpark 4.0.0 with Spark's own source of Kafka.
+    """Represents a Spark of two cores; `connector`: PySpark 4.0.0 with Spark's own Kafka source.
 
     What it is asked it answers in turn; a question that fails is StartFailed, with what Spark said.
     """
@@ -75,13 +78,16 @@ class Session:
 
     @property
     def pid(self) -> int:
-        """Of the process that has started all others."""
+        """Return the id of the process that has started all others."""
         return self._process.pid
 
     def ask(self, source: str, servers: str, topic: str, **more: Any) -> dict[str, Any]:
-        """Read a topic's committed records with a source. `into`: a directory that gets columns
-        `partition`, `offset`, `key` and `value` as Parquet; without it they go nowhere. `options`:
-        more of the source's. Answers `seconds` and `pyspark`, its version."""
+        """Read a topic's committed records with a source and measure the time.
+
+        `into`: a directory that gets columns `partition`, `offset`, `key` and `value` as Parquet;
+        without it they go nowhere. `options`: more of the source's. Answers `seconds` and
+        `pyspark`, its version.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         question = {"source": source, "servers": servers, "topic": topic, **more}
@@ -114,7 +120,7 @@ def _jars() -> str:
 
 
 def _pyspark() -> Path:
-    """Where PySpark 4.0.0 is; installed now if it is not there."""
+    """Return the directory of PySpark 4.0.0; install it now if it is not there."""
     kept = KEPT / f"pyspark-{PYSPARK}"
     if kept.exists():
         return kept
