@@ -1,1 +1,1 @@
-"""Clients that are not ours, in their own languages, at work against each broker."""
+"""Test that clients of others, in their own languages, work with each broker."""

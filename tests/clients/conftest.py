@@ -1,4 +1,4 @@
-"""The programs, each built when the first test asks for it."""
+"""Build the client programs when the first test asks for them."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from tests.clients.programs import build_go, build_java, build_javascript
 
 @pytest.fixture(scope="session")
 def java(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The command for a class of `java/`."""
+    """Return the command for a class of `java/`."""
     return build_java(tmp_path_factory.mktemp("java"))
 
 
 @pytest.fixture(scope="session")
 def go(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The command that copies."""
+    """Return the command of the Go program that copies."""
     return build_go(tmp_path_factory.mktemp("go"), ".")
 
 
 @pytest.fixture(scope="session")
 def go_member(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The command for a member of a group."""
+    """Return the command of the Go program that is a member of a group."""
     return build_go(tmp_path_factory.mktemp("go-member"), "./member")
 
 

@@ -1,4 +1,4 @@
-"""The work that each language's client does, and what must hold in the end whatever was killed.
+"""Define the work that each language's client does, and check its result whatever was killed.
 
 A program copies a topic of two partitions to another, transaction by transaction, each with its
 input offsets; some it aborts. The broker is killed with -9 in the middle and started again. Once
@@ -35,7 +35,7 @@ NOT_OPEN = frozenset({"Empty", "PrepareCommit", "PrepareAbort", "CompleteCommit"
 
 @dataclass(frozen=True, slots=True)
 class Copying:
-    """The names that one copy works with."""
+    """Holds the names of the topics, group and transactional id of one copy."""
 
     input: str
     output: str
@@ -45,12 +45,15 @@ class Copying:
 
     @property
     def arguments(self) -> list[str]:
-        """As every program takes them, behind the broker's address."""
+        """Return the arguments that every program takes behind the broker's address."""
         return [self.input, self.output, self.group, self.transactional_id]
 
 
 def prepare(broker: Broker, unique: Callable[[str], str], records: int = RECORDS) -> Copying:
-    """New topics. The input has the numbers from 0, in turns in each of its partitions."""
+    """Create the topics of a copy.
+
+    The input has the numbers from 0, in turns in each of its partitions.
+    """
     copying = Copying(unique("input"), unique("output"), unique("group"), unique("id"), records)
     with Client(broker.bootstrap_servers) as client:
         for name in (copying.input, copying.output):
@@ -125,7 +128,7 @@ def find_hidden(broker: Broker, copying: Copying, lost: set[bytes]) -> str:
 
 
 def different(values: Sequence[bytes | None], expected: Sequence[bytes]) -> str:
-    """How much is missing or doubled, and where the order first breaks."""
+    """Describe how much is missing or doubled, and where the order first breaks."""
     lost = set(expected) - set(values)
     doubled = len(values) - len(set(values))
     same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(values, expected, strict=False))
@@ -133,7 +136,7 @@ def different(values: Sequence[bytes | None], expected: Sequence[bytes]) -> str:
 
 
 def committed_offsets(broker: Broker, group: str, topic: str, partitions: int) -> list[int]:
-    """What the group has committed in each partition; nothing while an offset is pending."""
+    """Return what the group has committed in each partition; nothing while an offset is pending."""
     with Client(broker.bootstrap_servers) as client:
         answer = ask_for_offsets(client, group, topic, partitions)
     if set(codes(answer)) != {Code.NONE}:

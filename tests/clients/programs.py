@@ -1,4 +1,4 @@
-"""Programs in other languages: built once a session, started, listened to, ended.
+"""Build programs in other languages once a session, start them, listen to them and end them.
 
 A program prints a line when something has happened (`committed`), so that a test can kill the
 broker at that moment and not after some time. A tool that this machine lacks skips the test, but in
@@ -39,7 +39,7 @@ def need(tool: str) -> None:
 
 
 def run(command: Sequence[str], *, directory: Path | None = None, input_: str = "") -> str:
-    """Run to the end; what it printed on stdout. A failure carries what it printed on stderr."""
+    """Run the command to its end and return its stdout; a failure carries its stderr."""
     done = subprocess.run(
         list(command),
         cwd=directory,
@@ -54,7 +54,7 @@ def run(command: Sequence[str], *, directory: Path | None = None, input_: str = 
 
 
 def build_java(into: Path) -> list[str]:
-    """The command that a class's name and arguments are put behind."""
+    """Compile the Java programs and return the command that takes a class's name and arguments."""
     need("javac")
     sources = sorted(map(str, (HERE / "java").glob("*.java")))
     run(["javac", "-Xlint:all", "-Werror", "-cp", class_path(), "-d", str(into), *sources])
@@ -62,7 +62,7 @@ def build_java(into: Path) -> list[str]:
 
 
 def build_go(into: Path, package: str) -> list[str]:
-    """The command for one of the packages below `go/`."""
+    """Build one of the packages below `go/` and return its command."""
     need("go")
     run(["go", "build", "-o", str(into / "program"), package], directory=HERE / "go")
     return [str(into / "program")]
@@ -77,18 +77,21 @@ def build_javascript(into: Path) -> list[str]:
 
 
 class Program(ServerProcess):
-    """A running program. What it prints on stdout and stderr is its log."""
+    """Represents a running program; what it prints on stdout and stderr is its log."""
 
     def __init__(self, name: str, command: Sequence[str]) -> None:
         super().__init__(name)
         self.spawn(command)
 
     def times(self, line: str) -> int:
-        """How often it has printed this line."""
+        """Return how often the program has printed this line."""
         return len(re.findall(rf"^{re.escape(line)}$", self.log_since(0), re.MULTILINE))
 
     def wait_for(self, line: str, times: int = 1) -> None:
-        """Until it has printed the line so often; an error if it ends before, or takes too long."""
+        """Wait until the program has printed the line so often.
+
+        It is an error if the program ends before, or takes too long.
+        """
         process = self._process
         assert process is not None
         wait_until(

@@ -1,4 +1,4 @@
-"""The verdict on a copy holds of a right one, and sees what is wrong with each other one."""
+"""Test that the verdict on a copy accepts a right one and sees what is wrong with any other."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def copying(broker: Broker, unique: Callable[[str], str]) -> Copying:
 
 @contextmanager
 def copier(broker: Broker, copying: Copying) -> Iterator[Producer]:
-    """A copier by hand. What it leaves open is aborted in the end."""
+    """Provide a producer that copies by hand; what it leaves open is aborted in the end."""
     settings = {
         "bootstrap.servers": broker.bootstrap_servers,
         "transactional.id": copying.transactional_id,
@@ -64,7 +64,7 @@ def copy(
     copying: Copying,
     change: Callable[[list[int]], list[int]] = list,
 ) -> None:
-    """Copy everything; of the last batch what `change` makes of it."""
+    """Copy everything; of the last batch, copy what `change` makes of it."""
     for first in range(0, RECORDS, BATCH):
         numbers = list(range(first, first + BATCH))
         is_last = first + BATCH == RECORDS

@@ -1,4 +1,4 @@
-"""franz-go and its transaction sessions."""
+"""Test franz-go and its transaction sessions."""
 
 from __future__ import annotations
 

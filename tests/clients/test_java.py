@@ -1,4 +1,4 @@
-"""Apache Kafka's own client."""
+"""Test Apache Kafka's own Java client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kafkajs, whose requests are of old versions."""
+"""Test kafkajs, whose requests are of old versions."""
 
 from __future__ import annotations
 

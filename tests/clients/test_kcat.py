@@ -1,4 +1,4 @@
-"""kcat from Debian: an older librdkafka, and what people look into a broker with."""
+"""Test kcat from Debian, an older librdkafka with which people look into a broker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LINES = [f"line {number} {'x' * 50}" for number in range(500)]
 
 @pytest.fixture
 def kcat(broker: Broker) -> Callable[..., str]:
-    """Run kcat with these arguments; what it printed."""
+    """Return a function that runs kcat with arguments and returns what it printed."""
     need("kcat")
 
     def run_kcat(*arguments: str, input_: str = "") -> str:
@@ -27,7 +27,7 @@ def kcat(broker: Broker) -> Callable[..., str]:
 
 @pytest.fixture
 def topic(broker: Broker, unique: Callable[[str], str]) -> str:
-    """A topic of two partitions."""
+    """Create a topic of two partitions and return its name."""
     name = unique("topic")
     with Client(broker.bootstrap_servers) as client:
         create_topic(client, name, 2)

@@ -1,4 +1,4 @@
-"""`kafka-transactions`, Kafka's own tool: list, describe, describe-producers, find-hanging, abort.
+"""Test Kafka's tool `kafka-transactions`: list, describe, describe-producers, find-hanging, abort.
 
 A transaction hangs when a partition has it open and the coordinator knows nothing of it. Here the
 coordinator's log is taken away while the broker is down.
@@ -26,7 +26,7 @@ DAY_MS = 86_400_000
 
 @pytest.fixture
 def hanging(broker: Broker) -> Iterator[Broker]:
-    """A broker whose topic `words` has a transaction open, at offset 0, that nobody owns."""
+    """Start a broker whose topic `words` has an open transaction at offset 0 that nobody owns."""
     made = brokers.make(broker.kind)
     try:
         made.start()
@@ -57,7 +57,7 @@ def hanging(broker: Broker) -> Iterator[Broker]:
 
 
 def command(broker: Broker, *arguments: str) -> list[list[str]]:
-    """The rows that the tool prints, each as its words; the first is the header."""
+    """Return the rows that the tool prints, each as its words; the first is the header."""
     printed = java(
         "org.apache.kafka.tools.TransactionsCommand",
         "--bootstrap-server",

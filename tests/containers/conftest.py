@@ -1,4 +1,4 @@
-"""An engine and an image, once a session; what is missing is the reason to skip.
+"""Provide an engine and an image once a session; what is missing is the reason to skip.
 
 `KAFKA_IMAGE=confluentinc/cp-kafka:8.1.0` takes an image that can be pulled instead of ours.
 """
@@ -19,7 +19,7 @@ from tests.containers.image import NotBuilt, provide
 
 @pytest.fixture(scope="session")
 def environment() -> Iterator[Mapping[str, str]]:
-    """What a process that uses testcontainers finds in its environment."""
+    """Provide the environment of a process that uses testcontainers."""
     with ExitStack() as exits:
         try:
             found = dict(exits.enter_context(engine()))

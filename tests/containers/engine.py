@@ -1,4 +1,4 @@
-"""A container engine: the one that answers, or a private one that ends with us.
+"""Find a container engine that answers, or start a private one that ends with the tests.
 
 The private one is `dockerd` as root, with a socket, a directory and a bridge of its own. It changes
 no firewall (published ports go through docker-proxy) and is ended by its pid; when this process
@@ -27,12 +27,12 @@ STOP_TIMEOUT_S = 60.0
 
 
 class NoEngine(RuntimeError):
-    """No engine answers and none can be started; the message says why."""
+    """Says that no engine answers and none can be started; the message says why."""
 
 
 @contextmanager
 def engine() -> Iterator[Mapping[str, str]]:
-    """What the environment of an engine's client must say. Raises NoEngine."""
+    """Provide the environment variables of an engine's client. Raises NoEngine."""
     if answers(os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")):
         yield {}
         return
@@ -52,7 +52,7 @@ def engine() -> Iterator[Mapping[str, str]]:
 
 
 def answers(address: str) -> bool:
-    """Whether an engine answers at this address."""
+    """Tell whether an engine answers at this address."""
     if address.startswith("unix://") and not _listens(address.removeprefix("unix://")):
         return False  # docker's client would leave the socket of a failed connection open
     try:
@@ -96,7 +96,7 @@ def _directory() -> Iterator[str]:
 
 @contextmanager
 def _bridge() -> Iterator[str]:
-    """A network of this engine's own, by our process id: others may have one at the same time."""
+    """Create a network of this engine's own, named by the process id as others may have one too."""
     pid = os.getpid()
     name = f"millrace{pid}"
     network = f"10.{200 + pid % 50}.{pid // 50 % 250}.1/24"

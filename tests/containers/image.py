@@ -1,4 +1,4 @@
-"""An image of Apache Kafka that `KafkaContainer` can start, made without pulling any.
+"""Make an image of Apache Kafka that `KafkaContainer` can start, without pulling any.
 
 Debian's packages of a Java runtime and of busybox, unpacked; the jars that Maven has fetched for
 the other tests; and the four files in `image/`, which are what KafkaContainer calls. The result is
@@ -37,11 +37,11 @@ FETCH_TIMEOUT_S = 300.0
 
 
 class NotBuilt(RuntimeError):
-    """The image can't be made on this machine; the message says why."""
+    """Says that the image can't be made on this machine; the message says why."""
 
 
 def provide(client: docker.DockerClient) -> str:
-    """The image's name, once the engine has it. Raises NotBuilt."""
+    """Build the image if the engine lacks it, and return its name. Raises NotBuilt."""
     repository, tag = IMAGE.split(":")
     if client.images.list(name=IMAGE):
         return IMAGE
@@ -51,7 +51,7 @@ def provide(client: docker.DockerClient) -> str:
 
 
 def packed() -> Path:
-    """The image's only layer as a tar file."""
+    """Pack the image's only layer as a tar file and return its path."""
     sources = [Path(__file__), JARS.pom, *(FILES / name for name in PLACES)]
     version = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
     target = JARS.libs.with_name(f"image-{version}.tar")

@@ -18,7 +18,7 @@ EXAMPLE = ROOT / "examples" / "testing" / "test_with_container.py"
 
 @pytest.fixture(scope="module")
 def kafka(environment: Mapping[str, str]) -> Iterator[str]:
-    """The address of a Kafka in a container, which is removed with the module."""
+    """Start Kafka in a container for the module's tests and return its address."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
             patch.setenv(name, value)

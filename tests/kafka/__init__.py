@@ -1,1 +1,1 @@
-"""Real Apache Kafka, as a process: the truth that the embedded broker is held against."""
+"""Run real Apache Kafka as a process: the truth that the embedded broker is held against."""

@@ -1,4 +1,4 @@
-"""Jars that tests run, fetched once by Maven and used again from the repository's `.kafka`.
+"""Fetch jars that tests run once by Maven, and use them again from the repository's `.kafka`.
 
 A directory of jars appears by a rename when it is complete, so a download that was cut short leaves
 nothing that looks whole; a changed `pom.xml` fetches again.
@@ -20,7 +20,7 @@ FETCH_TIMEOUT_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Jars:
-    """What a `pom.xml` depends on, as files in `.kafka/<directory>`."""
+    """Represents what a `pom.xml` depends on, as files in `.kafka/<directory>`."""
 
     pom: Path
     directory: str
@@ -30,7 +30,7 @@ class Jars:
         return KEPT / self.directory
 
     def missing(self) -> str | None:
-        """What this machine lacks to run them, as a reason to skip; None if it has all."""
+        """Return what this machine lacks to run them, as a reason to skip; None if it has all."""
         if shutil.which("java") is None:
             return "real Kafka needs Java 17 or newer: there is no `java` on the PATH"
         if shutil.which("mvn") is None and not self.complete():
@@ -38,7 +38,7 @@ class Jars:
         return None
 
     def class_path(self) -> str:
-        """Their class path; they are fetched now if they are not there."""
+        """Return their class path; fetch them now if they are not there."""
         if not self.complete():
             self._fetch()
         return f"{self.libs}/*"

@@ -1,4 +1,4 @@
-"""Apache Kafka 4.3 as a process: KRaft, one node, loopback only, nothing kept.
+"""Run Apache Kafka 4.3 as a process: KRaft, one node, loopback only, nothing kept.
 
 Its jars are those of `pom.xml` beside this file (`jars.py`).
 """
@@ -56,17 +56,17 @@ PROPERTIES: Mapping[str, str] = {
 
 
 def missing() -> str | None:
-    """What this machine lacks for real Kafka, as a reason to skip; None if it has all."""
+    """Return what this machine lacks for real Kafka, as a reason to skip; None if it has all."""
     return JARS.missing()
 
 
 def class_path() -> str:
-    """The class path of Kafka's jars, fetched now if they are not there."""
+    """Return the class path of Kafka's jars, fetched now if they are not there."""
     return JARS.class_path()
 
 
 def java(*arguments: str, timeout_s: float = HANG_LIMIT_S) -> str:
-    """Run one of Kafka's tools to its end; returns all that it printed."""
+    """Run one of Kafka's tools to its end and return all that it printed."""
     done = subprocess.run(
         ["java", *JVM_FLAGS, "-cp", class_path(), *arguments],
         stdout=subprocess.PIPE,
@@ -81,7 +81,7 @@ def java(*arguments: str, timeout_s: float = HANG_LIMIT_S) -> str:
 
 
 class RealKafka(ServerProcess):
-    """One Kafka node; `settings` are broker properties, `jvm_flags` the JVM's."""
+    """Represents one Kafka node; `settings` are broker properties, `jvm_flags` the JVM's."""
 
     kind = "kafka"
 
@@ -100,7 +100,7 @@ class RealKafka(ServerProcess):
         return f"{HOST}:{self.port}"
 
     def start(self) -> None:
-        """Format the data directory and start; a port that was taken meanwhile is tried anew."""
+        """Format the data directory and start; retry on another port if one was taken meanwhile."""
         for attempt in range(PORT_ATTEMPTS):
             self.port, controller_port = free_ports(2)
             self._write_properties(controller_port)

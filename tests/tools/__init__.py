@@ -1,1 +1,1 @@
-"""Kafka's own command-line tools, run against both brokers: they must print the same."""
+"""Test that Kafka's own command-line tools print the same against both brokers."""

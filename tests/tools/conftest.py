@@ -1,4 +1,4 @@
-"""Both brokers at once, with a JVM for each that runs Kafka's tools."""
+"""Provide both brokers at once, with a JVM for each that runs Kafka's tools."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.tools.shell import Pair, Shell
 
 @pytest.fixture(scope="session")
 def pair() -> Iterator[Pair]:
-    """The embedded broker and real Kafka, each with nothing on it yet."""
+    """Start the embedded broker and real Kafka, each with nothing on it yet."""
     reason = missing()
     if reason:
         assert not brokers.in_ci(), reason
@@ -31,8 +31,9 @@ def pair() -> Iterator[Pair]:
 
 @pytest.fixture
 def same(pair: Pair) -> Callable[[str], str]:
-    """Runs a command against both brokers, and returns what both have printed: it must be the same,
-    but for what no two brokers have in common (see `normal`).
+    """Return a function that runs a command against both brokers and returns what both printed.
+
+    It must be the same, but for what no two brokers have in common (see `normal`).
     """
 
     def run(command: str) -> str:

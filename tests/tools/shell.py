@@ -1,4 +1,4 @@
-"""One JVM that runs Kafka's tools against one broker, a command after the other."""
+"""Run Kafka's tools in one JVM against one broker, a command after the other."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TOOLS = {
 
 
 class Printed(NamedTuple):
-    """What a tool left: its exit status and all that it printed."""
+    """Holds a tool's exit status and all that it printed."""
 
     status: int
     text: str
@@ -91,7 +91,7 @@ _OWN = (
 
 
 def normal(text: str) -> str:
-    """What a tool printed, without what no two brokers have in common."""
+    """Return what a tool printed, without what no two brokers have in common."""
     for pattern, instead in _OWN:
         text = pattern.sub(instead, text)
     return text
@@ -99,7 +99,7 @@ def normal(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The same command for two brokers."""
+    """Runs the same command for two brokers."""
 
     ours: Shell
     kafkas: Shell

@@ -1,4 +1,4 @@
-"""What tells about the cluster: its broker, its quorum, its features, its APIs."""
+"""Test the tools that describe the cluster: its broker, its quorum, its features, its APIs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_the_quorum_is_one_voter_that_leads(pair: Pair) -> None:
 
 
 def features(text: str) -> dict[str, tuple[str, str]]:
-    """Supported and finalised levels of each feature."""
+    """Return supported and finalised levels of each feature."""
     found = {}
     for line in text.splitlines():
         levels, _, _ = line.partition("Epoch:")
@@ -60,7 +60,7 @@ def test_the_level_of_transactions_goes_down_and_up(same: Same) -> None:
 
 
 def apis(text: str) -> dict[str, str]:
-    """The versions of each API that the broker has."""
+    """Return the versions of each API that the broker has."""
     lines = (line.strip(" ,").split(": ", 1) for line in text.splitlines() if line.startswith("\t"))
     return {name.strip(): versions for name, versions in lines if "UNSUPPORTED" not in versions}
 

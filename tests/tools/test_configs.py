@@ -1,4 +1,4 @@
-"""kafka-configs: settings of topics, brokers, groups and loggers."""
+"""Test kafka-configs: settings of topics, brokers, groups and loggers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kafka-consumer-groups and kafka-groups: what a group has read, and where it is to go on."""
+"""Test kafka-consumer-groups and kafka-groups: what a group has read, where it is to go on."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ RECORDS = 10
 
 @pytest.fixture(scope="module")
 def topic(pair: Pair) -> str:
-    """A topic of two partitions on both brokers: the first has a record for each of the first 10
-    seconds of the year 2020, the other has none."""
+    """Create a topic of two partitions on both brokers.
+
+    The first has a record for each of the first 10 seconds of the year 2020, the other has none.
+    """
     name = "read"
     create = f"kafka-topics --bootstrap-server {{}} --create --topic {name} --partitions 2"
     for shell in (pair.ours, pair.kafkas):
@@ -35,7 +37,7 @@ def topic(pair: Pair) -> str:
 
 @contextmanager
 def reading(pair: Pair, group: str, topic: str, protocol: str) -> Iterator[None]:
-    """One member on each broker, which has read all that there is, and committed that."""
+    """Run one member on each broker, which has read all that there is, and committed that."""
     with ExitStack() as open_now:
         for shell in (pair.ours, pair.kafkas):
             consumer = Consumer(
@@ -61,23 +63,26 @@ def reading(pair: Pair, group: str, topic: str, protocol: str) -> Iterator[None]
 
 
 def table(text: str) -> list[list[str]]:
-    """The words of each line."""
+    """Return the words of each line."""
     return [line.split() for line in text.splitlines() if line]
 
 
 def rows(text: str, topic: str) -> dict[str, list[str]]:
-    """What is said of each partition of a topic: all columns after the partition's."""
+    """Return all columns after the partition's, for each partition of a topic."""
     return {words[2]: words[3:] for words in table(text) if len(words) > 3 and words[1] == topic}
 
 
 def offsets(same: Same, group: str, topic: str) -> dict[str, str]:
-    """CURRENT-OFFSET of each partition."""
+    """Return CURRENT-OFFSET of each partition."""
     described = same(f"{GROUPS} --describe --group {group}")
     return {partition: found[0] for partition, found in rows(described, topic).items()}
 
 
 def reset(same: Same, group: str, topic: str, how: str) -> dict[str, str]:
-    """NEW-OFFSET of each partition; --dry-run says the same, and changes nothing."""
+    """Return NEW-OFFSET of each partition.
+
+    --dry-run says the same, and changes nothing.
+    """
     command = f"{GROUPS} --reset-offsets --group {group} --topic {topic} {how}"
     before = offsets(same, group, topic)
     planned = same(f"{command} --dry-run")
@@ -107,7 +112,7 @@ def reset(same: Same, group: str, topic: str, how: str) -> dict[str, str]:
     ],
 )
 def test_offsets_are_reset(same: Same, topic: str, how: str, first: str, second: str) -> None:
-    """One after the other, on the same group: what is shifted is the offset before."""
+    """Reset one after the other on the same group: what is shifted is the offset before."""
     assert reset(same, "resetting", topic, how) == {"0": first, "1": second}
 
 
@@ -229,10 +234,10 @@ def test_a_group_with_a_member_is_described_and_can_not_be_moved_or_deleted(
 
 
 def test_all_groups_are_listed_and_described_by_kind(pair: Pair, topic: str) -> None:
-    """Which group comes first is a matter of where it lives."""
+    """List groups in any order: which comes first is a matter of where it lives."""
 
     def groups(command: str) -> set[str]:
-        """Those that the command names, of the ones that are looked at here."""
+        """Return the groups that the command names, of the ones that are looked at here."""
         ours, kafkas = pair.run(command)
         assert sorted(ours.text.splitlines()) == sorted(kafkas.text.splitlines()), command
         return {words[0] for words in table(ours.text)} & {"lone", "old", "new"}

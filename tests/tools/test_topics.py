@@ -1,4 +1,4 @@
-"""kafka-topics and what else looks at topics: directories, elections, offsets, deleted records."""
+"""Test kafka-topics and others for topics: directories, elections, offsets, deleted records."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_topic_that_can_t_be_is_refused_in_kafka_s_words(same: Same) -> None:
 
 
 def write(bootstrap_servers: str, topic: str, count: int) -> None:
-    """Records of one byte into partition 0, each a millisecond younger than the one before it."""
+    """Write records of one byte into partition 0, each a millisecond younger than the last."""
     begin_ms = time.time_ns() // 1_000_000
     producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 0})
     for number in range(count):

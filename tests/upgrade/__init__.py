@@ -1,1 +1,1 @@
-"""Data directories of an earlier commit and of real Kafka are loaded, and ours by real Kafka."""
+"""Test data directories of an earlier commit and of real Kafka here, and ours in real Kafka."""

@@ -1,4 +1,4 @@
-"""What a broker says of its groups and transactions, in a form that two brokers can agree on."""
+"""Ask a broker about its groups and transactions, in a form that two brokers can agree on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DESCRIBE = {
 
 @dataclass
 class Answers:
-    """By name of the group or transactional id."""
+    """Holds answers by the name of the group or transactional id."""
 
     listed: dict[str, Any] = field(default_factory=dict)
     described: dict[str, Any] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Answers:
 
 
 def ask(client: Client, groups: Iterable[str], transactional_ids: Iterable[str]) -> Answers:
-    """Of each of these that ListGroups knows; of each that has offsets; of each transaction."""
+    """Ask for each group that ListGroups knows, each with offsets, and each transaction."""
     found = Answers()
     wanted = tuple(groups)
     # First: real Kafka lists the groups of those coordinators only that have been loaded.
@@ -60,7 +60,7 @@ def ask(client: Client, groups: Iterable[str], transactional_ids: Iterable[str])
 
 
 def unordered(value: Any) -> Any:
-    """The same with every list in one order."""
+    """Return the same value with every list in one order."""
     if isinstance(value, dict):
         return {name: unordered(each) for name, each in value.items()}
     if isinstance(value, list):

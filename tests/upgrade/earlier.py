@@ -1,4 +1,4 @@
-"""Makes the data directories of earlier commits that `test_earlier_commit` loads.
+"""Make the data directories of earlier commits that `test_earlier_commit` loads.
 
 `python -m tests.upgrade.earlier COMMIT` takes that commit's tree out of git, runs its broker, fills
 it, and keeps the directory with all that the broker said of it in `kept/COMMIT.zip`. What is in
@@ -40,7 +40,7 @@ TIMEOUT_MS = 5_000  # of the open transactions: they have timed out when the dir
 
 
 def as_json(answers: Answers) -> Any:
-    """Plain enough to be compared with what was read from a file."""
+    """Return the value plain enough to be compared with what was read from a file."""
     return json.loads(json.dumps(asdict(answers), default=repr))
 
 

@@ -1,4 +1,4 @@
-"""The internal topics' files of one broker, put into the directories of another; both are stopped.
+"""Put the internal topics' files of a stopped broker into the directories of another one.
 
 The directories' `partition.metadata` stay: the topics have ids of their own in each broker.
 """
@@ -21,8 +21,10 @@ _KEPT = "partition.metadata"
 
 
 def move_internal_topics(source: Path, target: Path, suffixes: Iterable[str] | None = None) -> None:
-    """Replace the target's files of the internal topics as docs/broker.md says. `suffixes`: take
-    only files that end so, as one who takes segments alone does; None: all."""
+    """Replace the target's files of the internal topics as docs/broker.md says.
+
+    `suffixes`: take only files that end so, as one who takes segments alone does; None: all.
+    """
     for name in DIRECTORIES:
         directory = target / name
         directory.mkdir(exist_ok=True)
@@ -37,7 +39,7 @@ def move_internal_topics(source: Path, target: Path, suffixes: Iterable[str] | N
 
 
 def topic_ids(data: Path, names: Iterable[str]) -> dict[str, UUID]:
-    """The ids of topics, from the files of either broker."""
+    """Return the ids of topics, from the files of either broker."""
     found = {}
     for name in names:
         text = (data / f"{name}-0" / _KEPT).read_text()
@@ -61,7 +63,7 @@ def list_topics(data: Path, topics: dict[str, tuple[UUID, int]]) -> None:
 
 
 def log_of(directory: Path) -> list[RecordBatch]:
-    """All batches of a partition, from its files."""
+    """Return all batches of a partition, from its files."""
     return [
         batch
         for path in sorted(directory.glob("*.log"))
@@ -70,7 +72,7 @@ def log_of(directory: Path) -> list[RecordBatch]:
 
 
 def append_record(directory: Path, key: bytes, value: bytes) -> None:
-    """One more record at the end of a partition's last segment, in the epoch of the last one."""
+    """Append one record to a partition's last segment, in the epoch of the last one."""
     path = sorted(directory.glob("*.log"))[-1]
     *_, last = log_of(directory)
     batch = bytearray(encode_batch([(key, value)], timestamp_ms=last.max_timestamp_ms))

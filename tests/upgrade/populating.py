@@ -1,4 +1,4 @@
-"""What is put into a broker before its files are moved: groups and transactions in every state.
+"""Put groups and transactions in every state into a broker before its files are moved.
 
 Everything is written by requests, but for PrepareCommit, which lasts for milliseconds only: its
 record is put at the end of the log (see `prepare`).
@@ -55,7 +55,7 @@ SETTINGS = {
 
 
 def populate(broker: Broker, *, kinds: tuple[str, ...] = ()) -> None:
-    """Everything that isn't open at the end, then a compaction. TOPICS are there.
+    """Create everything that isn't open at the end, then compact; TOPICS are there.
 
     `kinds`: of the groups that aren't classic, which the broker has.
     """
@@ -90,7 +90,7 @@ def connect(broker: Broker) -> Client:
 
 
 def small_segments(client: Client) -> None:
-    """1 MiB, the least that Kafka takes."""
+    """Set segments of 1 MiB, the least that Kafka takes."""
     change = {"name": "segment.bytes", "config_operation": 0, "value": str(1 << 20)}
     resource = {"resource_type": 2, "resource_name": GROUPS, "configs": [change]}
     answer = client.send(
@@ -134,7 +134,7 @@ def commit(
     member: str = "",
     epoch: int = -1,
 ) -> None:
-    """OffsetCommit by a member of a consumer group, or by nobody in particular."""
+    """Send OffsetCommit as a member of a consumer group, or as nobody in particular."""
     answer = client.send(
         Api.OFFSET_COMMIT,
         9,
@@ -176,7 +176,7 @@ def state_of(client: Client, transactional_id: str) -> str:
 
 
 def be_compacted(client: Client, data: Path) -> None:
-    """Offsets with much metadata, the same again and again, until the cleaner has been there."""
+    """Commit offsets with much metadata again and again, until the cleaner has been there."""
     partitions = [offset(index, index, KIB * 4) for index in range(TOPICS[WIDE])]
     for group in BULKY:
         for _ in range(30):
@@ -193,7 +193,7 @@ def be_compacted(client: Client, data: Path) -> None:
 
 
 def open_transactions(client: Client, timeout_ms: int = 900_000) -> None:
-    """Each with an offset that counts and one that is pending."""
+    """Open transactions, each with an offset that counts and one that is pending."""
     groups = {"t-ongoing": "pending"} | {name: group for name, (group, _) in PREPARED.items()}
     for transactional_id, group in groups.items():
         assert commit_offset(client, group, TOPIC, 50, metadata="before") == Code.NONE
@@ -203,7 +203,7 @@ def open_transactions(client: Client, timeout_ms: int = 900_000) -> None:
 
 
 def prepare(data: Path) -> None:
-    """In a stopped broker's files: PREPARED are decided, and no marker is there yet."""
+    """Decide PREPARED in a stopped broker's files, while no marker is there yet."""
     codec = TransactionCodec(lambda: 2)
     for transactional_id, (_, status) in PREPARED.items():
         directory = data / f"{TRANSACTIONS}-{partition_for(transactional_id, PARTITIONS)}"
@@ -224,7 +224,7 @@ def prepare(data: Path) -> None:
 
 
 def said(broker: Broker, groups: tuple[str, ...]) -> Answers:
-    """Of these groups and of the transactions, but for PREPARED, which are looked at apart."""
+    """Ask for these groups and the transactions, but for PREPARED, which are looked at apart."""
     apart = {group for group, _ in PREPARED.values()}
     with connect(broker) as client:
         return ask(
@@ -235,7 +235,7 @@ def said(broker: Broker, groups: tuple[str, ...]) -> Answers:
 
 
 def carried_out(broker: Broker) -> dict[str, tuple[str, int]]:
-    """State and offset of PREPARED, which should be CARRIED_OUT right after the start."""
+    """Return state and offset of PREPARED, which should be CARRIED_OUT right after the start."""
     found = {}
     with connect(broker) as client:
         for name, (group, _) in PREPARED.items():
@@ -248,7 +248,7 @@ def carried_out(broker: Broker) -> dict[str, tuple[str, int]]:
 
 
 def heartbeat(client: Client, group: str, member: str, epoch: int = 0, **fields: Any) -> Any:
-    """ConsumerGroupHeartbeat; joins if the epoch is 0."""
+    """Send ConsumerGroupHeartbeat, which joins if the epoch is 0."""
     if epoch == 0:
         fields = {"rebalance_timeout": 60_000, "topic_partitions": (), **fields}
     answer = client.send(
@@ -261,7 +261,7 @@ def heartbeat(client: Client, group: str, member: str, epoch: int = 0, **fields:
 
 
 def until_assigned(client: Client, group: str, member: str, epoch: int) -> Any:
-    """Heartbeat until there is something new to own, or to give up."""
+    """Send heartbeats until there is something new to own, or to give up."""
     answers: list[Any] = []
 
     def assigned() -> bool:
@@ -275,8 +275,11 @@ def until_assigned(client: Client, group: str, member: str, epoch: int) -> Any:
 
 
 def consumer_groups(client: Client) -> None:
-    """One in the middle of a rebalance, one with a regular expression, one with a static member,
-    one whose static member is away, one that is empty."""
+    """Create consumer groups in different states.
+
+    One is in the middle of a rebalance, one has a regular expression, one a static member, one a
+    static member that is away, and one is empty.
+    """
     joined = heartbeat(client, "modern", "m-1", subscribed_topic_names=(TOPIC, WIDE), rack_id="r-1")
     first = joined if joined.assignment else until_assigned(client, "modern", "m-1", 1)
     owned = [
@@ -299,7 +302,7 @@ def consumer_groups(client: Client) -> None:
 
 
 def mixed_group(client: Client) -> None:
-    """A member that speaks the classic protocol has joined a consumer group."""
+    """Create a consumer group that a member with the classic protocol has joined."""
     heartbeat(client, MIXED, "m-7", subscribed_topic_names=(TOPIC,))
     classic = Member(client, MIXED, session_timeout_ms=SESSION_MS)
     assert classic.join().error_code == Code.NONE

@@ -1,4 +1,4 @@
-"""A data directory that an earlier commit has written is loaded, and says what it said then."""
+"""Test that a data directory of an earlier commit is loaded and says what it said then."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FOR_EVER = {"offsets.retention.minutes": str(2**31 - 1)}
 
 @dataclass
 class Loaded:
-    """A directory of an earlier commit, in the hands of this one's broker."""
+    """Represents a directory of an earlier commit, in the hands of this one's broker."""
 
     broker: EmbeddedProcess
     then: Any
@@ -65,7 +65,7 @@ def loaded(request: pytest.FixtureRequest) -> Iterator[Loaded]:
 
 
 def unpack(path: Path, data: Path) -> Any:
-    """The data directory, where the broker looks for it; what was said of it."""
+    """Unpack the data directory where the broker looks for it; return what was said of it."""
     with zipfile.ZipFile(path) as kept:
         for name in kept.namelist():
             if name.startswith(f"{DATA}/"):

@@ -1,4 +1,4 @@
-"""Files of real Kafka's internal topics are loaded here, and ours by real Kafka, with all they say.
+"""Test that files of real Kafka's internal topics are loaded here, and ours by real Kafka.
 
 One journey, made once: real Kafka is filled, and its files go to a broker of ours; that one works
 with them, and its files go back. The cases look at what each answered. What ours doesn't
@@ -58,7 +58,7 @@ BEATING = ("modern-regex", "modern-static")  # each of one member
 
 @dataclass
 class Journey:
-    """What each broker said, in the order of the journey. PREPARED are looked at apart."""
+    """Holds what each broker said, in the order of the journey; PREPARED are looked at apart."""
 
     kafka_before: Answers
     ours: Answers
@@ -73,7 +73,7 @@ class Journey:
 
 
 def gaps(data: Path) -> list[int]:
-    """How many offsets are missing in each partition of `__consumer_offsets`."""
+    """Return how many offsets are missing in each partition of `__consumer_offsets`."""
     found = []
     for directory in DIRECTORIES[:PARTITIONS]:
         log = log_of(data / directory)
@@ -166,7 +166,7 @@ def travel(kafka: RealKafka, ours: EmbeddedProcess, born: EmbeddedProcess) -> Jo
 
 
 def work(broker: Broker, groups: Answers) -> None:
-    """What clients of Kafka go on with here, beside a new one."""
+    """Work with these groups and transactions as clients of Kafka go on, beside a new client."""
     with connect(broker) as client:
         taken = {describe(client, name).producer_id for name in TRANSACTION_IDS}
         assert Producer.init(client, "t-new").producer_id not in taken
@@ -177,8 +177,11 @@ def work(broker: Broker, groups: Answers) -> None:
 
 
 def beat(client: Client, groups: Answers) -> None:
-    """Members of consumer groups go on with what they have. Kafka and this broker hash a group's
-    topics each in its own way, so that the first heartbeat may cost an epoch."""
+    """Send heartbeats of consumer groups' members with what they have.
+
+    Kafka and this broker hash a group's topics each in its own way, so that the first heartbeat may
+    cost an epoch.
+    """
     for name in BEATING:
         (member,) = groups.described[name]["members"]
         before = epoch = member["member_epoch"]
@@ -190,7 +193,7 @@ def beat(client: Client, groups: Answers) -> None:
 
 
 def same_for(names: Iterable[str], one: Answers, other: Answers) -> None:
-    """Both say the same of these groups, and each says something."""
+    """Check that both say the same of these groups, and that each says something."""
     for name in names:
         assert one.listed[name] == other.listed[name]
         assert one.described[name] == other.described[name]
@@ -268,7 +271,7 @@ def test_the_logs_that_went_on_had_been_compacted(journey: Journey) -> None:
 
 
 def offsets_of(answers: Answers, group: str) -> dict[int, tuple[int, str]]:
-    """What a stable fetch gives of `words`: offset and metadata by partition."""
+    """Return a stable fetch's offsets and metadata of `words` by partition."""
     (topic,) = answers.stable_offsets[group]["topics"]
     return {
         each["partition_index"]: (each["committed_offset"], each["metadata"])

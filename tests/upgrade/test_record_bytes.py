@@ -1,4 +1,4 @@
-"""The bytes that the unit tests hold for Kafka's are what Kafka's own classes make."""
+"""Test that Kafka's own classes make the bytes that the unit tests hold for Kafka's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SOURCE = Path(__file__).with_name("RecordBytes.java")
 
 
 class Case(NamedTuple):
-    """A record in the words of Kafka's schemas, and the bytes that are held for it, in hex."""
+    """Holds a record in the words of Kafka's schemas, and the bytes held for it, in hex."""
 
     wanted: dict[str, Any]
     key: str
@@ -53,7 +53,7 @@ def cases() -> Iterator[Case]:
 
 
 def classic_group(version: int) -> dict[str, Any]:
-    """The group of `test_records`."""
+    """Return the group of `test_records`."""
     members: list[dict[str, Any]] = [
         {
             "memberId": name,
@@ -81,7 +81,7 @@ def classic_group(version: int) -> dict[str, Any]:
 
 
 def offset(version: int) -> dict[str, Any]:
-    """The offset of `test_records`."""
+    """Return the offset of `test_records`."""
     return {
         "offset": 42,
         "metadata": "meta",

@@ -1,1 +1,1 @@
-"""Groups of several clients: members join, leave, crash and come back while records flow."""
+"""Test groups of several clients whose members join, leave, crash and return while records flow."""

@@ -1,4 +1,4 @@
-"""The history that all tests of groups look at."""
+"""Provide the history that all tests of groups look at."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.sampling import draw_seed
 
 @pytest.fixture(scope="package")
 def steady(broker: Broker) -> Iterator[Broker]:
-    """A broker that thirty processes beside it do not upset.
+    """Start a broker that thirty processes beside it do not upset.
 
     A Kafka node that another test has restarted loses its partitions when it is held up for two
     seconds. So there is another one here, which nobody restarts.
@@ -40,7 +40,7 @@ def history(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[History]:
-    """The groups that the chosen tests ask for, run to their ends."""
+    """Run the groups that the chosen tests ask for to their ends, and provide their history."""
     here = Path(__file__).parent
     names = {
         str(item.callspec.params["name"]): None

@@ -1,4 +1,4 @@
-"""A group's course: its plan carried out with real processes, and all that they said.
+"""Carry out a group's plan with real processes, and keep all that they said.
 
 A step waits for conditions only. A group has settled when each partition has exactly one owner by
 what the members say, and no member that is there owns two more than another.
@@ -24,7 +24,7 @@ Command = Callable[[str], Sequence[str]]  # a member's name -> what to run
 
 
 class Running:
-    """One process of a member, and its life so far."""
+    """Represents one process of a member and its life so far."""
 
     def __init__(self, name: str, command: Sequence[str], directory: Path) -> None:
         self.life = Life(name)
@@ -42,7 +42,7 @@ class Running:
         return self._process.pid
 
     def listen(self) -> None:
-        """Take in what it has said. One that has ended by itself is an error."""
+        """Take in what the process has said. Raises AssertionError if it has ended by itself."""
         status = self._process.poll()
         self.life.hear(self._said.read())
         assert status is None, f"{self.life.name} ended by itself: {status}\n{self.tail()}"
@@ -57,12 +57,12 @@ class Running:
         self.is_paused = False
 
     def ask_to_end(self) -> None:
-        """SIGTERM: it is to close its client."""
+        """Send SIGTERM, at which the process closes its client."""
         self.life.asked_to_end_ns = time.monotonic_ns()
         self._process.terminate()
 
     def see_end(self) -> None:
-        """Wait until it is gone; it is to say that it has closed."""
+        """Wait until the process is gone, and check that it said that it has closed."""
         try:
             status = self._process.wait(HANG_LIMIT_S)
         finally:
@@ -71,7 +71,7 @@ class Running:
         assert closed, f"{self.life.name} did not close: {status}\n{self.tail()}"
 
     def kill(self) -> None:
-        """kill -9; then what it had still said."""
+        """Kill the process with SIGKILL, and take in what it had still said."""
         self._process.kill()
         self._process.wait()
         self.life.ended_ns = time.monotonic_ns()
@@ -79,12 +79,12 @@ class Running:
         self._said.close()
 
     def tail(self) -> str:
-        """The end of what it said on stderr."""
+        """Return the end of what the process said on stderr."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-10:])
 
 
 class Course:
-    """The course of one group.
+    """Represents the course of one group.
 
     What its members say is kept in the directory. While somebody has `broker_stays`, the broker is
     not killed.
@@ -115,7 +115,7 @@ class Course:
         return [each.life for each in self._all]
 
     def run(self) -> None:
-        """Carry out the plan, to the last step's settling."""
+        """Carry out the plan until its last step has settled."""
         for step in self.steps:
             self._carry_out(step)
             if step.settles:
@@ -124,8 +124,11 @@ class Course:
         self._settle()
 
     def leave(self) -> None:
-        """All members close, the static ones last: the others' rebalance would wait for them until
-        their sessions are over, and a client that waits for it can't leave."""
+        """Close all members, the static ones last.
+
+        The others' rebalance would wait for static members until their sessions are over, and a
+        client that waits for it can't leave.
+        """
         for static in (False, True):
             those = [name for name in self._running if self.team.members[name].static is static]
             for name in those:
@@ -134,13 +137,13 @@ class Course:
                 self._running.pop(name).see_end()
 
     def kill(self) -> None:
-        """End what is still there."""
+        """Kill the processes that are still there."""
         while self._running:
             self._running.popitem()[1].kill()
 
     @property
     def processes(self) -> list[tuple[int, list[Delay]]]:
-        """The members that are there, and where their delays are kept."""
+        """Return the ids of the members' processes, and where their delays are kept."""
         return [(each.pid, each.life.delays) for each in list(self._running.values())]
 
     @property
@@ -148,7 +151,7 @@ class Course:
         return " ".join(map(str, self.steps))
 
     def report(self) -> str:
-        """Who owns what, and the end of what each said on stderr."""
+        """Describe who owns what, and the end of what each process said on stderr."""
         lines = [f"{self.done} of {len(self.steps)} steps are done"]
         for each in self._running.values():
             lines.append(f"{each.life.name} owns {sorted(each.life.owned)}\n{each.tail()}")
@@ -191,7 +194,7 @@ class Course:
         leaving.see_end()
 
     def _return(self, member: str) -> None:
-        """A static member goes and comes back; the others must not notice.
+        """Stop a static member and start it again; the others must not notice.
 
         With the consumer protocol it has to close, and the broker to hear of it: else the instance
         id is its until its session is over, and the client takes the refusal of it for fatal.

@@ -1,4 +1,4 @@
-"""How long processes had to wait for a processor, as the kernel counts it of each thread.
+"""Measure how long processes had to wait for a processor, as the kernel counts it of each thread.
 
 A client whose heartbeats come too late is fenced, rightly. That it was late because the machine was
 busy with other things can be told from this, and from nothing that it says itself.
@@ -19,7 +19,7 @@ SAMPLE_EVERY_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """In the time up to `at_ns`, and since the `Delay` before, one thread has waited so long."""
+    """Holds how long one thread has waited in the time up to `at_ns` since the `Delay` before."""
 
     at_ns: int
     waited_ns: int
@@ -37,7 +37,7 @@ Watched = Callable[[], Sequence[tuple[int, list[Delay]]]]
 
 @contextmanager
 def watching(watched: Watched) -> Iterator[None]:
-    """Take samples of these processes on a thread of its own."""
+    """Sample these processes' delays on a thread of its own while the context lasts."""
     ended = Event()
     before: dict[int, dict[str, int]] = {}
 

@@ -1,4 +1,4 @@
-"""What a member's process says, a line an event: `<when> <what> <numbers>`.
+"""Read what a member's process says, a line an event: `<when> <what> <numbers>`.
 
     assigned, revoked, lost   partitions
     consumed                  partition, offset, the record's number
@@ -31,7 +31,7 @@ class Event:
 
 @dataclass(slots=True)
 class Life:
-    """One process of a member from its start to its end, as the laws look at it.
+    """Holds the events of one process of a member from its start to its end.
 
     `owned` are the partitions that it takes for its own, by its last event. `paused` are the times
     at which it was stopped in its tracks for longer than its session, `asked_to_end_ns` is when it
@@ -48,7 +48,7 @@ class Life:
     delays: list[Delay] = field(default_factory=list)
 
     def hear(self, events: Iterable[Event]) -> None:
-        """Take in what it has said since."""
+        """Take in what the process has said since the last call."""
         for event in events:
             self.events.append(event)
             if event.what == "assigned":
@@ -58,14 +58,17 @@ class Life:
 
 
 class Said:
-    """The lines of a growing file. One that is not complete yet, or never will be, is none."""
+    """Reads the complete lines of a growing file.
+
+    A line that is not complete yet, or never will be, is none.
+    """
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb")
         self._rest = b""
 
     def read(self) -> Iterator[Event]:
-        """The events since the last call."""
+        """Yield the events since the last call."""
         complete, _, self._rest = (self._rest + self._file.read()).rpartition(b"\n")
         return map(parse, complete.decode().splitlines())
 

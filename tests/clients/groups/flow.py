@@ -1,4 +1,4 @@
-"""Records that flow while members come and go: keyed, numbered, each remembered where it landed."""
+"""Write keyed and numbered records while members come and go, and remember where each landed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SPELL_S = 0.05
 
 
 class Flow:
-    """An idempotent producer on a thread of its own, for as long as it is wanted."""
+    """Represents an idempotent producer on a thread of its own that runs until it is stopped."""
 
     def __init__(self, bootstrap_servers: str, topic: str) -> None:
         self.records: dict[tuple[int, int], int] = {}

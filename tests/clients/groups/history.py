@@ -1,4 +1,4 @@
-"""Groups side by side against one broker, run to their ends: what there is to judge."""
+"""Run groups side by side against one broker, and hold what there is to judge."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ LIBRDKAFKA = (sys.executable, "-X", "faulthandler", str(Path(__file__).with_name
 
 
 class History:
-    """The groups of these names. `programs` has the command of each other client's member.
+    """Represents the history of the groups of these names.
+
+    `programs` has the command of each other client's member.
 
     All read one input, each with offsets of its own. `errors` are what a group's course ended with
     before its time, by name; `outputs` the numbers in each partition of what a group has copied.
@@ -63,11 +65,11 @@ class History:
 
     @property
     def records(self) -> Mapping[tuple[int, int], int]:
-        """What was produced: number by partition and offset."""
+        """Return the number of each produced record by its partition and offset."""
         return self._flow.records
 
     def run(self) -> None:
-        """The whole of it: topics, members, their comings and goings, and the end of all."""
+        """Run the groups to their ends: create topics, start members and carry out their plans."""
         with Client(self._broker.bootstrap_servers) as client:
             create_topic(client, self._topic, PARTITIONS)
             for name, course in self.courses.items():
@@ -86,19 +88,19 @@ class History:
             self._finish(name, course)
 
     def kill_members(self) -> None:
-        """End what is still running."""
+        """Kill the processes that are still running."""
         for course in self.courses.values():
             course.kill()
 
     def _processes(self) -> list[tuple[int, list[Delay]]]:
-        """The broker and all members that are there, and where their delays are kept."""
+        """Return the process ids of the broker and all members, and where their delays are kept."""
         found = [each for course in self.courses.values() for each in course.processes]
         if isinstance(self._broker, ServerProcess):
             found.append((self._broker.pid, self.broker_delays))
         return found
 
     def _group(self, name: str) -> str:
-        """The group's id, and the name of its output."""
+        """Return the group's id, which is the name of its output too."""
         return f"{self._topic}-{name}"
 
     def _command(self, name: str) -> Command:
@@ -138,7 +140,7 @@ class History:
             self.errors[name] = f"{error}\n{course.report()}"
 
     def _kill_broker(self, threads: Sequence[threading.Thread]) -> None:
-        """In the middle: when these parts of all steps are done."""
+        """Kill the broker in the middle, when these parts of all steps are done."""
         steps = sum(len(each.steps) for each in self.courses.values())
         for part in BROKER_ENDS_AFTER:
             while sum(each.done for each in self.courses.values()) < part * steps:
@@ -151,8 +153,10 @@ class History:
                 self._broker.restart()
 
     def _finish(self, name: str, course: Course) -> None:
-        """Wait until the group has committed to the end, and its members have left; then read what
-        it has copied."""
+        """Wait until the group has committed to the end and its members have left.
+
+        Then read what it has copied.
+        """
         group = self._group(name)
         ends = [0] * PARTITIONS
         for partition, offset in self.records:

@@ -1,4 +1,4 @@
-"""What must hold of a group's history, whatever happened to its members.
+"""Check the laws that hold of a group's history, whatever happened to its members.
 
 Each law looks at the lives of all processes that were ever in the group, and returns what it finds
 broken, a line each.
@@ -53,7 +53,7 @@ class Ownership:
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """A static member was away for a time; what it owned before and after."""
+    """Holds what a static member owned before and after it was away."""
 
     member: str
     begin_ns: int
@@ -63,7 +63,7 @@ class Return:
 
 
 def ownerships(life: Life) -> Iterator[Ownership]:
-    """All that this life owned, a partition each, as the module's docstring counts it."""
+    """Yield all that this life owned, a partition each, as the module's docstring counts it."""
     begun: dict[int, int] = {}
     proved: dict[int, int] = {}
     for event in life.events:
@@ -89,7 +89,7 @@ def ownerships(life: Life) -> Iterator[Ownership]:
 
 
 def two_owners(lives: Iterable[Life]) -> list[str]:
-    """No partition is owned by two members at once."""
+    """Check that no partition is owned by two members at once."""
     found = []
     everything = sorted(each for life in lives for each in ownerships(life))
     for partition, those in itertools.groupby(everything, key=lambda each: each.partition):
@@ -105,10 +105,13 @@ def two_owners(lives: Iterable[Life]) -> list[str]:
 def fenced_for_nothing(
     lives: Iterable[Life], broker_ends_ns: Sequence[int], broker_delays: Sequence[Delay] = ()
 ) -> list[str]:
-    """Who says `lost` was stopped before, or the broker had just been killed, or it had no turn for
-    half its session on a busy machine: what it read and wrote says so, or that threads of it and of
-    the broker waited as long for a processor. (The Java client also says it when it closes in the
-    middle of a rebalance.)"""
+    """Check that a member that says `lost` had a reason to be fenced.
+
+    It was stopped before, or the broker had just been killed, or it had no turn for half its
+    session on a busy machine: what it read and wrote says so, or that threads of it and of the
+    broker waited as long for a processor. (The Java client also says it when it closes in the
+    middle of a rebalance.)
+    """
     found = []
     for life in lives:
         causes = (*life.paused, *broker_ends_ns)
@@ -123,12 +126,12 @@ def fenced_for_nothing(
 
 
 def _had_no_turn(life: Life, broker_delays: Sequence[Delay], lost: Event) -> bool:
-    """Whether it was lost on a machine that was too busy for it to be heard of in time."""
+    """Tell whether it was lost on a machine that was too busy for it to be heard of in time."""
     return _was_silent(life, lost.at_ns) or _was_held_up(life, broker_delays, lost.at_ns)
 
 
 def _was_silent(life: Life, until_ns: int) -> bool:
-    """Whether a long silence has ended at this moment, or just before it."""
+    """Tell whether a long silence has ended at this moment, or just before it."""
     times = [each.at_ns for each in life.events if each.at_ns <= until_ns]
     return any(
         after - before >= SILENCE_NS and until_ns - after <= AWAKE_NS
@@ -137,15 +140,17 @@ def _was_silent(life: Life, until_ns: int) -> bool:
 
 
 def _was_held_up(life: Life, broker_delays: Sequence[Delay], until_ns: int) -> bool:
-    """Whether a member and the broker, in the session that ended by then, have waited for a
-    processor so long that heartbeats may have come too late."""
+    """Tell whether heartbeats were late because member and broker waited for a processor.
+
+    Only the session that ended by then counts.
+    """
     begin_ns = until_ns - SESSION_NS - AWAKE_NS
     both = (life.delays, broker_delays)
     return sum(waited_ns(each, begin_ns, until_ns) for each in both) >= SILENCE_NS
 
 
 def lost_records(lives: Iterable[Life], records: Records) -> list[str]:
-    """Each record is consumed, and what is consumed is what was produced there."""
+    """Check that each record is consumed, and that what is consumed is what was produced there."""
     consumed = {
         (event.numbers[0], event.numbers[1]): event.numbers[2]
         for life in lives
@@ -162,8 +167,11 @@ def lost_records(lives: Iterable[Life], records: Records) -> list[str]:
 
 
 def bad_starts(lives: Iterable[Life]) -> list[str]:
-    """An owner begins where the ones before it have committed: not before what was committed when
-    it was assigned, and not behind what had been consumed."""
+    """Check that an owner begins where the ones before it have committed.
+
+    That is not before what was committed when it was assigned, and not behind what had been
+    consumed.
+    """
     in_time = sorted(
         ((event, life) for life in lives for event in life.events), key=lambda each: each[0].at_ns
     )
@@ -199,8 +207,11 @@ def disturbed(
     session_ms: int,
     broker_delays: Sequence[Delay] = (),
 ) -> list[str]:
-    """While a static member was away, for less than its session, nobody else gained or lost a
-    partition; and it has its own again. Unless another was fenced then because it had no turn."""
+    """Check that nobody notices when a static member is away for less than its session.
+
+    Nobody else gains or loses a partition, and it has its own again; unless another was fenced then
+    because it had no turn.
+    """
     found = []
     fenced_ns = [
         event.at_ns
@@ -235,7 +246,7 @@ def _moves(event: Event) -> bool:
 
 
 def not_exact(outputs: Sequence[Sequence[int]], records: Records) -> list[str]:
-    """Each partition of the output has its input's records, each once, in their order."""
+    """Check that each partition of the output has its input's records once and in their order."""
     found = []
     for partition, values in enumerate(outputs):
         expected = [number for (at, _), number in sorted(records.items()) if at == partition]

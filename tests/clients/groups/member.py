@@ -1,4 +1,4 @@
-"""A member with librdkafka: `member.py HOST:PORT TOPIC GROUP [SETTING=VALUE ...]`
+"""Run a group member with librdkafka: `member.py HOST:PORT TOPIC GROUP [SETTING=VALUE ...]`.
 
 The settings are the consumer's, and these: `regex`, to subscribe to instead of the topic; `output`,
 a topic that records are copied to, transaction by transaction, with the offsets in them, and
@@ -29,7 +29,7 @@ def say(what: str, *numbers: int | str) -> None:
 
 
 class Member:
-    """A consumer, what it has consumed and not committed, and perhaps a producer."""
+    """Holds a consumer, what it has consumed and not committed, and perhaps a producer."""
 
     def __init__(self, servers: str, topic: str, group: str, settings: dict[str, str]) -> None:
         self._servers = servers
@@ -99,7 +99,10 @@ class Member:
         self._uncommitted += 1
 
     def _commit(self) -> None:
-        """Commit what is pending. What is refused stays so until it is revoked or lost."""
+        """Commit what is pending.
+
+        What is refused stays pending until it is revoked or lost.
+        """
         if not self._pending:
             return
         sys.stdout.flush()
@@ -142,8 +145,10 @@ class Member:
         self._is_unsettled = True
 
     def _settle(self) -> None:
-        """A new producer fences the old one; then what is committed says where to go on. A
-        partition that is not read yet will begin there by itself."""
+        """Replace the producer, which fences the old one, and seek to what is committed.
+
+        A partition that is not read yet will begin there by itself.
+        """
         try:
             self._producer = Producer(
                 {

@@ -1,4 +1,4 @@
-"""What happens to a group's members, and in which order: drawn from a seed.
+"""Draw from a seed what happens to a group's members, and in which order.
 
 Each member that may leave and come back does so in one of the ways; what is left to chance is who,
 when, and whether the next thing happens before the group has settled.
@@ -22,7 +22,10 @@ class Action(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`settles`: the next step waits until the group has settled."""
+    """Represents a step of a plan.
+
+    If it `settles`, the next step waits until the group has settled.
+    """
 
     action: Action
     member: str
@@ -35,7 +38,7 @@ class Step:
 def restless(
     random: Random, dynamic: Sequence[str], static: Sequence[str], *, starts_settle: bool = False
 ) -> list[Step]:
-    """All but one start; one leaves, one crashes, one is stopped, the static ones return.
+    """Plan that all but one start, one leaves, one crashes, one is stopped, the static ones return.
 
     `starts_settle`: nothing else happens before a member that starts is in its place.
     """
@@ -67,8 +70,10 @@ def _perhaps(random: Random) -> bool:
 
 
 def rolling(random: Random, before: Sequence[str], after: Sequence[str]) -> list[Step]:
-    """Members are replaced one by one by others, and these by the first again. One of each way is
-    not closed but killed."""
+    """Plan that members are replaced one by one by others, and these by the first again.
+
+    One of each way is not closed but killed.
+    """
     steps = [Step(Action.START, each, settles=False) for each in before[:-1]]
     steps.append(Step(Action.START, before[-1]))
     for old, new in ((before, after), (after, before)):

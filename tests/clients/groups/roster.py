@@ -1,4 +1,4 @@
-"""The groups, and who is in them: which client, with which settings, under which plan."""
+"""List the groups and their members: which client, with which settings, under which plan."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _JAVA_ASSIGNORS = {
 
 
 class Protocol(Enum):
-    """Whose work the assignment is: a client's, or the broker's (KIP-848)."""
+    """Says who computes the assignment: a client, or the broker (KIP-848)."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
@@ -42,7 +42,7 @@ class Protocol(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A member: its client (`java`, `librdkafka`, `go`), the group protocol and the assignor.
+    """Represents a member by its client (`java`, `librdkafka`, `go`), group protocol and assignor.
 
     `by_regex`: it is subscribed to a regular expression, which the broker resolves.
     """
@@ -55,7 +55,10 @@ class Entry:
 
     @property
     def settings(self) -> dict[str, str]:
-        """As the client's member program takes them. franz-go asks for `uniform` of itself."""
+        """Return the settings as the client's member program takes them.
+
+        franz-go asks for `uniform` of itself.
+        """
         if self.protocol is Protocol.CONSUMER:
             found = {"group.protocol": "consumer", "group.remote.assignor": self.assignor}
         else:
@@ -73,7 +76,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """One group. `copies`: it copies its records exactly once."""
+    """Represents one group; if it `copies`, it copies its records exactly once."""
 
     members: Mapping[str, Entry]
     steps: Callable[[Random], Sequence[Step]]
@@ -81,7 +84,7 @@ class Team:
 
     @property
     def static_session_timeout_ms(self) -> int:
-        """How long its static members may be away; 0 if there is none."""
+        """Return how long the team's static members may be away; 0 if there is none."""
         static = [each for each in self.members.values() if each.static]
         if not static:
             return 0
@@ -91,7 +94,7 @@ class Team:
 def _restless(
     protocol: Protocol, assignor: str, static: str, *dynamic: str, copies: bool = False
 ) -> Team:
-    """Clients that all have the same assignor, one of them a static member.
+    """Return a team of clients that all have the same assignor, one of them a static member.
 
     With the consumer protocol two of them are subscribed to a regular expression, and members start
     one by one: librdkafka 2.16 sends a second full heartbeat when it has just been given its first
@@ -115,7 +118,7 @@ def _restless(
 
 
 def _rolling(*clients: str) -> Team:
-    """A group that goes from the classic to the consumer protocol, and back.
+    """Return a team that goes from the classic to the consumer protocol, and back.
 
     Not with a sticky assignor: as a group's leader librdkafka puts user data into the assignments,
     and Kafka does not convert such a group.

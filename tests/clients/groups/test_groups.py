@@ -1,5 +1,6 @@
-"""Groups of Java, librdkafka and Go clients, of the classic and the consumer protocol, in which
-members join, leave, crash, fall silent and come back while records flow.
+"""Test groups of Java, librdkafka and Go clients of the classic and the consumer protocol.
+
+Their members join, leave, crash, fall silent and come back while records flow.
 
 All groups run side by side against one broker; the embedded one is killed twice meanwhile. Then
 each law is looked at for each group by itself. `-k 'range and not migration'` runs those only.
@@ -23,7 +24,7 @@ every_team = pytest.mark.parametrize("name", TEAMS)
 
 
 def judge(history: History, name: str, broken: Sequence[str]) -> None:
-    """Nothing is broken; else how to look at it again, and the first of what is."""
+    """Check that no law is broken; else say how to look at it again, and the first violation."""
     course = history.courses[name]
     where = f"--seed {history.seed}; {course.plan}; logs in {course.directory}"
     assert not broken, "\n".join([where, *broken[:SHOWN]])

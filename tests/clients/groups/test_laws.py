@@ -1,4 +1,4 @@
-"""Each law holds of a good history, and finds what is broken in a bad one."""
+"""Test that each law holds of a good history and finds what is broken in a bad one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECOND = 1_000_000_000
 
 
 def life(name: str, *lines: str, ended: int | None = None, paused: int | None = None) -> Life:
-    """A life from its events; times in seconds."""
+    """Return a life with these events; times are in seconds."""
     found = Life(name, ended_ns=None if ended is None else ended * SECOND)
     found.paused += [] if paused is None else [paused * SECOND]
     for line in lines:
