@@ -1,4 +1,4 @@
-"""Bugs to be planted in a worker: each takes away a guard that keeps a zombie's work from counting.
+"""Define bugs to be planted in a worker: each removes a guard that keeps a zombie's work out.
 
 They are put in from outside, by replacing a function of the process; the product has no switch for
 any of them.
@@ -19,7 +19,7 @@ def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
 
 
 def generation_not_sent() -> None:
-    """Send offsets into the transaction as nobody's: the group can't tell who has lost the task."""
+    """Send offsets into the transaction without member and generation, so that nobody is fenced."""
 
     def group_metadata(original: Any) -> Any:
         return lambda group, *_: original(group, -1, "", None)
@@ -28,7 +28,7 @@ def generation_not_sent() -> None:
 
 
 def punctuation_commits_no_offsets() -> None:
-    """Send no offsets, as no input has advanced: nobody looks at the generation."""
+    """Send no offsets when no input has advanced, so that nobody looks at the generation."""
     replace(commit, "_committable_offsets", lambda _: lambda tasks: [])
 
 

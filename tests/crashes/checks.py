@@ -1,4 +1,4 @@
-"""The verdicts of a trial: each compares what is there with a plain loop over the input."""
+"""Check a trial: compare each result with that of a plain loop over the input."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ that grows is removed and put)."""
 
 
 def check_output(trial: Trial) -> None:
-    """All that is loaded has its place in the output, once and in order, and nothing comes behind
-    it, once no worker runs."""
+    """Check that all that is loaded is in the output once and in order, with nothing behind it.
+
+    No worker may run.
+    """
     totals, counts = trial.read_whole_output()
     assert totals == truth.output(trial.given)
     for remainder, seen in counts.items():  # of the counts within a commit the last comes out
@@ -21,14 +23,14 @@ def check_output(trial: Trial) -> None:
 
 
 def check_changelogs(trial: Trial) -> None:
-    """What replaying each changelog gives is the truth."""
+    """Check that each changelog, replayed, gives the truth."""
     for store, log in trial.changelogs().items():
         expected = truth.of(store)(trial.given)
         assert trial.replay(store, log, expected) == expected, f"changelog of {store}"
 
 
 def check_state(trial: Trial) -> None:
-    """Disks and changelogs are the truth, once no worker runs."""
+    """Check that disks and changelogs hold the truth, once no worker runs."""
     check_changelogs(trial)
     for store, spec in trial.specs.items():
         if spec.persistent:
@@ -37,8 +39,10 @@ def check_state(trial: Trial) -> None:
 
 
 def check_not_wiped(trial: Trial, replayed: dict[str, int]) -> None:
-    """Into no store on disk more was replayed than a crash can have left out. All of it would be
-    more: that is what the stores in memory needed."""
+    """Check that no store on disk replayed more than a crash can have left out.
+
+    All of the changelog would be more: that is what the stores in memory needed.
+    """
     for store, spec in trial.specs.items():
         if spec.persistent:
             assert replayed.get(store, 0) <= LEFT_OUT_MAX, f"{store}: {replayed}"
@@ -47,7 +51,7 @@ def check_not_wiped(trial: Trial, replayed: dict[str, int]) -> None:
 
 
 def check_restored_once(trial: Trial, before: dict[str, int], after: dict[str, int]) -> None:
-    """No store on disk was given a record twice."""
+    """Check that no store on disk was given a record twice."""
     on_disk = [store for store, spec in trial.specs.items() if spec.persistent]
     logs = trial.changelogs()
     for store in on_disk:

@@ -1,4 +1,4 @@
-"""What each trial by crash is given: topics of its own on a broker, and workers that are ended."""
+"""Provide each trial by crash with topics of its own and workers that are ended."""
 
 from __future__ import annotations
 

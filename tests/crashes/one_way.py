@@ -1,5 +1,4 @@
-"""Networks that answer one way only: requests reach the broker and no answer comes back, or the
-other way round.
+"""Provide networks that lose requests or answers, but not both.
 
 Before real Kafka there is a proxy, which holds one direction back. What is held is not lost: as TCP
 does, it is delivered when the way is open again, also to a peer that has given up meanwhile. So
@@ -27,7 +26,7 @@ _RULE = '[[request]]\naction = "{action}"\nclient_id = "{client_id}"\n\n'
 
 
 class Network(Protocol):
-    """Between an application's workers and a broker."""
+    """Represents the network between an application's workers and a broker."""
 
     servers: str
     """The broker, for whoever is not to be cut off."""
@@ -35,16 +34,16 @@ class Network(Protocol):
     """The broker by way of this network."""
 
     def hold(self, direction: str, application: str) -> None:
-        """From now on `requests` or `answers` of an application do not arrive."""
+        """Lose the `requests` or `answers` of an application from now on."""
 
     def heal(self) -> None:
-        """Both directions are open again."""
+        """Open both directions again."""
 
     def close(self) -> None: ...
 
 
 class Rules:
-    """The embedded broker, told by rules whose requests or answers to lose."""
+    """Represents the embedded broker with fault rules that lose requests or answers."""
 
     def __init__(self, directory: Path) -> None:
         self._file = directory / "faults.toml"
@@ -70,7 +69,7 @@ class Rules:
 
 
 class KafkaBehind(RealKafka):
-    """Real Kafka with another listener, which is advertised as `proxy_port`."""
+    """Represents real Kafka with a second listener, which is advertised as `proxy_port`."""
 
     def __init__(self, settings: Mapping[str, str], proxy_port: int) -> None:
         super().__init__(settings)
@@ -92,7 +91,7 @@ class KafkaBehind(RealKafka):
 
 
 class Proxied:
-    """Real Kafka; whoever connects to `through` goes by the proxy."""
+    """Represents real Kafka behind a proxy, which serves whoever connects to `through`."""
 
     def __init__(self) -> None:
         self._open = {"requests": threading.Event(), "answers": threading.Event()}

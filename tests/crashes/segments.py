@@ -1,4 +1,4 @@
-"""Who wrote the records of a partition, from the log files of either broker (one format)."""
+"""Tell who wrote the records of a partition, from the log files of either broker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CONTROL = 0x20
 
 
 class Written(NamedTuple):
-    """One batch of records."""
+    """Holds one batch of records with its producer."""
 
     topic: str
     partition: int
@@ -27,7 +27,7 @@ class Written(NamedTuple):
 
 
 def written(data_dir: Path, topic: str, partitions: int) -> Iterator[Written]:
-    """Every batch of a topic, the markers of the coordinator among them."""
+    """Yield every batch of a topic, the coordinator's markers among them."""
     for partition in range(partitions):
         for path in sorted((data_dir / f"{topic}-{partition}").glob("*.log")):
             data, at = path.read_bytes(), 0

@@ -1,4 +1,4 @@
-"""`kill -9` of worker and broker at each step, with a store of every kind: state equals the truth.
+"""Test `kill -9` of worker and broker at each step, with a store of every kind: state is the truth.
 
 One application goes through all of the crashes, one after the other: each start recovers from the
 last crash and ends in the next. After each the output is what a plain loop over the input gives,

@@ -1,4 +1,4 @@
-"""A worker is cut off in one direction for longer than its session, and works on afterwards.
+"""Test that a worker cut off in one direction for longer than its session works on afterwards.
 
 Requests that take effect while no answer arrives: what it wrote may or may not be committed, and it
 must not guess. Answers that would arrive to requests that do not: it is thought dead.
@@ -27,7 +27,7 @@ CUT_OFF_S = 8.0
 
 @pytest.fixture
 def network(broker: Broker, tmp_path: Path) -> Iterator[Network]:
-    """With a broker of its own, of the kind that is tested."""
+    """Provide a network with a broker of its own, of the kind that is tested."""
     if broker.kind == "address":
         pytest.skip("a broker at an address can't be put behind a proxy")
     made: Network = Rules(tmp_path) if broker.kind == "embedded" else Proxied()

@@ -1,6 +1,8 @@
-"""Two workers run every operator of the DSL and are killed in turn, each at a step of a commit:
-what comes out is what a plain loop over the input gives, nothing lost and nothing doubled, and the
-stores on disk are what their changelogs say."""
+"""Test that two workers that run every operator of the DSL survive kills at each commit step.
+
+What comes out is what a plain loop over the input gives, nothing lost and nothing doubled, and the
+stores on disk are what their changelogs say.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,7 @@ def test_every_operator_loses_and_doubles_nothing_when_its_workers_are_killed(
 
 
 def restore_everything(course: Course, workers: list[CrashWorker]) -> None:
-    """Restore all stores from their changelogs alone; a worker is killed in the middle of it.
+    """Restore all stores from their changelogs alone, with a worker killed in the middle.
 
     That one begins by itself: beside another it might get tasks whose stores are restored already.
     """
@@ -93,7 +95,7 @@ def restore_everything(course: Course, workers: list[CrashWorker]) -> None:
 
 
 def check_the_verdicts(course: Course) -> None:
-    """They see a result that is lost and one that is doubled, and a key that a store has not."""
+    """Check that the verdicts see a lost result, a doubled one, and a key that a store lacks."""
     for operator in course.exactly_once():
         values = course.any_result(operator)
         kept = values.copy()

@@ -1,5 +1,7 @@
-"""The verdicts of a trial see what they are for: each is given one thing that is wrong, or a worker
-from which a guard was taken away."""
+"""Test that a trial's verdicts see each planted fault.
+
+Each trial is given one thing that is wrong, or a worker from which a guard was taken away.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers that are thought dead and are not: they write nothing more, notice, and work again."""
+"""Test that workers that only seem dead write nothing more, notice it, and work again."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def is_stopped(process: int) -> bool:
 
 
 def stop_at_its_point(trial: Trial, worker: CrashWorker) -> None:
-    """Load until it has stopped itself in the middle of a transaction."""
+    """Load until the worker has stopped itself in the middle of a transaction."""
     worker.aim_at(worker.pid)
 
     def stopped() -> bool:
@@ -45,14 +45,14 @@ def stop_at_its_point(trial: Trial, worker: CrashWorker) -> None:
 
 
 def go_on(worker: CrashWorker) -> int:
-    """Continue it; where its log was then."""
+    """Continue the worker and return where its log was then."""
     at = worker.log_path.stat().st_size
     os.kill(worker.pid, signal.SIGCONT)
     return at
 
 
 def all_batches(trial: Trial, broker: Broker) -> list[Written]:
-    """What is in the logs of outputs and changelogs, committed or not, and the markers."""
+    """Return all batches in the logs of outputs and changelogs: committed or not, and markers."""
     topics = [trial.target, trial.regrouped, *map(trial.changelog, trial.specs)]
     return [each for t in topics for each in written(broker.data_dir, t, PARTITIONS)]
 
@@ -62,7 +62,7 @@ def records(batches: list[Written]) -> set[Written]:
 
 
 def open_transactions(batches: list[Written]) -> set[int]:
-    """Producer ids whose last batch in a partition is not a marker."""
+    """Return the producer ids whose last batch in a partition is not a marker."""
     last = {(b.topic, b.partition, b.producer_id): b for b in batches}
     return {each.producer_id for each in last.values() if not each.is_marker}
 
@@ -117,11 +117,11 @@ def resume_a_punctuating_zombie(
     zombie_bug: str | None = None,
     heir_bug: str | None = None,
 ) -> None:
-    """Stop a worker in a transaction with nothing but punctuations, wake it when another has its
-    tasks, and check that each tick is in the output once and in order.
+    """Check that a worker stopped in a transaction with only punctuations doubles no tick.
 
-    The zombie's transaction is open all the time. The heir has the tasks when it has ticked on, or
-    where the changelogs have ticks of that transaction, when it waits for it.
+    It is continued when another worker has its tasks. Each tick is in the output once and in order.
+    The zombie's transaction is open all the time. The other worker has the tasks when it has ticked
+    on, or where the changelogs have ticks of that transaction, when it waits for it.
     """
     settings: dict[str, object] = {"kind": "ticking", "session": SESSION_MS}
     settings["transaction"] = LONG_TRANSACTION_MS
@@ -168,7 +168,7 @@ def resume_a_punctuating_zombie(
 
 
 def logged_ticks(trial: Trial, broker: Broker) -> list[Written]:
-    """What was written into the changelog of the ticks, without the markers."""
+    """Return what was written into the changelog of the ticks, without the markers."""
     batches = written(broker.data_dir, trial.changelog(ticking.STORE), PARTITIONS)
     return [each for each in batches if not each.is_marker]
 
@@ -177,12 +177,14 @@ def logged_ticks(trial: Trial, broker: Broker) -> list[Written]:
 def test_a_zombie_whose_only_work_is_a_punctuation_commits_none_of_it(
     trial: Trial, new_worker: NewWorker, broker: Broker, tmp_path: Path, point: str
 ) -> None:
-    """Its transaction is open still and no input has moved on. What keeps its ticks from counting:
+    """Check that none of the zombie's open transaction counts, though no input has moved on.
+
+    What keeps its ticks from counting:
 
     stopped at   its changelogs            guards, of which any suffices
     PROCESSED    have nothing of it yet    the generation in its offsets
     PRODUCED     have its ticks            the generation in its offsets;
-                                           the heir restores no store past an open transaction
+                                           no store is restored past an open transaction
 
     Nothing fences its producer, as each worker has a transactional id of its own. `test_planted`
     takes away all guards of a row, and sees ticks doubled.

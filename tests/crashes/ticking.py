@@ -1,4 +1,4 @@
-"""An application whose only work is a punctuation on the wall clock: no input moves it on.
+"""Define an application whose only work is a punctuation on the wall clock.
 
 Each tick is one more than the last that the store knows, so that a tick which is written twice, or
 on top of state that was rolled back, shows in the output.

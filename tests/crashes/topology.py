@@ -1,5 +1,7 @@
-"""The application of the crash matrix: a store of every kind, read and written by each record; an
-aggregate that is mutated in place; and a store behind a repartition topic.
+"""Define the application of the crash matrix.
+
+It has a store of every kind, read and written by each record, an aggregate that is mutated in
+place, and a store behind a repartition topic.
 
 What a record writes depends on what it reads, so that a record which is lost, doubled or applied to
 state that was rolled back shows in all that follows it.
@@ -64,7 +66,7 @@ class EveryStore(Processor[str, int, str, int]):
 
     @staticmethod
     def _join(sessions: Any, key: str, value: int, time_ms: int) -> None:
-        """One session instead of all that the record connects."""
+        """Merge all sessions that the record connects into one."""
         start_ms = end_ms = time_ms
         for session, held in list(sessions.find_sessions(key, time_ms - GAP_MS, time_ms + GAP_MS)):
             start_ms, end_ms = min(start_ms, session.start_ms), max(end_ms, session.end_ms)
@@ -74,13 +76,19 @@ class EveryStore(Processor[str, int, str, int]):
 
 
 def append(key: str, value: int, seen: list[int]) -> list[int]:
-    """Mutates its aggregate: what a rolled-back transaction left in an object would show."""
+    """Append to the aggregate in place.
+
+    So one sees what a rolled-back transaction left in an object.
+    """
     seen.append(value)
     return seen
 
 
 def build(application_id: str, source: str, target: str, **settings: Any) -> App:
-    """The totals go to `target`, the counts by remainder to another topic beside it."""
+    """Build the application.
+
+    The totals go to `target`, the counts by remainder to another topic beside it.
+    """
     app = App(application_id, **settings)
     stream = app.stream(source, key=serdes.string, value=serdes.int64)
     stream.process(EveryStore).to(target, key=serdes.string, value=serdes.int64)

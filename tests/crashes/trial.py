@@ -1,4 +1,4 @@
-"""One trial: topics, the input, a worker on a state directory, and what is left at the end."""
+"""Run one trial: topics, the input, a worker on a state directory, and what is left at the end."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Entry = tuple[bytes, bytes | None, int]
 
 
 class Trial:
-    """Input and results of one application on one broker."""
+    """Holds the input and results of one application on one broker."""
 
     def __init__(self, servers: str, application: str, state: Path) -> None:
         self.servers = servers
@@ -72,7 +72,7 @@ class Trial:
         )
 
     def load(self) -> None:
-        """Some more records of the input."""
+        """Load some more records of the input."""
         for number in range(len(self.given), len(self.given) + BATCH):
             time_ms = self._begin_ms + number * _STEP_MS + number // _PAUSE_EVERY * _PAUSE_MS
             record = Given(f"key-{number % KEYS}", number, time_ms)
@@ -88,7 +88,7 @@ class Trial:
         assert self._producer.flush(HANG_LIMIT_S) == 0
 
     def wait_for_output(self, unless: Callable[[], bool] = lambda: False) -> None:
-        """Until the output has as many records as the input, or `unless` comes true."""
+        """Wait until the output has as many records as the input, or `unless` comes true."""
         wait_until(
             lambda: unless() or self._caught_up(),
             what=lambda: (
@@ -97,13 +97,15 @@ class Trial:
         )
 
     def read_output(self) -> dict[str, list[int]]:
-        """The output, with what has come since the last look."""
+        """Return the output, with what has come since the last call."""
         self._caught_up()
         return self.output
 
     def read_whole_output(self) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
-        """Return the totals by key and the counts by remainder, read from their beginnings to their
-        ends: once no worker runs, so that nothing comes behind them."""
+        """Return the totals by key and the counts by remainder, read from beginning to end.
+
+        No worker may run, so that nothing comes behind them.
+        """
         found: list[dict[str, list[int]]] = []
         for topic in (self.target, self.regrouped):
             values: dict[str, list[int]] = defaultdict(list)
@@ -129,7 +131,7 @@ class Trial:
         self._reader.close()
 
     def stored(self, store: str, expected: Contents) -> Contents:
-        """What a store has on disk in all tasks, read while no worker runs."""
+        """Return what a store has on disk in all tasks, read while no worker runs."""
         found: Contents = {}
         for path in sorted((self.state / self.application).glob(f"*_*/{store}")):
             opened = open_store(self.specs[store], RocksDisk(path))
@@ -138,7 +140,7 @@ class Trial:
         return found
 
     def changelogs(self) -> dict[str, list[list[Entry]]]:
-        """The committed records of every store's changelog, by partition."""
+        """Return the committed records of every store's changelog, by partition."""
         topics = {self.changelog(store): store for store in self.specs}
         found: dict[str, list[list[Entry]]] = {
             store: [[] for _ in range(PARTITIONS)] for store in self.specs
@@ -163,7 +165,7 @@ class Trial:
         return found
 
     def replay(self, store: str, log: list[list[Entry]], expected: Contents) -> Contents:
-        """What a store holds that is replayed from its changelog."""
+        """Return what a store holds that is replayed from its changelog."""
         found: Contents = {}
         for entries in log:
             opened = open_store(self.specs[store], MemoryDisk())
@@ -185,7 +187,7 @@ class Trial:
 
 
 class Place(Protocol):
-    """What a worker is told of where it works."""
+    """Tells a worker where it works."""
 
     servers: str
     application: str
@@ -195,7 +197,7 @@ class Place(Protocol):
 
 
 class CrashWorker(ServerProcess):
-    """A worker process of a trial."""
+    """Represents a worker process of a trial."""
 
     def __init__(
         self,
@@ -227,24 +229,24 @@ class CrashWorker(ServerProcess):
             self._command += [f"--{name}", str(value)]
 
     def start(self, *points: str, number: str = "SIGKILL") -> None:
-        """Start; at each of the `points` (STEP:TIMES) it signals whoever it was told to aim at."""
+        """Start the worker; at each of the `points` (STEP:TIMES) it signals its current aim."""
         self._victim.unlink(missing_ok=True)
         self.began_at = self.spawn([*self._command, "--at", *points, "--signal", number])
 
     def aim_at(self, process: int) -> None:
-        """The process that is signalled at the next point, which is looked for from now on."""
+        """Set the process that is signalled at the next point, which is looked for from now on."""
         fresh = self._victim.with_suffix(".new")
         fresh.write_text(str(process))
         fresh.replace(self._victim)
 
     @property
     def replayed(self) -> dict[str, int]:
-        """How many records were replayed into each store since the last start."""
+        """Return how many records were replayed into each store since the last start."""
         records: dict[str, int] = json.loads(self._replayed.read_text())
         return records
 
     def finish(self) -> dict[str, Any]:
-        """SIGTERM and a clean end; its counters."""
+        """End the worker with SIGTERM, check that it ended cleanly, and return its counters."""
         self.stop()
         assert self.ended == 0, self.log_tail()
         counters: dict[str, Any] = json.loads(self._counters.read_text())

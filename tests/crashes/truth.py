@@ -1,4 +1,4 @@
-"""What every store and the output must hold, from a plain loop over the input."""
+"""Compute what every store and the output must hold, from a plain loop over the input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Contents = dict[Any, Any]
 
 
 class Given(NamedTuple):
-    """A record of the input."""
+    """Holds a record of the input."""
 
     key: str
     value: int
@@ -27,7 +27,7 @@ def totals(given: Iterable[Given]) -> Contents:
 
 
 def windows(given: Iterable[Given]) -> Contents:
-    """By key and window start."""
+    """Return the expected window store's contents by key and window start."""
     sums: Contents = defaultdict(int)
     for record in given:
         sums[record.key, record.timestamp_ms - record.timestamp_ms % WINDOW_MS] += record.value
@@ -35,7 +35,10 @@ def windows(given: Iterable[Given]) -> Contents:
 
 
 def sessions(given: Iterable[Given]) -> Contents:
-    """By key, start and end; the records of a key come in the order of their timestamps."""
+    """Return the expected session store's contents by key, start and end.
+
+    The records of a key come in the order of their timestamps.
+    """
     found: Contents = {}
     open_at: dict[str, tuple[int, int]] = {}
     for key, value, time_ms in given:
@@ -50,7 +53,7 @@ def sessions(given: Iterable[Given]) -> Contents:
 
 
 def versions(given: Iterable[Given]) -> Contents:
-    """By key and timestamp: what the key came to then."""
+    """Return the expected versions by key and timestamp: what the key came to then."""
     sums: Contents = defaultdict(int)
     found: Contents = {}
     for record in given:
@@ -60,7 +63,7 @@ def versions(given: Iterable[Given]) -> Contents:
 
 
 def seen(given: Iterable[Given]) -> Contents:
-    """By key all values in their order."""
+    """Return all values of each key in their order."""
     found: Contents = defaultdict(list)
     for record in given:
         found[record.key].append(record.value)
@@ -68,12 +71,12 @@ def seen(given: Iterable[Given]) -> Contents:
 
 
 def regrouped(given: Iterable[Given]) -> Contents:
-    """How many values have each remainder."""
+    """Return how many values have each remainder."""
     return dict(Counter(str(record.value % GROUPS) for record in given))
 
 
 def output(given: Iterable[Given]) -> dict[str, list[int]]:
-    """By key every total in its order."""
+    """Return every total of each key in its order."""
     found: dict[str, list[int]] = defaultdict(list)
     sums: Contents = defaultdict(int)
     for record in given:
@@ -83,7 +86,7 @@ def output(given: Iterable[Given]) -> dict[str, list[int]]:
 
 
 def of(store: str) -> Any:
-    """The truth of a store, by its name."""
+    """Return the truth of a store by its name."""
     return {
         "totals": totals,
         "windows": windows,
@@ -95,8 +98,10 @@ def of(store: str) -> Any:
 
 
 def contents(store: str, opened: Any, expected: Contents) -> Iterator[tuple[Any, Any]]:
-    """What an opened store holds, keyed as the truth is. Versions are asked for at the times that
-    the truth knows: a versioned store has no list of them."""
+    """Yield what an opened store holds, keyed as the truth is.
+
+    Versions are asked for at the times that the truth knows: a versioned store has no list of them.
+    """
     match store.removesuffix("-in-memory"):
         case "totals" | "seen" | "regrouped":
             yield from opened.all()

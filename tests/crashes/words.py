@@ -1,4 +1,4 @@
-"""What a worker says in its log, and waiting until it says so."""
+"""Name what a worker says in its log, and wait until it says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker of the crash matrix: `python -m tests.crashes.worker ARGUMENTS`.
+"""Run a worker of the crash matrix: `python -m tests.crashes.worker ARGUMENTS`.
 
 When a named step is reached for the n-th time it sends a signal to a process: SIGKILL or SIGSTOP,
 to itself or to the broker. What it writes to its disks, and what it restores, goes in small
@@ -33,7 +33,7 @@ _RECORDS_A_BATCH = 40
 
 
 class Crashes:
-    """Sends `number` to a process at each point of `points`, one after the other.
+    """Sends the signal `number` to a process at each point of `points`, one after the other.
 
     A point is a step and how many times it must have been reached. STORING counts in a commit only,
     not in the restore before it. RESTORING counts once `is_on_disk`, that something was restored to
@@ -77,7 +77,7 @@ class Crashes:
 
 
 def _signal(process: int, number: signal.Signals) -> None:
-    """Send the signal. If it stops this process, it has stopped before this returns."""
+    """Send the signal; if it stops this process, it has stopped before this returns."""
     if process == os.getpid():
         # By way of the process another thread may take it: on a busy machine this one goes on for
         # milliseconds, far enough for a commit.
@@ -87,7 +87,7 @@ def _signal(process: int, number: signal.Signals) -> None:
 
 
 class Replayed(RestoreListener):
-    """How many records were replayed into each store, kept in a file."""
+    """Keeps in a file how many records were replayed into each store."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -101,7 +101,7 @@ class Replayed(RestoreListener):
         self._write()
 
     def has_any(self, stores: Collection[str]) -> bool:
-        """Whether a record was replayed into one of these stores."""
+        """Tell whether a record was replayed into one of these stores."""
         return any(self.records[store] for store in stores)
 
     def _write(self) -> None:

@@ -1,4 +1,4 @@
-"""What the integration tests do with a broker and with workers: load, wait, read back."""
+"""Drive a broker and workers for the integration tests: load, wait, read back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEYS = 50
 
 
 class Pair(NamedTuple):
-    """A record as it was read back."""
+    """Holds a record as it was read back."""
 
     key: str
     value: bytes
@@ -32,7 +32,7 @@ class Pair(NamedTuple):
 
 
 class Topics:
-    """The topics of one test on one broker."""
+    """Holds the topics of one test on one broker."""
 
     def __init__(self, servers: str, name: str) -> None:
         self.servers = servers
@@ -49,7 +49,7 @@ class Topics:
             answer.result(HANG_LIMIT_S)
 
     def load(self, records: int) -> None:
-        """`records` records with known keys and different values."""
+        """Write as many `records` with known keys and different values."""
         producer = Producer({"bootstrap.servers": self.servers, "linger.ms": 5})
         begin = self.truth.total()
         for number in range(begin, begin + records):
@@ -59,7 +59,7 @@ class Topics:
         assert producer.flush(HANG_LIMIT_S) == 0
 
     def load_keys(self, topic: str, keys: str) -> None:
-        """One record for each of the letters, of another input of the application."""
+        """Write one record for each of the letters into another input of the application."""
         producer = Producer({"bootstrap.servers": self.servers, "linger.ms": 5})
         for key in keys:
             producer.produce(f"{self.application}-{topic}", f"value of {key}", key)
@@ -77,29 +77,29 @@ class Topics:
 
     @property
     def loaded(self) -> int:
-        """How many records have been loaded."""
+        """Return how many records have been loaded."""
         return self.truth.total()
 
     def committed(self, topic: str | None = None) -> Iterator[Pair]:
-        """All committed records of the output, or of another topic, at this moment."""
+        """Yield the records of the output, or of another topic, that are committed now."""
         for message in self.messages(topic or self.target):
             yield Pair(message.key().decode(), message.value(), message.partition())
 
     def final(self) -> Iterator[Pair]:
-        """All committed records of the output to its very end, once no worker runs."""
+        """Yield all committed records of the output to its very end, once no worker runs."""
         for message in final_records(self.servers, self.target, PARTITIONS):
             yield Pair(message.key().decode(), message.value(), message.partition())
 
     def messages(self, topic: str) -> Iterator[Any]:
-        """The same as the consumer returns them."""
+        """Yield committed records as the consumer returns them."""
         return records(self.servers, topic, PARTITIONS)
 
     def counts(self) -> Counter[str]:
-        """The latest count of each key in the output."""
+        """Return the latest count of each key in the output."""
         return Counter({p.key: int.from_bytes(p.value, "big") for p in self.committed()})
 
     def wait_for_counts(self, total: int) -> Counter[str]:
-        """The counts, once they sum up to `total` at least."""
+        """Wait until the counts sum up to `total` at least, and return them."""
         found: Counter[str] = Counter()
 
         def enough() -> bool:
@@ -111,7 +111,7 @@ class Topics:
         return found
 
     def wait_for_records(self, count: int) -> list[Pair]:
-        """The output, once it has `count` records at least."""
+        """Wait until the output has `count` records at least, and return it."""
         found: list[Pair] = []
 
         def enough() -> bool:
@@ -123,7 +123,7 @@ class Topics:
 
 
 class Worker(ServerProcess):
-    """A worker process on a state directory, which outlives it."""
+    """Represents a worker process on a state directory, which outlives it."""
 
     def __init__(
         self, topics: Topics, state: Path, *, kind: str, guarantee: str, session_timeout_ms: int
@@ -149,8 +149,10 @@ class Worker(ServerProcess):
         self.spawn([*self._command, *extra, *more])
 
     def load_until_killed(self, topics: Topics) -> None:
-        """Load records bit by bit, so that there are commits, until it gives itself SIGKILL; any
-        other end is a failure."""
+        """Load records bit by bit until the worker gives itself SIGKILL.
+
+        So there are commits; any other end is a failure.
+        """
         process = self._process
         assert process is not None
         deadline = time.monotonic() + HANG_LIMIT_S
@@ -160,7 +162,7 @@ class Worker(ServerProcess):
         assert process.returncode == -9, self.log_tail()
 
     def finish(self) -> dict[str, int]:
-        """SIGTERM and a clean end; its counters."""
+        """End the worker with SIGTERM, check that it ended cleanly, and return its counters."""
         self.stop()
         assert self._process is not None
         assert self._process.returncode == 0, self.log_tail()
@@ -169,7 +171,7 @@ class Worker(ServerProcess):
 
 
 class Command(ServerProcess):
-    """A command in a directory."""
+    """Runs a command in a directory."""
 
     def __init__(self, arguments: list[str], directory: Path, **environment: str) -> None:
         super().__init__("command")
@@ -182,18 +184,18 @@ class Command(ServerProcess):
         return self._process.poll()
 
     def signal(self, number: signal.Signals) -> None:
-        """Send it, and wait for nothing."""
+        """Send the signal, and wait for nothing."""
         os.kill(self.pid, number)
 
     def wait_for_end(self) -> int:
-        """Its status, once it has ended. Raises TimeoutError."""
+        """Wait until the process has ended and return its status. Raises TimeoutError."""
         wait_until(lambda: self.status is not None, what=self.log_tail)
         assert self.status is not None
         return self.status
 
 
 def stored_counts(state: Path, application: str, store: str = "counts") -> Counter[str]:
-    """What the stores of all tasks hold on disk, read while no worker runs."""
+    """Return what the stores of all tasks hold on disk, read while no worker runs."""
     counts: Counter[str] = Counter()
     for path in sorted((state / application).glob(f"*_*/{store}")):
         disk = RocksDisk(path)

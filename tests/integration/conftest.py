@@ -1,4 +1,4 @@
-"""What the integration tests are given: topics of their own, and workers that are ended."""
+"""Provide the integration tests with topics of their own, and with workers that are ended."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def topics(broker: Broker, unique: Callable[[str], str]) -> Topics:
 
 @pytest.fixture
 def new_worker(topics: Topics, tmp_path: Path) -> Iterator[Callable[..., Worker]]:
-    """Makes workers on one state directory."""
+    """Return a function that makes workers on one state directory."""
     made: list[Worker] = []
 
     def make(

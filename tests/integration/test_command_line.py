@@ -1,4 +1,4 @@
-"""The commands as a person types them: workers on the embedded broker, and the broker alone."""
+"""Test the commands as a person types them: workers on the embedded broker, a broker alone."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if __name__ == "__main__":
 
 @pytest.fixture
 def state(tmp_path: Path) -> Iterator[Path]:
-    """A state directory whose embedded broker is ended with the test."""
+    """Provide a state directory whose embedded broker is ended with the test."""
     directory = tmp_path / "state"
     yield directory
     known = directory / "broker" / "process"

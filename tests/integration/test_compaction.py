@@ -1,4 +1,4 @@
-"""kill -9 while logs are compacted: what was acknowledged is there, and what was deleted is not."""
+"""Test `kill -9` while logs are compacted: acknowledged records stay, deleted ones stay away."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def own_broker() -> Iterator[EmbeddedProcess]:
 
 
 def last_values(broker: EmbeddedProcess, topic: str) -> tuple[dict[bytes, bytes], int]:
-    """Of each key, as a consumer finds them that starts at the beginning; and how many records."""
+    """Return the last value of each key for a consumer from the beginning, and the record count."""
     found: dict[bytes, bytes] = {}
     count = 0
     for message in records(broker.bootstrap_servers, topic, 1):
@@ -101,7 +101,7 @@ def clean_from_now_on(client: Client, topic: str) -> None:
 def test_a_key_that_is_deleted_in_a_topic_made_again_after_a_kill_stays_deleted(
     own_broker: EmbeddedProcess,
 ) -> None:
-    """The broker is killed before its file for other tools is written without the old topic."""
+    """Kill the broker before its file for other tools is written without the old topic."""
     topic = "again"
     configs = {
         "cleanup.policy": "compact",

@@ -1,4 +1,4 @@
-"""`kill -9` at each step of a commit: output and store equal the truth, and no store is wiped."""
+"""Test `kill -9` at each step of a commit: output and store equal the truth, no store is wiped."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_words_through_a_repartition_topic_are_exact_across_a_crash(
 def test_at_least_once_doubles_what_was_produced_before_the_crash(
     topics: Topics, new_worker: NewWorker
 ) -> None:
-    """The same check fails where it must: this is what exactly once is for."""
+    """Check that the crash matrix's verdict fails with at_least_once, as it must."""
     topics.load(RECORDS)
     worker = new_worker("copy", guarantee="at_least_once")
     worker.start(kill_at=CommitStep.PRODUCED.name, kill_commit=2)

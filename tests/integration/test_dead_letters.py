@@ -1,4 +1,4 @@
-"""Dead letters across `kill -9`: one of each poison record, and state that knows none of it."""
+"""Test dead letters across `kill -9`: one of each poison record, and state without it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_each_poison_record_has_one_dead_letter_and_the_rest_is_counted(
 
 
 def stored(state: Path, application: str) -> Counter[str]:
-    """What the stores hold on disk, where the aggregates were changed in place."""
+    """Return what the stores hold on disk, where the aggregates were changed in place."""
     found: Counter[str] = Counter()
     for path in sorted((state / application).glob("*_*/seen")):
         disk = RocksDisk(path)

@@ -1,4 +1,4 @@
-"""The examples as their page says: fed, run and shown by commands, on the embedded broker."""
+"""Test the examples as their page says: fed, run and shown by commands, on the embedded broker."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SHOWN = {
 
 @pytest.fixture(scope="module")
 def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """One state directory, with one embedded broker, for all of them."""
+    """Provide one state directory, with one embedded broker, for all examples."""
     directory = tmp_path_factory.mktemp("examples") / "state"
     yield directory
     known = directory / "broker" / "process"

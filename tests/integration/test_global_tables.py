@@ -1,4 +1,4 @@
-"""Global tables: every task looks up the whole of a topic, after restarts and deletions too."""
+"""Test that every task looks up the whole global table, after restarts and deletions too."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TEXT: Any = {"key": serdes.string, "value": serdes.string}
 
 
 class LookUp(Processor[str, str, str, str]):
-    """Puts the rate of its value's currency, or "none", in the place of the value."""
+    """Replaces the value by the rate of its currency, or "none"."""
 
     def process(self, record: Record[str, str]) -> None:
         rates = self.context.store("rates")
@@ -45,7 +45,7 @@ def send(topics: Topics, topic: str, pairs: list[tuple[str, str | None]]) -> Non
 
 
 def asked(topics: Topics, currencies: list[str], answers: int) -> list[str]:
-    """The answers to one more question for each currency: the last of all `answers`."""
+    """Ask one more question for each currency and return the answers, the last of all `answers`."""
     send(topics, topics.source, [(currency, currency) for currency in currencies])
     found: list[Any] = []
 

@@ -1,4 +1,4 @@
-"""The guarantees side by side: one follows the other after a crash, and while the group runs."""
+"""Test the two guarantees: one follows the other after a crash, and while the group runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ def test_a_worker_killed_with_offsets_sent_goes_on_with_either_guarantee(
     before: str,
     after: str,
 ) -> None:
-    """Its successor does not take its transactional id over: it waits for the open transaction."""
+    """Check the successor of a killed worker.
+
+    It does not take the transactional id over: it waits for the open transaction.
+    """
     monkeypatch.setenv("MILLRACE_TRANSACTION_TIMEOUT_MS", "3000")
     topics.load(RECORDS)
     worker = new_worker(guarantee=before)
@@ -53,8 +56,11 @@ def wait_until_it_runs(worker: Worker) -> None:
 def test_a_rolling_restart_switches_the_guarantee_while_the_group_runs(
     topics: Topics, new_worker: NewWorker, tmp_path: Path
 ) -> None:
-    """One of each kind beside the other. Those that are exactly once are killed on machine one; at
-    least once nothing is doubled either as long as it ends in order."""
+    """Run workers of both guarantees beside each other.
+
+    Those that are exactly once are killed on machine one; at least once nothing is doubled either
+    as long as it ends in order.
+    """
     machines = {name: tmp_path / name for name in ("one", "two")}
     workers = {name: new_worker(guarantee=V2, state=name) for name in machines}
     for worker in workers.values():
@@ -84,8 +90,10 @@ def test_a_rolling_restart_switches_the_guarantee_while_the_group_runs(
 
 
 def test_only_an_offset_shows_the_group_who_writes(topics: Topics, new_worker: NewWorker) -> None:
-    """Why every transaction carries an offset of each task: without one a stranger's is committed,
-    by Kafka too."""
+    """Check why every transaction carries an offset of each task.
+
+    Without one a stranger's transaction is committed, by Kafka too.
+    """
     worker = new_worker()
     worker.start()
     topics.load(100)

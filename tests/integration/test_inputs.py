@@ -1,4 +1,4 @@
-"""Inputs as brokers have them: read in the order of time, with more partitions, deleted."""
+"""Test inputs as brokers have them: read in the order of time, with more partitions, deleted."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def copying(topics: Topics, state: Path) -> App:
 
 
 class Note(Processor[str, str, str, str]):
-    """Forwards each record, and shares a store with others of its kind: so they run in one task."""
+    """Forwards each record, and shares a store with others of its kind.
+
+    So they run in one task.
+    """
 
     stores: ClassVar[Sequence[str | Store]] = ["shared"]
 

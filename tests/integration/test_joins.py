@@ -1,4 +1,4 @@
-"""A join of streams with real processes, two repartition topics and three stores."""
+"""Test a join of streams with real processes, two repartition topics and three stores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NewWorker = Callable[..., Worker]
 
 
 def waiting(state: Path, application: str) -> list[str]:
-    """The keys of what has met nobody, in the stores of all tasks."""
+    """Return the keys of what has met nobody, from the stores of all tasks."""
     found: list[str] = []
     for path in (state / application).glob("*_*/twins-left-shared-join-store"):
         disk = RocksDisk(path)

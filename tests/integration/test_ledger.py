@@ -1,5 +1,7 @@
-"""The ledger: every committed record in exactly one entry, aborted ones in none, and with it any
-record is in a cut of the running application or not."""
+"""Test that the ledger has every committed record in exactly one entry, aborted ones in none.
+
+With it any record is in a cut of the running application or not.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +36,13 @@ pytestmark = IN_CI
 def read(
     topics: Topics, topic: str, isolation: str, partitions: int = PARTITIONS
 ) -> Iterator[tuple[Partition, int, bytes]]:
-    """Every record of a topic that a reader of this isolation sees: where it is, and its value."""
+    """Yield the place and value of every record of a topic that a reader of this isolation sees."""
     for message in records(topics.servers, topic, partitions, isolation=isolation):
         yield Partition(topic, message.partition()), message.offset(), message.value()
 
 
 class Books:
-    """The ledger of an application and what it is about, read when nothing runs any more."""
+    """Holds the ledger of an application and what it is about, read when nothing runs any more."""
 
     def __init__(self, topics: Topics) -> None:
         app = topics.application
@@ -66,8 +68,10 @@ class Books:
 
 
 def cut_of(topics: Topics) -> dict[Partition, int] | None:
-    """The application's committed offsets at one moment; None while a transaction is about to
-    change some."""
+    """Return the application's committed offsets at one moment.
+
+    None while a transaction is about to change some.
+    """
     admin = AdminClient({"bootstrap.servers": topics.servers})
     names = (topics.source, f"{topics.application}-counts-repartition")
     wanted = [TopicPartition(name, number) for name in names for number in range(PARTITIONS)]
@@ -90,8 +94,10 @@ def assert_exact(books: Books) -> None:
 
 
 def assert_consistent(books: Books, cut: Mapping[Partition, int]) -> int:
-    """Check that what was consumed of the repartition topic before the cut was written by the cut.
-    Returns how many records that were."""
+    """Check that a cut is consistent and return how many records crossed it.
+
+    What was consumed of the repartition topic before the cut was written by the cut.
+    """
     consumed = 0
     for (partition, offset), (entry,) in books.writer.items():
         if partition.topic == books.repartition and offset < cut[partition]:
@@ -103,7 +109,8 @@ def assert_consistent(books: Books, cut: Mapping[Partition, int]) -> int:
 def test_a_producer_is_told_by_its_id_and_epoch(
     topics: Topics, unique: Callable[[str], str]
 ) -> None:
-    """Its id stays, its epoch is one more with each that takes its transactional id over."""
+    """Check that a producer keeps its id, and that each takeover of its name adds one to its
+    epoch."""
     host, _, port = topics.servers.rpartition(":")
 
     def dial(address: tuple[str, int] | None) -> BrokerConnection:

@@ -1,5 +1,6 @@
-"""Whatever the brokers do to the calls of a transaction, the output is exact: answers that are lost
-after the call took effect, calls that are lost, connections that are cut, and refusals.
+"""Test that the output is exact whatever the brokers do to the calls of a transaction.
+
+Answers are lost after the call took effect, calls are lost, connections are cut, calls are refused.
 
 On the embedded broker, which can be told to do so (docs/faults.md).
 """

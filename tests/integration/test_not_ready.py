@@ -1,5 +1,8 @@
-"""Repeat, up to a deadline, what brokers can't answer for the moment, as of a topic that was just
-created: in commands, examples and Spark. When time is up, a person reads one message."""
+"""Test that what brokers can't answer for the moment is repeated up to a deadline.
+
+An example is a topic that was just created. It holds of commands, examples and Spark; when time is
+up, a person reads one message.
+"""
 
 from __future__ import annotations
 
@@ -122,7 +125,7 @@ def test_what_will_not_change_is_not_asked_again(embedded: EmbeddedBroker) -> No
 
 
 def metadata(topics: Mapping[str, int]) -> Any:
-    """What a broker lists: topics of one partition, each with its leader."""
+    """Return the metadata that a broker gives: topics of one partition, each with its leader."""
     listed = {
         topic: SimpleNamespace(
             topic=topic, error=None, partitions={0: SimpleNamespace(leader=leader)}

@@ -1,4 +1,4 @@
-"""Consumed records of a repartition topic are deleted by the broker, never above a kept cut."""
+"""Test that a broker deletes consumed records of a repartition topic, never above a kept cut."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BEYOND = 2**40
 
 
 class Repartition:
-    """The repartition topic of `words`, as its broker and its groups have it."""
+    """Represents the repartition topic of `words`, as its broker and its groups have it."""
 
     def __init__(self, topics: Topics) -> None:
         self._admin = AdminClient({"bootstrap.servers": topics.servers})
@@ -25,7 +25,7 @@ class Repartition:
         self._partitions = [TopicPartition(name, number) for number in range(PARTITIONS)]
 
     def starts(self) -> list[int]:
-        """Where each partition begins."""
+        """Return the offset where each partition begins."""
         asked = {partition: OffsetSpec.earliest() for partition in self._partitions}
         answers = self._admin.list_offsets(asked, isolation_level=IsolationLevel.READ_UNCOMMITTED)
         return [answer.result(HANG_LIMIT_S).offset for answer in answers.values()]

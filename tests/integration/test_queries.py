@@ -1,4 +1,4 @@
-"""The stores of a running worker, read from other threads while it processes."""
+"""Test the stores of a running worker, read from other threads while it processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fencing, static members and a broker that goes away, with real processes and clients."""
+"""Test fencing, static members and a broker that goes away, with real processes and clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Restores with real clients: moved in the middle, behind open transactions, to the very end."""
+"""Test restores with real clients: moved in the middle, behind open transactions, to the end."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def started(topics: Topics, state: Path, **settings: Any) -> RunningApp:
 
 
 def left_open(topics: Topics, changelog: str) -> Producer:
-    """A transaction of a stray producer with a record at the end of each changelog partition."""
+    """Open a stray producer's transaction with a record at the end of each changelog partition."""
     producer = Producer(
         {
             "bootstrap.servers": topics.servers,

@@ -1,4 +1,4 @@
-"""A table's own topic in a changelog's place, with real clients: up to the committed offset."""
+"""Test a table's own topic as its changelog with real clients: up to the committed offset."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TEXT: Any = {"key": serdes.string, "value": serdes.string}
 
 
 def counting(topics: Topics, state: Path) -> App:
-    """How many rows have each value."""
+    """Build an application that counts how many rows have each value."""
     app = App(
         topics.application,
         bootstrap_servers=topics.servers,

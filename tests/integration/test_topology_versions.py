@@ -1,4 +1,4 @@
-"""Workers of one application id whose topologies differ: they share what they can, or one ends."""
+"""Test workers of one application id with different topologies: they share what they can."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def copy(topic):
 
 
 class Application:
-    """Versions of one application, as commands on one state directory and its input topics."""
+    """Represents versions of one application, as commands on one state directory."""
 
     def __init__(self, topics: Topics, directory: Path, exits: ExitStack) -> None:
         self.topics = topics
@@ -68,7 +68,7 @@ class Application:
         wait_until(lambda: line in worker.log_since(begin), what=worker.log_tail)
 
     def load(self, topic: str, keys: str) -> None:
-        """One record a key, spread over the partitions."""
+        """Write one record a key, spread over the partitions."""
         self.topics.load_keys(topic, keys)
 
     def wait_for_keys(self, expected: str) -> None:
@@ -142,7 +142,7 @@ def test_a_worker_whose_stores_differ_is_refused_once_and_the_group_goes_on(
 def test_a_worker_that_counts_by_another_key_beside_is_refused_and_the_group_goes_on(
     application: Application,
 ) -> None:
-    """What the others process would never come to its repartition topic."""
+    """Refuse the worker: what the others process would never come to its repartition topic."""
     first = application.start('copy("in")')
     application.wait_for_tasks(first)
     by_value = "group_by(lambda k, v: v, key=serdes.string).count(store='by-value')"
@@ -193,7 +193,7 @@ def test_no_input_is_without_an_owner_while_two_lines_are_swapped_in_a_rolling_r
 def test_a_killed_worker_that_comes_back_with_its_lines_swapped_has_its_inputs_at_once(
     application: Application,
 ) -> None:
-    """As a static member it is answered with what the version before was given."""
+    """Check that, as a static member, it is answered with what the version before was given."""
     lines = ['count("in")', 'count("other")']
     old = application.start(*lines)
     application.wait_for_tasks(old)

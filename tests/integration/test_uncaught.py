@@ -1,4 +1,4 @@
-"""What an error that ends a thread does to the worker, and to the application."""
+"""Test the effect of an error that ends a thread on the worker and on the application."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = IN_CI
 
 
 def counting(topics: Topics, state: Path, handler: object, then: Callable[[str], str] = str) -> App:
-    """Counts values by key; each goes through `then` first."""
+    """Build an application that counts values by key; each goes through `then` first."""
     app = App(
         topics.application,
         bootstrap_servers=topics.servers,
@@ -36,7 +36,7 @@ def counting(topics: Topics, state: Path, handler: object, then: Callable[[str],
 
 
 def failing(times: int) -> Callable[[str], str]:
-    """Fails so many times, at the same record."""
+    """Return a function that fails so many times, at the same record."""
     left = times
 
     def function(value: str) -> str:

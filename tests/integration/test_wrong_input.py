@@ -1,5 +1,7 @@
-"""What a person gets for a mistake: one clear message with the value and what to do, exit status 2,
-no traceback."""
+"""Test that a mistake gives one clear message with the value and what to do.
+
+The exit status is 2 and there is no traceback.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ def check(result: subprocess.CompletedProcess[str], *parts: str) -> None:
 
 
 class Program:
-    """An application in a file of its own."""
+    """Represents an application in a file of its own."""
 
     def __init__(self, directory: Path, name: str, servers: str) -> None:
         self.directory = directory

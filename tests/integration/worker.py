@@ -1,4 +1,4 @@
-"""A worker process of the crash tests: `python -m tests.integration.worker ARGUMENTS`.
+"""Run a worker of the crash tests: `python -m tests.integration.worker ARGUMENTS`.
 
 It counts or copies, and can be told to end itself with SIGKILL when a named step of a commit is
 reached: the one place where a test needs a crash at an exact point. Its counters go to a file when
@@ -22,10 +22,13 @@ from streams.runtime.commit import CommitStep
 
 
 def build(application_id: str, source: str, target: str, *, kind: str, **settings: Any) -> App:
-    """`count` counts by key with a store; `copy` is stateless; `words` goes by a repartition;
-    `join` joins each value with itself, if it is odd, through two repartitions and three stores;
-    `poison` counts, in an aggregate that it changes in place, what `is_poison` does not stop;
-    `refused` does the same, and stops it in the serde of the aggregate's store."""
+    """Build the application of that kind.
+
+    `count` counts by key with a store; `copy` is stateless; `words` goes by a repartition; `join`
+    joins each value with itself, if it is odd, through two repartitions and three stores; `poison`
+    counts, in an aggregate that it changes in place, what `is_poison` does not stop; `refused` does
+    the same, and stops it in the serde of the aggregate's store.
+    """
     app = App(application_id, **settings)
     stream = app.stream(source, key=serdes.string, value=serdes.string)
     if kind == "count":
@@ -54,12 +57,12 @@ def build(application_id: str, source: str, target: str, *, kind: str, **setting
 
 
 def is_poison(value: str) -> bool:
-    """Whether one of the values that `Topics.load` makes ("value 17") is not to be counted."""
+    """Tell whether a value that `Topics.load` makes ("value 17") is not to be counted."""
     return int(value.split()[1]) % 7 == 3
 
 
 def tally(key: str, value: str, tallied: dict[str, int]) -> dict[str, int]:
-    """Counts in place, and finds only then that it should not have."""
+    """Count in place, and find only then that the value should not have been counted."""
     tallied["n"] = tallied.get("n", 0) + 1
     if is_poison(value):
         raise ValueError(f"{value} is poison")
@@ -67,7 +70,7 @@ def tally(key: str, value: str, tallied: dict[str, int]) -> dict[str, int]:
 
 
 def remember(key: str, value: str, tallied: dict[str, Any]) -> dict[str, Any]:
-    """Counts in place, poison too."""
+    """Count in place, poison too."""
     tallied["n"] = tallied.get("n", 0) + 1
     tallied["last"] = value
     return tallied
@@ -83,7 +86,7 @@ REFUSING = serdes.of(refuse_poison, serdes.json.deserialize, name="no poison")
 
 
 def killer(step: str | None, commit: int) -> Callable[[CommitStep], None]:
-    """Ends this process at the `commit`-th time that `step` is reached."""
+    """Return a listener that ends this process at the `commit`-th time that `step` is reached."""
     left = commit
 
     def reached(now: CommitStep) -> None:

@@ -1,4 +1,4 @@
-"""What the tests of liveness are given."""
+"""Provide the fixtures of the tests of liveness."""
 
 from tests.integration.conftest import topics
 

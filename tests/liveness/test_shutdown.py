@@ -1,4 +1,4 @@
-"""How a worker ends: in order, when something keeps it, and at once. Nothing is lost in any."""
+"""Test that a worker ends in order, when something keeps it, and at once, and loses nothing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RECORDS = 300
 
 
 def adjacent_ports(count: int) -> int:
-    """The first of so many free ports in a row, below those that connections are given."""
+    """Return the first of so many free ports in a row, below those that connections are given."""
     for first in range(20_000 + os.getpid() % 5_000, 32_000, count):
         with ExitStack() as sockets, suppress(OSError):
             for port in range(first, first + count):
@@ -47,7 +47,7 @@ def adjacent_ports(count: int) -> int:
 
 
 class Gated:
-    """The program above on one state directory, and its gate."""
+    """Runs the program above on one state directory, with its gate."""
 
     def __init__(self, topics: Topics, directory: Path, workers: int) -> None:
         self.topics = topics
@@ -82,7 +82,7 @@ class Gated:
         self._gate.unlink(missing_ok=True)
 
     def health(self) -> list[tuple[int, Any]]:
-        """Status and answer of each worker."""
+        """Return status and answer of each worker's health check."""
         found = []
         for port in range(self.port, self.port + self.workers):
             connection = HTTPConnection(HOST, port, timeout=HANG_LIMIT_S)
@@ -93,14 +93,14 @@ class Gated:
         return found
 
     def is_healthy(self) -> bool:
-        """Whether all workers say that they are; one that is not up yet does not."""
+        """Tell whether all workers say that they are healthy; one that is not up yet does not."""
         try:
             return all(status == 200 for status, _ in self.health())
         except OSError:
             return False
 
     def load_until_stuck(self, command: Command) -> None:
-        """The gate is closed, records come, and the watchdog says who is to blame."""
+        """Close the gate and load records until the watchdog says who is to blame."""
         self.close()
         self.topics.load(RECORDS)
         wait_until(

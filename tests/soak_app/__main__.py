@@ -1,11 +1,10 @@
-"""`python -m tests.soak_app --minutes 10`: an application under trouble, checked
-to the last record.
+"""Run an application under injected failures and check it: `python -m tests.soak_app --minutes 10`.
 
 Several workers run a topology on one broker while records with sequence numbers are written, and
-trouble comes one piece after another (see `trouble`). At the end the trouble stops, the application
+failures are injected one after another (see `trouble`). At the end they stop, the application
 catches up, and every output is read and checked: not one record lost, doubled or out of order
 within its key. Status 1 if one is, or if a worker gave up. The seed is printed first; it decides
-what trouble comes and when, not when a process gets its turn.
+which failures come and when, not when a process gets its turn.
 """
 
 from __future__ import annotations
@@ -39,13 +38,13 @@ _CALM_S = (0.5, 6.0)
 
 
 def committed(servers: str, topic: str) -> Iterator[tuple[str, int]]:
-    """Every committed record of a topic."""
+    """Yield every committed record of a topic."""
     for message in records(servers, topic, PARTITIONS):
         yield message.key().decode(), serdes.int64.deserialize(message.value())
 
 
 class Soak:
-    """One run: a broker, its topics, workers, the load."""
+    """Represents one run: a broker, its topics, workers, the load."""
 
     def __init__(self, stack: ExitStack, options: argparse.Namespace, seed: int) -> None:
         self._random = Random(seed)
@@ -84,7 +83,7 @@ class Soak:
         return broker
 
     def run(self) -> list[str]:
-        """All of it; returns what is wrong."""
+        """Run the soak and return what is wrong."""
         self._began = time.monotonic()
         end = self._began + 60 * self._minutes
         while time.monotonic() < end:

@@ -1,4 +1,4 @@
-"""The input: records whose values count up within their key, written as long as the soak lasts."""
+"""Write records whose values count up within their key, as long as the soak lasts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BATCH = 50
 
 
 class Load:
-    """Writes in a thread of its own. `written[key]` is the number of records that a key has."""
+    """Writes in a thread of its own; `written[key]` is the number of records that a key has."""
 
     def __init__(self, servers: str, records_per_second: int, random: Random) -> None:
         self.written = {f"key-{number}": 0 for number in range(KEYS)}

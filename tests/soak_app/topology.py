@@ -1,4 +1,4 @@
-"""What runs under the soak: every record is `key` and a sequence number within its key.
+"""Define the application of the soak: every record is `key` and a sequence number within its key.
 
 `copied` has each record once more; `counts` counts it in a store; `regrouped` counts it behind a
 repartition topic; `digests` has a number for each key that depends on every record and on their
@@ -21,7 +21,7 @@ GROUPS = 10
 
 
 def next_digest(digest: int, number: int) -> int:
-    """Of a sequence of numbers: another sequence has another, but for chance."""
+    """Add a number to a sequence's digest; another sequence has another one, but for chance."""
     return (digest * 1_000_003 + number + 1) % (1 << 61)
 
 

@@ -1,4 +1,4 @@
-"""Trouble for workers and broker, one piece after another, chosen by a seed.
+"""Disturb workers and broker in one way after another, chosen by a seed.
 
 kill      a worker ends by `kill -9` and is started again a little later
 stop      a worker is stopped by SIGSTOP, at times for longer than its session, and continued
@@ -26,7 +26,7 @@ _RULE = '[[request]]\naction = "{action}"\napi = "{api}"\nafter = {after}\ntimes
 
 
 class Trouble:
-    """Makes trouble until it is told to stop; `made` counts it by kind."""
+    """Disturbs workers and broker until it is stopped; `made` counts the disturbances by kind."""
 
     def __init__(
         self, workers: list[SoakWorker], broker: Broker, fault_file: Path | None, random: Random
@@ -45,8 +45,10 @@ class Trouble:
         }
 
     def make_one(self) -> str:
-        """Make one piece of trouble; returns its kind. What it did is undone when it returns, but
-        for lost answers, which go on."""
+        """Disturb once and return the kind of disturbance.
+
+        What it did is undone when it returns, but for lost answers, which go on.
+        """
         names = list(self._kinds)
         weights = [weight for _, weight in self._kinds.values()]
         kind = self._random.choices(names, weights)[0]
@@ -55,7 +57,7 @@ class Trouble:
         return kind
 
     def end(self) -> None:
-        """No answer is lost any more."""
+        """Lose no answers any more."""
         self._set_rules("")
 
     def _kill(self) -> None:

@@ -1,4 +1,4 @@
-"""What must hold at the end: nothing lost, doubled or out of order within its key.
+"""Check what must hold at the end: nothing lost, doubled or out of order within its key.
 
 Each check returns what is wrong, in words; an empty list is a pass.
 """
@@ -16,7 +16,7 @@ Pairs = Iterable[tuple[str, int]]
 
 
 def copied(found: Pairs, written: Mapping[str, int]) -> list[str]:
-    """Every record once, and in the order in which it was written."""
+    """Check that every record is there once, and in the order in which it was written."""
     wrong: list[str] = []
     following: dict[str, int] = defaultdict(int)
     for key, number in found:
@@ -32,7 +32,7 @@ def copied(found: Pairs, written: Mapping[str, int]) -> list[str]:
 
 
 def counted(name: str, found: Pairs, truth: Mapping[str, int]) -> list[str]:
-    """Counts only rise, and the last one of each key is the truth."""
+    """Check that counts only rise, and that the last one of each key is the truth."""
     wrong: list[str] = []
     last: dict[str, int] = defaultdict(int)
     for key, count in found:
@@ -47,7 +47,7 @@ def counted(name: str, found: Pairs, truth: Mapping[str, int]) -> list[str]:
 
 
 def digested(found: Pairs, written: Mapping[str, int]) -> list[str]:
-    """The last digest of each key is that of all its records in their order."""
+    """Check that the last digest of each key is that of all its records in their order."""
     last = dict(found)
     wrong: list[str] = []
     for key, count in written.items():
@@ -57,7 +57,7 @@ def digested(found: Pairs, written: Mapping[str, int]) -> list[str]:
 
 
 def regrouped(written: Mapping[str, int]) -> Counter[str]:
-    """The truth of the counts behind the repartition topic."""
+    """Return the true counts behind the repartition topic."""
     truth: Counter[str] = Counter()
     for key, count in written.items():
         truth[f"group-{int(key[4:]) % GROUPS}"] += count

@@ -1,4 +1,4 @@
-"""The workers of the soak: processes that `python -m streams run` makes, as a user's are."""
+"""Run the workers of the soak: processes that `python -m streams run` makes, as a user's are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SESSION_TIMEOUT_MS = 6_000
 
 
 class SoakWorker(ServerProcess):
-    """One worker process of `app` on a state directory, which outlives it and may be shared."""
+    """Represents one worker process of `app` on a state directory, which outlives it."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class SoakWorker(ServerProcess):
         self.spawn([sys.executable, *run], self._environment)
 
     def leave(self) -> int:
-        """SIGTERM, and the status that it ends with."""
+        """End the worker with SIGTERM and return its status."""
         self.end(signal.SIGTERM)
         assert self._process is not None
         return self._process.returncode

@@ -1,1 +1,1 @@
-"""Applications with many operators under crashes: their results equal the truth of a plain loop."""
+"""Test applications with many operators under crashes: their results equal a plain loop's."""

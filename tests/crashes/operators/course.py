@@ -1,4 +1,4 @@
-"""One application on its way: its input, what has come out of it, and the verdict at the end."""
+"""Run one application: feed its input, read what has come out of it, and judge it at the end."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _CLOSE_EVERY_S = 0.5
 
 
 class Course:
-    """See the module. The topics of the input are named `<application>-<end>`."""
+    """Represents one application's run; its input topics are named `<application>-<end>`."""
 
     def __init__(self, servers: str, name: str, state: Path, application: Application) -> None:
         self.servers, self.application, self.state = servers, name, state
@@ -75,12 +75,12 @@ class Course:
         self._reader.close()
 
     def load(self) -> None:
-        """Some more records."""
+        """Load some more records."""
         self._send(self._app.batch(self._batches * BATCH, self._begin_ms))
         self._batches += 1
 
     def wait(self, unless: Callable[[], bool] = lambda: False) -> None:
-        """Until all that was loaded has passed, or `unless` comes true."""
+        """Wait until all that was loaded has passed, or `unless` comes true."""
         due = sum(each.topic in self._app.PROGRESS for each in self._sent)
 
         def passed() -> bool:
@@ -95,7 +95,7 @@ class Course:
         )
 
     def end(self) -> None:
-        """Move time on until everything has closed, and all results are there."""
+        """Move time on until everything has closed and all results are there."""
         truth = self._app.truth(self._sent)
         began = closed = time.monotonic() - _CLOSE_EVERY_S
         while wrong := self._missing(truth):
@@ -106,14 +106,16 @@ class Course:
             self._read()
 
     def read_to_the_end(self) -> None:
-        """Read the output once more, from its beginning to its end: no worker runs, so that nothing
-        comes behind what `check` looks at."""
+        """Read the output once more from its beginning to its end.
+
+        No worker may run, so that nothing comes behind what `check` looks at.
+        """
         self.output.clear()
         for message in final_records(self.servers, self.target, PARTITIONS):
             self._take(message)
 
     def check(self) -> None:
-        """What has come out is the truth, each result once. Raises AssertionError."""
+        """Check that what has come out is the truth, each result once. Raises AssertionError."""
         truth = self._app.truth(self._sent)
         for operator, all_of_it in {**truth.once, **truth.in_any_order, **truth.last}.items():
             assert all_of_it, f"{operator}: nothing is expected of it"
@@ -125,16 +127,19 @@ class Course:
         assert not self._missing(truth)
 
     def exactly_once(self) -> list[str]:
-        """The operators whose results must come so."""
+        """Return the operators whose results must come exactly once."""
         truth = self._app.truth(self._sent)
         return [*truth.once, *truth.in_any_order]
 
     def any_result(self, operator: str) -> list[Any]:
-        """All that came out of an operator for one key."""
+        """Return all that came out of an operator for some key."""
         return next(values for values in self._found(operator).values() if values)
 
     def check_stores(self) -> None:
-        """What each store has on disk is what its changelog says, replayed. No worker runs."""
+        """Check that each store's disk holds what its changelog gives when replayed.
+
+        No worker may run.
+        """
         logs = self._changelogs
         for spec in self._specs:
             for path in self._paths(f"*_*/{spec.name}"):
@@ -149,7 +154,7 @@ class Course:
                 self._check_copy(table.topic, path)
 
     def lose_a_key(self) -> str:
-        """Of a store, and its name."""
+        """Delete a key of a store on disk, and return the store's name."""
         for spec in self._specs:
             for path in self._paths(f"*_*/{spec.name}"):
                 disk = RocksDisk(path)
@@ -176,7 +181,7 @@ class Course:
 
     @cached_property
     def _changelogs(self) -> dict[str, list[list[Entry]]]:
-        """Of each store, by partition: when no worker runs any more."""
+        """Return the entries of each store's changelog by partition. No worker may run."""
         found: dict[str, list[list[Entry]]] = {}
         for spec in self._specs:
             log: list[list[Entry]] = [[] for _ in range(PARTITIONS)]
@@ -186,7 +191,7 @@ class Course:
         return found
 
     def _check_copy(self, topic: str, path: Path) -> None:
-        """A worker's copy of a global table is its topic up to where it says it is."""
+        """Check that a worker's copy of a global table is its topic up to the copy's position."""
         disk = RocksDisk(path)
         checkpoint = disk.read_checkpoint()
         found = {key: stored[8:] for key, stored in disk.range(None, None)}
@@ -203,7 +208,7 @@ class Course:
         assert_equal(f"{path}", found, wanted)
 
     def _missing(self, truth: Truth) -> str:
-        """The operators whose results are not all there yet, and what of them."""
+        """Describe the operators whose results are incomplete, and what of them is missing."""
         wrong: list[str] = []
         for operator, expected in truth.once.items():
             if left := expected.keys() - self._found(operator).keys():
@@ -233,7 +238,7 @@ class Course:
         self.output[operator][key].append(None if value is None else orjson.loads(value))
 
     def _move_time_on(self) -> None:
-        """Far, with records that are in no truth."""
+        """Move stream time far on, with records that are in no truth."""
         self._now_ms += 3 * GRACE_MS
         for topic in self._app.PROGRESS:
             for number in range(_CLOSERS):
@@ -259,7 +264,7 @@ class Course:
 
 
 def _contents(spec: StoreSpec, disk: Any, log: Iterable[Any] = ()) -> dict[Any, Any]:
-    """What a store holds, as its readers find it where it has readers, else as it lies on disk."""
+    """Return what a store holds, as its readers find it or, if it has none, as it lies on disk."""
     store = open_store(spec, disk)
     try:
         if log:
@@ -279,7 +284,7 @@ def assert_equal(what: str, found: Mapping[Any, Any], wanted: Mapping[Any, Any])
 
 
 def differences(found: Mapping[Any, Any], wanted: Mapping[Any, Any]) -> str:
-    """Some keys with what was found and what should have been."""
+    """Describe some keys with what was found and what should have been."""
     keys = [k for k in {**found, **wanted} if found.get(k) != wanted.get(k)]
     shown = {k: (found.get(k), wanted.get(k)) for k in keys[:3]}
     return f"{len(keys)} keys differ, found and wanted: {shown}"

@@ -1,4 +1,4 @@
-"""A table whose rows expire, looked up by a stream, and aggregates that expire.
+"""Define a table whose rows expire and that a stream looks up, and aggregates that expire.
 
 All records come from one topic, many of them out of order: when a row expires follows from the
 order of its partition. A record is `["row", value]`, or `["event", number]`.
@@ -51,7 +51,7 @@ def build(application_id: str, source: str, target: str, **settings: Any) -> App
 
 
 def _is(kind: str, value: Any) -> bool:
-    """Whether a record is of `kind`; those that only move time on are of none."""
+    """Tell whether a record is of `kind`; those that only move time on are of none."""
     return isinstance(value, list) and value[0] == kind
 
 
@@ -85,7 +85,7 @@ def truth(sent: Sequence[Sent]) -> Truth:
 
 
 def _take(sent: Sequence[Sent], joined: dict[str, list[Any]], last: dict[str, Contents]) -> None:
-    """Add what comes of the records of one partition."""
+    """Add to the truth what comes of the records of one partition."""
     rows: dict[str, tuple[Any, int]] = {}
     events: dict[str, tuple[list[int], int]] = {}
     row_ms = event_ms = -1

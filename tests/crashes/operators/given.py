@@ -1,4 +1,4 @@
-"""What the applications are given, and how what they put out is told apart.
+"""Define the applications' input, and tell their outputs apart.
 
 Every result goes to one topic, as JSON, under the key `<operator> <key>`. Of some operators each
 result must come once, and be the truth; of others the last of each key must.
@@ -26,7 +26,7 @@ JSON: dict[str, Any] = {"key": serdes.string, "value": serdes.json}
 
 
 class Sent(NamedTuple):
-    """A record of the input. `topic` is the end of its name."""
+    """Holds a record of the input; `topic` is the end of its topic's name."""
 
     topic: str
     key: str
@@ -35,7 +35,10 @@ class Sent(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """By operator, then by key: a value, or for those `in_any_order` all values, sorted."""
+    """Holds the expected results by operator, then by key.
+
+    A result is a value, or for operators `in_any_order` all values, sorted.
+    """
 
     once: Mapping[str, Contents]
     """Each result has come exactly once."""
@@ -46,7 +49,7 @@ class Truth(NamedTuple):
 
 
 class Application(Protocol):
-    """A module of this package."""
+    """Describes a module of this package that defines an application."""
 
     TOPICS: Sequence[str]
     """Input topics, by the ends of their names."""
@@ -59,18 +62,18 @@ class Application(Protocol):
     def build(self, application_id: str, source: str, target: str, **settings: Any) -> App: ...
 
     def first(self, begin_ms: int) -> list[Sent]:
-        """What is there before anything else."""
+        """Return the records that are there before anything else."""
         ...
 
     def batch(self, begin: int, begin_ms: int) -> list[Sent]:
-        """The records that have the numbers from `begin` on."""
+        """Return the records that have the numbers from `begin` on."""
         ...
 
     def truth(self, sent: Sequence[Sent]) -> Truth: ...
 
 
 def results(target: str, operator: str) -> Callable[[Any], None]:
-    """Writes a stream as the results of an operator."""
+    """Return a function that writes a stream as the results of an operator."""
 
     def rekeyed(key: Any, value: Any) -> str:
         return f"{operator} {key}"

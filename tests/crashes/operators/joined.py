@@ -1,4 +1,4 @@
-"""Joins of streams and tables, by key and by foreign key, and tables made of tables.
+"""Define joins of streams and tables, by key and by foreign key, and tables made of tables.
 
 A record of a stream has a number: the left stream has those of remainder 0 and 1 by 3, the right
 one those of 1 and 2, a little later, and some of them twice.
@@ -37,7 +37,7 @@ ORDER_COUNT, CUSTOMER_COUNT = 30, 6
 
 
 class Doubled(ValueTransformer[str, Any, Any]):
-    """An order with its amount twice."""
+    """Sends an order on with its amount doubled."""
 
     def transform(self, key: str, value: Any) -> Any:
         return None if value is None else value["amount"] * 2
@@ -100,7 +100,7 @@ def build(application_id: str, source: str, target: str, **settings: Any) -> App
 
 
 def first(begin_ms: int) -> list[Sent]:
-    """A row of each key. Those of regions stay as they are."""
+    """Return a row of each key; those of regions stay as they are."""
     return [
         Sent(topic, f"key-{n}", f"{topic} {n}", begin_ms)
         for n in range(STREAM_KEYS)
@@ -109,7 +109,10 @@ def first(begin_ms: int) -> list[Sent]:
 
 
 def batch(begin: int, begin_ms: int) -> list[Sent]:
-    """Some of each topic. Tables get updates and deletions of few keys again and again."""
+    """Return some records of each topic.
+
+    Tables get updates and deletions of few keys again and again.
+    """
     sent: list[Sent] = []
     for n in range(begin, begin + BATCH):
         key, time_ms = f"key-{n % STREAM_KEYS}", begin_ms + n * STEP_MS

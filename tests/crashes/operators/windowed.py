@@ -1,4 +1,4 @@
-"""Windows of each kind, passed on at each commit, when they close, or held back by suppress."""
+"""Define windows of each kind, emitted at each commit, when they close, or by suppress."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ _PAUSE_EVERY, _PAUSE_MS = 60, 900
 
 
 def append(key: str, value: int, seen: list[int]) -> list[int]:
-    """Changes its aggregate: what a rolled-back transaction left in an object would show."""
+    """Append to the aggregate in place.
+
+    So one sees what a rolled-back transaction left in an object.
+    """
     seen.append(value)
     return seen
 
@@ -137,7 +140,10 @@ def _window(key: str, start_ms: int, size_ms: int) -> str:
 
 
 def _sliding(key: str, times: list[int]) -> Contents:
-    """A window ends at each record, and one begins right behind it, if there is anything in it."""
+    """Return the expected sliding windows.
+
+    A window ends at each record, and one begins right behind it, if there is anything in it.
+    """
     found: Contents = {}
     for start_ms in {start for at in times for start in (at - DIFFERENCE_MS, at + 1)}:
         inside = sum(start_ms <= at <= start_ms + DIFFERENCE_MS for at in times)
