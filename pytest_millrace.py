@@ -1,4 +1,4 @@
-"""The fixture `topology_driver`: drivers that are closed when the test ends.
+"""Provide the fixture `topology_driver`: drivers that are closed when the test ends.
 
     def test_words_are_counted(topology_driver):
         driver = topology_driver(app, partitions={"lines": 4})
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def topology_driver() -> Iterator[Callable[..., TopologyTestDriver]]:
-    """Makes a TopologyTestDriver: takes what it takes."""
+    """Return a function that makes a TopologyTestDriver from the arguments of its constructor."""
     from streams.testing.driver import TopologyTestDriver
 
     with ExitStack() as drivers:

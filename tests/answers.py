@@ -1,4 +1,4 @@
-"""What an answer says, whichever API it is of."""
+"""Read the error codes of a response, whichever API it is of."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode
 
 
 def codes(entity: Any) -> Iterator[int]:
-    """Every error code of a response, however deep."""
+    """Yield every error code of a response, however deep it is."""
     for field in dataclasses.fields(entity):
         value = getattr(entity, field.name)
         if isinstance(value, ErrorCode):

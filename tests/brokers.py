@@ -1,4 +1,4 @@
-"""The brokers that a test can be run against: the embedded one, real Kafka, or an address.
+"""Provide the brokers that a test can run against: the embedded one, real Kafka, or an address.
 
 `--broker` names them. To a test they look alike: an address, and for a process of ours `kill()` and
 `restart()` on the same port and data. Both processes are given the same settings, Kafka's names, so
@@ -39,15 +39,15 @@ _ADDRESS = re.compile(r"[^\s:,]+:\d+(,[^\s:,]+:\d+)*")
 
 
 class Unsupported(RuntimeError):
-    """A broker that the tests did not start can't be killed by them."""
+    """Says that a broker can't be killed because the tests did not start it."""
 
 
 class Broker(Protocol):
-    """What a test sees of a broker."""
+    """Represents a broker as a test sees it."""
 
     @property
     def kind(self) -> str:
-        """`embedded`, `kafka` or `address`."""
+        """Return the broker's kind: `embedded`, `kafka` or `address`."""
         ...
 
     @property
@@ -55,17 +55,17 @@ class Broker(Protocol):
 
     @property
     def data_dir(self) -> Path:
-        """Where the broker keeps its log; `Unsupported` for an address."""
+        """Return the directory of the broker's log. Raises Unsupported for an address."""
         ...
 
     def start(self) -> None: ...
 
     def kill(self) -> None:
-        """kill -9; `Unsupported` for an address."""
+        """Kill the broker with SIGKILL. Raises Unsupported for an address."""
         ...
 
     def restart(self) -> None:
-        """Start again on the same port and data; `Unsupported` for an address."""
+        """Start the broker again on the same port and data. Raises Unsupported for an address."""
         ...
 
     def stop(self) -> None: ...
@@ -76,8 +76,10 @@ class Broker(Protocol):
 
 
 class EmbeddedProcess(ServerProcess):
-    """`python -m coordinator` as a process; `source`: of another tree than the one at hand;
-    `options`: more of its command line."""
+    """Runs `python -m coordinator` as a process.
+
+    `source` is the tree to run, if not the one at hand; `options` are more of its command line.
+    """
 
     kind = "embedded"
 
@@ -99,7 +101,7 @@ class EmbeddedProcess(ServerProcess):
         return f"{HOST}:{self.port}"
 
     def start(self) -> None:
-        """Start; port 0 at first, afterwards the port that the first start was given."""
+        """Start the broker; on a free port at first, afterwards on the port of its first start."""
         command = [sys.executable, *([] if self._source is None else ["-P"]), "-m", "coordinator"]
         environment = {"PYTHONUNBUFFERED": "1"}
         if self._source is not None:
@@ -125,7 +127,7 @@ class EmbeddedProcess(ServerProcess):
 
 
 class AddressedBroker:
-    """A broker that someone else runs."""
+    """Represents a broker that someone else runs."""
 
     kind = "address"
 
@@ -156,7 +158,7 @@ class AddressedBroker:
 
 
 def choices(option: str) -> list[str]:
-    """The brokers that `--broker` names."""
+    """Return the names of the brokers that `--broker` selects."""
     if option == "both":
         return ["embedded", "kafka"]
     if option in ("embedded", "kafka") or _ADDRESS.fullmatch(option):
@@ -165,12 +167,12 @@ def choices(option: str) -> list[str]:
 
 
 def reason_to_skip(choice: str) -> str | None:
-    """Why this broker can't be had on this machine."""
+    """Return why this broker can't be had on this machine; None if it can."""
     return missing() if choice == "kafka" else None
 
 
 def in_ci() -> bool:
-    """In CI nothing that is missing goes unnoticed."""
+    """Tell whether the tests run in CI, where what is missing is an error."""
     return os.environ.get("CI", "").lower() not in ("", "0", "false")
 
 
@@ -179,7 +181,7 @@ IN_CI = pytest.mark.skipif(not in_ci(), reason="it takes longer: `make ci` runs 
 
 
 def make(choice: str, settings: Mapping[str, str] = SETTINGS) -> Broker:
-    """The broker of that name, not started yet."""
+    """Return a broker of that name that is not started yet."""
     match choice:
         case "embedded":
             return EmbeddedProcess(settings)

@@ -1,4 +1,4 @@
-"""What every test may ask for: a broker of the chosen kind, and names that nobody else uses.
+"""Provide what every test may ask for: a broker of the chosen kind, and names of its own.
 
 `pytest --broker=embedded|kafka|both|HOST:PORT` chooses; a test that takes `broker` runs once for
 each. A broker is started when the first test asks for it, and once a session.
@@ -96,7 +96,7 @@ def pytest_runtest_makereport(
 
 @pytest.fixture(scope="session")
 def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    """A running broker; the test that kills it starts it again."""
+    """Provide a running broker; the test that kills it starts it again."""
     reason = brokers.reason_to_skip(request.param)
     if reason:
         if brokers.in_ci():
@@ -115,11 +115,11 @@ def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
 
 @pytest.fixture(scope="session")
 def unique() -> Callable[[str], str]:
-    """Names that no other test uses, here or in another run on this machine."""
+    """Return a function that makes names that no other test uses, in any run on this machine."""
     return lambda stem: f"{stem}-{os.getpid()}-{next(_NUMBERS)}"
 
 
 @pytest.fixture
 def group(unique: Callable[[str], str]) -> str:
-    """The id of a group that does not exist yet."""
+    """Return the id of a group that does not exist yet."""
     return unique("group")

@@ -1,4 +1,4 @@
-"""A server as a process of its own: started, waited for, ended by its pid, its log at hand.
+"""Run a server as a process of its own: start it, wait, end it by its pid, read its log.
 
 Both brokers of the tests are real processes, so that `kill -9` means the same to either. A wait has
 a bound and a condition; when the bound is reached or the process ends early, the error carries the
@@ -30,11 +30,11 @@ _API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 
 
 class StartFailed(RuntimeError):
-    """The server ended, or did not answer in time; the message carries the end of its log."""
+    """Says that the server ended or did not answer in time; the message has the end of its log."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago; taken together, so that they differ."""
+    """Return ports that were free a moment ago; taken together, so that they differ."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for each in sockets:
@@ -46,7 +46,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def answers(port: int) -> bool:
-    """Whether a broker on this port answers ApiVersions."""
+    """Tell whether a broker on this port answers ApiVersions."""
     try:
         with socket.create_connection((HOST, port), timeout=1.0) as connection:
             connection.sendall(_API_VERSIONS)
@@ -82,7 +82,7 @@ def wait_until(
 
 
 class ServerProcess:
-    """One server with a directory of its own, which `close` removes."""
+    """Represents one server with a directory of its own, which `close` removes."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -97,12 +97,12 @@ class ServerProcess:
 
     @property
     def ended(self) -> int | None:
-        """The exit status of a process that has ended by itself; None while it runs."""
+        """Return the exit status of a process that has ended by itself; None while it runs."""
         assert self._process is not None, f"{self.name} was not started"
         return self._process.poll()
 
     def spawn(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
-        """Start the process; returns where in the log this start begins."""
+        """Start the process and return where in the log this start begins."""
         begin = self.log_path.stat().st_size if self.log_path.exists() else 0
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
@@ -135,7 +135,7 @@ class ServerProcess:
             return log.read().decode(errors="replace")
 
     def log_tail(self, lines: int = 40) -> str:
-        """The end of the log, for the report of a failure."""
+        """Return the end of the log, for the report of a failure."""
         if not self.log_path.exists():
             return "(no log)"
         tail = self.log_path.read_text(errors="replace").splitlines()[-lines:]
@@ -158,7 +158,7 @@ class ServerProcess:
         self.end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """kill -9: nothing is flushed, nobody is told."""
+        """Kill the process with SIGKILL: nothing is flushed, nobody is told."""
         self.end(signal.SIGKILL)
 
     def close(self) -> None:

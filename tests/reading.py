@@ -1,4 +1,4 @@
-"""A topic as a reader finds it at this moment: every record up to the ends of its partitions."""
+"""Read a topic as it is at this moment: every record up to the ends of its partitions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def records(
     timeout_s: float = HANG_LIMIT_S,
     first: Mapping[int, int] | None = None,
 ) -> Iterator[Any]:
-    """The messages of these partitions (a number: of the first so many), in order within each.
+    """Yield the messages of these partitions (a number: of the first so many) in their order.
+
     `first`: the offsets to begin with, if not the beginnings.
 
     Raises TimeoutError, with what the client said, if the ends are not reached in time.
@@ -63,7 +64,7 @@ def records(
 def final_records(
     servers: str, topic: str, partitions: int, *, timeout_s: float = HANG_LIMIT_S
 ) -> Iterator[Any]:
-    """The committed messages of a topic that nobody writes to any more, to its very end.
+    """Yield the committed messages of a topic that nobody writes to any more, to its very end.
 
     While a transaction is open a reader of what is committed stops before it, and does not see what
     comes behind; so its end is waited for. Raises TimeoutError.
@@ -94,7 +95,7 @@ def open_partitions(servers: str, topic: str, partitions: int) -> list[int]:
 
 
 class Reader:
-    """A topic from its beginning, as it grows: what is committed."""
+    """Reads a topic's committed records from its beginning, as it grows."""
 
     def __init__(self, servers: str, topic: str, partitions: int) -> None:
         self._consumer = Consumer(
@@ -109,7 +110,7 @@ class Reader:
         self._consumer.assign([TopicPartition(topic, each, 0) for each in range(partitions)])
 
     def take(self, timeout_s: float = 0.02) -> list[Any]:
-        """What has come since. Raises AssertionError where the client reports an error."""
+        """Return what has come since. Raises AssertionError where the client reports an error."""
         messages = self._consumer.consume(_TAKE_MAX, timeout_s)
         for message in messages:
             assert message.error() is None, message.error()

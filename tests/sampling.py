@@ -1,4 +1,4 @@
-"""Samples of large matrices: which cases a run in CI takes, the same ones for the same commit.
+"""Sample large matrices: choose the cases of a run in CI, the same ones for the same commit.
 
 `make test` and `make ci` set `TEST_SAMPLE` to a number that follows from the commit, and
 print it. Then a test marked `sampled(count)` runs that many of its parametrized cases, and what

@@ -1,1 +1,1 @@
-"""CI: its parts, how they are run side by side, and how long each may take."""
+"""Run the parts of CI side by side, each within its time."""

@@ -1,4 +1,4 @@
-"""`python -m tests.ci LEVEL`: run the parts of `make test`, `make ci` or `make ci-full`.
+"""Run the parts of `make test`, `make ci` or `make ci-full`: `python -m tests.ci LEVEL`.
 
 What each part prints is shown when it ends; in between, how far the parts are. Then comes a table
 of the times, what exceeds its entry in CONTRIBUTING.md, and the parts that failed. The last line

@@ -1,4 +1,4 @@
-"""The parts of `make test`, `make ci` and `make ci-full`: a command each, and how it is scheduled.
+"""Define the parts of `make test`, `make ci` and `make ci-full`: a command each, and its schedule.
 
 A part is a make target wherever a person would run it by hand too. Parts that only wait for brokers
 most of the time run two at a time; benchmarks run alone, because anything beside them would be in
@@ -20,8 +20,10 @@ LEVELS = (TEST, CI, FULL)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One command. `good`: the exit statuses with which it has passed. `alone`: nothing runs
-    beside it."""
+    """Represents one command of CI.
+
+    `good` are the exit statuses with which it has passed; if it is `alone`, nothing runs beside it.
+    """
 
     name: str
     command: Sequence[str]

@@ -1,4 +1,4 @@
-"""Parts run two at a time: what each prints is kept together, and how far they are is shown."""
+"""Run parts two at a time, keep together what each prints, and show their progress."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PERCENT = re.compile(rb"\[ *(\d+)%\]")
 
 @dataclass(slots=True)
 class Running:
-    """A part that has been started, and the file that takes what it prints."""
+    """Holds a part that has been started and the file that takes what it prints."""
 
     part: Part
     process: subprocess.Popen[bytes]
@@ -45,7 +45,7 @@ class Running:
         return f"{self.part.name} {how_far}"
 
     def end(self) -> Outcome | None:
-        """Return how the part went once it has ended; one that hangs is ended here."""
+        """Return how the part went once it has ended; end it if it hangs."""
         status = self.process.poll()
         if status is None:
             if self.seconds < PART_TIMEOUT_S:

@@ -1,4 +1,4 @@
-"""Parts side by side: their verdicts, the end of what hangs, their times against their entries."""
+"""Test that parts run side by side, that hanging ones are ended, and that times are compared."""
 
 from __future__ import annotations
 

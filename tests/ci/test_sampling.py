@@ -1,4 +1,4 @@
-"""Samples: repeatable, of the size asked for, whole where none is taken."""
+"""Test that samples are repeatable, of the size asked for, and whole where none is taken."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests import sampling
 
 @dataclass(frozen=True)
 class Case:
-    """What sampling asks of a pytest item."""
+    """Represents a pytest item as sampling sees it."""
 
     nodeid: str
     count: int | None = None

@@ -1,4 +1,4 @@
-"""Times of the parts against their entries in the table of CONTRIBUTING.md."""
+"""Compare the times of the parts with their entries in the table of CONTRIBUTING.md."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROW = re.compile(r"^\| (?P<name>[^|]+?) \| (?P<seconds>\d+) \|$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one part went."""
+    """Holds the outcome of one part."""
 
     part: str
     seconds: float

@@ -1,4 +1,4 @@
-"""The same topologies in Kafka Streams and in Millrace, compared record by record.
+"""Compare the same topologies in Kafka Streams and in Millrace, record by record.
 
 `description.py` says what a case is, `generator.py` makes one from a seed, `peer.py` runs it in
 Kafka Streams' own TopologyTestDriver (a Java program in `tests/peers`), `ours.py` in ours,

@@ -1,4 +1,6 @@
-"""`python -m tests.differential --cases 1000 --seed 0`: more cases than a test run has time for.
+"""Run more cases than a test run has time for.
+
+Usage: `python -m tests.differential --cases 1000 --seed 0`.
 
 A case that differs is made small and written to `corpus/`, to be kept. The exit status is 1 if any
 differs. `--operator` puts that operator into each case.
@@ -24,14 +26,14 @@ SAID_EVERY = 500
 
 
 def report(verdict: Verdict, kept_in: Path | None) -> str:
-    """What differs, and the case."""
+    """Describe what differs, and the case."""
     where = "" if kept_in is None else f"kept in {kept_in}: commit it when it agrees\n"
     lines = "\n".join(verdict.differences)
     return f"seed {verdict.case.seed} differs\n{lines}\n{where}{verdict.case.text()}"
 
 
 def keep(case: Case, directory: Path = CORPUS) -> Path:
-    """As a file of the corpus."""
+    """Save the case as a file of the corpus, and return its path."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"seed-{case.seed}.json"
     path.write_text(case.text())

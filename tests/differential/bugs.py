@@ -1,4 +1,4 @@
-"""Bugs on purpose, one for each family of operators: the comparison has to see them.
+"""Define one bug for each family of operators, which the comparison has to see.
 
 Each is small, as a slip would be: a bound that is one off, a side that is forgotten.
 """
@@ -29,7 +29,7 @@ from streams.topology import expand
 
 
 def slug(name: str) -> str:
-    """Of a bug's name: its case in the corpus is `<slug>.json`."""
+    """Return the bug's name as the name of its case in the corpus, `<slug>.json`."""
     return name.replace("'", "").replace(",", "").replace(" ", "-")
 
 
@@ -38,14 +38,17 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """`operator` is the production that is put into each case that is to show it."""
+    """Represents a planted bug.
+
+    `operator` is the production that is put into each case that is to show it.
+    """
 
     operator: str
     plant: Plant
 
 
 def _replaced(place: Any, name: str, make: Callable[[Any], Any]) -> Plant:
-    """What stands there becomes what `make` makes of it."""
+    """Return a planter that replaces what stands there by what `make` makes of it."""
 
     def plant(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(place, name, make(getattr(place, name)))

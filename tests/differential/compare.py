@@ -1,4 +1,4 @@
-"""Where two answers to a case differ: outputs topic by topic in their order, and stores."""
+"""Find where two answers to a case differ: outputs topic by topic in their order, and stores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Answer = Mapping[str, Any]
 
 
 def differences(case: Case, theirs: Answer, ours: Answer) -> list[str]:
-    """One line or a few for each topic and each store that is not the same; none: they agree.
+    """Return a line or a few for each topic and each store that differs; none if they agree.
 
     `theirs` are Kafka Streams'. A case that Kafka Streams refuses or fails at is no case
     (`refused`).
@@ -42,7 +42,7 @@ def differences(case: Case, theirs: Answer, ours: Answer) -> list[str]:
 
 
 def refused(theirs: Answer) -> str | None:
-    """Why there is nothing to compare: Kafka Streams can't run the case."""
+    """Return why Kafka Streams can't run the case, so that nothing can be compared; else None."""
     if "error" not in theirs:
         return None
     stack = str(theirs["stack"])
@@ -51,7 +51,7 @@ def refused(theirs: Answer) -> str | None:
 
 
 def kind(found: Sequence[str]) -> str:
-    """What sort of difference the first is: shrinking keeps to it."""
+    """Return what sort of difference the first is, which shrinking keeps."""
     if not found:
         return ""
     first = found[0]
@@ -72,7 +72,7 @@ def _types(case: Case) -> dict[str, tuple[str, str]]:
 
 
 def _lists(what: str, wanted: list[str], got: list[str]) -> str:
-    """The two lists from where they begin to differ."""
+    """Show the two lists from where they begin to differ."""
     same = 0
     while same < min(len(wanted), len(got)) and wanted[same] == got[same]:
         same += 1
@@ -86,7 +86,7 @@ def _lists(what: str, wanted: list[str], got: list[str]) -> str:
 
 
 def shown(record: Sequence[Any], key: str, value: str) -> str:
-    """A record as a person reads it."""
+    """Show a record as a person reads it."""
     headers = "".join(
         f" {name}={None if data is None else bytes.fromhex(data).decode()}"
         for name, data in record[3]

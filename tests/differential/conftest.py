@@ -1,4 +1,4 @@
-"""Kafka Streams for the tests of this directory."""
+"""Provide Kafka Streams to the tests of this directory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.differential.peer import JARS, Peer
 
 @pytest.fixture(scope="session")
 def peer() -> Iterator[Peer]:
-    """One JVM; without Java the tests are skipped, in CI they fail."""
+    """Start one JVM with Kafka Streams; without Java the tests are skipped, in CI they fail."""
     reason = JARS.missing()
     if reason is not None:
         if in_ci():

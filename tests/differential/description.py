@@ -1,4 +1,4 @@
-"""A case: a topology as data, and what is piped into it. Both sides build from the same JSON.
+"""Describe a case as data: a topology and what is piped into it, from which both sides build.
 
 A step names its operator, the steps before it, and its arguments; functions are words of
 `vocabulary.py`. `key` and `value` are the types of what comes out of the step: `string`, `int64`,
@@ -15,7 +15,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step; `parents` are the ids of the steps before it."""
+    """Represents one step; `parents` are the ids of the steps before it."""
 
     id: str
     op: str
@@ -52,7 +52,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """Steps in an order in which they can be built, and the settings that matter to them."""
+    """Holds steps in an order in which they can be built, and the settings that matter to them."""
 
     steps: tuple[Step, ...]
     optimize: bool = False
@@ -67,7 +67,7 @@ class Topology:
 
 @dataclass(frozen=True, slots=True)
 class Piped:
-    """A record that comes in."""
+    """Represents a record that is piped in."""
 
     topic: str
     key: str | None
@@ -78,14 +78,14 @@ class Piped:
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """Wall-clock time that goes by."""
+    """Represents wall-clock time that passes."""
 
     ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A topology and what is piped into it; `seed` is where it came from."""
+    """Holds a topology and what is piped into it; `seed` is where it came from."""
 
     topology: Topology
     input: tuple[Piped | Advance, ...]
@@ -119,7 +119,7 @@ class Case:
         )
 
     def text(self) -> str:
-        """JSON with a line for each step and each record: to be kept, and to be read."""
+        """Return the case as JSON with a line for each step and each record."""
         data = self.as_json()
         topology = data["topology"]
 

@@ -1,4 +1,4 @@
-"""A topology while it is being made up: its steps, and what further steps could start from."""
+"""Hold a topology while it is generated: its steps, and what further steps could start from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAIRS = (("string", "string"), ("string", "string"), ("string", "int64"))
 
 @dataclass(slots=True)
 class Handle:
-    """The outcome of a step. What it is made of says how it may go on."""
+    """Represents the outcome of a step; what it is made of says which steps may follow."""
 
     id: str
     shape: str
@@ -36,7 +36,7 @@ class Handle:
 
 @dataclass(slots=True)
 class Draft:
-    """All choices are `rng`'s. `scale` stretches all times."""
+    """Generates a topology by the choices of `rng`; `scale` stretches all times."""
 
     rng: Random
     scale: int
@@ -84,7 +84,7 @@ class Draft:
         return handle
 
     def like(self, op: str, parent: Handle, value: str | None = None, **args: Any) -> Handle:
-        """A step that leaves the shape and the key as they are."""
+        """Add a step that leaves the shape and the key as they are."""
         made = self.add(op, [parent], parent.shape, parent.key, value or parent.value, **args)
         made.closes = parent.closes
         made.starts_from_initial = parent.starts_from_initial
@@ -104,7 +104,7 @@ class Draft:
         return [each for each in self.handles if wanted(each)]
 
     def pick(self, shape: str, *, text_key: bool = False) -> Handle | None:
-        """One of that shape; the newer it is, the likelier. None if there is none."""
+        """Return a handle of that shape, newer ones more likely; None if there is none."""
         found = self.among(
             lambda each: each.shape == shape and (not text_key or each.key == "string")
         )
@@ -113,7 +113,10 @@ class Draft:
         return found[-1] if self.chance(0.5) else self.rng.choice(found)
 
     def stream(self, *, text_key: bool = False, value: str | None = None) -> Handle:
-        """A stream to go on from: mostly one that is there, else the records of a new topic."""
+        """Return a stream to go on from.
+
+        Mostly it is one that is there, else the records of a new topic.
+        """
         go_on = self.alone or self.chance(0.8)
         found = self.pick(STREAM, text_key=text_key) if go_on else None
         if found is not None and value in (None, found.value):
@@ -128,8 +131,10 @@ class Draft:
         known: bool = False,
         true_old: bool = False,
     ) -> Handle:
-        """A table likewise; `known`: one that has serdes; `true_old`: old values that were there
-        (docs/decisions/0018)."""
+        """Return a table to go on from: mostly one that is there, else one of a new topic.
+
+        `known`: one that has serdes; `true_old`: old values that were there (docs/decisions/0018).
+        """
         found = self.pick(TABLE, text_key=text_key) if self.chance(0.75) else None
         if found is None or (known and found.unknown) or (true_old and found.starts_from_initial):
             return self.source_table(history)
@@ -164,7 +169,7 @@ class Draft:
         return self.add("global_table", [], GLOBAL, *types, topic=topic, store=self.store(1.0))
 
     def store(self, probability: float = 0.7, *, windows: bool = False) -> dict[str, Any] | None:
-        """How a step of the DSL keeps its results; None leaves it to the step."""
+        """Choose how a step of the DSL keeps its results; None leaves it to the step."""
         if not self.chance(probability) and (self.cache_bytes or probability < 0.5):
             return None
         return {
@@ -174,7 +179,7 @@ class Draft:
         }
 
     def own_store(self, kind: str, value: str, **more: Any) -> dict[str, Any]:
-        """A store that a processor brings."""
+        """Return the description of a store that a processor brings."""
         return {
             "name": f"own-{len(self.steps)}",
             "kind": kind,
@@ -186,7 +191,7 @@ class Draft:
         }
 
     def topology(self) -> Topology:
-        """What was made up, all ends written to topics of their own."""
+        """Return the generated topology with all ends written to topics of their own."""
         for each in list(self.handles):
             if each.shape not in (STREAM, TABLE) or (each.used and not self.chance(0.25)):
                 continue
@@ -198,5 +203,5 @@ class Draft:
         return self.so_far()
 
     def so_far(self) -> Topology:
-        """Build the topology of the steps that there are."""
+        """Return the topology of the steps that there are so far."""
         return Topology(tuple(self.steps), self.optimize, self.cache_bytes)

@@ -1,4 +1,4 @@
-"""A case from a seed: some operators put together, and records that make trouble for them.
+"""Generate a case from a seed: some operators, and records that are hard for them.
 
 Records come out of order and late, with equal timestamps, and without keys and values.
 """
@@ -21,7 +21,7 @@ TASK_TIME_SHARE = 0.12
 
 
 def generate(seed: int, operators: Collection[str] = PRODUCTIONS, first: str | None = None) -> Case:
-    """The case of that seed, from these productions; `first` is in it."""
+    """Generate the case of that seed from these productions; `first` is in it."""
     rng = Random(seed)
     draft = Draft(rng, rng.choice(SCALES))
     draft.cache_bytes = 0 if rng.random() < 0.4 else 10 * 1024 * 1024

@@ -35,8 +35,10 @@ def differs_on_purpose(topology: Topology) -> bool:
 
 
 def joins_changes_of_one_commit(topology: Topology, left: str, right: str) -> bool:
-    """Tell whether one record may change both tables before a commit, so that one is joined while a
-    change of the other waits in a cache (docs/decisions/0022)."""
+    """Tell whether one record may change both tables before a commit.
+
+    Then one is joined while a change of the other waits in a cache (docs/decisions/0022).
+    """
     return _meets_cached_change(topology, left, right) or _meets_cached_change(
         topology, right, left
     )
@@ -53,8 +55,10 @@ def _meets_cached_change(topology: Topology, changed: str, read: str) -> bool:
 
 
 def origins_of(topology: Topology, step_id: str) -> Origins:
-    """Find the origins of the changes of a step. A repartition topic is one: its records are
-    processed, and committed, on their own."""
+    """Find the origins of the changes of a step.
+
+    A repartition topic is one: its records are processed, and committed, on their own.
+    """
     step = topology.step(step_id)
     if not step.parents or step.op in _TOPICS:
         found = {step.id: frozenset[str]()}
@@ -74,7 +78,7 @@ def origins_of(topology: Topology, step_id: str) -> Origins:
 
 
 def _stores_read(topology: Topology, step_id: str) -> set[str]:
-    """Find the steps whose stores are read by who looks the table up."""
+    """Find the steps whose stores are read when the table is looked up."""
     step = topology.step(step_id)
     if step.op in _KEPT or step.args.get("store") is not None:
         return {step.id}
@@ -91,10 +95,12 @@ def _is_cached(topology: Topology, step: Step) -> bool:
 
 
 def moves_a_single_repartition(topology: Topology) -> bool:
-    """Tell whether Kafka Streams, when it optimizes, moves a single repartition topic so that it
-    shows: to before a step that something else follows too, which then misses the records without
-    a key; or behind another child of the same step with which it is joined or merged again, whose
-    records then come first (docs/decisions/0033)."""
+    """Tell whether Kafka Streams visibly moves a single repartition topic when it optimizes.
+
+    It is moved to before a step that something else follows too, which then misses the records
+    without a key; or behind another child of the same step with which it is joined or merged again,
+    whose records then come first (docs/decisions/0033).
+    """
     if not topology.optimize:
         return False
     moved: dict[str, list[tuple[Step, list[Step]]]] = {}
@@ -122,8 +128,10 @@ def _reached(topology: Topology, step: Step) -> set[str]:
 
 
 def _repartitioned_streams(topology: Topology) -> Iterator[tuple[Step, Step]]:
-    """Find the streams that get a repartition topic because their keys have changed, each as often
-    as it gets one, and the steps that read it."""
+    """Find the streams that get a repartition topic because their keys have changed.
+
+    Each comes as often as it gets one, with the steps that read it.
+    """
     for step in topology.steps:
         streams: list[str] = []
         if step.op in _AGGREGATES:

@@ -1,4 +1,4 @@
-"""The same topology at work on a broker, in Kafka Streams and in Millrace, with several partitions.
+"""Run one topology on a broker in Kafka Streams and in Millrace, with several partitions.
 
 Both read the same input topics; each writes outputs of its own. There results come when they come:
 what is compared is what no timing can change (`Mode`). Cases are made so that there is such a
@@ -38,7 +38,7 @@ Output = Mapping[str | None, Sequence[tuple[bytes | None, int]]]
 
 
 class Mode(Enum):
-    """What no timing changes."""
+    """Holds the settings under which no timing changes the results."""
 
     ORDER = "the sequence of each key's results; with caching some of it, and its end"
     FINAL = "the last result of each key"
@@ -48,7 +48,10 @@ class Mode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LiveCase:
-    """`first` are the topics that are processed before the others are written."""
+    """Represents a live case.
+
+    `first` are the topics that are processed before the others are written.
+    """
 
     case: Case
     mode: Mode
@@ -56,7 +59,7 @@ class LiveCase:
 
     @property
     def in_driver(self) -> Case:
-        """Without caching, and in the order in which topics are written."""
+        """Return the case for the driver: no caching, topics in the order of their writing."""
         records = [each for each in self.case.input if isinstance(each, Piped)]
         records.sort(key=lambda each: each.topic not in self.first)
         topology = replace(self.case.topology, cache_bytes=0)
@@ -185,7 +188,10 @@ def _record(rng: Random, topic: str, value: str, time_ms: int) -> Piped:
 
 
 def differences(live: LiveCase, theirs: Output, mine: Output, whole: Output) -> list[str]:
-    """Of one output topic. `whole` is all that there could be of each key, from the driver."""
+    """Compare one output topic.
+
+    `whole` is all that there could be of each key, from the driver.
+    """
     found = []
     for key in sorted({*theirs, *mine, *whole}, key=str):
         results = [each.get(key, ()) for each in (theirs, mine)]
@@ -206,13 +212,13 @@ def differences(live: LiveCase, theirs: Output, mine: Output, whole: Output) -> 
 
 
 def _is_part(part: Sequence[Any], whole: Sequence[Any]) -> bool:
-    """Whether `part` is `whole` with some left out."""
+    """Tell whether `part` is `whole` with some records left out."""
     rest: Iterator[Any] = iter(whole)
     return all(each in rest for each in part)
 
 
 def by_key(records: Iterable[Sequence[Any]]) -> Output:
-    """Records in the form in which both sides of the driver answer."""
+    """Return records by key, in the form in which both sides of the driver answer."""
     found: dict[str | None, list[tuple[Any, int]]] = {}
     for key, value, time_ms, *_ in records:
         found.setdefault(key, []).append((value, time_ms))
@@ -222,7 +228,7 @@ def by_key(records: Iterable[Sequence[Any]]) -> Output:
 def run(
     live: LiveCase, peer: Peer, bootstrap_servers: str, directory: Path, name: str
 ) -> tuple[list[str], int]:
-    """Both applications at work: where they differ, and how many results ours had."""
+    """Run both applications; return where they differ and how many results ours had."""
     broker = _Broker(bootstrap_servers)
     topology = live.case.topology
     inputs = {topic: f"{name}-{topic}" for topic in _inputs(topology)}
@@ -272,7 +278,7 @@ def _inputs(topology: Topology) -> list[str]:
 
 
 def _renamed(topology: Topology, inputs: Mapping[str, str], prefix: str) -> Topology:
-    """With other topics: `inputs` as they say, outputs with the prefix."""
+    """Return the topology with other topics: `inputs` as they say, outputs with the prefix."""
     steps = []
     for step in topology.steps:
         topic = step.args.get("topic")
@@ -284,7 +290,7 @@ def _renamed(topology: Topology, inputs: Mapping[str, str], prefix: str) -> Topo
 
 
 class _Broker:
-    """What a case needs of a broker."""
+    """Represents a broker as a case needs it."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         self._settings: dict[str, Any] = {"bootstrap.servers": bootstrap_servers}
@@ -322,7 +328,7 @@ class _Broker:
         assert producer.flush(HANG_LIMIT_S) == 0
 
     def wait_until_drained(self, application_id: str, inputs: Sequence[str]) -> None:
-        """Until it has committed the end of all that it reads."""
+        """Wait until the application has committed the end of all that it reads."""
         consumer = Consumer({**self._settings, "group.id": f"{application_id}-ends"})
         lag: dict[str, Any] = {}
 
@@ -347,7 +353,7 @@ class _Broker:
         return {(each.topic, each.partition): each.offset for each in found.topic_partitions}
 
     def _topics(self, application_id: str, inputs: Sequence[str]) -> dict[str, int]:
-        """What the application reads, with the numbers of partitions."""
+        """Return the topics that the application reads, with their partition counts."""
         internal = ("-repartition", "-topic")  # of foreign-key joins
         return {
             topic: len(there.partitions)

@@ -1,4 +1,4 @@
-"""A case in Millrace: the application that its description says, in TopologyTestDriver."""
+"""Run a case in Millrace: the application that its description says, in TopologyTestDriver."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SERDES: Mapping[str, Any] = {"string": serdes.string, "int64": serdes.int64}
 
 
 def run(case: Case) -> dict[str, Any]:
-    """What Millrace makes of the case, in the form in which `Peer` answers."""
+    """Run the case in Millrace and return its results in the form in which `Peer` answers."""
     try:
         app = build(case.topology)
         with TopologyTestDriver(app, start_ms=case.wall_clock_ms) as driver:
@@ -47,7 +47,7 @@ def run(case: Case) -> dict[str, Any]:
 
 
 def _topics(driver: TopologyTestDriver, topology: Topology) -> dict[str, list[Any]]:
-    """Of the topics that sinks name and of those that they make up."""
+    """Read the topics that sinks name and those that they make up."""
     read = {str(each.args["topic"]) for each in topology.steps if "topic" in each.args}
     names = [name for name in driver.topics if not name.startswith("app-")]
     sinks = {each.args["topic"] for each in topology.steps if each.op == "to"}
@@ -117,7 +117,7 @@ def _plain(key: Any) -> Any:
 
 
 def build(topology: Topology, application_id: str = "app", **settings: Any) -> App:
-    """The application, with the names that `Building.java` gives."""
+    """Build the application with the names that `Building.java` gives."""
     optimization = "all" if topology.optimize else "none"
     app = App(application_id, topology_optimization=optimization, **settings)
     made: dict[str, Any] = {}
@@ -129,7 +129,7 @@ def build(topology: Topology, application_id: str = "app", **settings: Any) -> A
 
 
 class _Context:
-    """One step, what it starts from, and how it keeps what it keeps."""
+    """Holds one step, what it starts from, and how it keeps its results."""
 
     def __init__(
         self, app: App, step: Step, inputs: list[Any], caching: bool, topology: Topology
@@ -149,7 +149,7 @@ class _Context:
 
     @property
     def serdes(self) -> dict[str, Any]:
-        """Those of what comes out, where the types have one of their own."""
+        """Return the serdes of the step's results, where their types have one of their own."""
         pairs = (("key", self.step.key), ("value", self.step.value))
         return {what: SERDES[kind] for what, kind in pairs if kind in SERDES}
 
@@ -162,7 +162,7 @@ class _Context:
         return {} if given is None else {"store": made_store(given, self._caching)}
 
     def own(self) -> list[Store]:
-        """The store that a processor brings."""
+        """Return the store that a processor brings."""
         given = self.args.get("store")
         return [] if given is None else [made_store(given, self._caching)]
 

@@ -1,4 +1,4 @@
-"""Kafka Streams, to ask: one JVM for all cases, a line of JSON in and a line out."""
+"""Run Kafka Streams in one JVM for all cases: a line of JSON in and a line out."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ JARS = Jars(PEERS / "pom.xml", "streams")
 
 
 class PeerFailed(RuntimeError):
-    """The JVM is gone, or doesn't answer: no verdict on the case."""
+    """Says that the JVM is gone or doesn't answer, so that there is no verdict on the case."""
 
 
 class Peer:
-    """The Java program of `tests/peers`, compiled and started at the first question."""
+    """Represents the Java program of `tests/peers`, compiled and started at the first question."""
 
     def __init__(self) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="peer-")
@@ -37,7 +37,7 @@ class Peer:
         self.close()
 
     def run(self, case: Case) -> Mapping[str, Any]:
-        """What Kafka Streams makes of the case: `topics`, `stores`, `dropped`; or `error`, `stack`.
+        """Run the case in Kafka Streams: return `topics`, `stores`, `dropped`; or `error`, `stack`.
 
         Raises PeerFailed.
         """

@@ -1,4 +1,4 @@
-"""The processors that a description may name, as `Processors.java` has them for the other side."""
+"""Define the processors that a description may name, as `Processors.java` does."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def stamped(record: Record[Any, Any]) -> list[tuple[str, bytes | None]]:
 
 
 def counted(store: Any, key: Any, timestamp_ms: int) -> int:
-    """One more for the key; -1 without a key."""
+    """Count one more for the key and return the count; -1 without a key."""
     if key is None:
         return -1
     count = (store.get(key) or 0) + 1
@@ -69,7 +69,7 @@ class Count(_WithStore):
 
 
 class Stamp(Processor[Any, Any, Any, Any]):
-    """A later timestamp and one more header."""
+    """Forwards records with a later timestamp and one more header."""
 
     def __init__(self, *, also_as_it_was: bool) -> None:
         self.also_as_it_was = also_as_it_was
@@ -99,7 +99,7 @@ class Ticks(Processor[Any, Any, Any, Any]):
 
 
 class ToChild(Processor[Any, Any, Any, Any]):
-    """Even values to one child, odd ones to the other, None to both."""
+    """Forwards even values to one child, odd ones to the other, and None to both."""
 
     def __init__(self, even: str, odd: str) -> None:
         self.even = even
@@ -144,7 +144,7 @@ class _Reaching(_WithStore):
 
 
 class Recent(_Reaching):
-    """What came for the key around the record's time."""
+    """Forwards what came for the key around the record's time."""
 
     def process(self, record: Record[Any, Any]) -> None:
         if record.key is None:
@@ -157,7 +157,7 @@ class Recent(_Reaching):
 
 
 class Versions(_Reaching):
-    """What the key's value was a while before the record's time."""
+    """Forwards the key's value a while before the record's time."""
 
     def process(self, record: Record[Any, Any]) -> None:
         if record.key is None:
@@ -173,7 +173,7 @@ def _version(found: Any) -> str:
 
 
 class Sessions(_Reaching):
-    """The key's sessions around the record's time become one."""
+    """Merges the key's sessions around the record's time into one."""
 
     def process(self, record: Record[Any, Any]) -> None:
         if record.key is None:
@@ -194,7 +194,7 @@ class Sessions(_Reaching):
 
 
 class Global(_WithStore):
-    """The value beside the global table's of the same key."""
+    """Forwards the value beside the global table's value of the same key."""
 
     def process(self, record: Record[Any, Any]) -> None:
         found = None if record.key is None else self.store.get(record.key)
@@ -202,7 +202,7 @@ class Global(_WithStore):
 
 
 class Changes(ValueTransformer[Any, Any, Any]):
-    """Key and value as text, and with a store how often the key was seen."""
+    """Forwards key and value as text, with the key's count if it has a store."""
 
     def __init__(self, name: str | None) -> None:
         self.name = name

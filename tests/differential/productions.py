@@ -1,4 +1,4 @@
-"""What a generated topology is made of: each production adds one operator, with what it needs.
+"""Define the productions of generated topologies: each adds one operator with what it needs.
 
 A production chooses where it starts; it makes a new source where nothing fits.
 """
@@ -57,8 +57,11 @@ Make = Callable[[Draft], object]
 
 @dataclass(frozen=True, slots=True)
 class Production:
-    """`weight`: how often, beside the others. One that `needs_task_time` sees the stream time of
-    its task, and is put only where all of the topology is one task."""
+    """Represents a production; `weight` is how often it is drawn, beside the others.
+
+    One that `needs_task_time` sees the stream time of its task, and is put only where all of the
+    topology is one task.
+    """
 
     make: Make
     weight: float = 1.0
@@ -254,7 +257,7 @@ def hold(draft: Draft) -> None:
 
 
 def group(draft: Draft) -> Handle:
-    """A group that is there, or a new one."""
+    """Return a grouped stream: one that is there, or a new one."""
     found = draft.pick(GROUP)
     if found is not None and draft.chance(0.3):
         return found
@@ -269,7 +272,7 @@ def group(draft: Draft) -> Handle:
 def aggregated(
     draft: Draft, of: Handle, key: str, *, kind: str | None = None, emit: str | None = None
 ) -> Handle:
-    """Counted, reduced or aggregated; `kind` of windows."""
+    """Add an aggregation by count, reduce or aggregate; `kind` is that of its windows."""
     store = results_store(draft, kind, emit)
     op = draft.rng.choice(("count", "reduce", "aggregate"))
     function, value = None, "int64"
@@ -288,9 +291,11 @@ def cached(draft: Draft, store: Mapping[str, Any] | None) -> bool:
 
 
 def results_store(draft: Draft, kind: str | None, emit: str | None = None) -> Any:
-    """Where the results are kept; those of windows for long where Kafka Streams would show, or
-    lose, what has expired: through its cache, at the edge of sessions, and where they close
-    (docs/decisions/0020)."""
+    """Choose where the results are kept.
+
+    Those of windows are kept for long where Kafka Streams would show, or lose, what has expired:
+    through its cache, at the edge of sessions, and where they close (docs/decisions/0020).
+    """
     looks_back = kind in ("session", "sliding")
     store = draft.store(1.0 if emit == "on_close" or looks_back else 0.7, windows=kind is not None)
     if store is None or kind in (None, "unlimited"):
@@ -305,7 +310,7 @@ def aggregate_group(draft: Draft) -> None:
 
 
 def windowed(draft: Draft, of: Handle, kind: str) -> tuple[Handle, str]:
-    """The group in windows, and the type of its keys."""
+    """Return the grouped stream in windows, and the type of its keys."""
     size, grace = draft.time(5, 10, 20), draft.time(0, 5, 30)
     advance = None
     key = f"windowed:{size}"
@@ -412,7 +417,7 @@ def suppress_for_a_time(draft: Draft) -> None:
 
 
 def _without_old_values(draft: Draft, suppressed: Handle) -> None:
-    """What is suppressed goes on as a stream: its old values differ (docs/decisions/0023)."""
+    """Turn what is suppressed into a stream, as its old values differ (docs/decisions/0023)."""
     draft.add("to_stream", [suppressed], STREAM, suppressed.key, suppressed.value)
     draft.handles.remove(suppressed)
 

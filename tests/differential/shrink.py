@@ -1,4 +1,4 @@
-"""A small case of one that differs: one end of it, fewer records, fewer steps, plainer records.
+"""Shrink a case that differs: one end of it, fewer records, fewer steps, plainer records.
 
 Each smaller case is run by both sides again and kept only if they still differ in the same way.
 """
@@ -16,7 +16,7 @@ TIME_LIMIT_S = 60.0
 
 
 def shrink(case: Case, differs: Differs, time_limit_s: float = TIME_LIMIT_S) -> Case:
-    """The smallest found within the time; `case` itself must differ."""
+    """Return the smallest case found within the time; `case` itself must differ."""
     until = time.monotonic() + time_limit_s
     smaller = True
     while smaller and time.monotonic() < until:
@@ -41,7 +41,7 @@ def _first(
 
 
 def _one_end(case: Case) -> Iterator[Case]:
-    """One step and what it comes from; the last steps first, being the ends."""
+    """Yield cases of one step and what it comes from; the last steps first, being the ends."""
     steps = case.topology.steps
     for end in reversed(steps):
         wanted = {end.id}
@@ -53,7 +53,7 @@ def _one_end(case: Case) -> Iterator[Case]:
 
 
 def _fewer_records(case: Case) -> Iterator[Case]:
-    """Halves, quarters and so on left out, down to single records."""
+    """Yield cases with halves, quarters and so on left out, down to single records."""
     count = len(case.input)
     size = count // 2
     while size:
@@ -75,7 +75,7 @@ def _fewer_steps(case: Case) -> Iterator[Case]:
 
 
 def _without(steps: tuple[Step, ...], step: Step) -> tuple[Step, ...]:
-    """Without the step and all that come after it."""
+    """Return the steps without this one and all that come after it."""
     gone = {step.id}
     left = []
     for each in steps:
@@ -87,7 +87,10 @@ def _without(steps: tuple[Step, ...], step: Step) -> tuple[Step, ...]:
 
 
 def _spliced(steps: tuple[Step, ...], step: Step) -> tuple[Step, ...] | None:
-    """Those after the step come after its parent instead, where types allow it."""
+    """Return the steps with those after this one attached to its parent.
+
+    None where types do not allow it.
+    """
     if len(step.parents) != 1 or step.op in ("branch", "split", "windowed_by", "cogroup"):
         return None
     parent = next(each for each in steps if each.id == step.parents[0])
@@ -101,7 +104,7 @@ def _spliced(steps: tuple[Step, ...], step: Step) -> tuple[Step, ...] | None:
 
 
 def _tidy(case: Case) -> Case:
-    """Without records that nobody reads, and steps that nothing comes after or out of."""
+    """Drop the records that nobody reads, and steps that nothing comes after or out of."""
     topics = {each.args.get("topic") for each in case.topology.steps if not each.parents}
     return case.with_input(
         [each for each in case.input if isinstance(each, Advance) or each.topic in topics]

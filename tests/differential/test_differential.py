@@ -1,4 +1,4 @@
-"""Random topologies on random records in Kafka Streams and in ours: the same outputs and stores.
+"""Test that random topologies on random records give the same results as in Kafka Streams.
 
 A fixed block of seeds and another, which is printed. A case that differs is made small and
 kept in `corpus/`, whose cases are run each time.
@@ -61,7 +61,7 @@ REFUSED_MAX = 0.05
 
 
 def run(seeds: Sequence[int], peer: Peer) -> Tally:
-    """All of them. Fails at the first that differs, with a small case of it."""
+    """Run all cases; fail at the first that differs, with a small case of it."""
     tally = Tally()
     for seed in seeds:
         verdict = judge(generate(seed), peer)
@@ -113,8 +113,11 @@ def test_a_fixed_block_of_cases_agrees(peer: Peer) -> None:
 
 @IN_CI
 def test_a_block_of_cases_agrees(peer: Peer) -> None:
-    """In a sample these are cases that have been run and agreed; without one they are new cases, so
-    that a difference is a finding."""
+    """Check a block of cases.
+
+    In a sample these are cases that have been run and agreed; without one they are new cases, so
+    that a difference is a finding.
+    """
     given = os.environ.get("DIFFERENTIAL_SEED")
     chosen = choose("a block of cases", TRIED[::BLOCK])
     if given:

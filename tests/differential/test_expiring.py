@@ -1,5 +1,6 @@
-"""Rows that expire are to those who look them up what rows in Kafka Streams are that are deleted,
-by records without a value, at the moments when ours expire.
+"""Test that expired rows look like deleted rows of Kafka Streams to those who look them up.
+
+There they are deleted by records without a value, at the moments when ours expire.
 
 Kafka Streams has no such tables: it gets the deletions among its input, and what comes too late for
 ours not at all.
@@ -42,8 +43,10 @@ def topology(*, ttl_ms: int | None, kind: str, caching: bool) -> Topology:
 
 
 def records(seed: int) -> list[Piped]:
-    """Many of them out of order, some to the millisecond when a row expires; some rows are
-    deleted."""
+    """Make records, many of them out of order, some to the millisecond when a row expires.
+
+    Some rows are deleted.
+    """
     drawn = random.Random(seed)
     time_ms = 100
     found = []
@@ -57,7 +60,7 @@ def records(seed: int) -> list[Piped]:
 
 
 def with_deletions(piped: Iterable[Piped]) -> Iterator[Piped]:
-    """Yield what a table without a ttl needs to get."""
+    """Yield the records with the deletions that a table without a ttl needs to get."""
     rows: dict[str, int] = {}
     now_ms = -1
     for each in piped:

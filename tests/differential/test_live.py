@@ -1,4 +1,4 @@
-"""Kafka Streams and Millrace on one broker, with several partitions, threads and caching."""
+"""Test Kafka Streams and Millrace on one broker, with several partitions, threads and caching."""
 
 from __future__ import annotations
 

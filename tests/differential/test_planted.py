@@ -1,4 +1,4 @@
-"""A bug in an operator is seen: by the small case that is kept for it, and by a few random ones."""
+"""Test that a bug in an operator is seen by its small kept case and by a few random ones."""
 
 from __future__ import annotations
 

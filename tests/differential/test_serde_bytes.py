@@ -1,4 +1,4 @@
-"""Windowed keys and changes: Kafka Streams' own classes write the same bytes, and read ours."""
+"""Test that Kafka Streams' classes write windowed keys and changes as ours do, and read ours."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ SESSION = serdes.session_windowed(serdes.string)
 
 
 class Question(NamedTuple):
-    """What Kafka Streams is asked, and what it must answer if we are right."""
+    """Holds a question to Kafka Streams, and what it must answer if we are right."""
 
     asked: dict[str, Any]
     answer: Any
 
 
 def held_cases() -> Iterator[Question]:
-    """The bytes that the unit tests hold."""
+    """Yield a question for each of the bytes that the unit tests hold."""
     for kind, keys in (("time", held.TIME_WINDOWS), ("session", held.SESSIONS)):
         for key, start_ms, end_ms, data in keys:
             window = {"key": key, "start": start_ms, "end": end_ms}
@@ -46,7 +46,7 @@ def held_cases() -> Iterator[Question]:
 
 
 def random_cases(rng: random.Random) -> Iterator[Question]:
-    """What our serdes write is what Kafka's write, and what was meant when Kafka's read it."""
+    """Yield questions whether Kafka's serdes write what ours write, and read what was meant."""
 
     def text(length_max: int = 12) -> str:
         letters = "abc\x00é\u20ac\U0001f600"
@@ -98,7 +98,7 @@ def test_kafka_streams_writes_the_same_bytes_and_reads_ours() -> None:
 
 
 def test_a_window_without_a_size_is_read_as_kafka_streams_reads_it() -> None:
-    """Its size is Long.MAX there, and the end is cut off at that."""
+    """Read a window without a size: its size is Long.MAX there, and the end is cut off at that."""
     serde = serdes.windowed(serdes.string)
     for key, start_ms, _, data in held.TIME_WINDOWS:
         assert serde.deserialize(bytes.fromhex(data)) == Windowed(key, start_ms, held.TIME_MAX)

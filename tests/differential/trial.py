@@ -1,4 +1,4 @@
-"""Cases run by both sides, and what came of them: verdicts, and what the cases were made of."""
+"""Run cases on both sides and keep the verdicts, and what the cases were made of."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TIMED = ("stream_ticks", "hold")
 
 @dataclass(slots=True)
 class Verdict:
-    """Of one case. Nothing in any field: the two agree."""
+    """Holds the verdict on one case; without anything in any field the two agree."""
 
     case: Case
     refused: str | None = None
@@ -31,7 +31,7 @@ class Verdict:
 
 @dataclass(slots=True)
 class Tally:
-    """Of many."""
+    """Sums up the verdicts on many cases."""
 
     cases: int = 0
     refusals: Counter[str] = field(default_factory=Counter)
@@ -60,7 +60,7 @@ def judge(case: Case, peer: Peer, run_ours: RunOurs = ours.run) -> Verdict:
 
 
 def smallest(verdict: Verdict, peer: Peer, run_ours: RunOurs = ours.run) -> Verdict:
-    """Of a case that differs, a small one that differs in the same way."""
+    """Find a small case that differs in the same way as the given one."""
     wanted = kind(verdict.differences)
 
     def differs(case: Case) -> bool:
@@ -76,8 +76,10 @@ def _sees_task_time(topology: Topology) -> bool:
 
 
 def labels(topology: Topology, answer: Answer) -> frozenset[str]:
-    """The operators from which something reached a topic or a store: by a way on which no other
-    stream or table was merged in or joined."""
+    """Return the operators from which something reached a topic or a store.
+
+    Only ways count on which no other stream or table was merged in or joined.
+    """
     written = {topic for topic, records in answer["topics"].items() if records}
     kept = {store for store, rows in answer["stores"].items() if rows}
     found = set()
@@ -89,7 +91,7 @@ def labels(topology: Topology, answer: Answer) -> frozenset[str]:
 
 
 def label(topology: Topology, step: Step) -> str:
-    """The operator, as finely as it is to be covered."""
+    """Return the operator's name, as finely as it is to be covered."""
     args = step.args
     match step.op:
         case "count" | "reduce" | "aggregate":
@@ -123,7 +125,7 @@ def label(topology: Topology, step: Step) -> str:
 
 
 def _shape(topology: Topology, step: Step) -> str:
-    """Whether a step that streams and tables both have is of a table."""
+    """Say whether a step that streams and tables both have is of a table."""
     tables = {"table", "to_table", "count", "reduce", "aggregate", "suppress"}
     tables |= {"transform_values", "join_tables", "join_foreign"}
     either = {"filter", "filter_not", "map_values"}

@@ -1,4 +1,4 @@
-"""The functions that a description may name, as `Vocabulary.java` has them for the other side.
+"""Define the functions that a description may name, as `Vocabulary.java` does.
 
 A function is its name and, behind a colon, one parameter: `append:x`. Values are strings, integers
 or None.
@@ -14,7 +14,7 @@ def text(value: Any) -> str:
 
 
 def number(value: Any) -> int:
-    """An integer itself, a string's length, 0 for None."""
+    """Return an integer itself, a string's length, 0 for None."""
     if value is None:
         return 0
     return value if isinstance(value, int) else len(text(value))
@@ -77,7 +77,7 @@ def value(function: str, given: Any) -> Any:
 
 
 def key(function: str, given: Any, of: Any) -> str | None:
-    """A new key for the record of key `given` and value `of`."""
+    """Return a new key for the record of key `given` and value `of`."""
     name, parameter = _split(function)
     match name:
         case "key":
@@ -189,7 +189,7 @@ def aggregate(function: str, given: Any, of: Any, so_far: Any) -> Any:
 
 
 def merge(function: str, one: Any, other: Any) -> Any:
-    """Of two sessions that become one."""
+    """Merge the aggregates of two sessions that become one."""
     match _split(function)[0]:
         case "concat" | "concat_under":
             return f"{text(one)}|{text(other)}"
@@ -201,5 +201,5 @@ def merge(function: str, one: Any, other: Any) -> Any:
 
 
 def topic(function: str, of: Any) -> str:
-    """Where a record of this value goes."""
+    """Return the topic to which a record of this value goes."""
     return _split(function)[1] + ("-even" if number(of) % 2 == 0 else "-odd")

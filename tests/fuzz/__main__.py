@@ -27,12 +27,12 @@ LIVE_SHARE = 0.25  # of the time
 
 
 def resident_mb() -> float:
-    """The highest so far, of this process."""
+    """Return the highest resident memory of this process so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_000
 
 
 def run_round(target: str, seed: int) -> str | None:
-    """What was found, None if nothing."""
+    """Run one round; return what was found, None if nothing."""
     chance = random.Random(seed)
     try:
         with TARGETS[target]() as step:

@@ -1,4 +1,4 @@
-"""Batches as a hostile producer makes them: wrong inside, with the right length and checksum."""
+"""Make batches as a hostile producer does: wrong inside, with the right length and checksum."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SOUND_SHARE = 0.9  # of the batches have their length and checksum put right
 
 
 def sealed(batch: bytes) -> bytes:
-    """The batch with the length and the checksum that its bytes ask for."""
+    """Return the batch with the length and the checksum that its bytes ask for."""
     if len(batch) < HEADER_BYTES:
         return batch
     length = (len(batch) - PREFIX_BYTES).to_bytes(4, "big")
@@ -26,7 +26,7 @@ def sealed(batch: bytes) -> bytes:
 
 
 def with_records(codec: CompressionType, data: bytes, count: int = 1) -> bytes:
-    """A batch that says it has `count` records, with these bytes for them, compressed."""
+    """Return a batch that says it has `count` records, with these bytes for them, compressed."""
     head = bytearray(encode_batch([(b"k", b"v")], timestamp_ms=NOW_MS)[:HEADER_BYTES])
     head[_ATTRIBUTES_AT + 1] = codec
     head[23:27] = (count - 1).to_bytes(4, "big")
@@ -55,7 +55,7 @@ SEEDS = tuple(_seeds())
 
 
 def hostile_batch(random: Random) -> bytes:
-    """A mutation of a valid batch."""
+    """Return a mutation of a valid batch."""
     batch = random.choice(SEEDS)
     at = random.choice((0, _ATTRIBUTES_AT, HEADER_BYTES))
     batch = batch[:at] + mutated(batch[at:], SEEDS, random)

@@ -1,4 +1,4 @@
-"""The broker's own records and files, as a broken disk gives them back.
+"""Mutate the broker's own records and files, as a broken disk gives them back.
 
 No client writes them, but what is loaded at start decides what is true. A decoder says ValueError
 (or IndexError, at the end of the bytes): then the start says which record is damaged; or
@@ -52,7 +52,10 @@ _OTHERS = [key for _, key, _ in _SEEDS] + [value for _, _, value in _SEEDS if va
 
 
 def decode_one(random: Random) -> None:
-    """A mutated record through its decoder. Whatever isn't its way to say no is raised."""
+    """Decode a mutated record.
+
+    Whatever isn't the decoder's way to say no is raised.
+    """
     decode, key, value = random.choice(_SEEDS)
     if random.random() < 0.3:
         key = mutated(key, _OTHERS, random)
@@ -63,7 +66,7 @@ def decode_one(random: Random) -> None:
 
 
 def open_one(random: Random) -> None:
-    """The records of a mutated batch, as recovery and a look-up by time open them."""
+    """Open the records of a mutated batch as recovery and a look-up by time do."""
     with suppress(ValueError, IndexError):
         for batch in iterate_batches(hostile_batch(random)):
             for _ in batch.iterate_records():
@@ -71,7 +74,7 @@ def open_one(random: Random) -> None:
 
 
 def _snapshot() -> bytes:
-    """Of two producers, one of them in a transaction."""
+    """Return a snapshot of two producers, one of them in a transaction."""
     producers = ProducerStateManager()
     for producer_id in (1, 2):
         batch = encode_batch(
@@ -87,7 +90,7 @@ def _snapshot() -> bytes:
 
 
 def snapshot_one(random: Random) -> None:
-    """A mutated snapshot of the producers, mostly under a checksum that is right."""
+    """Load a mutated snapshot of the producers, mostly under a checksum that is right."""
     data = mutated(_SNAPSHOT[6:], _OTHERS, random)
     checksum = crc32c(data) if random.random() < 0.9 else 0
     with suppress(ValueError):

@@ -1,4 +1,4 @@
-"""Hostile connections to a running broker, beside a client whose work must come out right.
+"""Attack a running broker with hostile connections, beside a client whose work must be right.
 
 The hostile ones send mutations of valid requests, announce frames that never come, hang up in the
 middle, and ask without reading the answers. The good one runs transactions on a topic that they
@@ -36,7 +36,7 @@ _ALARM = re.compile(r"Traceback|CRITICAL|ERROR")
 
 
 class Hostile(threading.Thread):
-    """One attacker after the other, until it is told to stop."""
+    """Runs one attacker after the other, until it is stopped."""
 
     def __init__(self, port: int, frames: tuple[bytes, ...], seed: int) -> None:
         super().__init__(name=f"hostile-{seed}", daemon=True)
@@ -82,7 +82,10 @@ class Hostile(threading.Thread):
 
 
 def attack(seed: int, seconds: float) -> str:
-    """What was done. Found if the good client's work is wrong, or the broker is in a bad state."""
+    """Attack the broker and return what was done.
+
+    Raises Found if the good client's work is wrong, or the broker is in a bad state.
+    """
     broker = EmbeddedProcess()
     try:
         broker.start()
@@ -123,7 +126,7 @@ def _running(threads: list[Hostile]) -> Iterator[None]:
 
 
 def _frames(broker: EmbeddedProcess) -> tuple[bytes, ...]:
-    """Valid requests about what they can name, made now; the good topic is made too."""
+    """Make valid requests about names that exist; the good topic is made too."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 3})
     kept = {"retention.ms": "-1"}
     topics = [
@@ -138,7 +141,7 @@ def _frames(broker: EmbeddedProcess) -> tuple[bytes, ...]:
 
 
 def _work(broker: EmbeddedProcess, deadline: float) -> list[bytes]:
-    """Transactions, each third aborted, until the time is over: what was committed."""
+    """Run transactions, each third aborted, until the time is over; return what was committed."""
     producer = Producer(
         {
             "bootstrap.servers": broker.bootstrap_servers,
@@ -191,7 +194,7 @@ def _read(broker: EmbeddedProcess) -> list[bytes]:
 
 
 def _alarms(broker: EmbeddedProcess) -> str:
-    """The first of them, with some lines behind it."""
+    """Return the first alarm of the log, with some lines behind it."""
     lines = broker.log_since(0).splitlines()
     first = next(number for number, line in enumerate(lines) if _ALARM.search(line))
     return "\n".join(lines[first : first + 30])

@@ -1,4 +1,4 @@
-"""Changes to bytes that tend to hurt: lengths and counts at their limits, pieces gone or doubled.
+"""Change bytes in ways that tend to hurt: limits of lengths and counts, pieces gone or doubled.
 
 All chance comes from the `Random` that is given: hypothesis' own, which it can shrink, or one made
 from a seed that is printed.
@@ -40,7 +40,7 @@ _PIECE_BYTES_MAX = 40
 
 
 def mutated(data: bytes, others: Sequence[bytes], random: Random) -> bytes:
-    """The data after one change or some; `others` lend pieces."""
+    """Return the data after one change or some; `others` lend pieces."""
     for _ in range(random.choice(_COUNTS)):
         data = random.choice(_MUTATIONS)(data, others, random)
     return data

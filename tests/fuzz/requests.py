@@ -1,4 +1,4 @@
-"""Valid requests of every API in every version that is served: what mutations start from.
+"""Make valid requests of every API in every served version, from which mutations start.
 
 They speak of things that the broker has, all of them named `x`: so most mutations get past the
 first check.
@@ -60,7 +60,7 @@ _BY_TYPE: Mapping[str, Any] = {
 
 
 def about_a_batch(topic: str, batch: bytes) -> tuple[bytes, ...]:
-    """Requests that write a batch to partition 0 and have the broker look into it."""
+    """Make requests that write a batch to partition 0 and have the broker look into it."""
     data = [{"index": 0, "records": batch}]
     asked = [
         {"partition_index": 0, "current_leader_epoch": -1, "timestamp": timestamp}
@@ -95,7 +95,7 @@ def _frame(api_key: int, version: int, **given: Any) -> bytes:
 
 @cache
 def corpus(topic_id: UUID) -> tuple[bytes, ...]:
-    """The frames of valid requests, without their lengths."""
+    """Return the frames of valid requests, without their lengths."""
     found = []
     for api in APIS:
         for version in api.VERSIONS:

@@ -1,4 +1,4 @@
-"""What is fuzzed: each target is one step with a `Random`, and raises where the broker fails.
+"""Define the fuzz targets: each is one step with a `Random` and raises where the broker fails.
 
 A test runs a few steps, always the same; `python -m tests.fuzz` runs them for a time, from a seed
 that it prints.
@@ -28,7 +28,7 @@ Step = Callable[[Random], None]
 
 @contextmanager
 def requests() -> Iterator[Step]:
-    """Mutations of valid requests, header and body."""
+    """Provide the step that mutates valid requests, header and body."""
     with _victim() as victim:
 
         def step(random: Random) -> None:
@@ -41,7 +41,7 @@ def requests() -> Iterator[Step]:
 
 @contextmanager
 def batches() -> Iterator[Step]:
-    """Mutated batches, produced, and looked into."""
+    """Provide the step that produces mutated batches and has the broker look into them."""
     with _victim() as victim:
 
         def step(random: Random) -> None:
@@ -54,7 +54,7 @@ def batches() -> Iterator[Step]:
 
 @contextmanager
 def records() -> Iterator[Step]:
-    """The decoders of records and files."""
+    """Provide the step that feeds the decoders of records and files."""
 
     def step(random: Random) -> None:
         random.choice((decode_one, open_one, snapshot_one))(random)
@@ -64,8 +64,10 @@ def records() -> Iterator[Step]:
 
 @contextmanager
 def frames() -> Iterator[Step]:
-    """Frames, broken ones among them, that arrive in pieces come out as they went in, and the
-    parser holds no more than one."""
+    """Provide the step that sends frames, broken ones among them, to the parser in pieces.
+
+    They come out as they went in, and the parser holds no more than one.
+    """
 
     def step(random: Random) -> None:
         sizes = [random.choice((0, 1, 10, 900)) for _ in range(random.randint(1, 5))]

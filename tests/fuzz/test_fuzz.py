@@ -1,4 +1,4 @@
-"""A few steps of each target, always the same: `make fuzz` runs others for a time."""
+"""Test a few steps of each fuzz target, always the same: `make fuzz` runs others for a time."""
 
 from __future__ import annotations
 

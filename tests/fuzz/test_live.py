@@ -1,4 +1,4 @@
-"""Hostile connections beside a good one, for a few seconds."""
+"""Test hostile connections beside a good one, for a few seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small requests that ask for much room, or for much time: what each takes is bounded."""
+"""Test that small requests that ask for much room or time take a bounded amount."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def victim(tmp_path: Path) -> Iterator[Victim]:
 
 
 def head(api_key: int, version: int) -> bytes:
-    """Of a request whose version isn't flexible, without a client id."""
+    """Return the header of a request whose version isn't flexible, without a client id."""
     return api_key.to_bytes(2, "big") + version.to_bytes(2, "big") + bytes(4) + b"\xff\xff"
 
 
@@ -76,7 +76,7 @@ def test_a_bomb_is_not_unpacked_beyond_the_limit(victim: Victim, codec: Compress
 
 
 def taken_mb(victim: Victim, frame: bytes) -> float:
-    """The most that the broker had at one time, in Python's memory, for this request."""
+    """Return the peak of the broker's Python memory for this request, in MB."""
     tracemalloc.start()
     try:
         victim.feed(frame)

@@ -1,4 +1,4 @@
-"""The broker that hostile bytes are fed to: the production router over real files, without sockets.
+"""Feed hostile bytes to the production router over real files, without sockets.
 
 `Victim.feed` fails for whatever must not happen: an exception that is no way to say no, an answer
 that a client can't read, something that the broker itself logged as an error, too long a time.
@@ -31,11 +31,11 @@ SECONDS_MAX = 2.0
 
 
 class Found(AssertionError):
-    """What must not happen has; the message carries the frame."""
+    """Says that something happened that must not; the message carries the frame."""
 
 
 class _Errors(logging.Handler):
-    """What the broker logs as an error: an exception that nobody expected."""
+    """Collects what the broker logs as an error: exceptions that nobody expected."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -46,7 +46,7 @@ class _Errors(logging.Handler):
 
 
 class Victim:
-    """A context manager: a broker with a topic, a group and a transactional id of one name."""
+    """Runs a broker with a topic, a group and a transactional id of one name."""
 
     def __init__(self, data_dir: Path) -> None:
         self._client = Client(data_dir)
@@ -77,7 +77,7 @@ class Victim:
         self._client.broker.close()
 
     def feed(self, frame: bytes) -> None:
-        """One request. Found if the broker does what it must not."""
+        """Feed one request. Raises Found if the broker does what it must not."""
         begin = time.process_time()
         try:
             answer = self._runner.run(self._dispatch(frame))
@@ -99,7 +99,7 @@ class Victim:
             raise Found(f"{self._client.broker.failure!r} of {frame.hex()}")
 
     async def _dispatch(self, frame: bytes) -> Answer:
-        """The answer; None if there is none, or none yet after the loop has turned some times."""
+        """Return the answer; None if there is none, or none yet after some turns of the loop."""
         answer = self._client.send_bytes(frame)
         if answer is None or isinstance(answer, bytes | list):
             return answer
