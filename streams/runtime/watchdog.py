@@ -31,7 +31,6 @@ from types import FrameType
 from typing import Protocol
 
 import state
-import streams
 from streams.runtime.host import Event, Host
 
 log = logging.getLogger(__name__)
@@ -192,9 +191,9 @@ def describe_activity(activity: ThreadActivity, now_s: float) -> str:
             return f"has been in {activity.function_name} {seconds}"
 
 
-_STREAMS_PATH = os.path.dirname(streams.__file__) + os.sep
+_RUNTIME_PATH = os.path.dirname(__file__) + os.sep
+_STREAMS_PATH = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _STATE_PATH = os.path.dirname(state.__file__) + os.sep
-_RUNTIME_PATH = _STREAMS_PATH + "runtime" + os.sep
 _BROKER_PATHS = (_RUNTIME_PATH + "clients" + os.sep, _STREAMS_PATH + "membership" + os.sep)
 _PYTHON_PATH = os.path.dirname(os.__file__) + os.sep
 _SITE_PACKAGES = f"{os.sep}site-packages{os.sep}"

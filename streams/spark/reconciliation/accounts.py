@@ -54,3 +54,15 @@ class Account:
     expired_rows: DataFrame | None = None
     """Key, window_start and window_end of rows that a store may have let go: they need not be
     there, and are compared where they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedCheck:
+    """Represents something that was not checked, with the reason.
+
+    `name`: of a store, a topic or a step.
+    """
+
+    name: str
+    subtopology: int | None
+    why: str

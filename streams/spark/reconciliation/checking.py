@@ -16,7 +16,7 @@ from streams.spark.reconciliation.comparing import (
     compare_rows,
     find_repeated_records,
 )
-from streams.spark.reconciliation.report import CheckedAccount
+from streams.spark.reconciliation.result import CheckedAccount
 from streams.spark.reconciliation.serde_columns import to_text_column
 from streams.spark.reconciliation.targets import ReconciliationTarget
 from streams.spark.stores.store_options import layout_options

@@ -15,13 +15,12 @@ from math import floor
 from typing import TYPE_CHECKING, Protocol
 
 from streams.errors import ConfigError, OutcomeUnknown, StreamsError
-from streams.spark.reconciliation.accounts import AccountKind
+from streams.spark.reconciliation.accounts import AccountKind, RefusedCheck
 from streams.topic_partitions import Partition
 
 if TYPE_CHECKING:
     from streams.runtime.clients import Admin
     from streams.spark.cuts.cut import Cut
-    from streams.spark.reconciliation.report import RefusedCheck
 
 AccountKey = tuple[bool, str]
 """Whether an account is a store, and its name: a store and a topic may have the same one."""

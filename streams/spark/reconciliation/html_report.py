@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Row
 
     from streams.spark.reconciliation.coverage import UncheckedAccount
-    from streams.spark.reconciliation.report import CheckedAccount, Report
+    from streams.spark.reconciliation.result import CheckedAccount, ReconciliationResult
 
 ROWS_MAX = 200
 _BAR, _LABEL, _LINE = 560, 260, 34
@@ -43,7 +43,7 @@ svg text { font: 13px system-ui, sans-serif; fill: #1d2430 } .light { color: #5b
 """
 
 
-def render_html(report: Report) -> str:
+def render_html(report: ReconciliationResult) -> str:
     """Render a report as a whole HTML page."""
     state, verdict = _name_verdict(report)
     parts = [
@@ -66,14 +66,14 @@ def render_html(report: Report) -> str:
     )
 
 
-def _name_verdict(report: Report) -> tuple[str, str]:
+def _name_verdict(report: ReconciliationResult) -> tuple[str, str]:
     """Return the CSS class of the heading and the words of the title for a report."""
     if report.is_off:
         return "off", "not balanced"
     return ("balanced", "balanced") if report.balanced else ("unchecked", "not checked as asked")
 
 
-def _draw_chart(report: Report) -> str:
+def _draw_chart(report: ReconciliationResult) -> str:
     """Draw a bar for each account as SVG, split by the verdicts of its records.
 
     An account that was not checked has an outline only.
@@ -149,7 +149,7 @@ def _render_accounts(accounts: Iterable[CheckedAccount]) -> str:
     return _render_table(heads, rows)
 
 
-def _render_refusals(report: Report) -> Iterator[str]:
+def _render_refusals(report: ReconciliationResult) -> Iterator[str]:
     """Yield the tables of accounts that were not checked, and of what keeps them from it."""
     missed = report.coverage.unchecked
     if missed:
@@ -172,7 +172,7 @@ def _render_unchecked(account: UncheckedAccount) -> str:
     return _render_table_row([account.name, account.kind.value, allowed, account.why, count])
 
 
-def _render_rows_off(report: Report) -> Iterator[str]:
+def _render_rows_off(report: ReconciliationResult) -> Iterator[str]:
     """Yield the table of the first rows that are off, with its heading."""
     some = report.some_off(ROWS_MAX)
     if not some:
@@ -195,7 +195,7 @@ def _render_row_off(row: Row) -> str:
     )
 
 
-def _render_cut(report: Report) -> str:
+def _render_cut(report: ReconciliationResult) -> str:
     """Render the table of the offsets and positions of the cut."""
     cut = report.cut
     read = [("read", str(partition), at) for partition, at in sorted(cut.offsets.items())]

@@ -19,7 +19,7 @@ from streams.spark.cuts.cut import Cut
 from streams.spark.cuts.members import in_flight
 from streams.spark.cuts.taking import read_cut
 from streams.spark.environment import check_environment
-from streams.spark.reconciliation.accounts import Account, AccountKind
+from streams.spark.reconciliation.accounts import Account, AccountKind, RefusedCheck
 from streams.spark.reconciliation.checking import check_account, select_expired_rows
 from streams.spark.reconciliation.coverage import (
     AccountKey,
@@ -35,7 +35,8 @@ from streams.spark.reconciliation.expected_by_user import (
 )
 from streams.spark.reconciliation.inputs import Inputs, TopicRecords, explain_unknown_end
 from streams.spark.reconciliation.ledger_check import LedgerRuns, entries_in_cut
-from streams.spark.reconciliation.report import CheckedAccount, RefusedCheck, Report
+from streams.spark.reconciliation.report import Report
+from streams.spark.reconciliation.result import CheckedAccount
 from streams.spark.reconciliation.targets import (
     ActualRowReader,
     OpaqueAccount,

@@ -14,18 +14,18 @@ from streams.spark.reconciliation.comparing import OFF_VERDICTS, RowVerdict
 if TYPE_CHECKING:
     from pyspark.sql import Row
 
-    from streams.spark.reconciliation.report import CheckedAccount, Report
+    from streams.spark.reconciliation.result import CheckedAccount, ReconciliationResult
 
 ROWS_MAX = 20
 _POSITIONS_SHOWN_MAX = 12
 
 
-def summarize_report(report: Report) -> str:
+def summarize_report(report: ReconciliationResult) -> str:
     """Summarize a report: how much was checked, the verdict, the cut, a line for each account."""
     return "\n".join(_format_summary_lines(report))
 
 
-def _format_summary_lines(report: Report) -> Iterator[str]:
+def _format_summary_lines(report: ReconciliationResult) -> Iterator[str]:
     """Yield the lines of a report's summary."""
     yield str(report.coverage)
     yield format_headline(report)
@@ -40,7 +40,7 @@ def _format_summary_lines(report: Report) -> Iterator[str]:
         yield f"  {line}"
 
 
-def format_headline(report: Report) -> str:
+def format_headline(report: ReconciliationResult) -> str:
     """Format the verdict on the application as one line."""
     name = report.application_id
     missed = report.coverage.unchecked
@@ -63,7 +63,7 @@ def format_headline(report: Report) -> str:
     return f"The books of {name} balance: {ok:,} records as expected"
 
 
-def format_cut(report: Report) -> str:
+def format_cut(report: ReconciliationResult) -> str:
     """Format when the cut was taken, and how many offsets of the inputs are in it."""
     at = datetime.fromtimestamp(report.cut.taken_ms / 1000, UTC).isoformat(timespec="milliseconds")
     inputs = ", ".join(f"{topic} up to {count:,}" for topic, count in report.inputs.items())
@@ -81,7 +81,7 @@ def format_counts(checked: CheckedAccount) -> str:
     )
 
 
-def format_records_in_transit(report: Report) -> str:
+def format_records_in_transit(report: ReconciliationResult) -> str:
     """Format how many records were in transit between sub-topologies; empty if none."""
     if report.in_flight_count is None:
         return "how many records were between sub-topologies can't be told"
@@ -90,7 +90,9 @@ def format_records_in_transit(report: Report) -> str:
     return f"{report.in_flight_count:,} records were between sub-topologies at the cut"
 
 
-def print_report(report: Report, console: Console | None = None, rows_max: int = ROWS_MAX) -> None:
+def print_report(
+    report: ReconciliationResult, console: Console | None = None, rows_max: int = ROWS_MAX
+) -> None:
     """Print the summary, and the first `rows_max` of the rows that are off.
 
     Each row is a line, so that positions can be copied from it whole, however narrow the terminal

@@ -8,14 +8,13 @@ import pytest
 
 from streams import App, Store, serdes, until_time_limit
 from streams.errors import ConfigError
-from streams.spark.reconciliation.accounts import AccountKind
+from streams.spark.reconciliation.accounts import AccountKind, RefusedCheck
 from streams.spark.reconciliation.coverage import (
     Coverage,
     account_key,
     check_allowed_names,
     measure_coverage,
 )
-from streams.spark.reconciliation.report import RefusedCheck
 from streams.spark.reconciliation.targets import list_opaque_accounts, reconcilable_targets
 
 
