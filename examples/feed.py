@@ -21,10 +21,10 @@ from examples.data.inputs import Input
 from streams import App, StreamsConfig
 from streams.app import report_error
 from streams.broker_connector import BROKER_WAIT_S
-from streams.config import load_config
 from streams.embedded import resolve_bootstrap_servers
 from streams.errors import OutcomeUnknown, StreamsError, UserError
 from streams.runtime.clients import KafkaClientSupplier
+from streams.settings.config import load_config
 from streams.topology.nodes import SinkNode, SourceNode
 
 PARTITIONS = 4

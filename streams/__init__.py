@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from state.windowed import Windowed
     from streams import serdes, windows
     from streams.app import App
-    from streams.config import StreamsConfig
     from streams.dsl.materialized import Store
     from streams.dsl.suppressed import until_time_limit, until_window_closes
     from streams.errors import (
@@ -24,13 +23,14 @@ if TYPE_CHECKING:
         TopologyError,
         TopologyRefused,
     )
-    from streams.exception_handlers import ErrorContext, dead_letter
     from streams.operators.lateness import LateRecord
     from streams.processor.context import ProcessorContext, RecordContext, RecordMetadata
     from streams.processor.processor import Processor
     from streams.processor.record import Record
     from streams.processor.transformer import ValueTransformer
     from streams.runtime.progress import RestoreListener
+    from streams.settings.config import StreamsConfig
+    from streams.settings.exception_handlers import ErrorContext, dead_letter
     from streams.testing.driver import TopologyTestDriver
 
 __all__ = [
@@ -67,7 +67,7 @@ _MODULES = {
     "App": "streams.app",
     "ApplicationShutdown": "streams.errors",
     "ConfigError": "streams.errors",
-    "ErrorContext": "streams.exception_handlers",
+    "ErrorContext": "streams.settings.exception_handlers",
     "LateRecord": "streams.operators.lateness",
     "NotClosed": "streams.errors",
     "Processor": "streams.processor.processor",
@@ -79,14 +79,14 @@ _MODULES = {
     "SerdeError": "streams.errors",
     "Store": "streams.dsl.materialized",
     "StoreUnavailable": "streams.errors",
-    "StreamsConfig": "streams.config",
+    "StreamsConfig": "streams.settings.config",
     "StreamsError": "streams.errors",
     "TopologyError": "streams.errors",
     "TopologyRefused": "streams.errors",
     "TopologyTestDriver": "streams.testing.driver",
     "ValueTransformer": "streams.processor.transformer",
     "Windowed": "state.windowed",
-    "dead_letter": "streams.exception_handlers",
+    "dead_letter": "streams.settings.exception_handlers",
     "until_time_limit": "streams.dsl.suppressed",
     "until_window_closes": "streams.dsl.suppressed",
 }

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from streams import signals
-from streams.config import StreamsConfig, check_ports, load_config, merge_settings
 from streams.dsl.builder import InternalStreamsBuilder, require_serde
 from streams.dsl.global_table import GlobalTable, create_global_table
 from streams.dsl.materialized import Store
@@ -24,9 +23,10 @@ from streams.running import RunningApp
 from streams.runtime.commit import CommitStep
 from streams.runtime.progress import RestoreListener
 from streams.serdes import Serde
+from streams.settings.config import StreamsConfig, check_ports, load_config, merge_settings
+from streams.settings.optimizations import parse_optimizations
 from streams.topology.build import Topology, build_topology
 from streams.topology.nodes import SourceNode
-from streams.topology.optimize import parse_optimizations
 from streams.topology.render import render_topology
 from streams.workers import run_workers, watcher_is_gone
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from streams.config import EMBEDDED, StreamsConfig
+from streams.common.host import Event, Host
 from streams.embedded import restart_embedded_broker
 from streams.errors import ConfigError
 from streams.membership.connection import BrokerConnection, ConnectionLost
-from streams.runtime.host import Event, Host
+from streams.settings.config import EMBEDDED, StreamsConfig
 
 log = logging.getLogger(__name__)
 

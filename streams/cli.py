@@ -13,11 +13,11 @@ from rich.console import Console
 from streams import plan_command
 from streams.app import report_error
 from streams.command_arguments import import_app, parse_settings
-from streams.config import load_config
 from streams.embedded import broker_command, resolve_bootstrap_servers
 from streams.errors import ConfigError, OutcomeUnknown, UserError
 from streams.runtime.clients import KafkaClientSupplier
 from streams.runtime.clients.errors import librdkafka_log
+from streams.settings.config import load_config
 from streams.spark.exporting.export_command import export
 from streams.spark.reconciliation.reconcile_command import reconcile
 from streams.topology.compare_versions import compare_topologies

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from streams.app import App
-from streams.config import CLIENT_SETTINGS, parse_client_settings
 from streams.errors import ConfigError
+from streams.settings.config import CLIENT_SETTINGS, parse_client_settings
 
 
 def import_app(reference: str) -> App:

@@ -17,8 +17,8 @@ import sys
 import time
 from pathlib import Path
 
-from streams.config import EMBEDDED, StreamsConfig
 from streams.errors import ConfigError
+from streams.settings.config import EMBEDDED, StreamsConfig
 
 _START_TIMEOUT_S = 30.0
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 
+from streams.common.host import Host
 from streams.errors import ConfigError
-from streams.runtime.host import Host
 
 ADDRESS = "127.0.0.1"
 

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from streams.topic_partitions import Partition
+from streams.common.topic_partitions import Partition
 
 _VERSION = 1
 

@@ -15,7 +15,7 @@ from state.directory import StateDirectory
 from state.errors import StateError
 from state.rocksdb import MemoryBudget
 from streams.broker_connector import BROKER_WAIT_S, BrokerConnector
-from streams.config import StreamsConfig
+from streams.common.host import SystemHost
 from streams.embedded import resolve_bootstrap_servers
 from streams.errors import ConfigError, NotClosed, OutcomeUnknown, StreamsError, UserError
 from streams.health import Health, judge_health, report_thread_health
@@ -28,12 +28,12 @@ from streams.runtime.assignment import check_topics
 from streams.runtime.clients import KafkaClientSupplier
 from streams.runtime.commit import CommitStep
 from streams.runtime.global_tables import GlobalTables, ReadOnlyGlobalStore, open_replicas
-from streams.runtime.host import SystemHost
 from streams.runtime.internal_topics import LEDGER_SETTINGS
 from streams.runtime.offset_metadata import check_metadata_sizes
 from streams.runtime.progress import RestoreListener
 from streams.runtime.state_cleanup import StateDirectoryCleaner
 from streams.runtime.watchdog import Watchdog, describe_activity
+from streams.settings.config import StreamsConfig
 from streams.stream_thread import StreamThread
 from streams.topology.build import Topology
 

@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import asdict
 
+from streams.common.host import SpawnedThread
 from streams.errors import StreamsError, UserError
 from streams.runtime.assembly import (
     WorkerResources,
@@ -20,11 +21,10 @@ from streams.runtime.assembly import (
     leave_for_ended_thread,
 )
 from streams.runtime.commit import CommitStep
-from streams.runtime.host import SpawnedThread
 from streams.runtime.loop import StreamLoop
 from streams.runtime.task import Task
 from streams.runtime.watchdog import ThreadFailure
-from streams.uncaught_exceptions import (
+from streams.settings.uncaught_exceptions import (
     ReplacementBackOff,
     UncaughtExceptionHandler,
     UncaughtExceptionResponse,

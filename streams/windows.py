@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from state.keys import TIME_MAX
-from streams.durations import Duration, duration_to_ms
+from streams.common.durations import Duration, duration_to_ms
 from streams.errors import TopologyError
 
 __all__ = [

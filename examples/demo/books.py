@@ -22,11 +22,11 @@ from confluent_kafka.admin import AdminClient
 from examples.demo.corpus import Line
 from examples.demo.processes import DemoFailed
 from streams import serdes
+from streams.common.topic_partitions import Partition
 from streams.membership.connection import ConnectionLost
 from streams.membership.group_offsets import fetch_group_offsets
 from streams.runtime.clients import Admin, call_with_retries
 from streams.spark.source.broker_access import BrokerAccess
-from streams.topic_partitions import Partition
 
 PARTITIONS = 4
 WAIT_S = 30.0

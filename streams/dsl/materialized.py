@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from streams.durations import Duration, duration_to_ms
+from streams.common.durations import Duration, duration_to_ms
 from streams.errors import TopologyError
 from streams.serdes import Serde
 from streams.topology.nodes import StoreKind, StoreSpec

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
+from streams.common.durations import Duration
 from streams.dsl.global_table import GlobalTable
 from streams.dsl.materialized import Store
 from streams.dsl.stream_stream_joins import EMIT_INTERVAL_MS, StreamJoinOptions, join_streams
 from streams.dsl.stream_table_joins import join_with_global_table, join_with_table
 from streams.dsl.table import Table
-from streams.durations import Duration
 from streams.errors import TopologyError
 from streams.operators.lateness import LateRecord
 from streams.serdes import Serde

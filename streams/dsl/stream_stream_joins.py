@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from streams.common.durations import Duration, duration_to_ms
 from streams.dsl.builder import InternalStreamsBuilder, require_serde
 from streams.dsl.function_checks import check_callable
 from streams.dsl.materialized import Store
 from streams.dsl.routing import check_same_application
-from streams.durations import Duration, duration_to_ms
 from streams.errors import TopologyError
 from streams.operators.lateness import OnLate
 from streams.operators.outer_join import OuterJoinOptions

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from streams.common.durations import Duration, duration_to_ms
 from streams.dsl.builder import require_serde
 from streams.dsl.function_checks import KEY_VALUE_ARGUMENTS, check_callable
 from streams.dsl.materialized import Store
@@ -16,7 +17,6 @@ from streams.dsl.stream_stream_joins import (
     require_value_serde,
     wrap_joiner_without_key,
 )
-from streams.durations import Duration, duration_to_ms
 from streams.errors import TopologyError
 from streams.operators.stream_table_join import (
     JoinGrace,

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from streams.common.durations import Duration, duration_to_ms
 from streams.dsl.builder import InternalStreamsBuilder, require_serde
 from streams.dsl.materialized import Logged, Store
-from streams.durations import Duration, duration_to_ms
 from streams.errors import TopologyError
 from streams.operators.suppress import SuppressedView, SuppressOptions, suppress_updates
 from streams.topology.expand import bind_changelog_serdes

@@ -32,6 +32,8 @@ from typing import Any, TypeVar
 
 from kio.schema.errors import ErrorCode
 
+from streams.common.host import Host, SpawnedThread
+from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import StreamsError, TaskMigrated
 from streams.membership.connection import (
     BrokerConnection,
@@ -62,8 +64,6 @@ from streams.membership.protocol import (
     encode_assignment,
     encode_subscription,
 )
-from streams.runtime.host import Host, SpawnedThread
-from streams.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.topology.declared import DeclaredTopology
 
 log = logging.getLogger(__name__)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
+from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
-from streams.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 
 AssignGroup = Callable[[Mapping[str, SubscriptionInfo]], dict[str, AssignmentInfo]]
 """Returns the assignment of each member, given what each has told the leader."""

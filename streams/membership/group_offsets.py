@@ -12,6 +12,7 @@ from contextlib import closing
 
 from kio.schema.errors import ErrorCode
 
+from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import StreamsError
 from streams.membership.connection import (
     BrokerConnection,
@@ -21,7 +22,6 @@ from streams.membership.connection import (
     find_coordinator,
     load_request_classes,
 )
-from streams.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 
 OFFSET_COMMIT_API_KEY, OFFSET_FETCH_API_KEY = 8, 9
 _NO_OFFSET = -1

@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from streams.murmur3 import murmur3_hash128
+from streams.common.murmur3 import murmur3_hash128
 from streams.serdes.foreign_key_messages import (
     SubscriptionInstruction,
     SubscriptionResponseWrapper,

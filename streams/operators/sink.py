@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from streams.common.partitioning import partition_for_key
 from streams.errors import SerdeError
-from streams.exception_handlers import Stage
 from streams.processor.record import Record
-from streams.runtime.clients.partitioning import partition_for_key
+from streams.settings.exception_handlers import Stage
 from streams.topology.nodes import ForwardRecord, InternalProcessorContext, Partitioner, SinkNode
 
 Serialize = Callable[[Any], bytes]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from streams.errors import SerdeError, StreamsError
-from streams.exception_handlers import Stage
+from streams.settings.exception_handlers import Stage
 from streams.topology.nodes import ForwardRecord, InternalProcessorContext, SourceNode
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from streams.common.changes import Change
 from streams.operators.aggregate import AggregateFold, aggregate_records
 from streams.operators.copies import CopyFunction, create_copier
-from streams.topology.changes import Change
 from streams.topology.nodes import Binding, ForwardRecord, Operator
 from streams.topology.views import TableView
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from streams.common.changes import Change
 from streams.operators.copies import return_unchanged
 from streams.serdes import Serde
-from streams.topology.changes import Change
 from streams.topology.nodes import Binding, ForwardUpdate, Operator
 from streams.topology.views import TableView
 

@@ -7,7 +7,7 @@ from typing import Any, Generic, Literal, NamedTuple
 
 from typing_extensions import TypeVar
 
-from streams.durations import Duration, duration_to_ms
+from streams.common.durations import Duration, duration_to_ms
 from streams.errors import StreamsError
 from streams.processor.record import Headers, MessageWithHeaders, Record
 from streams.topology.nodes import Binding, ForwardRecord

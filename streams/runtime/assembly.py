@@ -12,7 +12,7 @@ from functools import partial
 from state.cache import ObjectCache
 from state.directory import StateDirectory
 from state.rocksdb import MemoryBudget
-from streams.config import StreamsConfig
+from streams.common.host import Event, Host
 from streams.ledger import ledger_topic
 from streams.membership.classic_member import ClassicProtocolMember
 from streams.membership.connection import OpenConnection
@@ -26,7 +26,6 @@ from streams.runtime.commit import CommitStep
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import FailureHandler
 from streams.runtime.global_tables import GlobalTables
-from streams.runtime.host import Event, Host
 from streams.runtime.ledger_writer import LedgerWriter
 from streams.runtime.loop import StreamLoop
 from streams.runtime.offset_reset import OffsetResetter
@@ -38,6 +37,7 @@ from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task
 from streams.runtime.task_creator import TaskCreator
 from streams.runtime.thread_dependencies import ThreadDependencies
+from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
 
 _REASON_MAX = 500

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Collection, Iterable, Mapping
 
 from coordinator.assignors.tasks import assign_tasks
-from streams.config import StreamsConfig
+from streams.common.topic_partitions import Partition
 from streams.errors import (
     ConfigError,
     OutcomeUnknown,
@@ -37,7 +37,7 @@ from streams.runtime.topology_versions import (
     find_tasks,
     find_versions,
 )
-from streams.topic_partitions import Partition
+from streams.settings.config import StreamsConfig
 from streams.topology.build import Subtopology, Topology
 from streams.topology.compatibility import list_names
 from streams.topology.declared import declare_topology

@@ -27,8 +27,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from state.store import StoreCheckpoint
+from streams.common.topic_partitions import Partition
 from streams.errors import StreamsError
-from streams.topic_partitions import Partition
 
 _DELETE_RETENTION_MS = 86_400_000
 """Kafka's default of `delete.retention.ms`."""

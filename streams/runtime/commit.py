@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from enum import Enum, auto
 
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, TaskMigrated
 from streams.membership.connection import ConnectionLost
 from streams.runtime.interfaces import AdminClient, ConsumerClient
 from streams.runtime.ledger_writer import LedgerWriter
 from streams.runtime.producers import TaskProducers
 from streams.runtime.task import Task
-from streams.topic_partitions import OffsetAndMetadata, Partition
 
 
 class CommitStep(Enum):

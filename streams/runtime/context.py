@@ -15,12 +15,12 @@ from streams.errors import (
     TaskMigrated,
     ValueRefused,
 )
-from streams.exception_handlers import Stage
 from streams.runtime.early_serialization import EarlySerialization
 from streams.runtime.failures import FailureHandler
 from streams.runtime.global_tables import ReadOnlyGlobalStore
 from streams.runtime.interfaces import ProducerClient
 from streams.runtime.punctuation import TaskPunctuations
+from streams.settings.exception_handlers import Stage
 from streams.topology.nodes import StepStreamTime, TaskObserver
 
 COMMIT_ORIGIN = "the results of a commit"

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from state.store import StateStore
-from streams.exception_handlers import Stage
+from streams.settings.exception_handlers import Stage
 from streams.topology.nodes import InternalProcessorContext
 
 QUIET_MS = 60_000

@@ -22,16 +22,16 @@ from streams.errors import (
     UserError,
     ValueRefused,
 )
-from streams.exception_handlers import (
+from streams.processor.record import MessageWithHeaders
+from streams.runtime.clients import translate_produce_error
+from streams.runtime.counters import ThreadCounters
+from streams.settings.exception_handlers import (
     DeadLetter,
     ErrorContext,
     ExceptionHandlers,
     HandlerResponse,
     Stage,
 )
-from streams.processor.record import MessageWithHeaders
-from streams.runtime.clients import translate_produce_error
-from streams.runtime.counters import ThreadCounters
 from streams.topology.nodes import InternalProcessorContext
 
 log = logging.getLogger(__name__)

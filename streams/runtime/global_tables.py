@@ -22,13 +22,13 @@ from state.memory import MemoryDisk
 from state.replica import CopiedRecord, TopicReplica
 from state.rocksdb import MemoryBudget, RocksDisk
 from state.store import StoreCheckpoint, StoreDisk
+from streams.common.host import Event, Host
+from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, StreamsError
-from streams.exception_handlers import DeadLetter, ErrorContext, ExceptionHandler, Stage
 from streams.runtime.changelog import ChangelogRange, find_restore_start, tombstone_retention_ms
-from streams.runtime.host import Event, Host
 from streams.runtime.interfaces import AdminClient, ConsumerClient
 from streams.runtime.stores import create_codecs
-from streams.topic_partitions import Partition
+from streams.settings.exception_handlers import DeadLetter, ErrorContext, ExceptionHandler, Stage
 from streams.topology.nodes import GlobalTableSpec
 
 log = logging.getLogger(__name__)

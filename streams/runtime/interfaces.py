@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.membership.producer_identity import ProducerIdentity
 from streams.runtime.clients.delivered_offsets import DeliveredOffsets
 from streams.runtime.partition_group import FlowControl
-from streams.topic_partitions import OffsetAndMetadata, Partition
 
 
 class ConsumerClient(FlowControl, Protocol):

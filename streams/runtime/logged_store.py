@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from state.store import StateStore, StoreDisk
+from streams.common.topic_partitions import Partition
 from streams.runtime.clients import translate_produce_error
 from streams.runtime.clients.delivered_offsets import add_offset_tracking
 from streams.runtime.interfaces import ProducerClient
 from streams.runtime.partition_group import NO_TIME
-from streams.topic_partitions import Partition
 
 
 @dataclass(slots=True)

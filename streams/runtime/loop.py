@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 
 from state.errors import StateError
+from streams.common.topic_partitions import Partition
 from streams.errors import (
     ApplicationShutdown,
     OutcomeUnknown,
@@ -42,7 +43,6 @@ from streams.runtime.recovery import to_recovery_error
 from streams.runtime.task import Task, TaskState
 from streams.runtime.task_executor import TaskExecutor
 from streams.runtime.thread_dependencies import ThreadDependencies
-from streams.topic_partitions import Partition
 
 log = logging.getLogger(__name__)
 

@@ -1,8 +1,8 @@
 """Find where to read an input that has no committed offset, or whose offset is out of range.
 
-The application's settings decide (`streams.offset_reset`), and never silently: the log and the
-counters name what is skipped. Internal topics have no policy: a repartition topic that lost records
-which are still to be read has lost part of the result.
+The application's settings decide (`streams.settings.offset_reset`), and never silently: the log and
+the counters name what is skipped. Internal topics have no policy: a repartition topic that lost
+records which are still to be read has lost part of the result.
 """
 
 from __future__ import annotations
@@ -10,11 +10,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 
+from streams.common.host import Host
+from streams.common.topic_partitions import Partition
 from streams.errors import StreamsError
-from streams.offset_reset import STOP_WORDS, OffsetResetPolicy, ResetStrategy, parse_reset_policy
-from streams.runtime.host import Host
 from streams.runtime.interfaces import AdminClient
-from streams.topic_partitions import Partition
+from streams.settings.offset_reset import (
+    STOP_WORDS,
+    OffsetResetPolicy,
+    ResetStrategy,
+    parse_reset_policy,
+)
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush, heapreplace
 from typing import Any, NamedTuple, Protocol
 
-from streams.topic_partitions import Partition
+from streams.common.topic_partitions import Partition
 
 RecordReceiver = Callable[[Any], None]
 RecordRun = tuple[RecordReceiver, Sequence[Any]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streams.topic_partitions import Partition
+from streams.common.topic_partitions import Partition
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,11 +23,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 
+from streams.common.host import Host, SpawnedThread
+from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
 from streams.membership.connection import ConnectionLost
-from streams.runtime.host import Host, SpawnedThread
 from streams.runtime.interfaces import AdminClient
-from streams.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 
 log = logging.getLogger(__name__)
 

@@ -8,10 +8,10 @@ from itertools import groupby
 from operator import methodcaller
 from typing import Any, Generic, Protocol, TypeVar
 
+from streams.common.topic_partitions import Partition
 from streams.runtime.changelog import ChangelogRange
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.progress import RestoreProgress
-from streams.topic_partitions import Partition
 
 
 class Restorable(Protocol):

@@ -33,6 +33,8 @@ from typing import Any, Generic
 
 from state.errors import StoreCorrupted
 from state.store import StoreCheckpoint
+from streams.common.host import Event, Host, SpawnedThread
+from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, StreamsError
 from streams.runtime.changelog import (
     ChangelogRange,
@@ -41,12 +43,10 @@ from streams.runtime.changelog import (
     find_source_restore_start,
     tombstone_retention_ms,
 )
-from streams.runtime.host import Event, Host, SpawnedThread
 from streams.runtime.interfaces import AdminClient, ConsumerClient
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.progress import RestoreListener, RestoreProgress
 from streams.runtime.restoration import StoreRestoration, T, TaskRestoration, group_by_partition
-from streams.topic_partitions import Partition
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 
 from state.cleanup import delete_unused_tasks
 from state.directory import StateDirectory
-from streams.runtime.host import Event, Host
+from streams.common.host import Event, Host
 
 log = logging.getLogger(__name__)
 

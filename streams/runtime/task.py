@@ -40,6 +40,7 @@ from state.expiring import ExpiringStore
 from state.locks import ProcessFileLock
 from state.store import StateStore, StoreCheckpoint
 from state.transaction import raise_no_record
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted, ValueRefused
 from streams.operators.uncommitted_results import estimate_messages_bytes
 from streams.runtime.context import COMMIT_ORIGIN, PUNCTUATION_ORIGIN, TaskContext
@@ -58,7 +59,6 @@ from streams.runtime.partition_group import (
     SinglePartitionQueue,
 )
 from streams.runtime.punctuation import PunctuationQueue
-from streams.topic_partitions import OffsetAndMetadata, Partition
 from streams.topology.build import Subtopology, expiry_time_name
 from streams.topology.compile import compile_subtopology
 from streams.topology.nodes import StepStreamTime, TaskObserver

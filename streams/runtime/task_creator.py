@@ -20,11 +20,12 @@ from state.memory import MemoryDisk
 from state.rocksdb import MemoryBudget, RocksDisk
 from state.store import StateStore, StoreDisk
 from state.subtopologies import SubtopologyContents
+from streams.common.host import Host
+from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, TopologyRefused
 from streams.membership.connection import ConnectionLost
 from streams.runtime.assignment import format_task_id
 from streams.runtime.failures import FAIL_ON_ANY_ERROR, FailureHandler
-from streams.runtime.host import Host
 from streams.runtime.leftover_stores import format_leftover_warning
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.offset_metadata import METADATA_BYTES_MAX, decode_metadata
@@ -32,7 +33,6 @@ from streams.runtime.offset_reset import OffsetResetter
 from streams.runtime.partition_group import NO_TIME
 from streams.runtime.stores import open_store
 from streams.runtime.task import Task
-from streams.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.topology.build import Topology
 from streams.topology.nodes import StoreSpec, TaskObserver
 

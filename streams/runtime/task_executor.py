@@ -12,14 +12,14 @@ import logging
 from collections.abc import Callable, Collection
 from typing import Any
 
+from streams.common.host import Host
+from streams.common.topic_partitions import Partition
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import RECOVERY_ERRORS
-from streams.runtime.host import Host
 from streams.runtime.interfaces import ConsumerClient
 from streams.runtime.producers import TaskProducers
 from streams.runtime.recovery import to_recovery_error
 from streams.runtime.task import Task
-from streams.topic_partitions import Partition
 
 log = logging.getLogger(__name__)
 

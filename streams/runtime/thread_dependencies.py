@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from streams.common.host import Event, Host
 from streams.membership.group_member import GroupMember
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.commit import CommitStep, PartitionOffsets
 from streams.runtime.counters import ThreadCounters
-from streams.runtime.host import Event, Host
 from streams.runtime.interfaces import AdminClient, ConsumerClient
 from streams.runtime.ledger_writer import LedgerWriter
 from streams.runtime.offset_reset import OffsetResetter

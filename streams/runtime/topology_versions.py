@@ -22,9 +22,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from streams.common.topic_partitions import Partition
 from streams.errors import TopologyError
 from streams.membership.protocol import SubscriptionInfo
-from streams.topic_partitions import Partition
 from streams.topology.compatibility import find_conflicts, list_names
 from streams.topology.declared import DeclaredSubtopology, DeclaredTopology
 

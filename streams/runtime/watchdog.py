@@ -31,7 +31,7 @@ from types import FrameType
 from typing import Protocol
 
 import state
-from streams.runtime.host import Event, Host
+from streams.common.host import Event, Host
 
 log = logging.getLogger(__name__)
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from streams.common.changes import Change
 from streams.serdes.serde import Field, Serde, describe_value
-from streams.topology.changes import Change
 
 V = TypeVar("V")
 

@@ -22,7 +22,7 @@ from state.keys import (
     unpack_time,
 )
 from state.windowed import Windowed
-from streams.durations import Duration, duration_to_ms
+from streams.common.durations import Duration, duration_to_ms
 from streams.serdes.serde import Field, Serde, describe_value
 
 K = TypeVar("K")

@@ -28,7 +28,7 @@ PYSPARK_MIN = (4, 3)
 _PYTHON_VARIABLE = "PYSPARK_PYTHON"
 _PROCESS_TIMEOUT_S = 20.0
 _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
-_REQUIRED_MODULES = ("confluent_kafka", "pyarrow", "streams.topic_partitions")
+_REQUIRED_MODULES = ("confluent_kafka", "pyarrow", "streams.common.topic_partitions")
 """The modules that a worker imports to read a topic."""
 
 

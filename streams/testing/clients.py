@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
 
+from streams.common.partitioning import partition_for_key
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import TaskMigrated
 from streams.membership.producer_identity import ProducerIdentity
 from streams.runtime.clients.delivered_offsets import DeliveredOffsets
-from streams.runtime.clients.partitioning import partition_for_key
 from streams.testing.cluster import InMemoryCluster, InMemoryTransaction, Message
 from streams.testing.record_order import RecordOrder
-from streams.topic_partitions import OffsetAndMetadata, Partition
 
 
 class InMemoryConsumer:

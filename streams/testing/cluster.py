@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from streams.topic_partitions import OffsetAndMetadata, Partition
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 
 Headers = Sequence[tuple[str, bytes | None]]
 _CREATE_TIME = 1

@@ -23,8 +23,7 @@ from typing import Any, Literal
 from state.rocksdb import MemoryBudget
 from streams import serdes
 from streams.app import App
-from streams.config import StreamsConfig
-from streams.durations import duration_to_ms
+from streams.common.durations import duration_to_ms
 from streams.errors import ConfigError, StoreUnavailable, StreamsError
 from streams.ledger import ledger_topic
 from streams.operators.lateness import LateRecord
@@ -34,6 +33,7 @@ from streams.runtime.counters import ThreadCounters
 from streams.runtime.global_tables import ReadOnlyGlobalStore
 from streams.runtime.task import Task
 from streams.serdes import Serde
+from streams.settings.config import StreamsConfig
 from streams.testing.cluster import InMemoryCluster
 from streams.testing.process import DriverEnvironment, ProcessKilled, SimulatedProcess
 from streams.testing.simulated_host import SimulatedHost

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.membership.group_member import AssignGroup, Membership, MembershipSignal
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
 from streams.testing.cluster import InMemoryCluster
-from streams.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 
 _MEMBER = "driver"
 

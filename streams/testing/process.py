@@ -16,7 +16,6 @@ from random import Random
 from state.cache import ObjectCache
 from state.replica import TopicReplica
 from state.rocksdb import MemoryBudget
-from streams.config import StreamsConfig
 from streams.errors import StreamsError
 from streams.ledger import ledger_topic
 from streams.membership.producer_identity import ProducerIdentity
@@ -35,6 +34,7 @@ from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task
 from streams.runtime.task_creator import TaskCreator
 from streams.runtime.thread_dependencies import ThreadDependencies
+from streams.settings.config import StreamsConfig
 from streams.testing.clients import (
     InMemoryAdmin,
     InMemoryConsumer,

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Protocol
 
+from streams.common.topic_partitions import Partition
 from streams.testing.cluster import Message
-from streams.topic_partitions import Partition
 
 NextRecords = Mapping[Partition, Message]
 

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 
 class SimulatedHost:
-    """Implements `streams.runtime.host.Host` with clocks that a test moves.
+    """Implements `streams.common.host.Host` with clocks that a test moves.
 
     `start_ms`: the wall clock at the beginning.
     """

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from streams.common.partitioning import partition_for_key
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, SerdeError
 from streams.processor.record import GivenHeaders, Record, to_headers
-from streams.runtime.clients.partitioning import partition_for_key
 from streams.serdes import Serde
 from streams.testing.cluster import InMemoryCluster, Message
-from streams.topic_partitions import Partition
 
 PipedRecord = Record[Any, Any] | tuple[Any, ...]
 """A record, or key, value and, where they are wanted, timestamp in ms and headers."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from streams.exception_handlers import Stage
 from streams.operators.sink import create_topic_writer
 from streams.operators.source import create_message_reader
+from streams.settings.exception_handlers import Stage
 from streams.topology.build import Subtopology
 from streams.topology.nodes import (
     Binding,

@@ -11,6 +11,11 @@ from dataclasses import replace
 from typing import TypeVar
 
 from streams.operators.filter import filter_not_records
+from streams.settings.optimizations import (
+    MERGE_REPARTITION_TOPICS,
+    REUSE_SOURCE_TOPICS,
+    SINGLE_STORE_SELF_JOIN,
+)
 from streams.topology.nodes import (
     Graph,
     Node,
@@ -21,13 +26,7 @@ from streams.topology.nodes import (
     StoreSpec,
 )
 from streams.topology.null_keys import find_steps_needing_null_keys
-from streams.topology.optimize import (
-    MERGE_REPARTITION_TOPICS,
-    REUSE_SOURCE_TOPICS,
-    SINGLE_STORE_SELF_JOIN,
-    merge_repartition_topics,
-    reuse_source_topics,
-)
+from streams.topology.optimize import merge_repartition_topics, reuse_source_topics
 from streams.topology.stream_join_node import StreamJoinNode, expand_stream_join
 
 B = TypeVar("B", bound=SourceNode | SinkNode | StoreSpec)

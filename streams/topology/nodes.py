@@ -12,8 +12,8 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from streams.errors import StreamsError, TopologyError
-from streams.exception_handlers import Stage
 from streams.serdes import Serde
+from streams.settings.exception_handlers import Stage
 
 ForwardRecord = Callable[[Any, Any, int], None]
 """Forwards a record: key, value, timestamp in ms."""

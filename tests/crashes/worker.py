@@ -20,10 +20,10 @@ from pathlib import Path
 
 from state.rocksdb import RocksDisk
 from streams import App
+from streams.common.topic_partitions import Partition
 from streams.runtime.commit import CommitStep
 from streams.runtime.progress import RestoreListener
 from streams.runtime.restorer import Restorer
-from streams.topic_partitions import Partition
 from tests.crashes import ticking, topology
 from tests.crashes.bugs import BUGS
 from tests.crashes.operators import expiring, joined, windowed

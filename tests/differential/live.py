@@ -19,7 +19,7 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, To
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from streams import serdes
-from streams.runtime.clients.partitioning import partition_for_key
+from streams.common.partitioning import partition_for_key
 from tests.differential import ours
 from tests.differential.description import Case, Piped, Topology
 from tests.differential.draft import GROUP, STREAM, TABLE, TABLE_GROUP, Draft, Handle

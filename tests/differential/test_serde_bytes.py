@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from streams import Windowed, serdes
-from streams.topology.changes import Change
+from streams.common.changes import Change
 from tests import brokers
 from tests.differential.peer import JARS
 from tests.kafka.server import JVM_FLAGS

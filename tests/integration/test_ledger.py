@@ -18,13 +18,13 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient
 
+from streams.common.host import SystemHost
+from streams.common.topic_partitions import Partition
 from streams.errors import StreamsError
 from streams.ledger import LedgerTransaction, decode, ledger_topic
 from streams.membership.connection import BrokerConnection
 from streams.membership.producer_identity import fetch_producer_identity
 from streams.runtime.commit import CommitStep
-from streams.runtime.host import SystemHost
-from streams.topic_partitions import Partition
 from tests.brokers import IN_CI
 from tests.integration.cluster import PARTITIONS, Topics, Worker
 from tests.processes import HANG_LIMIT_S, wait_until

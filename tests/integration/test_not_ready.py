@@ -24,10 +24,10 @@ from examples.demo import __main__ as demo
 from examples.demo import books
 from streams import App, serdes
 from streams.cli import create_topics
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, OutcomeUnknown, StreamsError
 from streams.runtime.clients import Admin, fetch_stable_offset
 from streams.spark.source.broker_access import BrokerAccess
-from streams.topic_partitions import Partition
 
 LINES = [Partition("lines", 0)]
 QUESTIONS: dict[str, tuple[str, str, Callable[[Admin], Any], Any]] = {

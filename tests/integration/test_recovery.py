@@ -12,11 +12,11 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from streams import StreamsError
-from streams.config import load_config
+from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown
 from streams.running import RunningApp
 from streams.runtime.clients import KafkaClientSupplier
-from streams.topic_partitions import Partition
+from streams.settings.config import load_config
 from tests.brokers import Broker
 from tests.integration.cluster import PARTITIONS, Topics, Worker, stored_counts
 from tests.integration.worker import build

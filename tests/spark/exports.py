@@ -8,10 +8,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from streams.common.topic_partitions import Partition
 from streams.spark import Cut
 from streams.spark.cuts.cut import StoreCut
 from streams.spark.source.broker_access import BrokerAccess
-from streams.topic_partitions import Partition
 
 PARTITIONS = 2
 STORE = "counts"

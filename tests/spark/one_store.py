@@ -8,11 +8,11 @@ from typing import Any
 from confluent_kafka import Producer
 
 from streams import App
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.spark import Cut, read_cut
 from streams.spark.source.broker_access import BrokerAccess
 from streams.spark.stores.store_options import options_for
-from streams.topic_partitions import Partition
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client

@@ -17,6 +17,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from streams import App, Processor, ProcessorContext, Record, serdes
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import ConfigError, UserError
 from streams.membership.connection import BrokerConnection, find_coordinator
 from streams.membership.group_offsets import commit_offsets
@@ -26,7 +27,6 @@ from streams.spark.cuts.cut import StoreCut
 from streams.spark.cuts.members import in_flight, ranges_in_cut
 from streams.spark.reconciliation.ledger_check import entries_in_cut
 from streams.spark.source.broker_access import BrokerAccess
-from streams.topic_partitions import OffsetAndMetadata, Partition
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client

@@ -14,6 +14,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, StreamsError
 from streams.ledger import WrittenRange
 from streams.spark.exporting.export import ExportRequest, export_application, exported
@@ -23,7 +24,6 @@ from streams.spark.exporting.manifest import ExportEnd, TopicRole
 from streams.spark.exporting.verify import verify_exports
 from streams.spark.source.broker_access import BrokerAccess
 from streams.spark.source.ranges import OffsetRange
-from streams.topic_partitions import Partition
 from tests.brokers import Broker
 from tests.processes import HANG_LIMIT_S, wait_until
 from tests.spark.exports import PARTITIONS, changelog, cut_now, output

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from streams import App, serdes
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.spark.cuts.cut import Cut
 from streams.spark.reconciliation.inputs import Inputs, TopicRecords
 from streams.spark.source.broker_access import BrokerAccess
-from streams.topic_partitions import Partition
 from tests.brokers import Broker
 from tests.spark.topics import Written, mixed
 

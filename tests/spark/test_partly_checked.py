@@ -11,11 +11,11 @@ from confluent_kafka import Producer
 from pyspark.sql import functions as F  # noqa: N812
 
 from streams import App, Store, serdes
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.spark import read_cut, reconcile
 from streams.spark.reconciliation.inputs import Inputs
 from streams.spark.source.broker_access import BrokerAccess
-from streams.topic_partitions import Partition
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client

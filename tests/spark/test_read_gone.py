@@ -7,10 +7,10 @@ from contextlib import closing
 
 import pytest
 
+from streams.common.topic_partitions import Partition
 from streams.errors import StreamsError
 from streams.runtime.clients import RangeReader
 from streams.spark.source.broker_access import BrokerAccess
-from streams.topic_partitions import Partition
 from tests.brokers import Broker
 from tests.conformance.calls import delete_topic
 from tests.conformance.wire import Client

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from streams.common.topic_partitions import Partition
 from streams.spark import Cut
 from streams.spark.source.broker_access import BrokerAccess
-from streams.topic_partitions import Partition
 from tests.brokers import Broker
 from tests.spark.reading import load, rows
 from tests.spark.topics import Record, Written, mixed

@@ -12,8 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from state.keys import pack_session, pack_window
 from streams import App, Store, serdes, windows
+from streams.common.partitioning import partition_for_key
 from streams.errors import ConfigError
-from streams.runtime.clients.partitioning import partition_for_key
 from streams.spark import Cut, read_cut, reconcile
 from streams.spark.reconciliation.comparing import RowVerdict
 from streams.spark.reconciliation.inputs import Inputs

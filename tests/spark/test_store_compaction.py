@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from coordinator.errors import Code
 from streams import App, Store, serdes, windows
+from streams.common.topic_partitions import Partition
 from streams.errors import UserError
 from streams.spark import Cut
 from streams.spark.source.broker_access import BrokerAccess
@@ -21,7 +22,6 @@ from streams.spark.source.fetching import fetch_batches
 from streams.spark.source.options import IsolationLevel
 from streams.spark.source.ranges import OffsetRange
 from streams.spark.stores.raw_fetch import find_last_segment_offset, scan_range
-from streams.topic_partitions import Partition
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic, delete_topic, settled
 from tests.conformance.producers import init_producer_id

@@ -14,12 +14,12 @@ from confluent_kafka import Producer
 
 from state.windowed import Windowed
 from streams import App, Store, windows
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.running import RunningApp
 from streams.spark import Cut, read_cut
 from streams.spark.source.broker_access import BrokerAccess
 from streams.spark.stores.store_options import options_for
-from streams.topic_partitions import Partition
 from tests.brokers import Broker
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
+from streams.common.topic_partitions import Partition
 from streams.errors import StreamsError
 from streams.spark.source.broker_access import BrokerAccess
 from streams.spark.source.stream_reader import StreamReader, parse_stream_read_options
-from streams.topic_partitions import Partition
 from tests.brokers import Broker
 from tests.spark.topics import Written
 

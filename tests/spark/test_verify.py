@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.spark.exporting.export import ExportRequest, export_application
 from streams.spark.exporting.export_directory import export_path
@@ -20,7 +21,6 @@ from streams.spark.exporting.export_files import inspect_file
 from streams.spark.exporting.manifest import MANIFEST_NAME, ExportedFile, ExportManifest
 from streams.spark.exporting.verify import verify_exports
 from streams.spark.source.broker_access import BrokerAccess
-from streams.topic_partitions import Partition
 from tests.brokers import Broker
 from tests.processes import HANG_LIMIT_S
 from tests.spark.exports import PARTITIONS, changelog, cut_now, output

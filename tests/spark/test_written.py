@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.ledger import LedgerTransaction, WrittenRange
 from streams.spark.cuts.cut import Cut
 from streams.spark.reconciliation.ledger_check import LedgerRuns, entries_in_cut
 from streams.spark.source.broker_access import BrokerAccess
-from streams.topic_partitions import Partition
 from tests.spark.test_comparing import frames, row, there
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from random import Random
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from streams.common.topic_partitions import Partition
 from streams.spark import Cut, read_cut
-from streams.topic_partitions import Partition
 from tests.processes import wait_until
 from tests.reading import records
 from tests.soak_app.workers import SoakWorker

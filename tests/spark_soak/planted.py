@@ -12,10 +12,10 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
 
 from streams import serdes
-from streams.runtime.clients.partitioning import partition_for_key
+from streams.common.partitioning import partition_for_key
+from streams.common.topic_partitions import Partition
 from streams.spark import read_cut
 from streams.spark.reconciliation.report import Report
-from streams.topic_partitions import Partition
 from tests.reading import records
 from tests.spark_soak.fire import Fire
 from tests.spark_soak.topology import CHANGELOG, COPIED, EVENTS, KEYS, PARTITIONS, app

@@ -9,7 +9,6 @@ from streams.runtime.clients.committed_offset import fetch_stable_offset
 from streams.runtime.clients.consumer import DataConsumer
 from streams.runtime.clients.errors import translate_client_error
 from streams.runtime.clients.factory import KafkaClientSupplier
-from streams.runtime.clients.partitioning import partition_for_key
 from streams.runtime.clients.producer import (
     StreamsProducer,
     encode_group_metadata,
@@ -28,7 +27,6 @@ __all__ = [
     "call_with_retries",
     "encode_group_metadata",
     "fetch_stable_offset",
-    "partition_for_key",
     "translate_client_error",
     "translate_produce_error",
 ]

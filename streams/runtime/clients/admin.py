@@ -14,6 +14,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, OutcomeUnknown
 from streams.runtime.clients.errors import (
     UNKNOWN_TOPIC_ERRORS,
@@ -23,7 +24,6 @@ from streams.runtime.clients.errors import (
     translate_client_error,
 )
 from streams.runtime.clients.retrying import call_with_retries
-from streams.topic_partitions import Partition
 
 T = TypeVar("T")
 DEFAULT_METADATA_BYTES_MAX = 4_096

@@ -13,9 +13,9 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.runtime.clients.errors import NotReady, create_client, translate_client_error
 from streams.runtime.clients.retrying import call_with_retries
-from streams.topic_partitions import OffsetAndMetadata, Partition
 
 _REQUEST_TIMEOUT_MIN_S = 0.1
 """How long a request waits at least."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
+from streams.common.topic_partitions import Partition
 from streams.errors import StreamsError
 from streams.runtime.clients.errors import (
     OUT_OF_RANGE_ERRORS,
@@ -15,7 +16,6 @@ from streams.runtime.clients.errors import (
     create_client,
     log,
 )
-from streams.topic_partitions import Partition
 
 _METADATA_TIMEOUT_S = 1.0
 _WATERMARK_TIMEOUT_S = 1.0

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown
 from streams.ledger import WrittenRange
-from streams.topic_partitions import Partition
 
 DeliveryReport = Callable[[Any, Any], None]
 """A delivery report: is called with the error or None, and the message."""

@@ -13,7 +13,7 @@ from streams.runtime.clients.errors import create_client
 from streams.runtime.clients.producer import StreamsProducer
 
 if TYPE_CHECKING:
-    from streams.config import StreamsConfig
+    from streams.settings.config import StreamsConfig
 
 _RESTORE_FETCH_SETTINGS = {
     "fetch.wait.max.ms": 10,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
 from streams.runtime.clients.delivered_offsets import DeliveredOffsets
 from streams.runtime.clients.errors import create_client, log, translate_client_error
-from streams.topic_partitions import OffsetAndMetadata, Partition
 
 if TYPE_CHECKING:
     from streams.membership.producer_identity import ProducerIdentity

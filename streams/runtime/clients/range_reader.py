@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from streams.common.topic_partitions import Partition
 from streams.errors import StreamsError
 from streams.runtime.clients.errors import (
     OUT_OF_RANGE_ERRORS,
@@ -22,7 +23,6 @@ from streams.runtime.clients.errors import (
     LibrdkafkaLogger,
     create_client,
 )
-from streams.topic_partitions import Partition
 
 _WAIT_S = 0.1
 _FETCH_SETTINGS = {

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.runtime.offset_metadata import decode_metadata
 from streams.spark.cuts.cut import StoreCut
-from streams.topic_partitions import OffsetAndMetadata, Partition
 from streams.topology.build import Topology
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from typing import Any
 
 import orjson
 
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.ledger import WrittenRange
-from streams.topic_partitions import Partition
 
 _FORMAT = 1
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.ledger import LedgerTransaction, decode, ledger_topic
 from streams.spark.source.broker_access import BrokerAccess
-from streams.topic_partitions import Partition
 
 _BATCH_RECORDS_MAX = 10_000
 

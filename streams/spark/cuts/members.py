@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.ledger import LedgerTransaction, WrittenRange
 from streams.spark.cuts.cut import Cut
 from streams.spark.source.ranges import OffsetRange
-from streams.topic_partitions import Partition
 
 
 class Members:

@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import TypeVar
 
+from streams.common.topic_partitions import CommittedOffsets, Partition
 from streams.errors import ConfigError, OutcomeUnknown, UserError
 from streams.membership.connection import ConnectionLost, find_coordinator
 from streams.membership.group_offsets import fetch_offsets
 from streams.runtime.clients import Admin, call_with_retries
 from streams.spark.source.broker_access import BrokerAccess
-from streams.topic_partitions import CommittedOffsets, Partition
 
 T = TypeVar("T")
 

@@ -47,6 +47,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from streams.common.topic_partitions import CommittedOffsets, Partition
 from streams.errors import ConfigError, UserError
 from streams.ledger import LedgerTransaction, ledger_topic
 from streams.spark.cuts.application_topics import (
@@ -61,7 +62,6 @@ from streams.spark.cuts.ledger_reader import read_ledger_transactions
 from streams.spark.cuts.members import find_runs_outside_cut, trim_ends
 from streams.spark.cuts.offset_client import OffsetClient
 from streams.spark.source.broker_access import BrokerAccess
-from streams.topic_partitions import CommittedOffsets, Partition
 
 if TYPE_CHECKING:
     from streams.app import App

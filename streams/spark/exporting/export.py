@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pyspark.sql import functions
 
 from streams.app import App
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, OutcomeUnknown, StreamsError
 from streams.runtime.clients import Admin
 from streams.spark.cuts.cut import Cut
@@ -42,7 +43,6 @@ from streams.spark.exporting.manifest import (
 from streams.spark.source.broker_access import START_TIMEOUT_S, BrokerAccess
 from streams.spark.source.options import RECORDS_PER_SPLIT
 from streams.spark.source.ranges import OffsetRange, split_ranges
-from streams.topic_partitions import Partition
 from streams.topology.description import describe_topology
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import typer
 
 from streams.app import App, report_error
 from streams.command_arguments import import_app, parse_settings
-from streams.config import StreamsConfig, load_config
 from streams.embedded import resolve_bootstrap_servers
 from streams.errors import ConfigError, UserError
+from streams.settings.config import StreamsConfig, load_config
 from streams.spark.commands import Master, SparkSettings, Verbose, open_spark_session
 from streams.spark.source.broker_access import BrokerAccess
 from streams.spark.source.options import RECORDS_PER_SPLIT

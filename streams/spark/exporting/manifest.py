@@ -16,10 +16,10 @@ from typing import Any
 
 import orjson
 
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.spark.cuts.cut import Cut
 from streams.spark.source.ranges import OffsetRange
-from streams.topic_partitions import Partition
 
 MANIFEST_NAME = "_manifest.json"
 """The name of the manifest's file. Spark reads no file whose name begins with `_`."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from streams.common.topic_partitions import Partition
 from streams.spark.exporting.export_directory import (
     ManifestChain,
     export_path,
@@ -22,7 +23,6 @@ from streams.spark.exporting.export_files import FileInspection, in_tasks, inspe
 from streams.spark.exporting.manifest import MANIFEST_NAME, ExportedFile, ExportManifest
 from streams.spark.exporting.verify_topics import compare_topics
 from streams.spark.source.broker_access import BrokerAccess
-from streams.topic_partitions import Partition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

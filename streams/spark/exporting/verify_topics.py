@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from pyspark.sql import functions
 
+from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, StreamsError
 from streams.spark.exporting.export import EXPORTED_COLUMNS
 from streams.spark.exporting.manifest import ExportManifest
 from streams.spark.reconciliation.inputs import FORMAT, connection_options
 from streams.spark.source.broker_access import START_TIMEOUT_S, BrokerAccess
-from streams.topic_partitions import Partition
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from math import floor
 from typing import TYPE_CHECKING, Protocol
 
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, OutcomeUnknown, StreamsError
 from streams.spark.reconciliation.accounts import AccountKind, RefusedCheck
-from streams.topic_partitions import Partition
 
 if TYPE_CHECKING:
     from streams.runtime.clients import Admin

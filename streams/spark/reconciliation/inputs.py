@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
 
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, OutcomeUnknown, StreamsError
 from streams.spark.cuts.cut import Cut
 from streams.spark.reconciliation.derivation.determinism import COMPACTED_REASON, reads_every_record
 from streams.spark.source.broker_access import BrokerAccess
 from streams.spark.source.removal import explain_removal
-from streams.topic_partitions import Partition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

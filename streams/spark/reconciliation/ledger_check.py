@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
 
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.ledger import LedgerTransaction, WrittenRange, ledger_topic
 from streams.spark.cuts.cut import Cut
@@ -20,7 +21,6 @@ from streams.spark.cuts.ledger_reader import read_ledger_transactions
 from streams.spark.cuts.members import Members, merge_runs
 from streams.spark.reconciliation.comparing import KEY_COLUMNS, RowVerdict
 from streams.spark.source.broker_access import BrokerAccess
-from streams.topic_partitions import Partition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

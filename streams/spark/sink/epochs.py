@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
 from streams.runtime.clients import (
     StreamsProducer,
@@ -38,7 +39,6 @@ from streams.runtime.clients import (
     fetch_stable_offset,
 )
 from streams.spark.source.broker_access import REQUEST_TIMEOUT_S, BrokerAccess
-from streams.topic_partitions import OffsetAndMetadata, Partition
 
 TRANSACTION_TIMEOUT_SETTING = "transaction.timeout.ms"
 TRANSACTION_TIMEOUT_MS = 300_000

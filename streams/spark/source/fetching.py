@@ -7,11 +7,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import compress
 
+from streams.common.topic_partitions import Partition
 from streams.runtime.clients import Header, RangeReader
 from streams.spark.source.broker_access import BrokerAccess
 from streams.spark.source.options import IsolationLevel
 from streams.spark.source.ranges import OffsetRange
-from streams.topic_partitions import Partition
 
 _BATCH_RECORDS_MAX = 4_000
 """The most records of a batch: these fit the processor's cache, at a third less for each record."""

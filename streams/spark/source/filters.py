@@ -28,10 +28,10 @@ from pyspark.sql.datasource import (
     Not,
 )
 
+from streams.common.topic_partitions import Partition
 from streams.runtime.clients import Admin
 from streams.spark.source.range_planning import find_offsets_since
 from streams.spark.source.ranges import OffsetRange
-from streams.topic_partitions import Partition
 
 _PLANNER_MODULE = "pyspark.sql.worker.data_source_pushdown_filters"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

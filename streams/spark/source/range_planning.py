@@ -16,6 +16,7 @@ import difflib
 import sys
 from collections.abc import Iterable, Mapping
 
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, OutcomeUnknown, StreamsError
 from streams.runtime.clients import Admin
 from streams.spark.cuts.cut import Cut
@@ -25,7 +26,6 @@ from streams.spark.source.fetching import RawBatch
 from streams.spark.source.options import IsolationLevel, OffsetSpec, TopicReadLimits
 from streams.spark.source.ranges import OffsetRange
 from streams.spark.source.removal import explain_removal
-from streams.topic_partitions import Partition
 
 
 def plan_offset_ranges(

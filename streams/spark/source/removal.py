@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, StreamsError
 from streams.runtime.clients import Admin
-from streams.topic_partitions import Partition
 
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 

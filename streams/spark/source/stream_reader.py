@@ -19,6 +19,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, StreamsError
 from streams.runtime.clients import Admin
 from streams.spark.serdes.columns import create_batch_decoder, pin_registry_schemas
@@ -42,7 +43,6 @@ from streams.spark.source.stream_offsets import (
     describe_data_loss,
     plan_epoch_splits,
 )
-from streams.topic_partitions import Partition
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch

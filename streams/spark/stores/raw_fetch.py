@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
+from streams.common.topic_partitions import Partition
 from streams.errors import StreamsError
 from streams.membership.connection import (
     BrokerConnection,
@@ -24,7 +25,6 @@ from streams.membership.connection import (
 from streams.spark.source.broker_access import REQUEST_TIMEOUT_S, BrokerAccess
 from streams.spark.source.ranges import OffsetRange
 from streams.spark.stores.raw_batches import LogScan
-from streams.topic_partitions import Partition
 
 _FETCH, _METADATA = 1, 3
 _FETCH_VERSION, _METADATA_VERSION = 12, 9  # later versions name topics by id

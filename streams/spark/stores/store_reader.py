@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, UserError
 from streams.spark.cuts.cut import Cut, StoreCut
 from streams.spark.serdes.columns import (
@@ -29,7 +30,6 @@ from streams.spark.source.ranges import OffsetRange, split_ranges
 from streams.spark.stores.changelog_tables import LatestRecords, RecordVersions, StoreRows
 from streams.spark.stores.compaction import ChangelogRead, CompactionPolicy, check_rows_survived
 from streams.spark.stores.raw_fetch import can_fetch_raw, find_last_segment_offset, scan_range
-from streams.topic_partitions import Partition
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch

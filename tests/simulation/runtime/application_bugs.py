@@ -10,8 +10,8 @@ from typing import Any
 from state.replica import CopiedRecord, TopicReplica
 from state.store import ChangelogEntry, StoreCheckpoint
 from state.versioned import VersionedStore
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.dsl import foreign_key_joins as foreign_key_steps
-from streams.exception_handlers import ErrorContext
 from streams.ledger import WrittenRange
 from streams.membership.classic_member import ClassicProtocolMember
 from streams.membership.group_offsets import MEMBERSHIP_LOST_ERRORS
@@ -23,7 +23,7 @@ from streams.runtime.failures import FailureHandler
 from streams.runtime.ledger_writer import LedgerWriter
 from streams.runtime.partition_group import NEVER_WAIT
 from streams.runtime.task import Task
-from streams.topic_partitions import OffsetAndMetadata, Partition
+from streams.settings.exception_handlers import ErrorContext
 from streams.topology.nodes import Binding, Operator
 from tests.simulation.bugs import replaced
 from tests.simulation.runtime import checkers

@@ -14,6 +14,7 @@ from typing import Any
 from state.buffer import BufferStore
 from state.key_value import KeyValueStore
 from state.store import ChangelogEntry
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
 from streams.runtime import assembly, commit, loop, restorer
@@ -23,7 +24,6 @@ from streams.runtime.loop import StreamLoop
 from streams.runtime.task import Task
 from streams.runtime.task_creator import TaskCreator
 from streams.runtime.topology_versions import TaskNumbers
-from streams.topic_partitions import OffsetAndMetadata, Partition
 from tests.simulation.bugs import replaced
 from tests.simulation.runtime.checkers import (
     Closed,

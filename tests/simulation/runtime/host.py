@@ -11,7 +11,7 @@ from tests.simulation.runtime.threads import SimThread
 
 
 class SimHost:
-    """A `streams.runtime.host.Host`."""
+    """A `streams.common.host.Host`."""
 
     def __init__(self, process: Process) -> None:
         self._process = process

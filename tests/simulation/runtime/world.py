@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator.log.partition import PartitionLog
 from state.errors import StoreCorrupted
-from streams.config import StreamsConfig
 from streams.ledger import ledger_topic
+from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
 from tests.simulation.runtime.applications import APPLICATIONS, Input
 from tests.simulation.runtime.clients.producer import SimProducer

@@ -25,9 +25,9 @@ from coordinator.faults import DISK_ACTIONS, REQUEST_ACTIONS
 from coordinator.groups.configs import GROUP_CONFIGS
 from coordinator.log.configs import TOPIC_CONFIGS
 from streams.cli import cli
-from streams.config import StreamsConfig
 from streams.runtime.commit import CommitStep
 from streams.runtime.counters import ThreadCounters
+from streams.settings.config import StreamsConfig
 
 ROOT = Path(__file__).parents[3]
 KEPT = Path(__file__).with_suffix(".json")

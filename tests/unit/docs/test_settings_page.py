@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.config import StreamsConfig
+from streams.settings.config import StreamsConfig
 
 DOCS = Path(__file__).parents[3] / "docs"
 ROW = re.compile(r"^\| `(\w+)` \| ([^|]+?) \|", re.MULTILINE)

@@ -8,12 +8,12 @@ from typing import Any
 from state.memory import MemoryDisk
 from state.store import StoreCheckpoint
 from streams import App, StreamsError
-from streams.exception_handlers import ExceptionHandler, ExceptionHandlers, Stage
+from streams.common.topic_partitions import Partition
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import FailureHandler
 from streams.runtime.stores import open_store
+from streams.settings.exception_handlers import ExceptionHandler, ExceptionHandlers, Stage
 from streams.testing.cluster import Message
-from streams.topic_partitions import Partition
 from streams.topology.compile import compile_subtopology
 from streams.topology.nodes import StepStreamTime, TaskObserver
 

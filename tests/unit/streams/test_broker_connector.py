@@ -8,10 +8,10 @@ import pytest
 
 from streams import broker_connector
 from streams.broker_connector import BrokerConnector
-from streams.config import load_config
+from streams.common.host import SystemHost
 from streams.errors import ConfigError
 from streams.membership.connection import ConnectionLost
-from streams.runtime.host import SystemHost
+from streams.settings.config import load_config
 from tests.processes import HOST, free_ports
 from tests.unit.streams.runtime.fakes import Clock
 

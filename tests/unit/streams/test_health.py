@@ -8,13 +8,13 @@ import orjson
 import pytest
 
 from streams import App, serdes
-from streams.config import load_config
+from streams.common.host import SystemHost
 from streams.errors import ConfigError, StreamsError
 from streams.health import Health, RestoringStore, ThreadHealth, judge_health
 from streams.http_endpoint import HttpEndpoint, HttpResponse
 from streams.metrics import WorkerCollector, render_prometheus_text
-from streams.runtime.host import SystemHost
 from streams.runtime.watchdog import ThreadActivity, ThreadLocation
+from streams.settings.config import load_config
 from tests.processes import HANG_LIMIT_S
 
 NOW_S = 1_000.0

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from streams.common.topic_partitions import Partition
 from streams.ledger import LedgerTransaction, WrittenRange, decode, encode_transaction
-from streams.topic_partitions import Partition
 
 IN, OTHER, OUT = Partition("in", 0), Partition("in", 1), Partition("out", 11)
 ENTRY = LedgerTransaction(

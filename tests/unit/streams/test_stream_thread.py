@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from streams import stream_thread
-from streams.runtime.host import SystemHost
+from streams.common.host import SystemHost
 from streams.runtime.watchdog import Watchdog
+from streams.settings.uncaught_exceptions import UncaughtExceptionResponse
 from streams.stream_thread import StreamThread
-from streams.uncaught_exceptions import UncaughtExceptionResponse
 from tests.processes import HANG_LIMIT_S
 
 

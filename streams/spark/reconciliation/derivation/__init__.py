@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Protocol
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.spark.cuts.cut import Cut
 from streams.spark.reconciliation.accounts import Account, AccountKind
 from streams.spark.reconciliation.derivation.computable_steps import SourceRecords
 from streams.spark.reconciliation.derivation.plan import Refusal, plan_accounts
-from streams.topic_partitions import Partition
 from streams.topology.build import Subtopology, Topology
 
 if TYPE_CHECKING:

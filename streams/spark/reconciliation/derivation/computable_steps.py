@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 
 from streams.dsl.windowed import windowed_key_serde
 from streams.errors import UserError
-from streams.exception_handlers import ExceptionHandlers
+from streams.settings.exception_handlers import ExceptionHandlers
 from streams.spark.reconciliation.derivation.aggregation import (
     ComputedTable,
     compute_table,

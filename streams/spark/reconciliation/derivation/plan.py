@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from streams.errors import UserError
-from streams.exception_handlers import ExceptionHandlers
+from streams.settings.exception_handlers import ExceptionHandlers
 from streams.spark.reconciliation.accounts import Account, AccountKind
 from streams.spark.reconciliation.derivation.aggregation import (
     ComputedTable,

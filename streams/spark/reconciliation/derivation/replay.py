@@ -26,15 +26,15 @@ from state.keys import (
 )
 from state.memory import MemoryDisk
 from state.store import StoreCheckpoint
+from streams.common.partitioning import partition_for_key
 from streams.errors import StreamsError
-from streams.exception_handlers import ExceptionHandlers
 from streams.operators.sink import Serialize
 from streams.runtime.clients import StreamsProducer
-from streams.runtime.clients.partitioning import partition_for_key
 from streams.runtime.context import COMMIT_ORIGIN, PUNCTUATION_ORIGIN, TaskContext
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import FailureHandler
 from streams.runtime.stores import AnyStore, open_store
+from streams.settings.exception_handlers import ExceptionHandlers
 from streams.spark.reconciliation.derivation.pickling import unpickle_on_executor
 from streams.spark.reconciliation.derivation.row_schemas import (
     OutputRow,

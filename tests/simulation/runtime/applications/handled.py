@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 import orjson
 
 from streams import App, Store, serdes
-from streams.exception_handlers import ErrorContext, HandlerResponse, dead_letter
+from streams.settings.exception_handlers import ErrorContext, HandlerResponse, dead_letter
 from streams.topology.build import Topology
 from tests.simulation.runtime.applications.application import Application, Input
 from tests.simulation.runtime.topologies import APPLICATION, INPUT, OUTPUT, STORE

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import KafkaError, Message
 
 from coordinator.errors import Code
-from streams.runtime.clients.partitioning import partition_for_key
+from streams.common.partitioning import partition_for_key
 from tests.conformance.batches import encode
 from tests.simulation.loop import Unanswered
 from tests.simulation.runtime.clients.client import RETRIABLE, RETRY_MS, Client, Failed

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streams import App, Record, StreamsError, TopologyError, serdes
-from streams.runtime.clients import partition_for_key
+from streams.common.partitioning import partition_for_key
 from tests.unit.streams.bound import BoundTask
 
 TEXT: Any = {"key": serdes.string, "value": serdes.string}

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 from kio.schema.errors import ErrorCode
 
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import StreamsError
 from streams.membership.connection import ConnectionLost
-from streams.topic_partitions import OffsetAndMetadata, Partition
 from tests.unit.streams.membership.fakes import COMMIT, COORDINATOR, FETCH, JOIN, Worker, joined
 
 OFFSETS = [

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from streams import App, Store, StreamsError, TopologyError, TopologyTestDriver, serdes
+from streams.common.murmur3 import murmur3_hash128
 from streams.dsl.table import Table
-from streams.murmur3 import murmur3_hash128
 from streams.runtime.commit import CommitStep
 from streams.serdes.foreign_key_messages import (
     SubscriptionInstruction,

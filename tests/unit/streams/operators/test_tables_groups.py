@@ -8,9 +8,9 @@ from typing import Any, Literal
 import pytest
 
 from streams import App, Store, StreamsError, TopologyError, TopologyTestDriver, serdes
+from streams.common.changes import Change
 from streams.dsl.grouped_table import GroupedTable
 from streams.serdes import Serde
-from streams.topology.changes import Change
 from tests.unit.streams.bound import BoundTask
 
 BOTH: Any = {"key": serdes.string, "value": serdes.string}

@@ -11,15 +11,15 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any, NamedTuple
 
+from streams.common.host import SystemHost
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import TaskMigrated
 from streams.membership.group_member import Membership, MembershipSignal
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
-from streams.runtime.host import SystemHost
 from streams.testing.clients import InMemoryAdmin, InMemoryConsumer, InMemoryProducer
 from streams.testing.cluster import Message
 from streams.testing.member import OnlyMember
 from streams.testing.simulated_host import SimulatedEvent, SimulatedHost
-from streams.topic_partitions import OffsetAndMetadata, Partition
 from tests.unit.streams.runtime.kafka import Kafka
 
 NOW_MS = 1_700_000_000_000

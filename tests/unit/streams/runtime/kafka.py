@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from streams.common.topic_partitions import Partition
 from streams.testing.cluster import InMemoryCluster, InMemoryLog
-from streams.topic_partitions import Partition
 
 _NO_TOPICS: Mapping[str, int] = {}
 

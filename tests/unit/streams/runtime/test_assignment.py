@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from streams import App, Store, StreamsError, serdes
-from streams.config import StreamsConfig
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, OutcomeUnknown
 from streams.membership.protocol import SubscriptionInfo
 from streams.runtime.assignment import StreamsPartitionAssignor, check_topics
 from streams.runtime.internal_topics import changelog_settings
-from streams.topic_partitions import Partition
+from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology, build_topology
 from streams.topology.nodes import (
     Graph,

@@ -6,13 +6,13 @@ import pytest
 
 from state.store import StoreCheckpoint
 from streams import StreamsError
+from streams.common.topic_partitions import Partition
 from streams.runtime.changelog import (
     ChangelogRange,
     RestoreStart,
     find_restore_start,
     tombstone_retention_ms,
 )
-from streams.topic_partitions import Partition
 
 DAY_MS = 86_400_000
 NOW_MS = 100 * DAY_MS

@@ -11,6 +11,7 @@ from state.directory import StateDirectory
 from state.memory import MemoryDisk
 from state.store import StoreCheckpoint
 from streams import serdes
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
 from streams.ledger import LedgerTransaction as LedgerEntry
 from streams.ledger import WrittenRange, decode
@@ -27,7 +28,6 @@ from streams.runtime.producers import TaskProducers
 from streams.runtime.stores import open_store
 from streams.runtime.task import Task
 from streams.testing.cluster import InMemoryTransaction
-from streams.topic_partitions import OffsetAndMetadata, Partition
 from streams.topology.build import Subtopology, build_topology
 from streams.topology.nodes import Graph, ProcessorNode, SinkNode, SourceNode, StoreSpec
 from streams.topology.views import StoredView

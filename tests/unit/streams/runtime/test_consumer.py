@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from streams.common.topic_partitions import Partition
 from streams.runtime.clients import DataConsumer
 from streams.runtime.clients import consumer as module
-from streams.topic_partitions import Partition
 
 INPUT = Partition("in", 0)
 

@@ -12,7 +12,7 @@ import pytest
 
 from streams import App, Store, dead_letter, serdes
 from streams.errors import OutcomeUnknown
-from streams.exception_handlers import ExceptionHandlers
+from streams.settings.exception_handlers import ExceptionHandlers
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.world import World
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
 from streams.runtime.clients import (
     RangeReader,
@@ -18,7 +19,6 @@ from streams.runtime.clients import (
     range_reader,
 )
 from streams.runtime.clients.errors import NotReady
-from streams.topic_partitions import OffsetAndMetadata, Partition
 
 PLACE = Partition("t", 0)
 

@@ -12,11 +12,11 @@ from state.memory import MemoryDisk
 from state.replica import TopicReplica
 from state.store import StoreCheckpoint
 from streams import StreamsError, serdes
+from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown
-from streams.exception_handlers import DeadLetter, ErrorContext, ExceptionHandler
 from streams.runtime.global_tables import GlobalTables, ReadOnlyGlobalStore
 from streams.runtime.stores import create_codecs
-from streams.topic_partitions import Partition
+from streams.settings.exception_handlers import DeadLetter, ErrorContext, ExceptionHandler
 from streams.topology.nodes import GlobalTableSpec, StoreSpec
 from tests.unit.streams.runtime.fakes import (
     Clock,

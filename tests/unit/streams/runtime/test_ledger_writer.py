@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown
 from streams.ledger import WrittenRange
 from streams.runtime.clients.delivered_offsets import DeliveredOffsets
 from streams.testing.cluster import Message
-from streams.topic_partitions import Partition
 
 OUT, OTHER = Partition("out", 0), Partition("other", 3)
 

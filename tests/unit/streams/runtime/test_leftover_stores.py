@@ -8,11 +8,11 @@ import pytest
 
 from state.directory import StateDirectory
 from streams import App, Store, serdes
-from streams.config import StreamsConfig
+from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, StreamsError
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
 from streams.runtime.assignment import StreamsPartitionAssignor
-from streams.topic_partitions import Partition
+from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.fakes import FakeAdmin, Script
 from tests.unit.streams.runtime.kafka import Kafka

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from state.rocksdb import RocksDisk
+from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown
 from streams.membership.group_member import MembershipSignal
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.commit import CommitStep
 from streams.testing.cluster import InMemoryTransaction
-from streams.topic_partitions import Partition
 from tests.unit.streams.runtime.world import CHANGELOG, World, counting, mapping, sharing, tasks
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError
 from streams.runtime.offset_reset import OffsetResetter
-from streams.topic_partitions import OffsetAndMetadata, Partition
 from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, Script
 from tests.unit.streams.runtime.kafka import Kafka
 from tests.unit.streams.runtime.world import World, mapping

@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from streams.common.topic_partitions import Partition
 from streams.runtime.partition_group import (
     NEVER_WAIT,
     PartitionGroup,
@@ -15,7 +16,6 @@ from streams.runtime.partition_group import (
     SinglePartitionQueue,
 )
 from streams.testing.cluster import Message
-from streams.topic_partitions import Partition
 from tests.unit.properties import examples
 
 LEFT, RIGHT, THIRD = Partition("left", 0), Partition("right", 0), Partition("third", 0)

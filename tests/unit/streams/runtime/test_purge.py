@@ -6,10 +6,10 @@ from collections.abc import Collection
 
 import pytest
 
+from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown
 from streams.membership.connection import ConnectionLost
 from streams.runtime.purge import RepartitionPurger, is_cut_group
-from streams.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, Script
 from tests.unit.streams.runtime.kafka import Kafka
 

@@ -12,13 +12,13 @@ from confluent_kafka import KafkaError, KafkaException
 
 from state.errors import DirectoryLocked, StateError, StoreSerdeError
 from streams import App, Processor, Record, serdes
+from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, SerdeError, StreamsError, TaskCorrupted, TaskMigrated
 from streams.membership.connection import ConnectionLost
 from streams.membership.group_member import MembershipSignal
 from streams.runtime.context import COMMIT_ORIGIN
 from streams.runtime.recovery import to_recovery_error
 from streams.runtime.task import Task, TaskState
-from streams.topic_partitions import Partition
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.world import CHANGELOG, World, counting, mapping
 

@@ -15,13 +15,13 @@ from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
 from state.store import StoreCheckpoint
 from streams import StreamsError, serdes
+from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.progress import RestoreListener
 from streams.runtime.restorer import Restorer
 from streams.runtime.stores import open_store
 from streams.testing.cluster import InMemoryTransaction
-from streams.topic_partitions import Partition
 from streams.topology.nodes import StoreSpec
 from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, FakeConsumer, Script, ThreadsOnClock
 from tests.unit.streams.runtime.kafka import Kafka

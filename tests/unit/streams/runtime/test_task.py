@@ -16,13 +16,13 @@ from state.directory import StateDirectory
 from state.errors import DirectoryLocked, StateError, StoreCorrupted
 from state.memory import MemoryDisk
 from state.store import ChangelogEntry
+from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.partition_group import RecordOrderSettings
 from streams.runtime.stores import open_store
 from streams.runtime.task import Task, TaskState
 from streams.testing.clients import InMemoryProducer
-from streams.topic_partitions import Partition
 from tests.unit.streams.runtime.fakes import Clock, FakeConsumer, FakeProducer, Script
 from tests.unit.streams.runtime.kafka import Kafka
 from tests.unit.streams.runtime.world import CHANGELOG, counting

@@ -10,6 +10,7 @@ from state.directory import StateDirectory
 from state.errors import StateError
 from state.store import StoreCheckpoint
 from streams import App, Store, serdes
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError, TopologyRefused
 from streams.membership.connection import ConnectionLost
 from streams.runtime.offset_reset import OffsetResetter
@@ -17,7 +18,6 @@ from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task
 from streams.runtime.task_creator import TaskCreator
 from streams.testing.cluster import InMemoryTransaction
-from streams.topic_partitions import OffsetAndMetadata, Partition
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.fakes import (
     Clock,

@@ -11,12 +11,12 @@ import pytest
 
 from state.errors import StoreCorrupted
 from streams import App, Processor, ProcessorContext, Record, Store, serdes
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
-from streams.exception_handlers import ExceptionHandlers
 from streams.membership.group_member import MembershipSignal
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.offset_metadata import decode_metadata, encode_metadata
-from streams.topic_partitions import OffsetAndMetadata, Partition
+from streams.settings.exception_handlers import ExceptionHandlers
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.world import Through, World, counting, mapping, sharing, tasks
 

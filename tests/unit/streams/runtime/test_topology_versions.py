@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams import App, serdes
-from streams.config import StreamsConfig
+from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, TopologyRefused
 from streams.membership.protocol import (
     AssignmentInfo,
@@ -23,7 +23,7 @@ from streams.membership.protocol import (
 )
 from streams.runtime.assignment import StreamsPartitionAssignor, name_task_by_topic
 from streams.runtime.topology_versions import find_versions
-from streams.topic_partitions import Partition
+from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
 from streams.topology.compatibility import find_conflicts
 from tests.unit.streams.runtime.fakes import FakeAdmin, Script

@@ -8,8 +8,8 @@ import pytest
 
 from state.rocksdb import RocksDisk
 from streams import Store
+from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, TaskCorrupted
-from streams.topic_partitions import Partition
 from tests.unit.streams.runtime.world import CHANGELOG, World, counting
 
 UNLOGGED = [Store.in_memory("c", logged=False), Store.persistent("c", logged=False)]

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from state.directory import StateDirectory
 from streams import App, Processor, Record, Store, serdes
-from streams.exception_handlers import ExceptionHandlers
+from streams.common.topic_partitions import Partition
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.commit import CommitStep
 from streams.runtime.counters import ThreadCounters
@@ -21,7 +21,7 @@ from streams.runtime.producers import TaskProducers
 from streams.runtime.restorer import Restorer
 from streams.runtime.task_creator import TaskCreator
 from streams.runtime.thread_dependencies import ThreadDependencies
-from streams.topic_partitions import Partition
+from streams.settings.exception_handlers import ExceptionHandlers
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.fakes import (
     Clock,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from streams import App, Store, TopologyTestDriver, Windowed, serdes, until_time_limit
+from streams.common.changes import Change
 from streams.serdes import Field, Serde
-from streams.topology.changes import Change
 from tests.unit.streams.bound import BoundTask
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams import serdes
-from streams.topology.changes import Change
+from streams.common.changes import Change
 from tests.unit.streams.serdes.kafka_bytes import CHANGES, READ_ONLY, Read, Row
 
 SERDE = serdes.changed(serdes.string)

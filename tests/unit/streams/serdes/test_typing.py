@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, assert_type
 
 from streams import App, Windowed, serdes
+from streams.common.changes import Change
 from streams.dsl.stream import Stream
 from streams.serdes import Serde
-from streams.topology.changes import Change
 from tests.unit.streams.serdes.test_registry import needs_extra
 
 

@@ -112,7 +112,7 @@ _LOAD = """
 import pathlib, pickle, sys
 sys.path.append(sys.argv[1])
 ask = pickle.loads(pathlib.Path(sys.argv[2]).read_bytes())
-print(ask(("json", "confluent_kafka", "streams.topic_partitions")))
+print(ask(("json", "confluent_kafka", "streams.common.topic_partitions")))
 """
 
 

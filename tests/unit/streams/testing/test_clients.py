@@ -7,10 +7,10 @@ from random import Random
 
 import pytest
 
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import TaskMigrated
 from streams.testing.clients import InMemoryConsumer, InMemoryProducer
 from streams.testing.cluster import InMemoryCluster
-from streams.topic_partitions import OffsetAndMetadata, Partition
 
 ONE, TWO = Partition("in", 0), Partition("in", 1)
 

@@ -19,7 +19,7 @@ from streams import (
     windows,
 )
 from streams.errors import ConfigError
-from streams.exception_handlers import dead_letter
+from streams.settings.exception_handlers import dead_letter
 from tests.unit.streams.testing.apps import counting, ticking, upper, word_count
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from streams import App, TopologyTestDriver, serdes
+from streams.common.topic_partitions import Partition
 from streams.testing.cluster import InMemoryCluster
 from streams.testing.record_order import TimestampOrder
-from streams.topic_partitions import Partition
 from tests.unit.streams.testing.apps import word_count
 
 # Written by Java's PriorityQueue of queues: +queue,timestamp puts a record, -queue took one.

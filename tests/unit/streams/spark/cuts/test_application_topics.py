@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from streams import App, Store, serdes
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.runtime.offset_metadata import encode_metadata
 from streams.spark.cuts.application_topics import (
     StoreChangelog,
@@ -17,7 +18,6 @@ from streams.spark.cuts.application_topics import (
     resolve_store_positions,
 )
 from streams.spark.cuts.cut import StoreCut
-from streams.topic_partitions import OffsetAndMetadata, Partition
 
 KAFKA_STREAMS = base64.b64encode(struct.pack(">bqi", 2, 1_700_000_000_000, 0)).decode()
 """As TopicPartitionMetadata.encode writes it: version, partition time, no processors' figures."""

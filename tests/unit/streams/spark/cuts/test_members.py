@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.ledger import LedgerTransaction, WrittenRange
 from streams.spark.cuts.cut import Cut, StoreCut
@@ -20,7 +21,6 @@ from streams.spark.cuts.members import (
     ranges_in_cut,
     trim_ends,
 )
-from streams.topic_partitions import Partition
 
 LINES, WORDS = Partition("lines", 0), Partition("words", 0)
 OUT, LOG = Partition("out", 0), Partition("app-s-changelog", 0)

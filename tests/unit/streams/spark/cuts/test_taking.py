@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.runtime.offset_metadata import encode_metadata
 from streams.spark.cuts.application_topics import ApplicationTopics
 from streams.spark.cuts.cut import Cut
 from streams.spark.cuts.taking import _add_ends_if_idle
-from streams.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 
 IN, OUT = Partition("in", 0), Partition("out", 0)
 SHAPE = ApplicationTopics(

@@ -10,6 +10,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.spark.cuts.cut import Cut, StoreCut
 from streams.spark.exporting.export_directory import (
@@ -29,7 +30,6 @@ from streams.spark.exporting.manifest import (
     file_path,
 )
 from streams.spark.source.ranges import OffsetRange
-from streams.topic_partitions import Partition
 from tests.processes import HANG_LIMIT_S
 
 CUT = Cut(

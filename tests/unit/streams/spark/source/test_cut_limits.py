@@ -6,13 +6,13 @@ from typing import Any, cast
 
 import pytest
 
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.ledger import WrittenRange
 from streams.runtime.clients import Admin
 from streams.spark.cuts.cut import Cut
 from streams.spark.source.options import IsolationLevel, TopicReadLimits
 from streams.spark.source.range_planning import plan_offset_ranges
-from streams.topic_partitions import Partition
 
 FIRST, SECOND = Partition("out", 0), Partition("out", 1)
 

@@ -19,9 +19,9 @@ from pyspark.sql.datasource import (
     Not,
 )
 
+from streams.common.topic_partitions import Partition
 from streams.spark.source.filters import FilterBounds
 from streams.spark.source.ranges import OffsetRange
-from streams.topic_partitions import Partition
 
 RANGES = [OffsetRange("t", number, 10, 100) for number in range(4)]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.spark.cuts.cut import Cut
 from streams.spark.source.options import (
@@ -16,7 +17,6 @@ from streams.spark.source.options import (
     WindowedKeyKind,
     parse_read_options,
 )
-from streams.topic_partitions import Partition
 
 TOPIC = {"bootstrap_servers": "127.0.0.1:9092", "topic": "words"}
 

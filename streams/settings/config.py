@@ -22,10 +22,10 @@ from pydantic_settings import (
 )
 
 from streams.errors import ConfigError
-from streams.exception_handlers import ExceptionHandlers, parse_handler
-from streams.offset_reset import STOP_WORDS, parse_reset_policy
-from streams.topology.optimize import parse_optimizations
-from streams.uncaught_exceptions import UncaughtExceptionResponse, parse_uncaught_handler
+from streams.settings.exception_handlers import ExceptionHandlers, parse_handler
+from streams.settings.offset_reset import STOP_WORDS, parse_reset_policy
+from streams.settings.optimizations import parse_optimizations
+from streams.settings.uncaught_exceptions import UncaughtExceptionResponse, parse_uncaught_handler
 
 EMBEDDED = "embedded"
 
@@ -86,7 +86,7 @@ class StreamsConfig(BaseSettings):
     """Default 100 with exactly once, 30 000 with at least once, as in Kafka Streams."""
     num_stream_threads: int = 1
     topology_optimization: str = "none"
-    """`all`, or some of Kafka Streams' names with commas between (`streams.topology.optimize`)."""
+    """`all`, or Kafka Streams' names with commas between (`streams.settings.optimizations`)."""
     state_dir: Path = Path("~/.local/state/millrace")
     state_cleanup_delay_ms: int = 600_000
     """How long the directory of a task that runs elsewhere is kept."""
@@ -97,7 +97,7 @@ class StreamsConfig(BaseSettings):
     """The replication factor of internal topics; -1 takes the broker's default."""
     auto_offset_reset: str = "earliest"
     """Where to start on an input partition for which nothing has been committed: `earliest`,
-    `latest`, `none` (the thread stops) or `by_duration:PT24H` (see `streams.offset_reset`)."""
+    `latest`, `none` (the thread stops) or `by_duration:PT24H` (`streams.settings.offset_reset`)."""
     offset_out_of_range: str = "fail"
     """Where to go on when an input's offset is outside of its topic: `fail` (the thread stops),
     `earliest`, `latest` or `by_duration:PT24H`. The log and the counters say what was skipped."""

@@ -22,9 +22,9 @@ from streams import (
     dead_letter,
     serdes,
 )
-from streams.config import load_config
 from streams.errors import OutcomeUnknown, TaskMigrated
-from streams.exception_handlers import ExceptionHandlers
+from streams.settings.config import load_config
+from streams.settings.exception_handlers import ExceptionHandlers
 from tests.unit.streams.bound import BoundTask
 
 BOTH: Any = {"key": serdes.string, "value": serdes.string}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from streams import ConfigError
-from streams.config import load_config
-from streams.offset_reset import OffsetResetPolicy, ResetStrategy, parse_reset_policy
+from streams.settings.config import load_config
+from streams.settings.offset_reset import OffsetResetPolicy, ResetStrategy, parse_reset_policy
 
 
 @pytest.mark.parametrize(

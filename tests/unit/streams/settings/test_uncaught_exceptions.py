@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from streams.config import load_config
 from streams.errors import ApplicationShutdown, ConfigError, StreamsError, TopologyRefused
 from streams.membership.protocol import (
     AssignmentInfo,
@@ -16,7 +15,8 @@ from streams.membership.protocol import (
     encode_subscription,
 )
 from streams.runtime.assignment import StreamsPartitionAssignor
-from streams.uncaught_exceptions import (
+from streams.settings.config import load_config
+from streams.settings.uncaught_exceptions import (
     ReplacementBackOff,
     UncaughtExceptionResponse,
     call_uncaught_handler,

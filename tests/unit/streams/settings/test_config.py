@@ -10,7 +10,7 @@ import pytest
 
 from streams import App, ConfigError, StreamsConfig
 from streams.command_arguments import parse_settings
-from streams.config import load_config
+from streams.settings.config import load_config
 
 
 def test_later_sources_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

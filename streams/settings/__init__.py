@@ -1,0 +1,1 @@
+"""Define and parse the settings of an application."""
