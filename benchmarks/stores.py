@@ -22,8 +22,8 @@ from state.cache import ObjectCache
 from state.rocksdb import RocksDisk
 from state.store import StoreCheckpoint
 from streams import serdes
+from streams.graph.nodes import StoreKind, StoreSpec
 from streams.runtime.stores import AnyStore, open_store
-from streams.topology.nodes import StoreKind, StoreSpec
 
 _TRANSACTION = 10_000
 

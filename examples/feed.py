@@ -23,9 +23,9 @@ from streams.app import report_error
 from streams.broker_connector import BROKER_WAIT_S
 from streams.embedded import resolve_bootstrap_servers
 from streams.errors import OutcomeUnknown, StreamsError, UserError
+from streams.graph.nodes import SinkNode, SourceNode
 from streams.runtime.clients import KafkaClientSupplier
 from streams.settings.config import load_config
-from streams.topology.nodes import SinkNode, SourceNode
 
 PARTITIONS = 4
 Servers = Annotated[str, typer.Option(help="Kafka as host:port,...; or 'embedded'.")]

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from state.windowed import Windowed
     from streams import serdes, windows
     from streams.app import App
-    from streams.dsl.materialized import Store
     from streams.dsl.suppressed import until_time_limit, until_window_closes
     from streams.errors import (
         ApplicationShutdown,
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
         TopologyError,
         TopologyRefused,
     )
+    from streams.graph.materialized import Store
     from streams.operators.lateness import LateRecord
     from streams.processor.context import ProcessorContext, RecordContext, RecordMetadata
     from streams.processor.processor import Processor
@@ -77,7 +77,7 @@ _MODULES = {
     "RecordMetadata": "streams.processor.context",
     "RestoreListener": "streams.runtime.progress",
     "SerdeError": "streams.errors",
-    "Store": "streams.dsl.materialized",
+    "Store": "streams.graph.materialized",
     "StoreUnavailable": "streams.errors",
     "StreamsConfig": "streams.settings.config",
     "StreamsError": "streams.errors",

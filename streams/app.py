@@ -14,11 +14,12 @@ from typing import Any, Literal, TypeVar
 from streams import signals
 from streams.dsl.builder import InternalStreamsBuilder, require_serde
 from streams.dsl.global_table import GlobalTable, create_global_table
-from streams.dsl.materialized import Store
 from streams.dsl.routing import check_topic_name
 from streams.dsl.stream import Stream
 from streams.dsl.table import Table, create_table
 from streams.errors import ConfigError, NotClosed, TopologyError, UserError
+from streams.graph.materialized import Store
+from streams.graph.nodes import SourceNode
 from streams.running import RunningApp
 from streams.runtime.commit import CommitStep
 from streams.runtime.progress import RestoreListener
@@ -26,7 +27,6 @@ from streams.serdes import Serde
 from streams.settings.config import StreamsConfig, check_ports, load_config, merge_settings
 from streams.settings.optimizations import parse_optimizations
 from streams.topology.build import Topology, build_topology
-from streams.topology.nodes import SourceNode
 from streams.topology.render import render_topology
 from streams.workers import run_workers, watcher_is_gone
 

@@ -6,10 +6,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from streams.dsl.materialized import Store
 from streams.errors import TopologyError
-from streams.serdes import Serde
-from streams.topology.nodes import (
+from streams.graph.materialized import Store
+from streams.graph.nodes import (
     Graph,
     Node,
     Operator,
@@ -18,6 +17,7 @@ from streams.topology.nodes import (
     StoreKind,
     StoreSpec,
 )
+from streams.serdes import Serde
 from streams.topology.rules import StepRule
 
 _SERDE_OF_TYPE: dict[type, str] = {

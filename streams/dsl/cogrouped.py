@@ -15,7 +15,6 @@ from state.windowed import Windowed
 from streams.dsl.builder import InternalStreamsBuilder, require_serde
 from streams.dsl.function_checks import check_callable
 from streams.dsl.kafka_streams_names import DslBase
-from streams.dsl.materialized import Store
 from streams.dsl.table import TABLE_STORE_KINDS, Table
 from streams.dsl.windowed import (
     check_merger,
@@ -24,12 +23,13 @@ from streams.dsl.windowed import (
     windowed_key_serde,
 )
 from streams.errors import TopologyError
+from streams.graph.materialized import Store
+from streams.graph.nodes import Binding, ForwardUpdate, Node, Operator, StoreSpec
+from streams.graph.views import StoredView, TableView
 from streams.operators.aggregate import aggregate_records, create_aggregate_fold
 from streams.operators.folding import WindowFold
 from streams.operators.lateness import LateRecord
 from streams.serdes import Serde
-from streams.topology.nodes import Binding, ForwardUpdate, Node, Operator, StoreSpec
-from streams.topology.views import StoredView, TableView
 from streams.windows import Windows
 
 if TYPE_CHECKING:

@@ -8,10 +8,20 @@ from typing import Any
 from streams import serdes
 from streams.dsl.builder import require_serde
 from streams.dsl.function_checks import KEY_VALUE_ARGUMENTS, check_callable
-from streams.dsl.materialized import Store
 from streams.dsl.routing import check_same_application
 from streams.dsl.table import Table, create_table, refuse_expiring_rows
 from streams.errors import TopologyError
+from streams.graph.joined_view import JoinKind
+from streams.graph.materialized import Store
+from streams.graph.nodes import (
+    Node,
+    Operator,
+    Partitioner,
+    ProcessorNode,
+    SinkNode,
+    SourceNode,
+    StoreSpec,
+)
 from streams.operators.foreign_key import (
     ForeignKeySerdes,
     join_responses,
@@ -25,16 +35,6 @@ from streams.serdes.foreign_key_messages import (
     SubscriptionResponseWrapper,
     response_serde,
     subscription_serde,
-)
-from streams.topology.joined_view import JoinKind
-from streams.topology.nodes import (
-    Node,
-    Operator,
-    Partitioner,
-    ProcessorNode,
-    SinkNode,
-    SourceNode,
-    StoreSpec,
 )
 
 _OPERATOR_PREFIX = "KTABLE-FK-JOIN"

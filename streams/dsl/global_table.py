@@ -11,10 +11,10 @@ from typing import Any, Generic, TypeVar
 
 from streams.dsl.builder import InternalStreamsBuilder
 from streams.dsl.kafka_streams_names import DslBase
-from streams.dsl.materialized import Store
+from streams.graph.materialized import Store
+from streams.graph.nodes import GlobalTableSpec, StoreSpec
+from streams.graph.views import GlobalTableView
 from streams.serdes import Serde
-from streams.topology.nodes import GlobalTableSpec, StoreSpec
-from streams.topology.views import GlobalTableView
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -15,10 +15,12 @@ from streams.dsl.builder import InternalStreamsBuilder, require_serde
 from streams.dsl.cogrouped import Cogrouped, check_cogroup
 from streams.dsl.function_checks import check_callable
 from streams.dsl.kafka_streams_names import DslBase
-from streams.dsl.materialized import Store
 from streams.dsl.table import TABLE_STORE_KINDS, Table
 from streams.dsl.windowed import WindowedGroup
 from streams.errors import TopologyError
+from streams.graph.materialized import Store
+from streams.graph.nodes import Node, Operator
+from streams.graph.views import StoredView, TableView
 from streams.operators import folding
 from streams.operators.aggregate import (
     AggregateFold,
@@ -29,9 +31,7 @@ from streams.operators.aggregate import (
 from streams.operators.count import count_records
 from streams.operators.folding import WindowFold
 from streams.serdes import Serde
-from streams.topology.nodes import Node, Operator
 from streams.topology.rules import AggregationRule
-from streams.topology.views import StoredView, TableView
 from streams.windows import Windows
 
 K = TypeVar("K")

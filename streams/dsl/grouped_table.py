@@ -14,9 +14,11 @@ from streams import serdes
 from streams.dsl.builder import InternalStreamsBuilder, require_serde
 from streams.dsl.function_checks import KEY_VALUE_ARGUMENTS, check_callable
 from streams.dsl.kafka_streams_names import DslBase
-from streams.dsl.materialized import Store
 from streams.dsl.table import TABLE_STORE_KINDS, Table, refuse_expiring_rows
 from streams.errors import TopologyError
+from streams.graph.materialized import Store
+from streams.graph.nodes import Node
+from streams.graph.views import StoredView
 from streams.operators.table_aggregate import (
     ChangeFold,
     aggregate_changes,
@@ -26,8 +28,6 @@ from streams.operators.table_aggregate import (
 )
 from streams.operators.table_group import Selector, create_group_changes
 from streams.serdes import Serde
-from streams.topology.nodes import Node
-from streams.topology.views import StoredView
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -7,8 +7,8 @@ from typing import Any
 
 from streams.dsl.builder import InternalStreamsBuilder
 from streams.dsl.function_checks import check_callable
-from streams.dsl.materialized import Store
 from streams.errors import TopologyError
+from streams.graph.materialized import Store
 from streams.processor.processor import Processor
 
 

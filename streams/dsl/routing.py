@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from streams.dsl.builder import require_serde
 from streams.dsl.function_checks import KEY_VALUE_ARGUMENTS, check_callable
 from streams.errors import TopologyError
+from streams.graph.nodes import Partitioner, RepartitionNode, SinkNode, TopicNameExtractor
 from streams.operators.routing import forward_unchanged, split_records
 from streams.serdes import Serde
-from streams.topology.nodes import Partitioner, RepartitionNode, SinkNode, TopicNameExtractor
 
 if TYPE_CHECKING:
     from streams.dsl.stream import Stream

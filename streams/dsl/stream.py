@@ -16,11 +16,12 @@ from streams.dsl.builder import InternalStreamsBuilder
 from streams.dsl.function_checks import KEY_VALUE_ARGUMENTS, VALUE_ARGUMENTS, check_callable
 from streams.dsl.grouped import Grouped
 from streams.dsl.kafka_streams_names import DslBase
-from streams.dsl.materialized import Store
 from streams.dsl.processor_stores import declare_processor_stores
 from streams.dsl.routing import merge_streams, repartition_stream, split_stream, write_stream
 from streams.dsl.stream_joins import StreamJoins
 from streams.dsl.table import Table, create_table
+from streams.graph.materialized import Store
+from streams.graph.nodes import Node, Operator
 from streams.operators.filter import filter_not_records, filter_records
 from streams.operators.flat_map import flat_map_pairs, flat_map_values
 from streams.operators.map import map_keys, map_pairs, map_values
@@ -29,7 +30,6 @@ from streams.operators.process import ProcessorFactory, process_records, process
 from streams.processor.processor import Processor
 from streams.processor.record import Record
 from streams.serdes import Serde
-from streams.topology.nodes import Node, Operator
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from streams.common.durations import Duration
 from streams.dsl.global_table import GlobalTable
-from streams.dsl.materialized import Store
 from streams.dsl.stream_stream_joins import EMIT_INTERVAL_MS, StreamJoinOptions, join_streams
 from streams.dsl.stream_table_joins import join_with_global_table, join_with_table
 from streams.dsl.table import Table
 from streams.errors import TopologyError
+from streams.graph.joined_view import JoinKind
+from streams.graph.materialized import Store
 from streams.operators.lateness import LateRecord
 from streams.serdes import Serde
-from streams.topology.joined_view import JoinKind
 
 if TYPE_CHECKING:
     from streams.dsl.stream import Stream

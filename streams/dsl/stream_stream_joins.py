@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from streams.common.durations import Duration, duration_to_ms
 from streams.dsl.builder import InternalStreamsBuilder, require_serde
 from streams.dsl.function_checks import check_callable
-from streams.dsl.materialized import Store
 from streams.dsl.routing import check_same_application
 from streams.errors import TopologyError
+from streams.graph.joined_view import JoinKind
+from streams.graph.materialized import Store
+from streams.graph.nodes import Graph, Node, StoreKind, StoreSpec
 from streams.operators.lateness import OnLate
 from streams.operators.outer_join import OuterJoinOptions
 from streams.operators.stream_join import Joiner, JoinWindow
 from streams.serdes import Serde
 from streams.serdes.join_sides import left_or_right_values_serde, timestamped_key_serde
-from streams.topology.joined_view import JoinKind
-from streams.topology.nodes import Graph, Node, StoreKind, StoreSpec
 from streams.topology.stream_join_node import JoinStepNames, StreamJoinNode
 
 if TYPE_CHECKING:

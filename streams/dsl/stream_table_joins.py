@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from streams.common.durations import Duration, duration_to_ms
 from streams.dsl.builder import require_serde
 from streams.dsl.function_checks import KEY_VALUE_ARGUMENTS, check_callable
-from streams.dsl.materialized import Store
 from streams.dsl.routing import check_same_application
 from streams.dsl.stream_stream_joins import (
     JOINER_ARGUMENTS,
@@ -18,6 +17,8 @@ from streams.dsl.stream_stream_joins import (
     wrap_joiner_without_key,
 )
 from streams.errors import TopologyError
+from streams.graph.materialized import Store
+from streams.graph.nodes import StoreKind, StoreSpec
 from streams.operators.stream_table_join import (
     JoinGrace,
     KeyOf,
@@ -27,7 +28,6 @@ from streams.operators.stream_table_join import (
 )
 from streams.serdes import Serde
 from streams.topology.expand import bind_changelog_serdes
-from streams.topology.nodes import StoreKind, StoreSpec
 
 if TYPE_CHECKING:
     from streams.dsl.global_table import GlobalTable

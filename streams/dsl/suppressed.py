@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from streams.common.durations import Duration, duration_to_ms
 from streams.dsl.builder import InternalStreamsBuilder, require_serde
-from streams.dsl.materialized import Logged, Store
 from streams.errors import TopologyError
+from streams.graph.materialized import Logged, Store
+from streams.graph.nodes import Node, ProcessorNode, StoreKind
 from streams.operators.suppress import SuppressedView, SuppressOptions, suppress_updates
 from streams.topology.expand import bind_changelog_serdes
-from streams.topology.nodes import Node, ProcessorNode, StoreKind
 from streams.topology.rules import SuppressionRule
 
 if TYPE_CHECKING:

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 from streams.dsl.builder import InternalStreamsBuilder
 from streams.dsl.function_checks import KEY_VALUE_ARGUMENTS, VALUE_ARGUMENTS, check_callable
 from streams.dsl.kafka_streams_names import DslBase
-from streams.dsl.materialized import Store
 from streams.dsl.suppressed import Suppressed, suppress_table
 from streams.errors import TopologyError
+from streams.graph.joined_view import JoinKind
+from streams.graph.materialized import Store
+from streams.graph.nodes import Binding, Node, Partitioner, StoreKind, StoreSpec
+from streams.graph.views import DerivedView, SourceView, TableView
 from streams.operators.table_source import read_table_updates
 from streams.operators.table_values import (
     ComputeValue,
@@ -28,9 +31,6 @@ from streams.operators.table_values import (
 from streams.operators.to_stream import forward_as_records
 from streams.processor.transformer import ValueTransformer
 from streams.serdes import Serde
-from streams.topology.joined_view import JoinKind
-from streams.topology.nodes import Binding, Node, Partitioner, StoreKind, StoreSpec
-from streams.topology.views import DerivedView, SourceView, TableView
 
 if TYPE_CHECKING:
     from streams.dsl.grouped_table import GroupedTable

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from streams.dsl.function_checks import check_callable
-from streams.dsl.materialized import Store
 from streams.dsl.routing import check_same_application
 from streams.dsl.table import TABLE_STORE_KINDS, Table, refuse_expiring_rows
 from streams.errors import TopologyError
+from streams.graph.joined_view import JoinedView, JoinKind, ValueJoiner
+from streams.graph.materialized import Store
+from streams.graph.nodes import Node, Operator
 from streams.operators.table_join import join_updates, merge_join_results, swap_joiner_arguments
 from streams.serdes import Serde
-from streams.topology.joined_view import JoinedView, JoinKind, ValueJoiner
-from streams.topology.nodes import Node, Operator
 
 
 def join_tables(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from streams.dsl.materialized import Store
 from streams.dsl.processor_stores import declare_processor_stores
 from streams.dsl.table import TABLE_STORE_KINDS, Table
+from streams.graph.materialized import Store
 from streams.operators.transform_values import (
     TransformedView,
     TransformerFactory,

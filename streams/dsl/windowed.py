@@ -16,18 +16,18 @@ from streams import serdes
 from streams.dsl.builder import InternalStreamsBuilder, require_serde
 from streams.dsl.function_checks import check_callable
 from streams.dsl.kafka_streams_names import DslBase
-from streams.dsl.materialized import Store
 from streams.dsl.table import Table
 from streams.errors import TopologyError
+from streams.graph.materialized import Store
+from streams.graph.nodes import Node, Operator, StoreKind, StoreSpec
+from streams.graph.views import StoredView, TableView
 from streams.operators.folding import WindowFold, create_count_fold, create_reduce_fold
 from streams.operators.lateness import LateRecord
 from streams.operators.session_aggregate import aggregate_sessions
 from streams.operators.sliding_aggregate import aggregate_sliding_windows
 from streams.operators.window_aggregate import aggregate_windows
 from streams.serdes import Serde
-from streams.topology.nodes import Node, Operator, StoreKind, StoreSpec
 from streams.topology.rules import AggregationRule
-from streams.topology.views import StoredView, TableView
 from streams.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 
 K = TypeVar("K")

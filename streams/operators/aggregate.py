@@ -22,6 +22,8 @@ from typing import Any
 from state.entry import StoreEntry
 from state.key_value import KeyValueStore
 from state.versioned import NOT_PUT, VALID_TO_UNDEFINED, VersionedStore
+from streams.graph.nodes import Binding, ForwardRecord, Operator, StoreKind
+from streams.graph.views import TableView
 from streams.operators.copies import (
     CopyFunction,
     copy_for_downstream,
@@ -29,8 +31,6 @@ from streams.operators.copies import (
     create_stored_copier,
 )
 from streams.operators.uncommitted_results import emit_at_commit
-from streams.topology.nodes import Binding, ForwardRecord, Operator, StoreKind
-from streams.topology.views import TableView
 
 AggregateFold = Callable[[Any, Any, Any], Any]
 """Takes key, value, and the aggregate so far or None; returns the next aggregate."""

@@ -15,8 +15,8 @@ from typing import Any
 from state.entry import SCALARS
 from state.errors import EarlierWriteRefused, store_serde_error
 from state.windowed import Windowed
+from streams.graph.nodes import Binding, StoreKind, StoreSpec
 from streams.serdes import Serde
-from streams.topology.nodes import Binding, StoreKind, StoreSpec
 
 CopyFunction = Callable[[Any], Any]
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from state.key_value import KeyValueStore
+from streams.graph.nodes import Binding, ForwardRecord, Operator, StoreKind
+from streams.graph.views import TableView
 from streams.operators.aggregate import advance_stream_time_first, aggregate_records
 from streams.operators.copies import return_unchanged
 from streams.operators.uncommitted_results import emit_at_commit
-from streams.topology.nodes import Binding, ForwardRecord, Operator, StoreKind
-from streams.topology.views import TableView
 
 
 def _add_one(key: Any, value: Any, count: Any) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from streams.topology.nodes import Binding, ForwardRecord, Operator
+from streams.graph.nodes import Binding, ForwardRecord, Operator
 
 
 def flat_map_pairs(mapper: Callable[[Any, Any], Iterable[tuple[Any, Any]]]) -> Operator:

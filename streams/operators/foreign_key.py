@@ -29,6 +29,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from streams.common.murmur3 import murmur3_hash128
+from streams.graph.nodes import Binding, ForwardRecord, ForwardUpdate, Operator
+from streams.graph.views import TableView
 from streams.serdes.foreign_key_messages import (
     SubscriptionInstruction,
     SubscriptionResponseWrapper,
@@ -36,8 +38,6 @@ from streams.serdes.foreign_key_messages import (
     combined_key_prefix,
 )
 from streams.serdes.serde import Serde
-from streams.topology.nodes import Binding, ForwardRecord, ForwardUpdate, Operator
-from streams.topology.views import TableView
 
 _UNSUBSCRIBE = SubscriptionInstruction.UNSUBSCRIBE
 _UNSUBSCRIBE_AND_RESPOND = SubscriptionInstruction.UNSUBSCRIBE_AND_RESPOND

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streams.topology.nodes import Binding, ForwardRecord, StepStreamTime
+from streams.graph.nodes import Binding, ForwardRecord, StepStreamTime
 
 _LOOKS = 4
 

@@ -13,7 +13,7 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
-from streams.topology.nodes import Binding
+from streams.graph.nodes import Binding
 
 K = TypeVar("K", default=Any)
 V = TypeVar("V", default=Any)

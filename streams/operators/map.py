@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from streams.topology.nodes import Binding, ForwardRecord, Operator
+from streams.graph.nodes import Binding, ForwardRecord, Operator
 
 
 def map_pairs(mapper: Callable[[Any, Any], tuple[Any, Any]]) -> Operator:

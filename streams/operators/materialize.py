@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from state.versioned import NOT_PUT, VALID_TO_UNDEFINED
+from streams.graph.nodes import Binding, ForwardUpdate, StoreKind
+from streams.graph.views import TableView
 from streams.operators.copies import copy_for_downstream, create_copier_into
 from streams.operators.uncommitted_results import emit_at_commit
-from streams.topology.nodes import Binding, ForwardUpdate, StoreKind
-from streams.topology.views import TableView
 
 WriteValue = Callable[[Any, Any, int], None]
 """Writes the new value of a key, or None to delete it, with a timestamp in ms."""

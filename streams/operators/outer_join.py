@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from state.key_value import KeyValueStore
+from streams.graph.nodes import Binding, ForwardRecord, InternalProcessorContext, Operator
 from streams.operators.copies import create_copier
 from streams.operators.stream_join import Joiner, JoinWindow, create_match_finder
 from streams.serdes import Serde
 from streams.serdes.join_sides import LeftOrRightValue, TimestampedKeyAndJoinSide
-from streams.topology.nodes import Binding, ForwardRecord, InternalProcessorContext, Operator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

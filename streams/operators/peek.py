@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streams.topology.nodes import Binding, ForwardRecord, Operator
+from streams.graph.nodes import Binding, ForwardRecord, Operator
 
 
 def peek_records(action: Callable[[Any, Any], object]) -> Operator:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 from streams.errors import StreamsError
+from streams.graph.nodes import Binding, ForwardRecord, Operator
 from streams.processor.context import FixedKeyContext, ProcessorContext
 from streams.processor.processor import Processor
 from streams.processor.record import Record
-from streams.topology.nodes import Binding, ForwardRecord, Operator
 
 log = logging.getLogger(__name__)
 

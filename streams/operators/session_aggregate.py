@@ -17,6 +17,8 @@ from typing import Any
 
 from state.session import SessionStore
 from state.windowed import Windowed
+from streams.graph.nodes import Binding, ForwardRecord, Operator
+from streams.graph.views import TableView
 from streams.operators.copies import (
     copy_for_downstream,
     create_copier,
@@ -27,8 +29,6 @@ from streams.operators.folding import WindowFold, create_unstored_entry
 from streams.operators.lateness import OnLate, create_late_handler
 from streams.operators.window_close import emit_on_close
 from streams.operators.window_results import create_result_forwarder
-from streams.topology.nodes import Binding, ForwardRecord, Operator
-from streams.topology.views import TableView
 from streams.windows import SessionWindows
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from streams.common.partitioning import partition_for_key
 from streams.errors import SerdeError
+from streams.graph.nodes import ForwardRecord, InternalProcessorContext, Partitioner, SinkNode
 from streams.processor.record import Record
 from streams.settings.exception_handlers import Stage
-from streams.topology.nodes import ForwardRecord, InternalProcessorContext, Partitioner, SinkNode
 
 Serialize = Callable[[Any], bytes]
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from streams.errors import SerdeError, StreamsError
+from streams.graph.nodes import ForwardRecord, InternalProcessorContext, SourceNode
 from streams.settings.exception_handlers import Stage
-from streams.topology.nodes import ForwardRecord, InternalProcessorContext, SourceNode
 
 
 def create_message_reader(

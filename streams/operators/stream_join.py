@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from state.window import WindowStore
+from streams.graph.nodes import Binding, ForwardRecord, Operator
 from streams.operators.lateness import OnLate, create_late_handler
-from streams.topology.nodes import Binding, ForwardRecord, Operator
 
 Joiner = Callable[[Any, Any, Any], Any]
 """Takes key, this side's value and the other side's; returns the joined value."""

@@ -24,10 +24,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from state.buffer import BufferStore
+from streams.graph.nodes import Binding, ForwardRecord, Operator, StoreSpec
+from streams.graph.views import GlobalTableView, TableView
 from streams.operators.record_origin import OriginMessage, capture_origin
 from streams.operators.stream_join import Joiner
-from streams.topology.nodes import Binding, ForwardRecord, Operator, StoreSpec
-from streams.topology.views import GlobalTableView, TableView
 
 KeyOf = Callable[[Any, Any], Any]
 """Takes key and value of a record; returns the key of the row, or None for none."""

@@ -18,10 +18,10 @@ from typing import Any
 from state.buffer import BufferStore
 from state.entry import ValueAndTimestamp
 from streams.errors import StreamsError
+from streams.graph.nodes import Binding, ForwardUpdate, Operator, StoreSpec
+from streams.graph.views import OptionalRow, RowGetter, RowGetterAsOf, TableView
 from streams.operators.idle_stream_time import advance_time_when_idle
 from streams.operators.record_origin import OriginMessage, capture_origin
-from streams.topology.nodes import Binding, ForwardUpdate, Operator, StoreSpec
-from streams.topology.views import OptionalRow, RowGetter, RowGetterAsOf, TableView
 
 _NO_TIMESTAMP_MS = -1
 

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 from streams.common.changes import Change
+from streams.graph.nodes import Binding, ForwardRecord, Operator
+from streams.graph.views import TableView
 from streams.operators.aggregate import AggregateFold, aggregate_records
 from streams.operators.copies import CopyFunction, create_copier
-from streams.topology.nodes import Binding, ForwardRecord, Operator
-from streams.topology.views import TableView
 
 ChangeFold = Callable[[CopyFunction], AggregateFold]
 """Takes a copy function and returns a fold of Changes. A row's value that became the aggregate

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from streams.common.changes import Change
+from streams.graph.nodes import Binding, ForwardUpdate, Operator
+from streams.graph.views import TableView
 from streams.operators.copies import return_unchanged
 from streams.serdes import Serde
-from streams.topology.nodes import Binding, ForwardUpdate, Operator
-from streams.topology.views import TableView
 
 Selector = Callable[[Any, Any], "tuple[Any, Any] | None"]
 """Takes key and value of a row; returns key and value in its group, or None for no group."""

@@ -14,10 +14,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from streams.graph.joined_view import JoinedView, ValueJoiner
+from streams.graph.nodes import Binding, ForwardUpdate, Operator
+from streams.graph.views import TableView
 from streams.operators.materialize import create_update_writer
-from streams.topology.joined_view import JoinedView, ValueJoiner
-from streams.topology.nodes import Binding, ForwardUpdate, Operator
-from streams.topology.views import TableView
 
 
 def join_updates(

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from streams.graph.nodes import Binding, ForwardRecord, Operator
+from streams.graph.views import TableView
 from streams.operators.copies import create_copier_into
 from streams.operators.materialize import create_value_writer
-from streams.topology.nodes import Binding, ForwardRecord, Operator
-from streams.topology.views import TableView
 
 
 def read_table_updates(view: TableView) -> Operator:

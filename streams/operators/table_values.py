@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from streams.graph.nodes import Binding, ForwardUpdate, Operator
+from streams.graph.views import DerivedView, TableView
 from streams.operators.copies import create_copier_into
 from streams.operators.materialize import create_value_writer
-from streams.topology.nodes import Binding, ForwardUpdate, Operator
-from streams.topology.views import DerivedView, TableView
 
 ComputeValue = Callable[[Any, Any], Any]
 """Takes key and value of a row; returns this table's value or None. The value is never None."""

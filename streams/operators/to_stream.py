@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streams.topology.nodes import Binding, ForwardUpdate
+from streams.graph.nodes import Binding, ForwardUpdate
 
 
 def forward_as_records(binding: Binding) -> ForwardUpdate:

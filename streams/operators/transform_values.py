@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import Any
 
 from state.entry import ValueAndTimestamp
+from streams.graph.nodes import Binding, ForwardUpdate, Operator, StoreSpec
+from streams.graph.views import ComputedView, OptionalRow, TableView
 from streams.operators.copies import create_copier_into
 from streams.operators.materialize import create_value_writer
 from streams.operators.process import attach_to_task
 from streams.processor.transformer import TransformerContext, ValueTransformer
-from streams.topology.nodes import Binding, ForwardUpdate, Operator, StoreSpec
-from streams.topology.views import ComputedView, OptionalRow, TableView
 
 TransformerFactory = Callable[[], ValueTransformer[Any, Any, Any]]
 Transform = Callable[[Any, Any, int], Any]

@@ -13,9 +13,9 @@ from itertools import islice
 from typing import Any
 
 from state.entry import StoreEntry
+from streams.graph.nodes import Binding
+from streams.graph.views import TableView
 from streams.operators.copies import CopyFunction, copy_key_for_downstream
-from streams.topology.nodes import Binding
-from streams.topology.views import TableView
 
 PendingResults = dict[StoreEntry[Any, Any], Any]
 """The entries that have changed, each with the message that changed it. To note a change, take the

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from typing import Any
 
 from state.window import WindowStore
+from streams.graph.nodes import Binding, ForwardRecord, Operator, StepStreamTime
+from streams.graph.views import TableView
 from streams.operators.copies import copy_for_downstream, return_unchanged
 from streams.operators.folding import WindowFold, create_unstored_entry, create_window_folder
 from streams.operators.lateness import OnLate, create_late_handler
 from streams.operators.window_close import emit_on_close
 from streams.operators.window_results import create_result_forwarder
-from streams.topology.nodes import Binding, ForwardRecord, Operator, StepStreamTime
-from streams.topology.views import TableView
 from streams.windows import TimeWindows, UnlimitedWindows
 
 AddToWindow = Callable[[Any, Any, int, int, int], bool]

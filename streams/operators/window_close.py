@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from state.keys import TIME_MAX
+from streams.graph.nodes import Binding, ForwardRecord
+from streams.graph.views import TableView
 from streams.operators.copies import copy_for_downstream
 from streams.operators.idle_stream_time import advance_time_when_idle
-from streams.topology.nodes import Binding, ForwardRecord
-from streams.topology.views import TableView
 from streams.windows import SessionWindows, SlidingWindows, TimeWindows
 
 StoredWindows = Iterable[tuple[Any, Any, int]]

@@ -12,11 +12,11 @@ from typing import Any
 
 from state.entry import SCALARS, StoreEntry
 from state.windowed import Windowed
+from streams.graph.nodes import Binding
+from streams.graph.views import TableView
 from streams.operators.copies import CopyFunction, copy_key_for_downstream
 from streams.operators.uncommitted_results import emit_at_commit
 from streams.processor.record import MessageWithHeaders
-from streams.topology.nodes import Binding
-from streams.topology.views import TableView
 
 ForwardResult = Callable[[StoreEntry[Windowed[Any], Any], Any, int], None]
 """Takes a window's entry, its old value where one is sent, and the result's timestamp in ms."""

@@ -9,8 +9,8 @@ from typing_extensions import TypeVar
 
 from streams.common.durations import Duration, duration_to_ms
 from streams.errors import StreamsError
+from streams.graph.nodes import Binding, ForwardRecord
 from streams.processor.record import Headers, MessageWithHeaders, Record
-from streams.topology.nodes import Binding, ForwardRecord
 
 K2 = TypeVar("K2", default=Any)
 V2 = TypeVar("V2", default=Any)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Generic
 
 from typing_extensions import TypeVar
 
-from streams.dsl.materialized import Store
+from streams.graph.materialized import Store
 from streams.processor.context import ProcessorContext
 from streams.processor.record import Record
 

@@ -7,11 +7,11 @@ from typing import Any, ClassVar, Generic, NoReturn
 
 from typing_extensions import TypeVar
 
-from streams.dsl.materialized import Store
 from streams.errors import StreamsError
+from streams.graph.materialized import Store
+from streams.graph.nodes import Binding
 from streams.processor.context import ProcessorContext
 from streams.processor.record import Headers
-from streams.topology.nodes import Binding
 
 K = TypeVar("K", default=Any)
 V = TypeVar("V", default=Any)

@@ -16,9 +16,9 @@ from typing import Any
 
 from state.errors import StateError, StoreSerdeError
 from streams.errors import SerdeError, StoreUnavailable
+from streams.graph.nodes import StoreSpec
 from streams.runtime.stores import STORE_CLASSES, AnyStore, open_store
 from streams.runtime.task import Task, TaskState
-from streams.topology.nodes import StoreSpec
 
 READ_METHODS = frozenset(
     {

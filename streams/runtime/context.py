@@ -15,13 +15,13 @@ from streams.errors import (
     TaskMigrated,
     ValueRefused,
 )
+from streams.graph.nodes import StepStreamTime, TaskObserver
 from streams.runtime.early_serialization import EarlySerialization
 from streams.runtime.failures import FailureHandler
 from streams.runtime.global_tables import ReadOnlyGlobalStore
 from streams.runtime.interfaces import ProducerClient
 from streams.runtime.punctuation import TaskPunctuations
 from streams.settings.exception_handlers import Stage
-from streams.topology.nodes import StepStreamTime, TaskObserver
 
 COMMIT_ORIGIN = "the results of a commit"
 PUNCTUATION_ORIGIN = "a punctuation"
@@ -31,7 +31,7 @@ class TaskContext:
     """Gives the bound steps of one task its current record, stores, producer and clocks.
 
     `stores` are by name; `now_ms` is the wall clock. It implements
-    `streams.topology.nodes.InternalProcessorContext`, which describes the methods.
+    `streams.graph.nodes.InternalProcessorContext`, which describes the methods.
     """
 
     __slots__ = (

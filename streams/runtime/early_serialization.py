@@ -24,8 +24,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from state.store import StateStore
+from streams.graph.nodes import InternalProcessorContext
 from streams.settings.exception_handlers import Stage
-from streams.topology.nodes import InternalProcessorContext
 
 QUIET_MS = 60_000
 """How long a task goes on serializing early after a refusal, by the wall clock. Where refusals are

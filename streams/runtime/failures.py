@@ -22,6 +22,7 @@ from streams.errors import (
     UserError,
     ValueRefused,
 )
+from streams.graph.nodes import InternalProcessorContext
 from streams.processor.record import MessageWithHeaders
 from streams.runtime.clients import translate_produce_error
 from streams.runtime.counters import ThreadCounters
@@ -32,7 +33,6 @@ from streams.settings.exception_handlers import (
     HandlerResponse,
     Stage,
 )
-from streams.topology.nodes import InternalProcessorContext
 
 log = logging.getLogger(__name__)
 

@@ -25,11 +25,11 @@ from state.store import StoreCheckpoint, StoreDisk
 from streams.common.host import Event, Host
 from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, StreamsError
+from streams.graph.nodes import GlobalTableSpec
 from streams.runtime.changelog import ChangelogRange, find_restore_start, tombstone_retention_ms
 from streams.runtime.interfaces import AdminClient, ConsumerClient
 from streams.runtime.stores import create_codecs
 from streams.settings.exception_handlers import DeadLetter, ErrorContext, ExceptionHandler, Stage
-from streams.topology.nodes import GlobalTableSpec
 
 log = logging.getLogger(__name__)
 

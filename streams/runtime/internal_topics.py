@@ -21,7 +21,7 @@ VersionedChangelogTopicConfig, RepartitionTopicConfig.
 
 from __future__ import annotations
 
-from streams.topology.nodes import StoreKind, StoreSpec
+from streams.graph.nodes import StoreKind, StoreSpec
 
 _DAY_MS = 86_400_000
 _INT64_MAX = 2**63 - 1

@@ -14,7 +14,7 @@ from state.store import StoreDisk
 from state.transaction import StoreCodecs, raise_no_record
 from state.versioned import VersionedStore
 from state.window import WindowStore
-from streams.topology.nodes import StoreKind, StoreSpec
+from streams.graph.nodes import StoreKind, StoreSpec
 
 AnyStore = (
     KeyValueStore[Any, Any]

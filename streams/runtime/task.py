@@ -42,6 +42,7 @@ from state.store import StateStore, StoreCheckpoint
 from state.transaction import raise_no_record
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted, ValueRefused
+from streams.graph.nodes import StepStreamTime, TaskObserver
 from streams.operators.uncommitted_results import estimate_messages_bytes
 from streams.runtime.context import COMMIT_ORIGIN, PUNCTUATION_ORIGIN, TaskContext
 from streams.runtime.early_serialization import EarlySerialization
@@ -61,7 +62,6 @@ from streams.runtime.partition_group import (
 from streams.runtime.punctuation import PunctuationQueue
 from streams.topology.build import Subtopology, expiry_time_name
 from streams.topology.compile import compile_subtopology
-from streams.topology.nodes import StepStreamTime, TaskObserver
 
 log = logging.getLogger(__name__)
 

@@ -23,6 +23,7 @@ from state.subtopologies import SubtopologyContents
 from streams.common.host import Host
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, TopologyRefused
+from streams.graph.nodes import StoreSpec, TaskObserver
 from streams.membership.connection import ConnectionLost
 from streams.runtime.assignment import format_task_id
 from streams.runtime.failures import FAIL_ON_ANY_ERROR, FailureHandler
@@ -34,7 +35,6 @@ from streams.runtime.partition_group import NO_TIME
 from streams.runtime.stores import open_store
 from streams.runtime.task import Task
 from streams.topology.build import Topology
-from streams.topology.nodes import StoreSpec, TaskObserver
 
 log = logging.getLogger(__name__)
 

@@ -17,6 +17,7 @@ from state.cache import ObjectCache
 from state.replica import TopicReplica
 from state.rocksdb import MemoryBudget
 from streams.errors import StreamsError
+from streams.graph.nodes import TaskObserver
 from streams.ledger import ledger_topic
 from streams.membership.producer_identity import ProducerIdentity
 from streams.runtime.assignment import StreamsPartitionAssignor
@@ -47,7 +48,6 @@ from streams.testing.record_order import RandomOrder, TimestampOrder
 from streams.testing.simulated_host import SimulatedHost
 from streams.testing.state_directory import TemporaryStateDirectory
 from streams.topology.build import Topology
-from streams.topology.nodes import TaskObserver
 
 _TURNS_MAX = 1_000_000
 _ONE_RECORD = 1

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from streams.graph.nodes import StoreSpec
 from streams.queries.local import LocalStore
 from streams.runtime.stores import AnyStore
 from streams.runtime.task import Task
-from streams.topology.nodes import StoreSpec
 
 
 class DriverStore(LocalStore):

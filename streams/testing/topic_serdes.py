@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from streams import serdes
+from streams.graph.nodes import StoreKind
 from streams.testing.topic import KeyValueSerdes
 from streams.topology.build import Topology
-from streams.topology.nodes import StoreKind
 
 _RAW = KeyValueSerdes(serdes.bytes, serdes.bytes)
 

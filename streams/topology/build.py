@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from streams.errors import TopologyError
-from streams.topology.check import check_topology
-from streams.topology.expand import changelog_topic, expand_graph
-from streams.topology.nodes import (
+from streams.graph.nodes import (
     GlobalTableSpec,
     Graph,
     Node,
@@ -22,6 +20,8 @@ from streams.topology.nodes import (
     SourceNode,
     StoreSpec,
 )
+from streams.topology.check import check_topology
+from streams.topology.expand import changelog_topic, expand_graph
 from streams.topology.partitions import TopicFlow, derive_partition_counts
 
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from streams.errors import TopologyError
-from streams.topology.nodes import Graph, Node, ProcessorNode, SinkNode, SourceNode
+from streams.graph.nodes import Graph, Node, ProcessorNode, SinkNode, SourceNode
 
 _TOPIC_NAME_MAX = 249
 """Kafka's Topic.MAX_NAME_LENGTH."""

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from streams.operators.sink import create_topic_writer
-from streams.operators.source import create_message_reader
-from streams.settings.exception_handlers import Stage
-from streams.topology.build import Subtopology
-from streams.topology.nodes import (
+from streams.graph.nodes import (
     Binding,
     ForwardRecord,
     ForwardUpdate,
@@ -20,6 +16,10 @@ from streams.topology.nodes import (
     SourceNode,
     StepFailureHandler,
 )
+from streams.operators.sink import create_topic_writer
+from streams.operators.source import create_message_reader
+from streams.settings.exception_handlers import Stage
+from streams.topology.build import Subtopology
 
 MessageHandler = Callable[[Any], None]
 """Processes a message as the consumer returns it."""

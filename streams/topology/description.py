@@ -14,8 +14,7 @@ from typing import Literal
 from pydantic import TypeAdapter, ValidationError
 
 from streams.errors import ConfigError
-from streams.topology.build import Subtopology, Topology
-from streams.topology.nodes import (
+from streams.graph.nodes import (
     GlobalTableSpec,
     Node,
     ProcessorNode,
@@ -23,6 +22,7 @@ from streams.topology.nodes import (
     SourceNode,
     StoreSpec,
 )
+from streams.topology.build import Subtopology, Topology
 
 FORMAT = 1
 """The version of the JSON. A change that an earlier reader would misunderstand adds one."""

@@ -10,13 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from streams.operators.filter import filter_not_records
-from streams.settings.optimizations import (
-    MERGE_REPARTITION_TOPICS,
-    REUSE_SOURCE_TOPICS,
-    SINGLE_STORE_SELF_JOIN,
-)
-from streams.topology.nodes import (
+from streams.graph.nodes import (
     Graph,
     Node,
     ProcessorNode,
@@ -24,6 +18,12 @@ from streams.topology.nodes import (
     SinkNode,
     SourceNode,
     StoreSpec,
+)
+from streams.operators.filter import filter_not_records
+from streams.settings.optimizations import (
+    MERGE_REPARTITION_TOPICS,
+    REUSE_SOURCE_TOPICS,
+    SINGLE_STORE_SELF_JOIN,
 )
 from streams.topology.null_keys import find_steps_needing_null_keys
 from streams.topology.optimize import merge_repartition_topics, reuse_source_topics

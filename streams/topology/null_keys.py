@@ -8,7 +8,7 @@ NodesWithRelaxedNullKeyJoinDownstream.
 
 from __future__ import annotations
 
-from streams.topology.nodes import Graph, Node, ProcessorNode
+from streams.graph.nodes import Graph, Node, ProcessorNode
 from streams.topology.stream_join_node import StreamJoinNode
 
 

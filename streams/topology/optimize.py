@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from streams.topology.nodes import Graph, Node, ProcessorNode, RepartitionNode, SourceNode
+from streams.graph.nodes import Graph, Node, ProcessorNode, RepartitionNode, SourceNode
 
 
 def reuse_source_topics(graph: Graph) -> Graph:

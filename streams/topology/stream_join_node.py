@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from streams.graph.nodes import Node, Operator, ProcessorNode
 from streams.operators.lateness import OnLate
 from streams.operators.outer_join import OuterJoinOptions, outer_join_side
 from streams.operators.stream_join import (
@@ -24,7 +25,6 @@ from streams.operators.stream_join import (
     store_join_record,
 )
 from streams.serdes import Serde
-from streams.topology.nodes import Node, Operator, ProcessorNode
 from streams.topology.rules import StreamJoinRule
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from streams import App, serdes
-from streams.dsl.materialized import Store
+from streams.graph.materialized import Store
 from streams.processor.processor import Processor
 from streams.processor.record import Record
 

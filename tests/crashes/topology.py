@@ -13,7 +13,7 @@ from typing import Any
 
 from state.windowed import Windowed
 from streams import App, serdes
-from streams.dsl.materialized import Store
+from streams.graph.materialized import Store
 from streams.processor.processor import Processor
 from streams.processor.record import Record
 

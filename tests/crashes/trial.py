@@ -17,8 +17,8 @@ from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
 from state.store import StoreCheckpoint
 from streams import serdes
+from streams.graph.nodes import StoreSpec
 from streams.runtime.stores import open_store
-from streams.topology.nodes import StoreSpec
 from tests.crashes import truth
 from tests.crashes.topology import build
 from tests.crashes.truth import Contents, Given

@@ -15,7 +15,7 @@ from streams import (
     until_window_closes,
     windows,
 )
-from streams.topology.nodes import StoreKind
+from streams.graph.nodes import StoreKind
 from tests.differential import vocabulary
 from tests.differential.description import Advance, Case, Step, Topology
 from tests.differential.processors import Changes, processor

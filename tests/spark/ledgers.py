@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from state.keys import SESSION_SUFFIX_BYTES, WINDOW_SUFFIX_BYTES, unpack_session, unpack_window
 from streams.app import App
 from streams.common.topic_partitions import Partition
+from streams.graph.nodes import StoreKind, StoreSpec
 from streams.spark.reconciliation.accounts import Account, AccountKind
 from streams.spark.reconciliation.derivation import DerivedAccounts, derive_accounts
 from streams.testing import TopologyTestDriver
-from streams.topology.nodes import StoreKind, StoreSpec
 
 READ = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp BIGINT"
 Row = tuple[Any, ...]

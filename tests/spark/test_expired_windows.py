@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from streams import serdes
+from streams.graph.nodes import StoreKind, StoreSpec
 from streams.spark.reconciliation.accounts import ROW, AccountKind
 from streams.spark.reconciliation.checking import select_expired_rows
 from streams.spark.reconciliation.comparing import FOUND
 from streams.spark.reconciliation.targets import ReconciliationTarget
-from streams.topology.nodes import StoreKind, StoreSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

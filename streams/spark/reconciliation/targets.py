@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
 
 from state.keys import TIME_MAX
 from streams.errors import ConfigError
+from streams.graph.nodes import Node, ProcessorNode, SinkNode, StoreKind, StoreSpec
 from streams.serdes import Serde
 from streams.spark.cuts.cut import Cut
 from streams.spark.reconciliation.accounts import AccountKind
@@ -17,7 +18,6 @@ from streams.spark.reconciliation.inputs import FORMAT, TopicRecords, connection
 from streams.spark.reconciliation.ledger_check import LedgerRuns
 from streams.spark.stores.store_options import layout_options
 from streams.topology.build import Subtopology, Topology
-from streams.topology.nodes import Node, ProcessorNode, SinkNode, StoreKind, StoreSpec
 from streams.topology.rules import AggregationRule
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from streams import serdes
 from streams.embedded import resolve_bootstrap_servers
 from streams.errors import ConfigError
+from streams.graph.nodes import StoreKind, StoreSpec
 from streams.serdes import JsonSerde, Serde
-from streams.topology.nodes import StoreKind, StoreSpec
 
 if TYPE_CHECKING:
     from streams.app import App

@@ -17,9 +17,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
 from state.store import StoreCheckpoint
+from streams.graph.nodes import StoreKind, StoreSpec
 from streams.runtime.stores import open_store
 from streams.topology.build import Topology
-from streams.topology.nodes import StoreKind, StoreSpec
 from tests.crashes.operators.given import (
     BATCH,
     CLOSING,

@@ -12,6 +12,7 @@ from state.store import ChangelogEntry, StoreCheckpoint
 from state.versioned import VersionedStore
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.dsl import foreign_key_joins as foreign_key_steps
+from streams.graph.nodes import Binding, Operator
 from streams.ledger import WrittenRange
 from streams.membership.classic_member import ClassicProtocolMember
 from streams.membership.group_offsets import MEMBERSHIP_LOST_ERRORS
@@ -24,7 +25,6 @@ from streams.runtime.ledger_writer import LedgerWriter
 from streams.runtime.partition_group import NEVER_WAIT
 from streams.runtime.task import Task
 from streams.settings.exception_handlers import ErrorContext
-from streams.topology.nodes import Binding, Operator
 from tests.simulation.bugs import replaced
 from tests.simulation.runtime import checkers
 from tests.simulation.runtime.bugs import Planted

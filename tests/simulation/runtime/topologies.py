@@ -31,11 +31,7 @@ from streams import (
     until_window_closes,
     windows,
 )
-from streams.operators.count import count_records
-from streams.operators.to_stream import forward_as_records
-from streams.serdes import Serde
-from streams.topology.build import Topology, build_topology
-from streams.topology.nodes import (
+from streams.graph.nodes import (
     Binding,
     ForwardRecord,
     Graph,
@@ -46,7 +42,11 @@ from streams.topology.nodes import (
     SourceNode,
     StoreSpec,
 )
-from streams.topology.views import StoredView
+from streams.graph.views import StoredView
+from streams.operators.count import count_records
+from streams.operators.to_stream import forward_as_records
+from streams.serdes import Serde
+from streams.topology.build import Topology, build_topology
 
 APPLICATION = "app"
 INPUT, OTHER, OUTPUT, COPIES = "in", "other", "out", "copies"

@@ -14,8 +14,8 @@ from state.memory import MemoryDisk
 from state.window import WindowStore
 from state.windowed import Windowed
 from streams import serdes
+from streams.graph.nodes import StoreKind, StoreSpec
 from streams.runtime.stores import open_store
-from streams.topology.nodes import StoreKind, StoreSpec
 
 HOUR_MS = 3_600_000
 Golden = list[tuple[str, str | None, int]]

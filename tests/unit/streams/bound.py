@@ -9,13 +9,13 @@ from state.memory import MemoryDisk
 from state.store import StoreCheckpoint
 from streams import App, StreamsError
 from streams.common.topic_partitions import Partition
+from streams.graph.nodes import StepStreamTime, TaskObserver
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import FailureHandler
 from streams.runtime.stores import open_store
 from streams.settings.exception_handlers import ExceptionHandler, ExceptionHandlers, Stage
 from streams.testing.cluster import Message
 from streams.topology.compile import compile_subtopology
-from streams.topology.nodes import StepStreamTime, TaskObserver
 
 _TRACED = (("trace", b"1"),)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from streams.graph.nodes import ProcessorNode, StoreKind, StoreSpec
 from streams.spark.reconciliation.derivation.arrow import map_in_arrow
 from streams.spark.reconciliation.derivation.fold import FOLDED_DDL, FoldFunction
 from streams.spark.reconciliation.derivation.pickling import pickle_for_executors
@@ -20,7 +21,6 @@ from streams.spark.reconciliation.derivation.windowing import (
     count_possibly_late,
     select_closed_windows,
 )
-from streams.topology.nodes import ProcessorNode, StoreKind, StoreSpec
 from streams.topology.rules import AggregationRule
 from streams.windows import TimeWindows, UnlimitedWindows
 

@@ -15,6 +15,7 @@ from pyspark.sql import functions as f
 
 from streams.dsl.windowed import windowed_key_serde
 from streams.errors import UserError
+from streams.graph.nodes import Node, Operator, ProcessorNode, SourceNode, StoreSpec
 from streams.settings.exception_handlers import ExceptionHandlers
 from streams.spark.reconciliation.derivation.aggregation import (
     ComputedTable,
@@ -42,7 +43,6 @@ from streams.spark.reconciliation.derivation.row_schemas import MADE_DDL
 from streams.spark.reconciliation.derivation.stream_joins import JoinedStream, join_streams
 from streams.spark.reconciliation.derivation.subgraphs import create_result_source, extract_steps
 from streams.topology.build import Subtopology
-from streams.topology.nodes import Node, Operator, ProcessorNode, SourceNode, StoreSpec
 from streams.topology.rules import AggregationRule, StreamJoinRule, SuppressionRule
 
 

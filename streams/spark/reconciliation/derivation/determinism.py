@@ -15,8 +15,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
+from streams.graph.nodes import Node, ProcessorNode, SinkNode, SourceNode, StoreKind, StoreSpec
 from streams.topology.build import Subtopology
-from streams.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode, StoreKind, StoreSpec
 from streams.topology.rules import AggregationRule, StreamJoinRule, SuppressionRule
 
 _STATELESS_KINDS = {

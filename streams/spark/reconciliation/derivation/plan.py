@@ -10,6 +10,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from streams.errors import UserError
+from streams.graph.nodes import (
+    Node,
+    ProcessorNode,
+    SinkNode,
+    SourceNode,
+    StoreKind,
+    StoreSpec,
+)
 from streams.settings.exception_handlers import ExceptionHandlers
 from streams.spark.reconciliation.accounts import Account, AccountKind
 from streams.spark.reconciliation.derivation.aggregation import (
@@ -38,14 +46,6 @@ from streams.spark.reconciliation.derivation.row_conversion import select_last_r
 from streams.spark.reconciliation.derivation.row_schemas import MADE_DDL
 from streams.spark.reconciliation.derivation.subgraphs import group_sinks_by_topic
 from streams.topology.build import Subtopology
-from streams.topology.nodes import (
-    Node,
-    ProcessorNode,
-    SinkNode,
-    SourceNode,
-    StoreKind,
-    StoreSpec,
-)
 
 COMPUTED = "computed by Spark"
 ONE_BY_ONE = "record by record, by the application's functions"

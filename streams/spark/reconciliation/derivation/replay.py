@@ -28,6 +28,7 @@ from state.memory import MemoryDisk
 from state.store import StoreCheckpoint
 from streams.common.partitioning import partition_for_key
 from streams.errors import StreamsError
+from streams.graph.nodes import Binding, ForwardRecord, Operator, StoreKind, StoreSpec
 from streams.operators.sink import Serialize
 from streams.runtime.clients import StreamsProducer
 from streams.runtime.context import COMMIT_ORIGIN, PUNCTUATION_ORIGIN, TaskContext
@@ -43,7 +44,6 @@ from streams.spark.reconciliation.derivation.row_schemas import (
 )
 from streams.topology.build import Subtopology
 from streams.topology.compile import compile_subtopology
-from streams.topology.nodes import Binding, ForwardRecord, Operator, StoreKind, StoreSpec
 
 STEP_PREFIX = "step:"
 """What a target is called that is a step and no topic: no topic may have a colon."""

@@ -20,6 +20,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from streams.errors import StreamsError
+from streams.graph.nodes import SourceNode, StoreSpec
 from streams.operators.stream_join import JoinWindow
 from streams.serdes import pickle
 from streams.spark.reconciliation.derivation.arrow import map_in_arrow
@@ -35,7 +36,6 @@ from streams.spark.reconciliation.derivation.row_schemas import (
     drain_into_batches,
 )
 from streams.spark.reconciliation.derivation.subgraphs import create_result_source
-from streams.topology.nodes import SourceNode, StoreSpec
 from streams.topology.rules import StreamJoinRule
 
 _PAIR_COLUMNS = ("key", "left", "right", "topic", "partition", "offset", "timestamp")

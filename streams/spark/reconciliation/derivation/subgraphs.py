@@ -6,11 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from streams.operators.routing import forward_unchanged
-from streams.serdes import Serde
-from streams.spark.reconciliation.derivation.determinism import SIDE_EFFECT_KINDS, find_ancestors
-from streams.topology.build import Subtopology
-from streams.topology.nodes import (
+from streams.graph.nodes import (
     Binding,
     ForwardUpdate,
     Node,
@@ -19,6 +15,10 @@ from streams.topology.nodes import (
     SinkNode,
     SourceNode,
 )
+from streams.operators.routing import forward_unchanged
+from streams.serdes import Serde
+from streams.spark.reconciliation.derivation.determinism import SIDE_EFFECT_KINDS, find_ancestors
+from streams.topology.build import Subtopology
 
 
 def extract_steps(

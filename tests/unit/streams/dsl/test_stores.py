@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streams import App, Processor, Store, TopologyError, serdes
-from streams.topology.nodes import StoreKind, StoreSpec
+from streams.graph.nodes import StoreKind, StoreSpec
 
 BOTH: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streams import App, Store, StreamsError, serdes
-from streams.topology.nodes import StoreSpec
+from streams.graph.nodes import StoreSpec
 from tests.unit.streams.bound import BoundTask
 
 BOTH: Any = {"key": serdes.string, "value": serdes.string}

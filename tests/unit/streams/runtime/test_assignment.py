@@ -9,18 +9,18 @@ import pytest
 from streams import App, Store, StreamsError, serdes
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, OutcomeUnknown
-from streams.membership.protocol import SubscriptionInfo
-from streams.runtime.assignment import StreamsPartitionAssignor, check_topics
-from streams.runtime.internal_topics import changelog_settings
-from streams.settings.config import StreamsConfig
-from streams.topology.build import Topology, build_topology
-from streams.topology.nodes import (
+from streams.graph.nodes import (
     Graph,
     SinkNode,
     SourceNode,
     StoreKind,
     StoreSpec,
 )
+from streams.membership.protocol import SubscriptionInfo
+from streams.runtime.assignment import StreamsPartitionAssignor, check_topics
+from streams.runtime.internal_topics import changelog_settings
+from streams.settings.config import StreamsConfig
+from streams.topology.build import Topology, build_topology
 from tests.unit.streams.runtime.fakes import FakeAdmin, Script
 from tests.unit.streams.runtime.kafka import Kafka
 

@@ -13,6 +13,8 @@ from state.store import StoreCheckpoint
 from streams import serdes
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
+from streams.graph.nodes import Graph, ProcessorNode, SinkNode, SourceNode, StoreSpec
+from streams.graph.views import StoredView
 from streams.ledger import LedgerTransaction as LedgerEntry
 from streams.ledger import WrittenRange, decode
 from streams.membership.connection import ConnectionLost
@@ -29,8 +31,6 @@ from streams.runtime.stores import open_store
 from streams.runtime.task import Task
 from streams.testing.cluster import InMemoryTransaction
 from streams.topology.build import Subtopology, build_topology
-from streams.topology.nodes import Graph, ProcessorNode, SinkNode, SourceNode, StoreSpec
-from streams.topology.views import StoredView
 from tests.unit.streams.runtime.fakes import (
     Clock,
     FakeAdmin,

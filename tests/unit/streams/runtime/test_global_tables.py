@@ -14,10 +14,10 @@ from state.store import StoreCheckpoint
 from streams import StreamsError, serdes
 from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown
+from streams.graph.nodes import GlobalTableSpec, StoreSpec
 from streams.runtime.global_tables import GlobalTables, ReadOnlyGlobalStore
 from streams.runtime.stores import create_codecs
 from streams.settings.exception_handlers import DeadLetter, ErrorContext, ExceptionHandler
-from streams.topology.nodes import GlobalTableSpec, StoreSpec
 from tests.unit.streams.runtime.fakes import (
     Clock,
     FakeAdmin,

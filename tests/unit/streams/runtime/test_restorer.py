@@ -17,12 +17,12 @@ from state.store import StoreCheckpoint
 from streams import StreamsError, serdes
 from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown
+from streams.graph.nodes import StoreSpec
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.progress import RestoreListener
 from streams.runtime.restorer import Restorer
 from streams.runtime.stores import open_store
 from streams.testing.cluster import InMemoryTransaction
-from streams.topology.nodes import StoreSpec
 from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, FakeConsumer, Script, ThreadsOnClock
 from tests.unit.streams.runtime.kafka import Kafka
 

@@ -12,11 +12,11 @@ from state.store import StoreCheckpoint
 from state.versioned import VersionedStore
 from streams import App, Store, TopologyTestDriver, serdes
 from streams.common.topic_partitions import Partition
+from streams.graph.nodes import StoreKind, StoreSpec
 from streams.runtime.changelog import ChangelogRange, RestoreStart, find_source_restore_start
 from streams.runtime.commit import CommitStep
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.stores import open_store
-from streams.topology.nodes import StoreKind, StoreSpec
 from tests.unit.streams.runtime.test_restorer import CHANGELOG, Restoring, checkpoint, held
 
 TEXT: Any = {"key": serdes.string, "value": serdes.string}

@@ -12,8 +12,8 @@ from state.versioned import NOT_PUT, VALID_TO_UNDEFINED, VersionedRecord, Versio
 from state.window import WindowStore
 from state.windowed import Windowed
 from streams import serdes
+from streams.graph.nodes import StoreKind, StoreSpec
 from streams.runtime.stores import open_store
-from streams.topology.nodes import StoreKind, StoreSpec
 
 
 def opened(kind: StoreKind, **settings: Any) -> Any:

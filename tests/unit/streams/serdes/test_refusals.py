@@ -10,9 +10,9 @@ import pytest
 from state.errors import StoreSerdeError
 from state.memory import MemoryDisk
 from streams import App, SerdeError, serdes
+from streams.graph.nodes import StoreSpec
 from streams.runtime.stores import open_store
 from streams.serdes import Serde
-from streams.topology.nodes import StoreSpec
 from tests.unit.streams.bound import BoundTask
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from streams import App, Store, serdes, until_time_limit, windows
+from streams.graph.nodes import Node
 from streams.spark.reconciliation.derivation.determinism import (
     Determinism,
     DeterminismAnalysis,
     StepDeterminism,
     is_stateless,
 )
-from streams.topology.nodes import Node
 
 
 def described() -> tuple[App, dict[str, StepDeterminism]]:

@@ -12,8 +12,8 @@ from enum import Enum
 from typing import Any
 
 from state.entry import ValueAndTimestamp
-from streams.topology.nodes import Binding, StoreSpec
-from streams.topology.views import OptionalRow, RowGetter, StoredView, TableView
+from streams.graph.nodes import Binding, StoreSpec
+from streams.graph.views import OptionalRow, RowGetter, StoredView, TableView
 
 ValueJoiner = Callable[[Any, Any], Any]
 """Left value, right value -> the joined value; None means no row. One of the two may be None,

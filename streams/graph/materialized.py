@@ -12,8 +12,8 @@ from typing import Any
 
 from streams.common.durations import Duration, duration_to_ms
 from streams.errors import TopologyError
+from streams.graph.nodes import StoreKind, StoreSpec
 from streams.serdes import Serde
-from streams.topology.nodes import StoreKind, StoreSpec
 
 Logged = bool | Mapping[str, Any]
 """True, False, or settings of the changelog topic."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from state.entry import ValueAndTimestamp
-from streams.topology.nodes import (
+from streams.graph.nodes import (
     Binding,
     GlobalTableSpec,
     Graph,
