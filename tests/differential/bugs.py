@@ -13,7 +13,6 @@ import pytest
 
 from streams import windows
 from streams.dsl import (
-    materialized,
     stream,
     stream_stream_joins,
     stream_table_joins,
@@ -21,6 +20,7 @@ from streams.dsl import (
     table,
     table_joins,
 )
+from streams.graph import materialized
 from streams.operators import foreign_key, outer_join, table_aggregate
 from streams.operators.filter import filter_records
 from streams.operators.table_values import compute_mapped
