@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from benchmarks.handwritten import count_by_key, map_values, run_loop
 from examples.demo.processes import Broker
 from streams import App, serdes
-from streams.running import RunningApp
+from streams.processes.running import RunningApp
 from tests.reading import records
 
 PARTITIONS = 4

@@ -20,10 +20,10 @@ from confluent_kafka import KafkaError, Message, Producer
 from examples.data.inputs import Input
 from streams import App, StreamsConfig
 from streams.app import report_error
-from streams.broker_connector import BROKER_WAIT_S
-from streams.embedded import resolve_bootstrap_servers
 from streams.errors import OutcomeUnknown, StreamsError, UserError
 from streams.graph.nodes import SinkNode, SourceNode
+from streams.processes.broker_connector import BROKER_WAIT_S
+from streams.processes.embedded import resolve_bootstrap_servers
 from streams.runtime.clients import KafkaClientSupplier
 from streams.settings.config import load_config
 

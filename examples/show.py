@@ -14,8 +14,8 @@ import typer
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from examples.feed import Servers, State, configured, example, one_message
-from streams.embedded import resolve_bootstrap_servers
 from streams.errors import ConfigError, StreamsError
+from streams.processes.embedded import resolve_bootstrap_servers
 
 _WAIT_S = 10.0
 

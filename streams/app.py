@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import sys
@@ -11,7 +12,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from streams import signals
 from streams.dsl.builder import InternalStreamsBuilder, require_serde
 from streams.dsl.global_table import GlobalTable, create_global_table
 from streams.dsl.routing import check_topic_name
@@ -20,7 +20,9 @@ from streams.dsl.table import Table, create_table
 from streams.errors import ConfigError, NotClosed, TopologyError, UserError
 from streams.graph.materialized import Store
 from streams.graph.nodes import SourceNode
-from streams.running import RunningApp
+from streams.processes import signals
+from streams.processes.running import RunningApp
+from streams.processes.workers import run_workers, watcher_is_gone
 from streams.runtime.commit import CommitStep
 from streams.runtime.progress import RestoreListener
 from streams.serdes import Serde
@@ -28,7 +30,6 @@ from streams.settings.config import StreamsConfig, check_ports, load_config, mer
 from streams.settings.optimizations import parse_optimizations
 from streams.topology.build import Topology, build_topology
 from streams.topology.render import render_topology
-from streams.workers import run_workers, watcher_is_gone
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -279,6 +280,26 @@ def _require_source_serdes(
                 f"pass {what}=serdes...."
             )
     return require_serde(key, "key", step), require_serde(value, "value", step)
+
+
+def import_app(reference: str) -> App:
+    """Import the App that `module:variable` names.
+
+    Raises ConfigError saying which part is wrong.
+    """
+    module_name, _, variable = reference.partition(":")
+    if not module_name or not variable:
+        raise ConfigError(f"{reference!r} is not module:variable, as in examples.word_count:app")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"no module {error.name!r}, wanted for {reference!r}") from error
+    found = getattr(module, variable, None)
+    if not isinstance(found, App):
+        what = "nothing" if found is None else f"a {type(found).__name__}"
+        raise ConfigError(f"{variable!r} in {module_name!r} is {what} and not an App")
+    return found
 
 
 def report_error(error: UserError) -> int:

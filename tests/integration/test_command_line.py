@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from coordinator import EmbeddedBroker
-from streams.embedded import ensure_embedded_broker
+from streams.processes.embedded import ensure_embedded_broker
 from tests.integration.cluster import Command, Topics
 from tests.processes import HANG_LIMIT_S, HOST, free_ports, wait_until
 

@@ -23,7 +23,7 @@ from examples import feed, show
 from examples.demo import __main__ as demo
 from examples.demo import books
 from streams import App, serdes
-from streams.cli import create_topics
+from streams.commands.cli import create_topics
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, OutcomeUnknown, StreamsError
 from streams.runtime.clients import Admin, fetch_stable_offset
@@ -296,6 +296,6 @@ def test_an_application_asks_again_for_its_ledger(
     with app.start():
         assert fault.struck == 2
     fault = embedded.faults.add(RequestFault("error", api="CreateTopics", error="NOT_CONTROLLER"))
-    monkeypatch.setattr("streams.running.BROKER_WAIT_S", 0.5)
+    monkeypatch.setattr("streams.processes.running.BROKER_WAIT_S", 0.5)
     with pytest.raises(ConfigError, match=r"ledger can't be made: .*NOT_CONTROLLER"):
         app.start()

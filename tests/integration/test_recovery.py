@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from streams import StreamsError
 from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown
-from streams.running import RunningApp
+from streams.processes.running import RunningApp
 from streams.runtime.clients import KafkaClientSupplier
 from streams.settings.config import load_config
 from tests.brokers import Broker

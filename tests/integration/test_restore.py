@@ -11,7 +11,7 @@ from confluent_kafka import OFFSET_END, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from streams import StreamsError
-from streams.running import RunningApp
+from streams.processes.running import RunningApp
 from streams.runtime.commit import CommitStep
 from tests.brokers import IN_CI
 from tests.integration.cluster import KEYS, PARTITIONS, Topics, Worker, stored_counts

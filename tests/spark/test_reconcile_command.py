@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from streams import serdes
-from streams.cli import cli
+from streams.commands.cli import cli
 from tests.brokers import SETTINGS, EmbeddedProcess
 from tests.spark.books import LINES, Counting
 

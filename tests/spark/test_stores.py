@@ -16,7 +16,7 @@ from state.windowed import Windowed
 from streams import App, Store, windows
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
-from streams.running import RunningApp
+from streams.processes.running import RunningApp
 from streams.spark import Cut, read_cut
 from streams.spark.source.broker_access import BrokerAccess
 from streams.spark.stores.store_options import options_for

@@ -96,7 +96,9 @@ def read_cut(
                 f"read_cut({name!r}) needs bootstrap_servers='host:port': only an App says itself "
                 "where its brokers are"
             )
-        from streams.embedded import resolve_bootstrap_servers  # only an App needs this import
+        from streams.processes.embedded import (
+            resolve_bootstrap_servers,  # only an App needs this import
+        )
 
         bootstrap_servers = resolve_bootstrap_servers(app.config)
     if timeout_ms < 0:

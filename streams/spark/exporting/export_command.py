@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from streams.app import App, report_error
-from streams.command_arguments import import_app, parse_settings
-from streams.embedded import resolve_bootstrap_servers
+from streams.app import App, import_app, report_error
 from streams.errors import ConfigError, UserError
+from streams.processes.embedded import resolve_bootstrap_servers
+from streams.settings.command_line import parse_settings
 from streams.settings.config import StreamsConfig, load_config
 from streams.spark.commands import Master, SparkSettings, Verbose, open_spark_session
 from streams.spark.source.broker_access import BrokerAccess

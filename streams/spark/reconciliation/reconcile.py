@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from pyspark import StorageLevel
 
-from streams.embedded import resolve_bootstrap_servers
 from streams.errors import ConfigError, UserError
+from streams.processes.embedded import resolve_bootstrap_servers
 from streams.spark.cuts.cut import Cut
 from streams.spark.cuts.members import in_flight
 from streams.spark.cuts.taking import read_cut

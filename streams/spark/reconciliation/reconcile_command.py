@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from streams.app import App
-from streams.command_arguments import import_app, parse_settings
+from streams.app import App, import_app
 from streams.errors import ConfigError
+from streams.settings.command_line import parse_settings
 from streams.spark.commands import Master, SparkSettings, Verbose, open_spark_session
 from streams.spark.cuts.cut import Cut
 

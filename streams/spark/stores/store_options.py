@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from streams import serdes
-from streams.embedded import resolve_bootstrap_servers
 from streams.errors import ConfigError
 from streams.graph.nodes import StoreKind, StoreSpec
+from streams.processes.embedded import resolve_bootstrap_servers
 from streams.serdes import JsonSerde, Serde
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from coordinator.config import BrokerConfig
 from coordinator.faults import DISK_ACTIONS, REQUEST_ACTIONS
 from coordinator.groups.configs import GROUP_CONFIGS
 from coordinator.log.configs import TOPIC_CONFIGS
-from streams.cli import cli
+from streams.commands.cli import cli
 from streams.runtime.commit import CommitStep
 from streams.runtime.counters import ThreadCounters
 from streams.settings.config import StreamsConfig
@@ -182,7 +182,7 @@ def _broker_options() -> Iterator[str]:
 
 
 def _metric_names() -> Iterator[str]:
-    for module in ("streams/metrics.py", "coordinator/metrics.py"):
+    for module in ("streams/monitoring/metrics.py", "coordinator/metrics.py"):
         yield from set(re.findall(r"\"(millrace_\w+[a-z])\"", (ROOT / module).read_text()))
     yield from (f"millrace_thread_{field.name}_total" for field in fields(ThreadCounters))
 

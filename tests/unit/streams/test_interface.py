@@ -117,7 +117,7 @@ def test_a_topology_is_described_in_four_formats() -> None:
 def test_what_runs_in_the_background_has_its_names() -> None:
     made = inspect.signature(App.start).return_annotation
     assert made == "RunningApp"
-    from streams.running import RunningApp
+    from streams.processes.running import RunningApp
 
     for name in ("state", "wait_for", "metrics", "store", "close", "__enter__", "__exit__"):
         assert hasattr(RunningApp, name)

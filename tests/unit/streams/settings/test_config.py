@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streams import App, ConfigError, StreamsConfig
-from streams.command_arguments import parse_settings
+from streams.settings.command_line import parse_settings
 from streams.settings.config import load_config
 
 

@@ -10,13 +10,13 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from streams import plan_command
-from streams.app import report_error
-from streams.command_arguments import import_app, parse_settings
-from streams.embedded import broker_command, resolve_bootstrap_servers
+from streams.app import import_app, report_error
+from streams.commands import plan_command
 from streams.errors import ConfigError, OutcomeUnknown, UserError
+from streams.processes.embedded import broker_command, resolve_bootstrap_servers
 from streams.runtime.clients import KafkaClientSupplier
 from streams.runtime.clients.errors import librdkafka_log
+from streams.settings.command_line import parse_settings
 from streams.settings.config import load_config
 from streams.spark.exporting.export_command import export
 from streams.spark.reconciliation.reconcile_command import reconcile

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from streams import broker_connector
-from streams.broker_connector import BrokerConnector
 from streams.common.host import SystemHost
 from streams.errors import ConfigError
 from streams.membership.connection import ConnectionLost
+from streams.processes import broker_connector
+from streams.processes.broker_connector import BrokerConnector
 from streams.settings.config import load_config
 from tests.processes import HOST, free_ports
 from tests.unit.streams.runtime.fakes import Clock

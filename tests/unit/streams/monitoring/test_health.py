@@ -10,9 +10,9 @@ import pytest
 from streams import App, serdes
 from streams.common.host import SystemHost
 from streams.errors import ConfigError, StreamsError
-from streams.health import Health, RestoringStore, ThreadHealth, judge_health
-from streams.http_endpoint import HttpEndpoint, HttpResponse
-from streams.metrics import WorkerCollector, render_prometheus_text
+from streams.monitoring.health import Health, RestoringStore, ThreadHealth, judge_health
+from streams.monitoring.http_endpoint import HttpEndpoint, HttpResponse
+from streams.monitoring.metrics import WorkerCollector, render_prometheus_text
 from streams.runtime.watchdog import ThreadActivity, ThreadLocation
 from streams.settings.config import load_config
 from tests.processes import HANG_LIMIT_S

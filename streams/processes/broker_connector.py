@@ -11,9 +11,9 @@ import logging
 from pathlib import Path
 
 from streams.common.host import Event, Host
-from streams.embedded import restart_embedded_broker
 from streams.errors import ConfigError
 from streams.membership.connection import BrokerConnection, ConnectionLost
+from streams.processes.embedded import restart_embedded_broker
 from streams.settings.config import EMBEDDED, StreamsConfig
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from streams.cli import _configure_logging
+from streams.commands.cli import _configure_logging
 from streams.runtime.clients.errors import librdkafka_log
 
 REFUSED = "127.0.0.1:9092/1: Connect to ipv4#127.0.0.1:9092 failed: Connection refused"
@@ -42,7 +42,7 @@ def test_warnings_are_shown_and_attempts_to_connect_are_not(
 ) -> None:
     monkeypatch.setattr(root, "handlers", [])  # as it is when a process begins
     _configure_logging(verbose=verbose)
-    logging.getLogger("streams.running").info("running")
+    logging.getLogger("streams.processes.running").info("running")
     logging.getLogger("streams.runtime.failures").warning("skipped")
     logging.getLogger("streams.runtime.clients").warning("out of range")
     librdkafka_log.error("%s", REFUSED)

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import orjson
 
 from streams.runtime.progress import RestoreProgress
+from streams.runtime.stream_thread import StreamThread
 from streams.runtime.watchdog import ThreadActivity, ThreadLocation, describe_activity
-from streams.stream_thread import StreamThread
 
 ACTIVE_STATES = frozenset({"CREATED", "REBALANCING", "RUNNING"})
 

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import NamedTuple
 
-from streams.signals import STOP_SIGNALS
+from streams.processes.signals import STOP_SIGNALS
 
 _QUICKLY_S = 5.0
 _DEATHS_MAX = 5

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from streams import stream_thread
 from streams.common.host import SystemHost
+from streams.runtime import stream_thread
+from streams.runtime.stream_thread import StreamThread
 from streams.runtime.watchdog import Watchdog
 from streams.settings.uncaught_exceptions import UncaughtExceptionResponse
-from streams.stream_thread import StreamThread
 from tests.processes import HANG_LIMIT_S
 
 

@@ -14,14 +14,14 @@ from uuid import uuid4
 from state.directory import StateDirectory
 from state.errors import StateError
 from state.rocksdb import MemoryBudget
-from streams.broker_connector import BROKER_WAIT_S, BrokerConnector
 from streams.common.host import SystemHost
-from streams.embedded import resolve_bootstrap_servers
 from streams.errors import ConfigError, NotClosed, OutcomeUnknown, StreamsError, UserError
-from streams.health import Health, judge_health, report_thread_health
-from streams.http_endpoint import HttpEndpoint, HttpResponse
 from streams.ledger import ledger_topic
-from streams.metrics import WorkerCollector, render_prometheus_text
+from streams.monitoring.health import Health, judge_health, report_thread_health
+from streams.monitoring.http_endpoint import HttpEndpoint, HttpResponse
+from streams.monitoring.metrics import WorkerCollector, render_prometheus_text
+from streams.processes.broker_connector import BROKER_WAIT_S, BrokerConnector
+from streams.processes.embedded import resolve_bootstrap_servers
 from streams.queries.local import LocalStore
 from streams.runtime.assembly import WorkerResources
 from streams.runtime.assignment import check_topics
@@ -32,9 +32,9 @@ from streams.runtime.internal_topics import LEDGER_SETTINGS
 from streams.runtime.offset_metadata import check_metadata_sizes
 from streams.runtime.progress import RestoreListener
 from streams.runtime.state_cleanup import StateDirectoryCleaner
+from streams.runtime.stream_thread import StreamThread
 from streams.runtime.watchdog import Watchdog, describe_activity
 from streams.settings.config import StreamsConfig
-from streams.stream_thread import StreamThread
 from streams.topology.build import Topology
 
 log = logging.getLogger(__name__)
@@ -217,7 +217,7 @@ class RunningApp:
         )
 
     def health(self) -> Health:
-        """Return the worker's health as of now; see `streams.health`."""
+        """Return the worker's health as of now; see `streams.monitoring.health`."""
         now_s, doing = self._host.monotonic_s(), dict(self._watchdog.activities)
         threads = [
             report_thread_health(

@@ -1,7 +1,7 @@
 """Export a worker's metrics to Prometheus; plain counters are read only at a scrape.
 
 millrace_worker_state              1 for the state that it is in, by state
-millrace_worker_healthy            1 or 0, see streams/health.py
+millrace_worker_healthy            1 or 0, see streams/monitoring/health.py
 millrace_worker_live
 millrace_thread_records_total      by thread, as all that follow; and the other counters of a
 millrace_thread_..._total          loop: commits, rebalances, recoveries, ...
@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from streams.health import Health
+from streams.monitoring.health import Health
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

@@ -1,0 +1,1 @@
+"""Report how a worker is: its health, its metrics, and HTTP endpoints for both."""

@@ -1,0 +1,1 @@
+"""Run a worker, or several processes of them, and the embedded broker; and end them."""
