@@ -10,7 +10,7 @@ import threading
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, overload
 
 from streams.dsl.builder import InternalStreamsBuilder, require_serde
 from streams.dsl.global_table import GlobalTable, create_global_table
@@ -23,7 +23,6 @@ from streams.graph.nodes import SourceNode
 from streams.processes import signals
 from streams.processes.running import RunningApp
 from streams.processes.workers import run_workers, watcher_is_gone
-from streams.runtime.commit import CommitStep
 from streams.runtime.progress import RestoreListener
 from streams.serdes import Serde
 from streams.settings.config import StreamsConfig, check_ports, load_config, merge_settings
@@ -66,14 +65,25 @@ class App:
         """Apply settings of the command line: `file` below, `flags` above all given so far."""
         self.config = load_config(file, **merge_settings(self._given_settings, flags))
 
+    @overload
+    def stream(
+        self, topic: str, *, key: Serde[K], value: Serde[V], name: str | None = None
+    ) -> Stream[K, V]: ...
+
+    @overload
+    def stream(
+        self, topic: Sequence[str], *, key: Serde[K], value: Serde[V], name: str | None = None
+    ) -> Stream[K, V]: ...
+
+    # The overloads require both serdes; without a type checker the call says which step needs one.
     def stream(
         self,
         topic: str | Sequence[str],
         *,
-        key: Serde[K] | None = None,
-        value: Serde[V] | None = None,
+        key: Serde[Any] | None = None,
+        value: Serde[Any] | None = None,
         name: str | None = None,
-    ) -> Stream[K, V]:
+    ) -> Stream[Any, Any]:
         """Return the stream of records of one topic, or of several merged.
 
         The topics must exist when the application starts. A second call for the same topic returns
@@ -184,20 +194,12 @@ class App:
         """
         return render_topology(self.topology(), format)
 
-    def start(
-        self,
-        *,
-        on_step: Callable[[CommitStep], None] = lambda step: None,
-        restore_listener: RestoreListener | None = None,
-    ) -> RunningApp:
+    def start(self, *, restore_listener: RestoreListener | None = None) -> RunningApp:
         """Start the application in the background and return its handle.
 
-        `on_step` is called at each step of each commit; `restore_listener` with the progress of
-        stores that are restored.
+        `restore_listener` is called with the progress of stores that are restored.
         """
-        return RunningApp(
-            self.topology(), self.config, on_step=on_step, restore_listener=restore_listener
-        )
+        return RunningApp(self.topology(), self.config, restore_listener=restore_listener)
 
     def run(self, workers: int = 1) -> None:
         """Run the application until SIGTERM or SIGINT, then commit and leave the group.

@@ -8,9 +8,10 @@
     clients         the product's clients on that cluster; member: a group of one
     simulated_host  clocks that a test moves; state_directory: what kill -9 leaves on disk
     store           what the stores hold
+    commit_steps    an application on a real broker, observed at each step of its commits
 
 Everything from the loop down to the stores is the product's own. Only the clients that would reach
-a broker, the broker and the machine are simulated.
+a broker, the broker and the machine are simulated, and nothing is for `commit_steps`.
 """
 
 from streams.testing.driver import TopologyTestDriver

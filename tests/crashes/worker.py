@@ -24,6 +24,7 @@ from streams.common.topic_partitions import Partition
 from streams.runtime.commit import CommitStep
 from streams.runtime.progress import RestoreListener
 from streams.runtime.restorer import Restorer
+from streams.testing.commit_steps import start_observed_app
 from tests.crashes import ticking, topology
 from tests.crashes.bugs import BUGS
 from tests.crashes.operators import expiring, joined, windowed
@@ -157,7 +158,7 @@ def main() -> None:
     crashes = Crashes(
         given.at, signal.Signals[given.signal], given.victim, lambda: replayed.has_any(on_disk)
     )
-    with app.start(on_step=crashes.reached, restore_listener=replayed) as running:
+    with start_observed_app(app, crashes.reached, restore_listener=replayed) as running:
         while not stop.wait(0.05) and running.state != "ERROR":
             pass
     given.counters.write_text(json.dumps(running.metrics()))

@@ -19,6 +19,7 @@ from typing import Any
 
 from streams import App, serdes
 from streams.runtime.commit import CommitStep
+from streams.testing.commit_steps import start_observed_app
 
 
 def build(application_id: str, source: str, target: str, *, kind: str, **settings: Any) -> App:
@@ -127,7 +128,7 @@ def main() -> None:
     )
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda number, frame: stop.set())
-    with app.start(on_step=killer(given.kill_at, given.kill_commit)) as running:
+    with start_observed_app(app, killer(given.kill_at, given.kill_commit)) as running:
         while not stop.wait(0.05) and running.state != "ERROR":
             pass
     given.counters.write_text(json.dumps(running.metrics()))

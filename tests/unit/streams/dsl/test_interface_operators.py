@@ -118,7 +118,8 @@ def test_a_serde_given_to_any_step_takes_the_place_of_the_one_that_flows() -> No
 
 def test_a_serde_that_is_unknown_where_it_is_needed_is_asked_for_by_the_steps_name() -> None:
     app = App("a")
-    for source in (app.stream, app.table, app.global_table):
+    sources: tuple[Any, ...] = (app.stream, app.table, app.global_table)
+    for source in sources:
         with pytest.raises(TopologyError, match=r"step 'read.*' needs a key serde"):
             source("topic", name="read")
     swapped = app.stream("lines", **TEXT).map(lambda key, value: (value, key))

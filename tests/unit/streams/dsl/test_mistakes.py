@@ -157,7 +157,7 @@ STEPS: Table = {
 }
 SERDES: Table = {
     "a type for a serde": (
-        lambda app: app.stream("lines", key=str, value=serdes.string, name="read"),  # type: ignore[arg-type]
+        lambda app: app.stream("lines", key=str, value=serdes.string, name="read"),  # type: ignore[call-overload]
         ("step 'read': key=<class 'str'> is not a serde", "did you mean key=serdes.string?"),
     ),
     "a serde's name": (
@@ -177,7 +177,7 @@ SERDES: Table = {
         ("step 'swap': value=<function windowed", "it makes serdes, so call it"),
     ),
     "a source without a serde": (
-        lambda app: app.stream("lines", value=serdes.string, name="read"),
+        lambda app: app.stream("lines", value=serdes.string, name="read"),  # type: ignore[call-overload]
         ("step 'read' needs a key serde", "pass key=serdes"),
     ),
     "no serde behind a map": (
@@ -211,7 +211,7 @@ TOPICS: Table = {
         ("step 'write': 'out put' is not a topic's name", "letters, digits"),
     ),
     "no topic": (
-        lambda app: app.stream(None, **TEXT, name="read"),  # type: ignore[arg-type]
+        lambda app: app.stream(None, **TEXT, name="read"),  # type: ignore[call-overload]
         ("step 'read': None is not a topic's name",),
     ),
     "an empty list of topics": (lambda app: app.stream([], **TEXT), ("a list of at least one",)),

@@ -150,7 +150,8 @@ def wrong() -> None:
     stream = orders(app)
     table = app.table("names", key=serdes.string, value=serdes.bytes)
     copies = app.global_table("copies", key=serdes.int64, value=serdes.float64)
-    app.stream("in", key=str, value=serdes.string)  # type: ignore[arg-type]
+    app.stream("in", key=str, value=serdes.string)  # type: ignore[call-overload]
+    app.stream("in", value=serdes.string)  # type: ignore[call-overload]
     stream.filter(lambda key, order: order.missing)  # type: ignore[attr-defined]
     stream.filter(lambda order: order)  # type: ignore[misc, arg-type]
     stream.map(lambda key, order: order.id)  # type: ignore[arg-type, return-value]

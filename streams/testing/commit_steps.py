@@ -1,0 +1,25 @@
+"""Start an application on a real broker with a function that is called at each step of its commits.
+
+Tests of crashes end the process there. The steps are those of `streams.runtime.commit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from streams.app import App
+from streams.processes.running import RunningApp
+from streams.runtime.commit import CommitStep
+from streams.runtime.progress import RestoreListener
+
+
+def start_observed_app(
+    app: App,
+    on_step: Callable[[CommitStep], None],
+    *,
+    restore_listener: RestoreListener | None = None,
+) -> RunningApp:
+    """Start an application as `app.start` does; `on_step` is called at each step of each commit."""
+    return RunningApp(
+        app.topology(), app.config, on_step=on_step, restore_listener=restore_listener
+    )
