@@ -57,7 +57,7 @@ def create_reduce_fold(reducer: Callable[[Any, Any], Any]) -> AggregateFold:
 
 
 def aggregate_records(view: TableView, fold: AggregateFold) -> Operator:
-    """Return the operator that folds each record into its key's aggregate and forwards that."""
+    """Return the operator that folds each record by key and forwards the key's new aggregate."""
 
     def bind_operator(binding: Binding) -> ForwardRecord:
         context, downstream, failed = binding.context, binding.downstream, binding.handle_failure
@@ -106,7 +106,7 @@ def aggregate_records(view: TableView, fold: AggregateFold) -> Operator:
 
 
 def advance_stream_time_first(store: Any, process_record: ForwardRecord) -> ForwardRecord:
-    """Return `process_record` preceded by advancing the store's stream time to the record's.
+    """Return a function that advances the store's stream time, then calls `process_record`.
 
     The store's aggregates expire: one that expires by a record is gone when the record is folded.
     """
@@ -123,7 +123,7 @@ def advance_stream_time_first(store: Any, process_record: ForwardRecord) -> Forw
 def _aggregate_into_versions(
     binding: Binding, view: TableView, fold: AggregateFold
 ) -> ForwardRecord:
-    """Return the function that writes each result as a version as of its timestamp.
+    """Return a function that folds each record and writes the result to a versioned store.
 
     The store holds bytes: the fold is handed an object of its own, and the result needs no copy.
     """

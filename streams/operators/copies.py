@@ -36,7 +36,7 @@ def create_copier(serde: Serde[Any]) -> CopyFunction:
 
 
 def create_copier_into(store_spec: StoreSpec) -> CopyFunction:
-    """Return a function that copies a value which is to be put into the store of `store_spec`.
+    """Return a function that copies a value before it is written to the store of `store_spec`.
 
     It raises StoreSerdeError, with the store's name, for a value that the store's serde refuses.
     """
@@ -57,7 +57,7 @@ def create_copier_into(store_spec: StoreSpec) -> CopyFunction:
 
 
 def create_stored_copier(serde: Serde[Any]) -> CopyFunction:
-    """Return a function that copies a value which a store has.
+    """Return a function that copies a value read from a store.
 
     It raises EarlierWriteRefused for a value that the serde refuses: the record that is being
     processed is not at fault.
@@ -81,7 +81,7 @@ def create_stored_copier(serde: Serde[Any]) -> CopyFunction:
 
 
 def copy_for_downstream(binding: Binding, serde: Serde[Any]) -> CopyFunction:
-    """Return a function that copies a store's own value for the steps downstream.
+    """Return a function that copies a value in a store before it is forwarded downstream.
 
     If only sinks follow it returns the value itself: they only serialise it.
     """
@@ -89,7 +89,7 @@ def copy_for_downstream(binding: Binding, serde: Serde[Any]) -> CopyFunction:
 
 
 def copy_key_for_downstream(binding: Binding, store_spec: StoreSpec) -> CopyFunction:
-    """Return a function that copies an entry's own key for the steps downstream.
+    """Return a function that copies the key of a store's entry before it is forwarded downstream.
 
     If only sinks follow it returns the key itself: they only serialise it.
     """

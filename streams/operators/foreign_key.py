@@ -110,7 +110,7 @@ def send_subscriptions(
 def _inner_join_requests(
     old_foreign_key: Any, new_foreign_key: Any, has_moved: bool, has_no_row: bool
 ) -> SubscriptionRequests:
-    """Yield foreign keys and instructions for a change of a row in an inner join.
+    """Yield the subscription requests (foreign key, instruction) of a row's change, inner join.
 
     A row that had no foreign key was not joined: it needs no response that there is no value.
     """
@@ -127,7 +127,7 @@ def _inner_join_requests(
 def _left_join_requests(
     old_foreign_key: Any, new_foreign_key: Any, has_moved: bool, has_no_row: bool
 ) -> SubscriptionRequests:
-    """Yield foreign keys and instructions for a change of a row in a left join.
+    """Yield the subscription requests (foreign key, instruction) of a row's change, left join.
 
     Each change gets a response, also where there is no foreign key, or no row any more.
     """
@@ -232,7 +232,7 @@ def join_responses(
     subscription_step: str | None,
     from_one_topic: bool = False,
 ) -> Operator:
-    """Return the operator that joins each response with its row, if the row has not changed since.
+    """Return the operator that joins each response with its left row, unless that has changed.
 
     `subscription_step` is the step downstream that takes a subscription which is to be sent again.
     Where both tables are `from_one_topic`, one record deletes a row and the value that it refers

@@ -25,9 +25,10 @@ def advance_time_when_idle(
     on_time_advanced: Callable[[int], None],
     process_record: ForwardRecord,
 ) -> ForwardRecord:
-    """Return `process_record`, and call `on_time_advanced` while no record comes for `idle_ms`.
+    """Wrap `process_record`, and schedule `on_time_advanced` to be called while no record comes.
 
-    It is called again and again, with the stream time that it is then, until there is a record.
+    After `idle_ms` it is called again and again, with the stream time that it is then, until there
+    is a record.
     """
     had_records = True
     """Whether there may have been records since the last check."""

@@ -1,4 +1,4 @@
-"""Join two streams, and a record without a match with None once no match can come.
+"""Join two streams; join a record without a match with None once its window has closed.
 
 Until then it waits in a store that both sides share, in the order of timestamps; a match removes
 it. The store is read when a record of either side advances the join's time, at most once in
@@ -31,7 +31,7 @@ from streams.serdes.join_sides import LeftOrRightValue, TimestampedKeyAndJoinSid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OuterJoinOptions:
-    """Holds what the two sides of one left or outer join have in common."""
+    """Holds the window, joiner and shared store of one left or outer join, used by both sides."""
 
     store_name: str
     """The name of the store of records without a match."""
@@ -84,13 +84,13 @@ class UnmatchedRecords:
     def remove_matched(
         self, is_left: bool, key: Any, record_time_ms: int, match_time_ms: int
     ) -> None:
-        """Remove the records of a side with this key and time, as they have met a match."""
+        """Remove one side's unmatched records with this key and time: they have found a match."""
         sided = TimestampedKeyAndJoinSide(record_time_ms, is_left, key)
         if self.store.get(sided) is not None:
             self.store.put(sided, None, match_time_ms)
 
     def emit_closed(self, binding: Binding, is_left: bool) -> None:
-        """Join with None the records that can have no match any more, if some are due.
+        """Join with None the unmatched records whose join window has closed, and forward them.
 
         Call it after a record of the side `is_left` has advanced the join's time.
         """

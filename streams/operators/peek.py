@@ -9,7 +9,7 @@ from streams.graph.nodes import Binding, ForwardRecord, Operator
 
 
 def peek_records(action: Callable[[Any, Any], object]) -> Operator:
-    """Return the operator that calls `action(key, value)` for each record and forwards that."""
+    """Return the operator that calls `action(key, value)` and forwards the record unchanged."""
 
     def bind_operator(binding: Binding) -> ForwardRecord:
         downstream, failed = binding.downstream, binding.handle_failure

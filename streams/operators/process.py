@@ -18,7 +18,7 @@ ProcessorFactory = Callable[[], Processor[Any, Any, Any, Any]]
 
 
 def process_records(create_processor: ProcessorFactory, store_names: Collection[str]) -> Operator:
-    """Return the operator that hands each record to a processor of the task's own."""
+    """Return the operator that hands each record to a processor, of which each task has its own."""
 
     def bind_operator(binding: Binding) -> ForwardRecord:
         context, failed = binding.context, binding.handle_failure
@@ -73,7 +73,7 @@ class UserProcessor(Protocol):
 def attach_to_task(
     processor: UserProcessor, processor_context: ProcessorContext[Any, Any], binding: Binding
 ) -> None:
-    """Have the task call a processor's `init` when it starts, and `close` when it closes."""
+    """Set a processor's context, and register its `init` and `close` to run with the task."""
     processor.context = processor_context
 
     def start_processor() -> None:

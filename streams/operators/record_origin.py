@@ -12,7 +12,7 @@ from state.buffered_change import RecordOrigin
 
 
 def capture_origin(message: Any, timestamp_ms: int) -> RecordOrigin:
-    """Return the origin of a change that `message` brought; None stands for no record."""
+    """Return the origin of the record `message`; None stands for a change without a record."""
     if message is None:
         return RecordOrigin(timestamp_ms, -1, -1, "", ())
     return RecordOrigin(

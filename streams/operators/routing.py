@@ -9,7 +9,7 @@ from streams.graph.nodes import Binding, ForwardRecord, Operator
 
 
 def forward_unchanged(binding: Binding) -> ForwardRecord:
-    """Return the function of the steps downstream: merged streams and branches add no call."""
+    """Bind a step that only forwards: return the function that calls the steps downstream."""
     return binding.downstream
 
 

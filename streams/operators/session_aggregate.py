@@ -40,7 +40,7 @@ def aggregate_sessions(
     emits_on_close: bool = False,
     on_late: OnLate | None = None,
 ) -> Operator:
-    """Return the operator that folds each record into its key's session and forwards it."""
+    """Return the operator that folds each record into its key's session and forwards the result."""
     gap_ms, open_ms = windows.gap_ms, windows.close_after_ms
 
     def bind_operator(binding: Binding) -> ForwardRecord:

@@ -34,7 +34,7 @@ class _WindowValue(NamedTuple):
 
 
 class _TimedRecord(NamedTuple):
-    """Holds a record, and the time before which windows have closed: one that ends then is open."""
+    """Holds a record, and the time in ms such that all windows ending before it have closed."""
 
     key: Any
     value: Any
@@ -158,10 +158,9 @@ class _SlidingAggregator:
             self._create_right_window(record, window_after)
 
     def _fold_early_record(self, record: _TimedRecord) -> None:
-        """Handle a record whose timestamp is below the windows' time difference.
+        """Fold a record earlier than the time difference: its window would start before 0.
 
-        The window that ends with it would begin before 0, so it goes into [0, d] instead. Kafka
-        Streams' `processEarly`.
+        It goes into the window [0, difference] instead (Kafka Streams' `processEarly`).
         """
         record_ms = record.ms
         starts = set()
@@ -195,7 +194,7 @@ class _SlidingAggregator:
     def _create_previous_right(
         self, record: _TimedRecord, previous_ms: int, window_starts: Container[int]
     ) -> None:
-        """Create the window right after the previous record, if this record is the first in it."""
+        """Create the window that starts 1 ms after the previous record, if this record is in it."""
         start_ms = previous_ms + 1
         if start_ms not in window_starts and start_ms + self._difference_ms >= record.ms:
             self._create_window(record, start_ms)
@@ -214,7 +213,7 @@ class _SlidingAggregator:
     def _create_right_window(
         self, record: _TimedRecord, right_records: _WindowValue | None
     ) -> None:
-        """Create the window right after the record, if there are records for it.
+        """Create the window that starts 1 ms after the record, if later records are in that window.
 
         Two windows may have one object: folds work on copies.
         """

@@ -104,7 +104,7 @@ def join_side(other_store: str, window: JoinWindow, joiner: Joiner) -> Operator:
 
 
 def join_with_itself(store_name: str, window: JoinWindow, joiner: Joiner) -> Operator:
-    """Return the operator that joins a stream with itself, its records stored once.
+    """Return the operator that joins a stream with itself, by a single store of its records.
 
     It replaces an inner join of a stream with itself (`single.store.self.join`, KIP-862). The
     results are those of the two sides one after the other: the record as the left one with the
@@ -166,5 +166,5 @@ def create_match_finder(
 
 
 def forward_joined(binding: Binding) -> ForwardRecord:
-    """Return the function of the steps downstream, where the two sides of a join meet."""
+    """Bind the merge of a join's two sides: return the function that calls the steps downstream."""
     return binding.downstream

@@ -39,14 +39,14 @@ _NUMBER_MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class JoinGrace:
-    """Defines how long records wait, in ms, and the store in which they do."""
+    """Defines how long, in ms, a stream's records wait before they are joined, and their buffer."""
 
     grace_ms: int
     buffer: StoreSpec
 
 
 def buffer_key_time_ms(buffer_key: bytes) -> int:
-    """Return the time in ms that a key of the buffer has in it."""
+    """Return the record's timestamp, in ms, that is encoded in a key of the grace buffer."""
     return _TIME.unpack_from(buffer_key)[0]  # type: ignore[no-any-return]
 
 
@@ -137,7 +137,7 @@ def join_records_after_grace(
 def _create_buffer_join(
     binding: Binding, grace: JoinGrace, join_record: ForwardRecord
 ) -> Callable[[], None]:
-    """Return a function that joins the first record of the buffer and removes it."""
+    """Return a function that joins the earliest record of the grace buffer and removes it."""
     context, failed = binding.context, binding.handle_failure
     buffer: BufferStore = context.get_store(grace.buffer.name)
     decode_key, decode_value = grace.buffer.key.deserialize, grace.buffer.value.deserialize

@@ -169,13 +169,13 @@ def _process_while_open(
 
 
 def _do_nothing(key: Any, value: Any, timestamp_ms: int) -> None:
-    """Do nothing: the caller processes the update itself after it has noted its arrival."""
+    """Do nothing with an arrived record: only its arrival matters, which the caller notes."""
 
 
 def _create_emitter(
     binding: Binding, buffer_spec: StoreSpec, options: SuppressOptions
 ) -> Callable[[], None]:
-    """Return a function that forwards the first buffered update and removes it."""
+    """Return a function that forwards the earliest buffered update and removes it."""
     context, downstream = binding.context, binding.downstream
     buffer: BufferStore = context.get_store(buffer_spec.name)
     decode_key, decode_value = buffer_spec.key.deserialize, buffer_spec.value.deserialize

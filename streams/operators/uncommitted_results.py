@@ -27,7 +27,7 @@ _SAMPLE = 16
 
 
 def estimate_messages_bytes(pending_results: PendingResults) -> int:
-    """Return about how many bytes of memory the messages take that are kept with results.
+    """Estimate the bytes of memory of the source messages that are kept with pending results.
 
     It is estimated by a sample.
     """

@@ -48,7 +48,7 @@ def emit_on_close(
     windows: TimeWindows | SlidingWindows | SessionWindows,
     process_record: ForwardRecord,
 ) -> ForwardRecord:
-    """Return `process_record` preceded by emitting the windows that its record closes."""
+    """Return a function that emits the windows a record closes, then calls `process_record`."""
     assert view.spec is not None
     store, downstream = binding.context.get_store(view.spec.name), binding.downstream
     time = binding.context.get_step_stream_time(binding.step)
