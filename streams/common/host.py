@@ -14,7 +14,7 @@ from typing import Protocol
 
 
 class Event(Protocol):
-    """Lets others wait for a flag: what the runtime uses of `threading.Event`."""
+    """Holds a flag that others can wait for: the part of `threading.Event` that is used."""
 
     def is_set(self) -> bool: ...
 
@@ -49,7 +49,7 @@ class Host(Protocol):
     def create_lock(self) -> AbstractContextManager[object]: ...
 
     def spawn_thread(self, name: str, target: Callable[[], None]) -> SpawnedThread:
-        """Run a function on a thread beside this one; it must end by itself once it is told to."""
+        """Start `target` on a thread of its own; it must end by itself once it is told to."""
         ...
 
 

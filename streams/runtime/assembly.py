@@ -208,7 +208,7 @@ def announce_shutdown(worker: WorkerResources, thread_number: int, reason: str) 
 
 
 def leave_for_ended_thread(worker: WorkerResources, thread_number: int) -> None:
-    """Leave the group for an ended thread that has stayed in it for a successor."""
+    """Leave the group in place of an ended thread, which kept its membership for a successor."""
     _create_lone_member(worker, thread_number).leave_group(is_handed_over=True)
 
 

@@ -120,10 +120,10 @@ class StreamsPartitionAssignor:
         """The partition counts of the inputs when tasks were last assigned."""
 
     def assign_group(self, members: Mapping[str, SubscriptionInfo]) -> dict[str, AssignmentInfo]:
-        """Return the assignment of each member, given what each has told the leader.
+        """Create missing internal topics, and return each member's assignment of tasks.
 
-        It is empty, with the reason, if a member asks all of them to end, or for a member that
-        can't run beside the others. Internal topics that are missing are created.
+        An assignment is empty, with the reason, if a member asks all of them to end, or for a
+        member that can't run beside the others.
 
         Raises: StreamsError where a topic has the wrong partitions.
         """
@@ -145,7 +145,7 @@ class StreamsPartitionAssignor:
     def _assign_admitted(
         self, members: Mapping[str, SubscriptionInfo], admission: VersionAdmission
     ) -> dict[str, AssignmentInfo]:
-        """Assign every task to a member that has it, and return refusals for the others."""
+        """Assign every task to a member of an admitted version, and refuse the other members."""
         numbers = TaskNumbers(admission, self.declared)
         previous = {
             member: numbers.number_for_leader(member, members[member].tasks)
@@ -316,7 +316,7 @@ class StreamsPartitionAssignor:
     def _warn_of_leftovers(
         self, new_topics: Collection[str], existing_topics: Collection[str]
     ) -> None:
-        """Warn of stores that begin empty while state of unknown stores is left."""
+        """Warn of new, empty stores while changelogs or directories of unknown stores exist."""
         topology, application_id = self._topology, self._topology.application_id
         specs = [spec for sub in topology.subtopologies for spec in sub.stores]
         begun = {

@@ -155,5 +155,5 @@ def find_source_restore_start(
 
 
 def are_tombstones_expired(age_ms: int, retention_ms: int | None, margin: float = 0.0) -> bool:
-    """Return whether tombstones of this age may be gone."""
+    """Return whether tombstones of an age in ms may have been removed by log compaction."""
     return retention_ms is not None and age_ms >= retention_ms * (1 - margin)

@@ -80,7 +80,7 @@ class TaskCommitter:
         self._now_ms = now_ms
 
     def commit_tasks(self, tasks: Collection[Task]) -> int:
-        """Commit what `tasks` did since the last commit and return how many tasks had something.
+        """Commit what `tasks` did since the last commit, and return how many were committed.
 
         Tasks that share a producer are committed in one transaction, all or none of them; the
         others one after the other.

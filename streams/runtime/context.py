@@ -145,7 +145,7 @@ class TaskContext:
             raise
 
     def start_refused_value_search(self, error: Exception) -> None:
-        """Raise ValueRefused, so that the transaction is repeated to find the refused record.
+        """Raise ValueRefused, so that the transaction is repeated to find the record at fault.
 
         The value may be a store's, and may have been written by an earlier record. If the stores
         serialize early already, the refusal is only noted.

@@ -60,7 +60,7 @@ class EarlySerialization:
             store.serialize_early(self.note_refusal)
 
     def note_refusal(self) -> None:
-        """Note that a serde has refused a value of what is being processed."""
+        """Note that a serde has refused a value that the current record or callback has written."""
         self._is_refused_since_commit = True
         self._is_by_records_only = self._is_by_records_only and self._is_processing_record()
 
@@ -77,7 +77,7 @@ class EarlySerialization:
                 context.handle_failure(Stage.PROCESSING, step_of(name), error, key=key, value=value)
 
     def stop_when_quiet(self, now_ms: int) -> None:
-        """Go back to serializing at the commit, if no value was refused for a minute."""
+        """Let the stores serialize at the commit again, if no value was refused for a minute."""
         if self._is_refused_since_commit:
             self._is_refused_since_commit, self._refused_at_ms = False, now_ms
         since_ms = self._refused_at_ms

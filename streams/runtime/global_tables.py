@@ -1,4 +1,4 @@
-"""Copy global tables: each worker has the whole of a topic to look up in, whatever its partitions.
+"""Replicate global tables: each worker copies all partitions of a topic, to look rows up.
 
 One thread of the worker copies what is committed, as it comes; the stream threads begin when all is
 there that was there at the start, and read without waiting from then on. So what a record finds
@@ -89,7 +89,7 @@ class GlobalTables:
         )
 
     def wait_until_caught_up(self, stop: Event) -> bool:
-        """Wait until what was there at the start is copied; return False if `stop` came first."""
+        """Wait until all tables have caught up with their topics; return False on a stop."""
         while not self._caught_up.wait(_WAIT_S):
             if stop.is_set():
                 return False
@@ -112,13 +112,13 @@ class GlobalTables:
             self.stop_copying()
 
     def start_copying(self, stop: Event) -> None:
-        """Copy what is there, or some of it if `stop` is set first. Raises what copying raises."""
+        """Assign all partitions, and copy records until they have caught up or `stop` is set."""
         self._consumer = self._create_consumer()
         self._assign_partitions(self._consumer, stop)
         self._copy_until_caught_up(self._consumer, stop)
 
     def copy_new_records(self) -> None:
-        """Copy the records that have come since, after a short wait where there are none."""
+        """Copy the records written since the last call, after a short wait if there are none."""
         assert self._consumer is not None, "nothing was begun"
         self._poll_and_copy(self._consumer)
         self._check_in_range(self._consumer)
@@ -129,7 +129,7 @@ class GlobalTables:
             self._consumer.close()
 
     def _assign_partitions(self, consumer: ConsumerClient, stop: Event) -> None:
-        """Find where each copy goes on, and assign its partitions to the consumer from there."""
+        """Assign all partitions to the consumer, from the offsets at which the replicas go on."""
         began_at_s = self._host.monotonic_s()
         while not stop.is_set():
             try:
@@ -171,9 +171,9 @@ class GlobalTables:
     def _prepare_replica(
         self, table: GlobalTableSpec, ranges: list[ChangelogRange]
     ) -> dict[Partition, int]:
-        """Decide where a table's copy goes on, clear it if it could lie, and return the offsets.
+        """Return the offsets at which a table's replica goes on; clear one that can't be trusted.
 
-        It goes on from the start, and the copy is cleared, if it could lie.
+        A replica that was cleared goes on from the start of its topic.
         """
         replica = self._replicas[table.store.name]
         try:
@@ -252,7 +252,7 @@ class GlobalTables:
         ]
 
     def _write_checkpoint_times(self) -> None:
-        """Write checkpoints with the present time: all records up to now are copied.
+        """Write each replica's checkpoint with the present time, as it has caught up.
 
         Tombstones that come from now on are younger than this.
         """
@@ -292,7 +292,7 @@ class GlobalTables:
         self._checkpoints[topic] = checkpoint
 
     def _check_in_range(self, consumer: ConsumerClient) -> None:
-        """Raise StreamsError if a position is out of range: the copy has to be made anew.
+        """Raise StreamsError if a position is out of range, so that the replicas are made anew.
 
         The topic was cut or made again. The worker starts over, and copies it.
         """

@@ -33,7 +33,7 @@ class LedgerWriter:
         self._fetch_identity = fetch_identity
 
     def write_transaction(self, producer: ProducerClient, tasks: Collection[Task]) -> None:
-        """Write what `tasks` read and wrote with `producer` in the running transaction.
+        """Write the ledger record of the running transaction: the offsets `tasks` read and wrote.
 
         All that they wrote is delivered, and they will commit their offsets as they are. Raises
         OutcomeUnknown.

@@ -27,7 +27,7 @@ def find_leftovers(
     state_dir: Path,
     list_groups: Callable[[], Iterable[str]],
 ) -> list[str]:
-    """Return what is left of stores that are not in `store_names`: changelogs and directories.
+    """Return the changelogs and directories of stores that are not in `store_names`.
 
     Changelogs are searched among `existing_topics`. What may belong to another application whose id
     begins with this one's is left out: one that has a group, or state on this machine. Groups are
@@ -71,7 +71,7 @@ def _exclude_other_applications(
 
 
 def format_leftover_warning(empty_stores: Iterable[str], leftovers: Iterable[str]) -> str:
-    """Return the warning that names stores which begin empty, and what is left of others."""
+    """Return the warning that names the stores that begin empty, and the leftovers of others."""
     return (
         f"store {list_names(empty_stores)} begins empty, and {', '.join(leftovers)} is left of "
         "stores "

@@ -104,11 +104,11 @@ class StreamLoop:
 
     @property
     def silent_since_s(self) -> float | None:
-        """Return since when the group's coordinator has not answered, None if it answers."""
+        """Return the monotonic time since when no coordinator answers; None if one answers."""
         return self._dependencies.member.silent_since_s
 
     def run_until_stopped(self) -> None:
-        """Run until `stop` is set, then commit once more and leave. Raises StreamsError."""
+        """Run until `stop` is set; then commit, leave the group and close. Raises StreamsError."""
         try:
             while not self._dependencies.stop.is_set():
                 self.run_once()
@@ -129,7 +129,7 @@ class StreamLoop:
         self._run_with_recovery(self._commit_tasks)
 
     def _mark_progress(self) -> None:
-        """Count a turn, and tell the membership that the thread is not stuck."""
+        """Count a turn of the loop, and tell the group membership that the thread is not stuck."""
         self.turn_count += 1
         self._dependencies.member.mark_progress()
 
@@ -144,7 +144,7 @@ class StreamLoop:
             raise StreamsError(f"state: {error}") from error
 
     def _do_next_steps(self) -> None:
-        """Do what is next: keep the membership, start tasks, process records, commit."""
+        """Keep the membership, start tasks, process polled records, and commit if it is time."""
         parts = self._dependencies
         self._maintain_membership()
         if self._assignment is None:
@@ -165,7 +165,7 @@ class StreamLoop:
             self._commit_tasks()
 
     def _poll_wait_s(self) -> float:
-        """Return for how many seconds to wait for records: until there is something else to do."""
+        """Return for how many seconds to wait for records: at most until the next commit is due."""
         if not any(task.commit_needed for task in self.tasks.values()):
             return _POLL_WAIT_S
         left_s = self._commit_deadline_s - self._dependencies.host.monotonic_s()
@@ -186,7 +186,7 @@ class StreamLoop:
         return 0 <= self._dependencies.uncommitted_bytes_max < self._executor.uncommitted_bytes
 
     def _reset_out_of_range(self, out_of_range: Mapping[Partition, int]) -> None:
-        """Set partitions whose position is out of range to where the settings say.
+        """Go on with partitions out of range at the offsets that the reset policy selects.
 
         Raises: TaskMigrated where the committed offset is beyond the position: another member has
         the task, and what this one was to read may have been deleted since; OutcomeUnknown where no
@@ -407,7 +407,7 @@ class StreamLoop:
                 task.roll_back()
 
     def _recover_from(self, error: Exception) -> None:
-        """Discard what the module's table names for `error`, so that the next turns start over.
+        """Discard producers and uncommitted work, so that the loop goes on from the last commit.
 
         Raises: StreamsError if nothing has been committed for `task_timeout_ms`.
         """

@@ -56,7 +56,7 @@ _KAFKA_STREAMS_VERSIONS = (1, 2)
 
 @dataclass(frozen=True, slots=True)
 class OffsetMetadata:
-    """Holds what the metadata of one committed offset say.
+    """Holds the decoded metadata of one committed offset: store positions, times, commit number.
 
     `partition_time_ms` is the highest timestamp processed of the partition; -1 if unknown.
     """
@@ -65,7 +65,7 @@ class OffsetMetadata:
     _positions: Mapping[int, int] = field(default_factory=dict)
 
     def position_of_store(self, store: str) -> int | None:
-        """Return the first changelog offset that was not in the store; None if unknown."""
+        """Return the first changelog offset not in the store at the commit; None if unknown."""
         return self._positions.get(_hash_name(store))
 
     def time_of_step(self, step: str) -> int:
@@ -190,7 +190,7 @@ def _hash_name(name: str) -> int:
 
 
 def _step_time_name(step: str) -> str:
-    """Return the name under which the time of a step is stored; store names have no blanks."""
+    """Return the metadata key of a step's stream time, which can't equal the name of a store."""
     return f"time of {step}"
 
 

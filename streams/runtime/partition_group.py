@@ -44,7 +44,7 @@ class FlowControl(Protocol):
 
 
 class RecordOrderSettings(NamedTuple):
-    """Holds the settings that say in which order a task takes its records."""
+    """Holds the settings of a task's record order: how long to wait, how much to buffer."""
 
     max_task_idle_ms: int = 0
     buffered_records_max: int = 1_000
@@ -73,9 +73,9 @@ class RecordBuffer(Protocol):
         ...
 
     def partition_times_ms(self, stream_time_ms: int) -> Mapping[Partition, int]:
-        """Return the highest timestamp in ms of each partition, of the records that were taken.
+        """Return each partition's highest timestamp of records taken, at most `stream_time_ms`.
 
-        `stream_time_ms` limits it: a record that could not be read doesn't count.
+        The stream time limits it: a record that could not be read doesn't count.
         """
         ...
 
@@ -204,7 +204,7 @@ class PartitionGroup:
         }
 
     def _is_ready(self, now_ms: int) -> bool:
-        """Return whether the next record may be taken, as no partition has to be waited for."""
+        """Return whether the next record may be taken, and time the waits for empty partitions."""
         if not self._heads:
             return False
         idle_ms = self._settings.max_task_idle_ms

@@ -1,4 +1,4 @@
-"""Choose the producer of each task: the one place where the guarantees differ for the loop.
+"""Choose the producer of each task, by the processing guarantee.
 
     guarantee          producers       transactional.id                       a transaction holds
     exactly_once_v2    one a thread    <application.id>-<slot id>-<thread>    the thread's tasks
@@ -115,7 +115,7 @@ class TaskProducers:
         return self._thread_id
 
     def discard_producers(self) -> None:
-        """Discard all producers with what they hold; their successors fence them."""
+        """Discard all producers without a commit; their successors fence them."""
         producers, self._producers = self._producers, {}
         for producer in producers.values():
             producer.discard()
@@ -127,7 +127,7 @@ class TaskProducers:
             self._close_producer(producer)
 
     def _close_producer(self, producer: ProducerClient) -> None:
-        """Close one producer, or only discard it once closing another one has failed.
+        """Close one producer; only discard it if closing an earlier one has failed.
 
         While no broker answers each would take the whole time-out; a transaction that is left open
         ends by its own.

@@ -23,7 +23,7 @@ PunctuationCallback = Callable[[int], object]
 
 
 class PunctuationSchedule:
-    """Schedules one callback of one clock, and says when it is next called."""
+    """Represents one scheduled callback on one clock, with the time of its next call."""
 
     __slots__ = ("_number", "callback", "interval_ms", "is_cancelled", "next_at_ms")
 

@@ -36,7 +36,7 @@ FetchGroupOffsets = Callable[[str, Collection[Partition]], CommittedOffsets]
 
 
 def is_cut_group(group: str, application_id: str) -> bool:
-    """Return whether a group's committed offsets are a kept cut, which limits the purge."""
+    """Return whether a group keeps a consistent cut of the application as its offsets."""
     name = f"{application_id}-cut"
     return group == name or group.startswith(f"{name}-")
 
@@ -66,7 +66,7 @@ class RepartitionPurger:
         self._purge_thread: SpawnedThread | None = None
 
     def note_committed(self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]]) -> None:
-        """Note committed offsets, and start a purge beside this thread when one is due."""
+        """Note committed offsets, and start a purge on a thread of its own if one is due."""
         if not self._topics:
             return
         for partition, held in offsets:
@@ -85,7 +85,7 @@ class RepartitionPurger:
         )
 
     def purge_once(self, committed: Mapping[Partition, int]) -> None:
-        """Delete the records below the committed offsets and below every kept cut, once.
+        """Delete the records below both the committed offsets and every kept consistent cut.
 
         An error is only logged: no task depends on the purge.
         """
@@ -101,7 +101,7 @@ class RepartitionPurger:
             log.info("repartition topics are purged later: %s", error)
 
     def _limit_to_cuts(self, end_offsets: Mapping[Partition, int]) -> Mapping[Partition, int]:
-        """Return the end offsets, each lowered to the lowest offset of a kept cut."""
+        """Return the end offsets, each lowered to the lowest offset of the kept consistent cuts."""
         for group in self._admin.list_groups():
             if is_cut_group(group, self._application_id):
                 cut = self._fetch_group_offsets(group, end_offsets)

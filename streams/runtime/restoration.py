@@ -34,7 +34,7 @@ T = TypeVar("T", bound=Restorable)
 
 @dataclass(slots=True)
 class TaskRestoration(Generic[T]):
-    """Tracks a task of which not all stores are restored yet."""
+    """Tracks a task that waits for some of its stores to be restored."""
 
     task: T
     waiting_stores: list[LoggedStore]
@@ -72,7 +72,7 @@ class StoreRestoration(Generic[T]):
 
 
 def group_by_partition(messages: list[Any], topics: Collection[str]) -> dict[Partition, list[Any]]:
-    """Group the messages of these topics by partition, in order.
+    """Group messages by partition, in order; `topics` names all topics they can be of.
 
     Messages are fetched, and so returned, in long runs of one partition: for each message only its
     partition number is read, where that is enough.

@@ -144,7 +144,7 @@ class Restorer(Generic[T]):
         return caught_up
 
     def withdraw_tasks(self, task_names: Collection[str]) -> list[T]:
-        """Take tasks back, those already restored included, and return them.
+        """Stop restoring the named tasks, and return them, those already restored included.
 
         Their stores keep what has been restored, and go on from there another time.
         """
@@ -184,7 +184,7 @@ class Restorer(Generic[T]):
         return False
 
     def _run_until_closed(self) -> None:
-        """Restore until the restorer is closed: the body of its own thread."""
+        """Restore batches on the restorer's own thread until the restorer is closed."""
         while not self._closed:
             self._wake.clear()
             if not self._run_once():
@@ -205,7 +205,7 @@ class Restorer(Generic[T]):
             self._commands.popleft()()
 
     def _start_restores(self) -> None:
-        """Fetch the changelogs' ranges, and start each waiting store from where it is."""
+        """Fetch the changelogs' ranges, and begin to restore each waiting store at its position."""
         if self._host.monotonic_s() < self._retry_at_s:
             return
         try:
@@ -255,7 +255,7 @@ class Restorer(Generic[T]):
         }
 
     def _schedule_retry(self, error: OutcomeUnknown) -> None:
-        """Schedule another attempt while no broker answers; nothing is lost by it.
+        """Schedule another fetch of the changelogs' ranges after one that got no answer.
 
         Raises: StreamsError after `timeout_ms` without an answer.
         """
@@ -457,7 +457,7 @@ class Restorer(Generic[T]):
             withdrawn.append(task)
 
     def _log_progress(self) -> None:
-        """Log the progress every few seconds, and what is waited for.
+        """Update the progress, log it every few seconds, and raise StreamsError if it stalls.
 
         Raises: StreamsError where there was no progress for too long.
         """

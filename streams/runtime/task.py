@@ -180,7 +180,7 @@ class Task:
         step_times_ms: dict[str, int] | None = None,
         commit_number: int = 0,
     ) -> None:
-        """Take over the committed positions and times, so that the stores may be restored."""
+        """Change to RESTORING, with the positions and times that the task has committed."""
         self._change_state("restore")
         self.step_times_ms = step_times_ms or {}
         self.commit_number = commit_number
@@ -227,7 +227,7 @@ class Task:
                 )
 
     def suspend_processing(self) -> None:
-        """Suspend processing while a rebalance is on; everything has been committed before."""
+        """Suspend processing during a rebalance; the caller has committed everything before."""
         self._change_state("suspend")
 
     def resume_processing(self) -> None:
@@ -352,7 +352,7 @@ class Task:
 
     @property
     def uncommitted_bytes(self) -> int:
-        """Return about how many bytes of memory the running transaction takes."""
+        """Return about how many bytes of memory the task's uncommitted writes take."""
         written = sum(store.uncommitted_bytes for store in self.all_stores().values())
         return written + sum(
             map(estimate_messages_bytes, self.context.uncommitted_results.values())
@@ -499,7 +499,7 @@ class Task:
 
     @contextmanager
     def _translate_store_errors(self) -> Iterator[None]:
-        """Translate a store's corruption in the body into TaskCorrupted, which names the task.
+        """Translate StoreCorrupted, raised in this context manager's block, into TaskCorrupted.
 
         A corrupt copy of a global table raises StreamsError. A value that a serde refused late
         starts the search for the record that wrote it.

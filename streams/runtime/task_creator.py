@@ -97,9 +97,9 @@ class TaskCreator:
         )
 
     def create_task(self, task_name: str, partitions: list[Partition]) -> Task | None:
-        """Lock a task's directory, open its stores and return the task.
+        """Lock a task's directory, open its stores and return the task, or None if it is locked.
 
-        Returns None while another process still holds the directory.
+        Another process that ends may still hold it.
         """
         number, partition = map(int, task_name.split("_"))
         subtopology = self._topology.subtopologies[number]
@@ -147,7 +147,7 @@ class TaskCreator:
         )
 
     def _directory_number(self, subtopology: int) -> int:
-        """Return the number that the directories of a sub-topology's tasks begin with."""
+        """Return the number with which the names of a sub-topology's task directories begin."""
         if self._directory_numbers is None:
             self._directory_numbers = self._directory.number_subtopologies(
                 {
@@ -176,10 +176,10 @@ class TaskCreator:
             )
 
     def start_restoring_from_committed(self, tasks: Collection[Task]) -> list[Task]:
-        """Start restoring the CREATED tasks whose committed offsets are stable, and return them.
+        """Start restoring the CREATED tasks whose offsets no open transaction may still change.
 
-        An offset is stable when no open transaction may change it any more. The tasks' producers
-        must have fenced their predecessors. Raises OutcomeUnknown where no coordinator answers.
+        Returns these tasks. The tasks' producers must have fenced their predecessors. Raises
+        OutcomeUnknown where no coordinator answers.
         """
         if not tasks or self._host.monotonic_s() < self._next_fetch_at_s:
             return []
@@ -212,7 +212,7 @@ class TaskCreator:
         return stable
 
     def _note_unstable(self, unstable: Iterable[Partition]) -> None:
-        """Note the partitions whose offsets are not stable yet, and log them at an interval.
+        """Note partitions whose offsets an open transaction may change, and delay the next fetch.
 
         An open transaction ends at the latest when the coordinator times it out.
         """
@@ -229,7 +229,7 @@ class TaskCreator:
             log.info("waiting for an open transaction to end on %s", waiting)
 
     def _log_locked(self, task_name: str, error: DirectoryLocked) -> None:
-        """Log once that a task waits for its directory."""
+        """Log once that a task waits for its directory, which another process has locked."""
         if task_name not in self._locked_tasks:
             self._locked_tasks.add(task_name)
             log.warning("task %s waits: %s", task_name, error)
@@ -261,7 +261,7 @@ class TaskCreator:
 def _required_changelog_positions(
     task: Task, committed: Mapping[Partition, OffsetAndMetadata]
 ) -> dict[Partition, int]:
-    """Return the changelog positions that the metadata of the committed offsets name."""
+    """Return the changelog positions that the committed offsets name in their metadata."""
     required: dict[Partition, int] = {}
     for held in committed.values():
         metadata = decode_metadata(held.metadata)

@@ -1,4 +1,4 @@
-"""Process the records that the consumer returns through the tasks that run, slice by slice.
+"""Poll records from the consumer and process them in the running tasks, slice by slice.
 
 A slice is as many records of one task as take a few milliseconds, with the punctuations that they
 make due. Between two slices the caller decides whether to go on: a commit may be due, the group may
@@ -29,7 +29,7 @@ _WAIT_WITH_RECORDS_S = 0.01
 
 
 class TaskExecutor:
-    """Holds the running tasks of one thread and takes records from the consumer through them.
+    """Polls records from the consumer and processes them in the running tasks of one thread.
 
     Kafka Streams' counterpart is TaskExecutor.
     """
@@ -95,7 +95,7 @@ class TaskExecutor:
         self.commit_requested = False
 
     def poll_records(self, records_max: int, wait_s: float) -> None:
-        """Poll records into the buffers of their tasks, unless some are left from before.
+        """Poll records into the tasks' buffers, unless the last slices have left some to process.
 
         At most `records_max` records are polled, within `wait_s` seconds.
         """
@@ -118,7 +118,7 @@ class TaskExecutor:
                 task.buffered_records.add_records(partition, messages)
 
     def process_slices(self, should_continue: Callable[[], bool]) -> None:
-        """Process all that is ready in slices, as long as `should_continue()` after a slice.
+        """Process all ready records in slices, until `should_continue()` returns False after one.
 
         Where it returns False the rest waits for the next call.
         """

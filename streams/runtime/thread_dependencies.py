@@ -1,4 +1,4 @@
-"""Declare what a stream thread depends on: everything that could surprise is passed in."""
+"""Declare the dependencies of a stream thread, which tests can replace one by one."""
 
 from __future__ import annotations
 

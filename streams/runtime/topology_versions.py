@@ -147,7 +147,7 @@ def admit_versions(
 def _source_counts_or_reasons(
     topology: DeclaredTopology, existing_counts: Mapping[str, int]
 ) -> tuple[dict[str, int], list[str]]:
-    """Return the partition counts of a version's source topics, and why they can't be known."""
+    """Return the partition counts of a version's source topics, or none and the reasons why."""
     missing = [topic for topic in topology.input_topics if topic not in existing_counts]
     if missing:
         return {}, [f"input topics {list_names(missing)} do not exist"]
@@ -179,7 +179,7 @@ def find_tasks(
 
 
 class TaskNumbers:
-    """Numbers the tasks of all admitted versions as the leader does, and knows who may run them."""
+    """Numbers the tasks of all admitted versions, and translates the numbers for each member."""
 
     def __init__(self, admission: VersionAdmission, leader: DeclaredTopology) -> None:
         self._subtopologies: dict[int, DeclaredSubtopology] = dict(leader.subtopologies)
@@ -196,7 +196,7 @@ class TaskNumbers:
 
     @property
     def able_members(self) -> dict[str, list[str]]:
-        """Return the members that may run each task."""
+        """Map each task, as the leader names it, to the members that may run it."""
         return {
             task: [
                 m for m, own in self._member_numbers.items() if int(task.partition("_")[0]) in own
@@ -205,7 +205,7 @@ class TaskNumbers:
         }
 
     def number_for_leader(self, member: str, tasks: Iterable[str]) -> list[str]:
-        """Translate a member's task names to the leader's numbers, without those it can't have."""
+        """Translate a member's task names to the leader's; drop those its version doesn't have."""
         numbers = {str(own): number for number, own in self._member_numbers[member].items()}
         split = [task.partition("_") for task in tasks]
         return [f"{numbers[sub]}_{partition}" for sub, _, partition in split if sub in numbers]
@@ -217,7 +217,7 @@ class TaskNumbers:
         return sorted(f"{own[int(sub)]}_{partition}" for sub, _, partition in split)
 
     def _leader_number(self, subtopology: DeclaredSubtopology) -> int:
-        """Return the leader's number of a sub-topology, which is a new one if it has none."""
+        """Return the leader's number of a sub-topology; give it a new number if it has none."""
         for number, known in self._subtopologies.items():
             if known.is_same_as(subtopology):
                 return number
@@ -227,7 +227,7 @@ class TaskNumbers:
 
 
 def describe_versions(admission: VersionAdmission, undeclared_members: Sequence[str]) -> str:
-    """Return a notice that all members log about versions and refusals; empty if there is nothing.
+    """Return the notice about versions and refusals that members log; empty if there is none.
 
     It names the versions if there are several, and the members that have declared none.
     """

@@ -76,7 +76,7 @@ class ThreadFailure:
 
 
 class WatchedThread(Protocol):
-    """Represents a stream thread as the watchdog sees it, while the thread goes on."""
+    """Declares what the watchdog reads of a running stream thread."""
 
     @property
     def name(self) -> str: ...
@@ -133,7 +133,7 @@ class Watchdog:
             self.inspect_threads()
 
     def inspect_threads(self) -> None:
-        """Inspect every thread once."""
+        """Inspect every watched thread once, and log those that are newly stuck or go on."""
         frames = self._read_frames()
         for thread in self._threads:
             frame = frames.get(thread.ident or 0)

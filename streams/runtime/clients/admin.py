@@ -51,7 +51,7 @@ class Admin:
         self._retry_s = retry_s
 
     def fetch_partition_counts_at_start(self, timeout_s: float) -> dict[str, int]:
-        """Return the number of partitions of every topic, when the application starts.
+        """Return every topic's number of partitions; raise ConfigError if no broker answers.
 
         Raises: ConfigError if no broker answers.
         """

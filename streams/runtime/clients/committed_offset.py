@@ -24,7 +24,7 @@ _REQUEST_TIMEOUT_MIN_S = 0.1
 def fetch_stable_offset(
     settings: Mapping[str, Any], group: str, partition: Partition, timeout_s: float
 ) -> OffsetAndMetadata | None:
-    """Return a group's committed offset, None if it has none, once no transaction is open on it.
+    """Return a group's committed offset, or None, after waiting for an open transaction on it.
 
     Raises: OutcomeUnknown when that, or an answer, takes longer than `timeout_s`; StreamsError for
     a refusal. Source of the waiting: KIP-447 (require stable).

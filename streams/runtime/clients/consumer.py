@@ -22,7 +22,7 @@ _WATERMARK_TIMEOUT_S = 1.0
 
 
 class DataConsumer:
-    """Reads assigned partitions, committed records only; a position is set, never guessed."""
+    """Reads committed records of assigned partitions, each from the position that it is given."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._librdkafka_logger = LibrdkafkaLogger()

@@ -44,7 +44,7 @@ class DeliveredOffsets:
             runs.append([offset, offset])
 
     def take_offset_runs(self) -> dict[Partition, tuple[WrittenRange, ...]]:
-        """Return the runs of offsets written in each partition, and start anew.
+        """Return and forget the runs of offsets that were written in each partition.
 
         Raises: OutcomeUnknown if the offset of a record is not known.
         """

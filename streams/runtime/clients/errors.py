@@ -92,7 +92,7 @@ used: librdkafka 2.16 sets it for a producer's transactions only."""
 
 
 class NotReady(OutcomeUnknown):
-    """Signals that brokers can't answer at this moment; the same request may be answered soon."""
+    """Signals that brokers can't answer at this moment; the same request may succeed soon."""
 
 
 def translate_client_error(error: KafkaException, action: str) -> Exception:

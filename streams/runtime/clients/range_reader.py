@@ -1,4 +1,4 @@
-"""Read the records of one partition between two offsets: exactly those.
+"""Read exactly the records of one partition between two offsets.
 
 The offsets at the end may be no records: a marker, an aborted transaction, a hole that compaction
 left. So the end is judged by position, by the partition's own end, or by a record behind it; never
@@ -133,14 +133,14 @@ class RangeReader:
         self._consumer.close()
 
     def _consumer_position(self, partition: Partition) -> int:
-        """Return the consumer's position, which is past markers though they are no records."""
+        """Return the offset at which the consumer reads on, past transaction markers."""
         (result,) = self._consumer.position([TopicPartition(*partition)])
         return int(result.offset)
 
     def _split_messages(
         self, messages: list[Message], partition: Partition, position: int, until: int
     ) -> tuple[list[Message], int]:
-        """Return the messages that are records, and the partition's end if one says so, else -1.
+        """Return the messages that are records, and the partition's end offset if reached, else -1.
 
         Raises: StreamsError for an offset out of range and for a permanent error.
         """
@@ -204,7 +204,7 @@ def _to_columns(messages: list[Message], include_headers: bool) -> RecordColumns
 
 @contextmanager
 def _pause_garbage_collection() -> Iterator[None]:
-    """Turn Python's garbage collector off while the body runs.
+    """Turn Python's garbage collector off within this context manager's block.
 
     The collector tracks the messages. Thousands at once look to it like a leak, and its runs double
     what reading costs (with 100 bytes each).

@@ -18,7 +18,7 @@ _RETRY_DELAY_S = 0.1
 def call_with_retries(
     action: Callable[[float], T], timeout_s: float, *passing: type[Exception]
 ) -> T:
-    """Return what `action` returns, calling it again while it raises one of `retriable`.
+    """Call `action` until it raises no error of `passing` any more, and return its result.
 
     `action` is given the seconds that are left. After `timeout_s` the last exception is raised.
     """
