@@ -100,7 +100,7 @@ class InternalStreamsBuilder:
         *,
         keeps_null_keys: bool = False,
     ) -> RepartitionNode:
-        """Return a step that sends a parent's records through a repartition topic.
+        """Add a step that sends a parent's records through a repartition topic, and return it.
 
         The topic is `<application.id>-<base>-repartition`. A second call with equal arguments
         returns the same step. `step` is the step that needs it, for messages. Raises TopologyError.
@@ -151,7 +151,7 @@ class InternalStreamsBuilder:
         kinds: Collection[StoreKind] = (StoreKind.KEY_VALUE,),
         is_windowed: bool = False,
     ) -> StoreSpec:
-        """Return the spec of the store in which `step` would keep its results, undeclared.
+        """Return the spec of a store for the results of `step`, without declaring the store.
 
         It must be of one of `kinds`. With `is_windowed` the step keeps windows, and `retention=`
         has a meaning. Raises TopologyError.
@@ -162,7 +162,7 @@ class InternalStreamsBuilder:
         return declared.create_spec(key, value, kinds=kinds, step=step, is_windowed=is_windowed)
 
     def declare_shared_store(self, store: Store, step: str) -> str:
-        """Declare a store that processors bring and return its name; several may bring the same."""
+        """Declare a store that one or more processors use, and return its name."""
         self.graph.declare_store(store.create_spec(None, None, step=step), owner=store)
         return store.name
 

@@ -94,7 +94,7 @@ class Cogrouped(DslBase, Generic[K, A]):
         return WindowedCogroup(self, windows)
 
     def require_key_serde(self, step: str) -> Serde[Any]:
-        """Return the key serde of the first group that knows it.
+        """Return the key serde of the first group that has one.
 
         Raises TopologyError if none does.
         """
@@ -142,7 +142,7 @@ class Cogrouped(DslBase, Generic[K, A]):
         return Table(builder, merged, key, spec.value, view)
 
     def _repartition_parents(self, spec: StoreSpec, name: str | None) -> list[Node]:
-        """Return the step that each group's records come from: re-keyed ones are repartitioned."""
+        """Return the parent step of each group, behind a new repartition if it was re-keyed."""
         parents: list[Node] = []
         rekeyed = 0
         for group, _ in self._groups:
@@ -247,5 +247,5 @@ def _require_aggregate_serde(
 
 
 def _forward_updates(at: Binding) -> ForwardUpdate:
-    """Bind a step that forwards each update as it is."""
+    """Bind a step that only forwards updates: return the function of the steps downstream."""
     return at.downstream

@@ -281,7 +281,7 @@ def _partition_by_key_alone(partitioner: Partitioner) -> Partitioner:
 
 
 def _sources_of(node: Node) -> set[Node]:
-    """Return the nodes that feed `node` without a topic between and have no parents."""
+    """Return the source nodes upstream of `node`, with no topic in between."""
     if not node.parents:
         return {node}
     return set[Node]().union(*map(_sources_of, node.parents))
@@ -290,7 +290,7 @@ def _sources_of(node: Node) -> set[Node]:
 def _partition_of_subscriber(
     key: Any, value: SubscriptionResponseWrapper, count: int
 ) -> int | None:
-    """Return the partition of the row that subscribed, to which the response must go.
+    """Return the partition of the subscribed left row, to which the response must go.
 
     None, for a partition by key, where a subscription of an earlier version did not name it.
     """

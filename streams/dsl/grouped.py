@@ -130,7 +130,7 @@ class Grouped(DslBase, Generic[K, V]):
         )
 
     def cogroup(self, aggregator: Callable[[K, V, A], A]) -> Cogrouped[K, A]:
-        """Begin to fold this group's records and those of others into one table.
+        """Return a Cogrouped of this group, to which others that share its key can be added.
 
         `grouped.cogroup(fn).cogroup(other, fn).aggregate(initializer)`: each function takes `(key,
         value, aggregate)` of its own group.

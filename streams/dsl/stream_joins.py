@@ -246,7 +246,7 @@ class StreamJoins(Generic[K, V]):
         name: str | None = None,
         **how: Any,
     ) -> Stream[Any, Any]:
-        """Join as `join` does, and each record without a match with None.
+        """Join each record with its matches in `other`, or with None if it has none.
 
         In a join of two streams a record is joined with None when no match can come any more: when
         its window and the `grace` have closed. That is checked as records come, at most once in

@@ -127,7 +127,7 @@ def join_streams(
 
 
 def require_value_serde(serde: Serde[Any] | None, argument: str, step: str) -> Serde[Any]:
-    """Return the value serde of one side of a join.
+    """Return `serde`, or raise TopologyError if one side of a join has no value serde.
 
     Raises TopologyError that names the argument to pass.
     """
@@ -190,7 +190,7 @@ def name_join_steps(graph: Graph, name: str | None, kind: JoinKind) -> JoinStepN
 
 
 class JoinStoreNames(NamedTuple):
-    """Holds the names of a join's stores that bring no name of their own."""
+    """Holds the generated names of a join's stores, for stores that the user did not name."""
 
     this: str
     other: str
@@ -213,7 +213,7 @@ def name_join_stores(options: StreamJoinOptions, names: JoinStepNames) -> JoinSt
 
 
 def create_outer_shared_store(name: str, this: StoreSpec, other: StoreSpec) -> StoreSpec:
-    """Return the spec of the store of those records, of both sides, that wait for a match.
+    """Return the spec of the store that keeps both sides' records without a match.
 
     Its settings are those of the left side's store. Kafka Streams' outer join shared store.
     """
@@ -280,7 +280,7 @@ def _create_window_store_spec(
     value: Serde[Any],
     step: str,
 ) -> StoreSpec:
-    """Return the spec of the store that keeps one of the streams.
+    """Return the spec of the window store that keeps the records of one side of a join.
 
     It keeps a record for as long as a record of the other stream may come. Raises TopologyError for
     a store that doesn't keep what the join needs.

@@ -132,7 +132,7 @@ def _create_suppressed(
 
 
 def suppress_table(table: Table[Any, Any], until: Suppressed, name: str | None) -> Table[Any, Any]:
-    """Return `table` behind a step that holds its updates back.
+    """Add a step that holds a table's updates back, and return the suppressed table.
 
     The buffer is the store `<name>-store`. Raises TopologyError naming the step.
     """

@@ -169,7 +169,7 @@ class WindowedGroup(DslBase, Generic[K, V]):
 
 
 def check_merger(step: str, windows: Windows, merger: Callable[..., Any] | None) -> None:
-    """Raise TopologyError if sessions have no merger, or other windows have one."""
+    """Raise TopologyError if session windows have no merger, or other windows have one."""
     sessions = isinstance(windows, SessionWindows)
     if sessions and merger is None:
         raise TopologyError(
@@ -274,7 +274,7 @@ def windowed_key_serde(key: Serde[Any], windows: Windows) -> Serde[Any]:
 
 
 def _emits_on_close(step: str, emit: str, windows: Windows) -> bool:
-    """Whether the step emits on close. Raises TopologyError for windows that can't."""
+    """Whether the step emits on close. Raises TopologyError if `windows` and `emit` don't fit."""
     if emit not in ("on_update", "on_close"):
         raise TopologyError(f"step {step!r}: emit={emit!r} is neither 'on_update' nor 'on_close'")
     on_close = emit == "on_close"
