@@ -57,7 +57,7 @@ class JoinedView(StoredView):
         self._joiner = joiner
 
     def enable_sending_old_values(self, *, force: bool = True) -> bool:
-        """Have the old value in every update; materializes both sides, with or without `force`.
+        """Make every update carry the old value; materialize both sides, whatever `force` is.
 
         An old result is joined of an old value.
         """

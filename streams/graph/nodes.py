@@ -63,7 +63,7 @@ class InternalProcessorContext(Protocol):
         ...
 
     def partition_count(self, topic: str) -> int:
-        """Return how many partitions a topic has, as the task knows since it was bound.
+        """Return how many partitions a topic has, as first fetched by the task.
 
         Raises StreamsError if there is no such topic.
         """

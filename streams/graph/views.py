@@ -44,21 +44,21 @@ class TableView(Protocol):
     """Whether its updates carry the old value."""
 
     def enable_sending_old_values(self, *, force: bool = True) -> bool:
-        """Have the old value in every update; return whether that is so now.
+        """Make every update carry the old value, if possible; return whether updates carry it.
 
         Without `force` no store is made for it.
         """
         ...
 
     def require_readable_stores(self) -> list[str]:
-        """Make the table's values readable and return the stores that a step needs for that.
+        """Materialize the table if need be, and return the stores that a step needs to read it.
 
         The step must be connected to these stores to call `create_getter`.
         """
         ...
 
     def create_getter(self, at: Binding) -> RowGetter:
-        """Return the function that looks the table's values up in a task.
+        """Return the function by which a bound step looks up a key's value.
 
         The step of the binding must be connected to the stores of `require_readable_stores`.
         """
@@ -90,7 +90,7 @@ class StoredView:
         self.sends_old_values = False
 
     def enable_sending_old_values(self, *, force: bool = True) -> bool:
-        """Have the old value in every update; return whether that is so now.
+        """Make every update carry the old value, if possible; return whether updates carry it.
 
         A table whose rows expire has no old values to send: the steps behind it were not told that
         a row expired.
@@ -269,7 +269,7 @@ def _create_latest_getter(store: Any) -> RowGetter:
 
 
 def _create_emitted_getter(store: Any, context: InternalProcessorContext) -> RowGetter:
-    """Return a getter of the values that were emitted last.
+    """Return a getter of the values that a caching store has last emitted downstream.
 
     With caching a change that waits for the commit is not seen before it is emitted.
     """

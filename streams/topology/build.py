@@ -48,7 +48,7 @@ class Subtopology:
 
     @property
     def stream_time_names(self) -> tuple[str, ...]:
-        """Return the names of all that has a stream time of its own, which is committed.
+        """Return the names of the steps and stores whose own stream time is committed.
 
         These are steps, and stores whose values expire (`expiry_time_name`).
         """
@@ -103,7 +103,7 @@ class Topology:
         return changelog_topic(self.application_id, store)
 
     def derive_partition_counts(self, input_counts: Mapping[str, int]) -> dict[str, int]:
-        """Return how many partitions each source topic has, given those of the inputs.
+        """Return the partition count of each source topic, derived from those of the inputs.
 
         Repartition topics' counts follow from them (see `streams.topology.partitions`). Raises
         TopologyError for joined topics whose counts differ.

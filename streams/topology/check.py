@@ -1,4 +1,4 @@
-"""Check a topology as a whole for what no single step can know of itself.
+"""Check a topology as a whole: names, topics and stores that several steps share.
 
 Every error names the step and what to do. Source: Kafka Streams' InternalTopologyBuilder, which
 refuses the same. That records can't go round for ever and that no user step writes into the

@@ -149,7 +149,7 @@ def compare_topologies(
 
 
 def _directory_contents(description: TopologyDescription) -> dict[int, SubtopologyContents]:
-    """Return what identifies each sub-topology's directories (`state.subtopologies`)."""
+    """Return the sources and stores of each sub-topology by number, without global tables."""
     return {
         sub.number: SubtopologyContents(
             frozenset(sub.sources), frozenset(each.name for each in sub.stores)
@@ -187,7 +187,7 @@ def _index_version(
 def _derive_all_counts(
     description: TopologyDescription, input_counts: Mapping[str, int]
 ) -> dict[str, int]:
-    """Return the partitions of inputs, repartition topics and changelogs, so far as they follow."""
+    """Return the partition counts, as far as known, of inputs and of the topics made of them."""
     subs = [sub for sub in description.subtopologies if not sub.is_global]
     counts = derive_partition_counts(
         [TopicFlow(frozenset(sub.sources), frozenset(sub.internal_sinks)) for sub in subs],
@@ -253,7 +253,7 @@ def _compare_stores(before: _VersionIndex, after: _VersionIndex) -> Iterator[Sta
 
 
 def _vanished_store_effect(old: DescribedStore, likely_new_name: str | None) -> StateEffect:
-    """Return what becomes of a store that vanishes; it may have a likely new name."""
+    """Return the effect of a store that vanishes, or that looks renamed to `likely_new_name`."""
     if not old.logged and not old.persistent:
         return StateEffect(
             "vanishes", StateOutcome.KEPT, "it was in memory alone: no restart has kept it"
@@ -280,7 +280,7 @@ def _vanished_store_effect(old: DescribedStore, likely_new_name: str | None) -> 
 
 
 def _keep_store_remedy(name: str) -> str:
-    """Return the advice how to keep the name of a store."""
+    """Return the advice on how to keep the name of a store."""
     if not is_generated_name(name):
         return f"to keep what there is, say store={name!r}"
     if not _TABLE_STORE_NAME.search(name):  # the store of a join or of suppress
@@ -344,7 +344,7 @@ _DRAIN_REMEDY = (
 
 
 def _keep_topic_remedy(name: str) -> str:
-    """Return the advice how to keep the name of a repartition topic."""
+    """Return the advice on how to keep the name of a repartition topic."""
     if not is_generated_name(name):
         return _DRAIN_REMEDY
     return (
@@ -379,7 +379,7 @@ def _partitions_suffix(count: int | None) -> str:
 def _compare_partition_counts(
     old_topic: str | None, new_topic: str | None, before: _VersionIndex, after: _VersionIndex
 ) -> Iterator[StateEffect]:
-    """Yield the effect of another partition count of a topic that holds state.
+    """Yield the effect of a changed partition count of a topic that holds state.
 
     Nothing is compared unless both versions have the same topic, with known counts.
     """
@@ -400,7 +400,7 @@ def _compare_partition_counts(
 def _compare_lineages(
     name: str, before: _VersionIndex, after: _VersionIndex, likely_new_name: str | None, remedy: str
 ) -> Iterator[StateEffect]:
-    """Yield the effect of another step, or other inputs, behind a name that stayed."""
+    """Yield the effect of a name that stays while the steps or inputs behind it change."""
     old, new = before.lineages[name], after.lineages[name]
     if is_generated_name(name) and (likely_new_name or old.inputs != new.inputs):
         now = f"; the one that had it is now {likely_new_name!r}" if likely_new_name else ""
@@ -427,7 +427,7 @@ def _match_renamed(
     after: _VersionIndex,
     is_compatible: Callable[[str, str], bool],
 ) -> dict[str, str]:
-    """Return the likely new names of stores or topics that were renamed, by the old ones.
+    """Return the likely new name of each store or topic that was renamed, by its old name.
 
     The same steps must lead to both, or the names differ in their number alone, or the inputs are
     the same and one of the names was given; where several fit, the first in the topology.

@@ -111,7 +111,7 @@ def _compare_stores_reached(
     b: tuple[DeclaredTopology, DeclaredSubtopology],
     version_names: tuple[str, str],
 ) -> Iterator[str]:
-    """Compare the stores to which the records of a shared sub-topology come in each version."""
+    """Yield a conflict for stores that a shared sub-topology's records reach in one version."""
     mine, theirs = (topology.find_topics_into_stores(sub) for topology, sub in (a, b))
     for more, has, lacks in (
         (mine - theirs, *version_names),

@@ -86,7 +86,7 @@ class DeclaredTopology:
         return frozenset(upstream) - self.repartition_topics.keys()
 
     def find_topics_into_stores(self, sub: DeclaredSubtopology) -> frozenset[str]:
-        """Return the repartition topics behind a sub-topology that are read into stores.
+        """Return the repartition topics downstream of a sub-topology that are read into stores.
 
         Its records come to them directly, or over sub-topologies without stores.
         """
@@ -101,7 +101,7 @@ class DeclaredTopology:
         return frozenset(stored)
 
     def derive_partition_counts(self, input_counts: Mapping[str, int]) -> dict[str, int]:
-        """Return the partitions of each source topic, so far as they follow from `input_counts`.
+        """Return the partition counts of source topics, as far as `input_counts` determine them.
 
         Raises TopologyError for joined topics whose counts differ.
         """
@@ -133,7 +133,7 @@ def declare_topology(description: TopologyDescription) -> DeclaredTopology:
 
 
 def _record_formats(sub: DescribedSubtopology) -> dict[str, str]:
-    """Return how the records of each store and each repartition topic that is read are written."""
+    """Return the record format of each store and each repartition topic that is read, by name."""
     stores = {store.name: _store_format(store) for store in sub.stores}
     return stores | {
         step.topic: f"{step.key} and {step.value}"

@@ -130,7 +130,7 @@ def _bind_serdes(topic: str, target: B) -> B:
 def _expand_node(
     application_id: str, node: Node, steps_needing_null_keys: Collection[str]
 ) -> Iterable[Node]:
-    """Return the nodes that run for a described one.
+    """Return the nodes that a described node becomes in the graph that runs.
 
     `steps_needing_null_keys` names the repartitions whose records are needed though they have no
     key.

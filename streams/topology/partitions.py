@@ -1,4 +1,4 @@
-"""Derive how many partitions topics have, so far as it follows from what is known.
+"""Derive how many partitions repartition topics have from the partition counts of inputs.
 
     topic                 its partitions
     input                 as the broker has it
@@ -33,7 +33,7 @@ def derive_partition_counts(
     copartitioned: Iterable[Iterable[str]],
     input_counts: Mapping[str, int],
 ) -> dict[str, int]:
-    """Return the counts of `input_counts`, and of those repartition topics whose counts follow.
+    """Return `input_counts` with the partition counts of repartition topics, as far as derivable.
 
     `declared_counts` are the repartition topics, with None where no count is declared. Raises
     TopologyError for co-partitioned topics whose counts are given and differ.

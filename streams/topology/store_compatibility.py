@@ -87,7 +87,7 @@ def find_store_effects(
 
 
 def _compare_formats(old: DescribedStore, new: DescribedStore) -> Iterator[StateEffect]:
-    """Yield the effects of differing kinds, serdes and window sizes: on the stored bytes."""
+    """Yield the effects of differing kinds, serdes and window sizes, which change stored bytes."""
     for what, a, b in (
         ("kind", old.kind, new.kind),
         ("key serde", old.key, new.key),

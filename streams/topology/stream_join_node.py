@@ -69,7 +69,7 @@ class JoinStepNames:
 
 
 def expand_stream_join(node: StreamJoinNode) -> list[Node]:
-    """Return the steps that run for a join; what follows the join follows the last."""
+    """Return the steps that run for a join, of which the last has the results."""
     if node.single_store:
         return _expand_self_join(node)
     left, right = node.parents
