@@ -255,7 +255,7 @@ class ClassicProtocolMember:
             log.info("left group %s without an answer: %s", self._group_id, error)
 
     def hand_over_membership(self) -> None:
-        """End but stay in the group: who joins next with this instance id takes over."""
+        """End without leaving the group, so that a successor with this instance id takes over."""
         self._end_heartbeats()
         self._close_connection()
 
@@ -343,7 +343,7 @@ class ClassicProtocolMember:
         raise self._to_join_error("sync", code)
 
     def _leave_stale_membership(self, member_id: str) -> None:
-        """Leave the group, so that the next join is a rebalance.
+        """Leave the group as this static member, so that its next join starts a rebalance.
 
         The coordinator answers a static member that joins a stable group with its last assignment,
         whatever has changed (KIP-345).
@@ -425,7 +425,7 @@ class ClassicProtocolMember:
         return send_heartbeat(self._ensure_connection(), self._group_id, self.instance_id, current)
 
     def _ensure_connection(self) -> BrokerConnection:
-        """Return the connection to the coordinator, which is found and connected to if need be."""
+        """Return the connection to the coordinator; find it and connect if there is none."""
         with self._connection_lock:  # the stream thread and the heartbeats share one connection
             if self._connection is None:
                 self._connection = self._open_connection(self._find_coordinator())
@@ -438,7 +438,10 @@ class ClassicProtocolMember:
 
     @contextmanager
     def _disconnect_on_loss(self) -> Iterator[None]:
-        """Close a connection that is lost in the body: the next request finds the coordinator."""
+        """Close the connection if ConnectionLost is raised in this context manager's block.
+
+        The next request finds the coordinator anew.
+        """
         try:
             yield
         except ConnectionLost:

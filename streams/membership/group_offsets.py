@@ -48,7 +48,7 @@ def commit_offsets(
     instance_id: str,
     offsets: Iterable[tuple[Partition, OffsetAndMetadata]],
 ) -> bool:
-    """Commit offsets as a member, outside a transaction; return False if the group has moved on.
+    """Commit offsets outside a transaction; return False if the member's generation is over.
 
     Raises: ConnectionLost where the coordinator is to be found again, StreamsError for a refusal.
     """

@@ -64,7 +64,7 @@ class AssignmentInfo(NamedTuple):
     leader: str = ""
 
     def is_for_other_topology(self, topology: DeclaredTopology | None) -> bool:
-        """Return whether this was made for another topology than that of the member that gets it.
+        """Return whether the leader made this assignment for another topology than `topology`.
 
         A static member that comes back gets what was assigned before, in the task numbers of that
         time.
@@ -113,7 +113,7 @@ def encode_assignment(assignment: AssignmentInfo) -> bytes:
 
 
 def decode_assignment(data: bytes) -> AssignmentInfo:
-    """Decode an assignment; empty bytes mean one without tasks.
+    """Decode a member's assignment; empty bytes are an assignment without tasks.
 
     Raises: ValueError for bytes that no Millrace leader has sent.
     """

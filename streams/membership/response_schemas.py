@@ -1,4 +1,4 @@
-"""Define response schemas for what kio's own can't read as brokers send it.
+"""Define response schemas in place of those of kio that can't read what brokers send.
 
 DescribeTransactions (KIP-664): the start time is -1 while no transaction is open, and kio 0.6 reads
 no negative times. (kio reads the types of the fields: no postponed annotations here.)
@@ -20,7 +20,7 @@ DESCRIBE_TRANSACTIONS_API_KEY = 65
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedTransaction:
-    """Represents a transaction as kio does, with the start time as a number."""
+    """Represents a transaction in kio's schema, with a number as start time, which may be -1."""
 
     __type__: ClassVar = EntityType.nested
     __version__: ClassVar[i16] = i16(0)
@@ -39,7 +39,7 @@ class DescribedTransaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeTransactionsResponse:
-    """Represents a DescribeTransactions response as kio does, with these transactions."""
+    """Represents a DescribeTransactions response in kio's schema, made of DescribedTransaction."""
 
     __type__: ClassVar = EntityType.response
     __version__: ClassVar[i16] = i16(0)
