@@ -44,11 +44,11 @@ class InMemoryConsumer:
             self.paused.discard(partition)
 
     def pause_partition(self, partition: Partition) -> None:
-        """Stop taking records of a partition until `resume`."""
+        """Poll no records of a partition until it is resumed."""
         self.paused.add(partition)
 
     def resume_partition(self, partition: Partition) -> None:
-        """Take records of a paused partition again."""
+        """Poll records of a paused partition again."""
         self.paused.discard(partition)
 
     def poll_records(self, records_max: int, timeout_s: float) -> list[Any]:
@@ -79,7 +79,7 @@ class InMemoryConsumer:
         return self._cluster.logs[partition].last_stable_offset - self._positions[partition]
 
     def take_out_of_range_positions(self) -> dict[Partition, int]:
-        """Return, once, the positions that were out of range of their logs."""
+        """Return and forget the positions that were out of range of their logs."""
         strayed, self._out_of_range = self._out_of_range, {}
         return strayed
 
@@ -104,7 +104,7 @@ class InMemoryOrderedConsumer(InMemoryConsumer):
         self._order = order
 
     def find_next_records(self) -> dict[Partition, Message]:
-        """Return the next committed record of each partition that has one and is not paused."""
+        """Return each unpaused partition's next committed record, and move positions up to it."""
         heads: dict[Partition, Message] = {}
         for partition, position in self._positions.items():
             if partition not in self.paused:
@@ -116,11 +116,11 @@ class InMemoryOrderedConsumer(InMemoryConsumer):
         return heads
 
     def record_lag(self, partition: Partition) -> int | None:
-        """Return 0: no earlier record is held back from what a task has."""
+        """Return 0, so that tasks wait for no partition: records come in the chosen order."""
         return 0
 
     def poll_records(self, records_max: int, timeout_s: float) -> list[Any]:
-        """Return the record that the order chooses among the next ones; none if there is none."""
+        """Return a list of the one next record that the order chooses; empty if there is none."""
         heads = self.find_next_records()
         if not heads:
             return []

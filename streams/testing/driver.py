@@ -190,14 +190,14 @@ class TopologyTestDriver:
         self._process_until_idle()
 
     def commit(self) -> None:
-        """Commit all that was processed, and then what internal topics bring by that, until done.
+        """Commit, process what that adds to internal topics, and repeat until all is committed.
 
         These are as many commits as there are steps between topics.
         """
         self._run_guarded(self._require_process().commit_until_clean)
 
     def crash(self, at: CommitStep | str | None = None, *, times: int = 1) -> None:
-        """Kill the process (kill -9) now, or in the middle of a later commit, at a step of it.
+        """Kill the process (kill -9) now, or at a step of a later commit.
 
         With `at` it is killed when a commit is at this step for the next time, or for the
         `times`-th time: each task that has something to commit goes through all steps.
@@ -290,7 +290,7 @@ class TopologyTestDriver:
         self.close()
 
     def _append_and_process(self, append_functions: list[Callable[[], None]]) -> None:
-        """Append records and process what follows: one by one, or with a seed all of them first.
+        """Append records and process what follows, after each record or, with a seed, after all.
 
         An application that has crashed reads them after its restart.
         """
@@ -342,7 +342,7 @@ class TopologyTestDriver:
             self._run_guarded(self._process.process_until_idle)
 
     def _run_guarded(self, action: Callable[[], None]) -> None:
-        """Call `action`, in which the process may be killed; raise the error that ends it."""
+        """Call `action`; note a kill of the process in it, and raise the error that ends it."""
         life = self._process
         assert life is not None
         try:
@@ -368,7 +368,7 @@ class TopologyTestDriver:
         process.kill_process()
 
     def _end_process(self) -> None:
-        """End the process in order, if there is one."""
+        """Close the process in order, if there is one."""
         life, self._process = self._process, None
         if life is not None:
             life.end_process()

@@ -13,7 +13,7 @@ _MEMBER = "driver"
 
 
 class OnlyMember:
-    """Assigns itself all tasks, as the group's leader, by the product's own plan."""
+    """Joins a group as its only member, and gets all tasks from the product's assignor."""
 
     def __init__(self, cluster: InMemoryCluster, instance_id: str, plan: AssignGroup) -> None:
         self.instance_id = instance_id

@@ -279,7 +279,7 @@ class SimulatedProcess:
         self._state = state
 
     def commit_until_clean(self) -> None:
-        """Commit, and process what that brings, until nothing is left uncommitted.
+        """Commit, process what that adds to internal topics, and repeat until all is committed.
 
         Raises the error that ends the loop.
         """
@@ -296,7 +296,7 @@ class SimulatedProcess:
             steps.callback(self.loop.close)
 
     def kill_process(self) -> None:
-        """Leave everything as kill -9 would, and keep a copy of the files for the next process.
+        """Leave everything as kill -9 would, and copy the files for the next process.
 
         The databases are closed only after the copy, since the next process opens them in this one.
         """
@@ -312,7 +312,7 @@ class SimulatedProcess:
 
 
 class _AnyTopic(Collection[str]):
-    """Contains every name of a topic: each can be written."""
+    """Presents a collection that contains every topic name, so that any topic can be written."""
 
     def __contains__(self, name: object) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""Choose which record is next, where several partitions have one.
+"""Choose which partition's record is processed next, where several partitions have one.
 
 `TimestampOrder` is the order of Kafka Streams' TopologyTestDriver: the lowest timestamp of all
 topics; of equal ones as its queue of queues has them, which is nearly first come, first served, and

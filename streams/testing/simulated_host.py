@@ -46,7 +46,7 @@ class SimulatedHost:
         return nullcontext()
 
     def spawn_thread(self, name: str, target: Callable[[], None]) -> FinishedThread:
-        """Call `run` to its end and return a thread that has ended."""
+        """Call `target` to its end and return a thread that has ended."""
         target()
         return FinishedThread()
 

@@ -119,10 +119,10 @@ def _list_files(directory: Path) -> list[tuple[str, int, int]]:
 
 
 class _NoLock(ProcessFileLock):
-    """Implements a lock of which no other process has a part."""
+    """Implements a lock without effect, as no other process could hold it."""
 
     def __init__(self) -> None:
-        """Take nothing."""
+        """Acquire no lock."""
 
     def release(self) -> None:
-        """Release nothing."""
+        """Release no lock."""

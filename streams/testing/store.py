@@ -1,4 +1,4 @@
-"""Query what the stores of a driver hold, over all its tasks: the product's view of a worker."""
+"""Query the stores of a driver over all its tasks, as RunningApp does those of a worker."""
 
 from __future__ import annotations
 

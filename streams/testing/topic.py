@@ -57,7 +57,7 @@ class TopicReader:
         return self._read_from(self._positions)
 
     def read_from_beginning(self) -> list[Message]:
-        """Return all records from the beginning; then all are read."""
+        """Return all records from the beginning, and mark them as read."""
         return self._read_from({})
 
     def is_exhausted(self) -> bool:
@@ -74,7 +74,7 @@ class TopicReader:
         return message
 
     def _read_from(self, positions: dict[Partition, int]) -> list[Message]:
-        """Return the committed records from the positions on; then all are read."""
+        """Return the committed records from the positions on, and mark all records as read."""
         found: list[Message] = []
         for partition in self._list_partitions():
             log = self._cluster.logs[partition]
@@ -89,7 +89,7 @@ def _write_number(message: Message) -> int:
 
 
 class DriverAccess(NamedTuple):
-    """Holds what a topic needs of its driver."""
+    """Holds the driver's functions that a topic uses: clock, partition choice, processing."""
 
     now_ms: Callable[[], int]
     random_partition: Callable[[int], int]
