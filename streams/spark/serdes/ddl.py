@@ -140,7 +140,7 @@ class _TypeParser:
         return DecimalType(*digits)
 
     def _skip_remarks(self) -> None:
-        """Skip NOT NULL and a comment, which say nothing of what can be read."""
+        """Skip a column's NOT NULL and COMMENT '...', which don't change its type."""
         if self._peek_word().lower() == "not":
             self._next_word()
             self._expect_word("null")

@@ -207,7 +207,7 @@ class ReplayedTask:
         store.commit(StoreCheckpoint(self._positions[name], "replayed"))
 
     def finish_task(self) -> None:
-        """Commit, add the rows of each store that is to be reported, and close the steps."""
+        """Commit the replayed task, output its reported stores' rows, and close its steps."""
         self.commit_stores()
         for name in self._reported_stores:
             spec = self._specs[name]

@@ -84,7 +84,7 @@ def _find_store_writers(
 def _copy_node(
     node: Node, copies: Mapping[Node, Node], operators_by_node: Mapping[Node, Operator]
 ) -> Node:
-    """Copy a step with the copies of its parents, and with another operator if it has one."""
+    """Copy a step onto its parents' copies, with a new operator if given; a peek does nothing."""
     parents = tuple(copies[parent] for parent in node.parents)
     if node in operators_by_node:
         return ProcessorNode(name=node.name, parents=parents, operator=operators_by_node[node])
