@@ -170,7 +170,7 @@ class FixedKeyContext(ProcessorContext[K2, V2]):
         *,
         clock: Literal["stream", "wall"] = "stream",
     ) -> Callable[[], None]:
-        """Call `callback` as for any processor; what it forwards may have any key."""
+        """Schedule `callback` as ProcessorContext does; it may forward records with any key."""
 
         def run_without_record(now_ms: int) -> None:
             self.key = _NO_KEY

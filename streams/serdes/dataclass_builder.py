@@ -105,7 +105,7 @@ def _dataclass_builder(cls: type[Any], builders: dict[type[Any], Convert]) -> Co
 def _field_converters(
     cls: type[Any], field_names: Iterable[str], builders: dict[type[Any], Convert]
 ) -> list[tuple[str, Convert]]:
-    """Return the fields that have to be built, each with its conversion."""
+    """Return the fields whose decoded values must be converted, each with its converter."""
     try:
         hints = typing.get_type_hints(cls, include_extras=True)
     except NameError as error:
