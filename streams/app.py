@@ -62,7 +62,7 @@ class App:
         self._streams: dict[str, Stream[Any, Any]] = {}
 
     def configure(self, file: Path | None, **flags: Any) -> None:
-        """Apply settings of the command line: `file` below, `flags` above all given so far."""
+        """Apply the command line's settings: `flags` above those given before, and `file` below."""
         self.config = load_config(file, **merge_settings(self._given_settings, flags))
 
     @overload

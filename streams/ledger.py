@@ -73,7 +73,7 @@ class LedgerTransaction:
         cut: Mapping[Partition, int],
         commits: Mapping[Partition, int] | None = None,
     ) -> bool:
-        """Whether the transaction is in a cut: its tasks had read nothing beyond the cut's offsets.
+        """Whether the transaction is in a consistent cut: it read nothing beyond the cut's offsets.
 
         `cut`: the application's committed offsets at one moment; `commits`: the
         commit numbers that the metadata of these offsets name.

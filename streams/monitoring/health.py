@@ -127,7 +127,7 @@ def judge_health(
     stuck_after_s: float,
     now_s: float,
 ) -> Health:
-    """Return the worker's health by the rule at the head of this module."""
+    """Return the worker's health report: whether it is healthy and live, and why not."""
     why = [] if state in ACTIVE_STATES else [f"state {state}" + (f": {error}" if error else "")]
     for thread in threads:
         why += _unhealthy_reasons(thread, doing.get(thread.name), stuck_after_s, now_s)

@@ -73,7 +73,7 @@ class BrokerConnector:
         return BrokerConnection(address, "millrace", BROKER_WAIT_S, self._host.create_lock())
 
     def _restart_embedded_broker(self, state_dir: Path) -> bool:
-        """Whether the embedded broker was restarted, or another did so, and may answer now.
+        """Restart an embedded broker that is gone; return False if none can be expected to answer.
 
         One thread tries at a time, at most once in 10 s.
         """

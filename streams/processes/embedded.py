@@ -1,4 +1,4 @@
-"""Start the embedded broker, or find the one that another worker of this directory has started.
+"""Start the embedded broker, or find the one another worker has started in a state directory.
 
 The broker is a process of its own and outlives the worker that started it: the others go on. The
 first worker to need it holds a lock while it starts it; if it is gone while they run, the first one
@@ -33,14 +33,14 @@ def broker_command(data_dir: Path, port: int, host: str, settings: list[str]) ->
 
 
 def resolve_bootstrap_servers(config: StreamsConfig) -> str:
-    """Return the bootstrap servers; an embedded broker is started if none answers."""
+    """Return the bootstrap servers; start the embedded broker if it is set and none answers."""
     if config.bootstrap_servers == EMBEDDED:
         return ensure_embedded_broker(config.state_dir)
     return config.bootstrap_servers
 
 
 def ensure_embedded_broker(state_dir: Path) -> str:
-    """Return the address of this directory's broker, which is started if none answers.
+    """Return the address of the broker in `state_dir`; start a broker if none answers.
 
     Raises ConfigError if it does not start; the message ends with the last line of its log.
     """
@@ -65,7 +65,7 @@ def ensure_embedded_broker(state_dir: Path) -> str:
 
 
 def restart_embedded_broker(state_dir: Path, address: str) -> int | None:
-    """Restart this directory's broker at `address` and return its process id.
+    """Restart the broker in `state_dir` at its `address`, and return its process id.
 
     Returns None if another process has restarted it meanwhile. The address must stay the same
     because its clients look for it there. Raises ConfigError if it does not start there, OSError if

@@ -45,7 +45,7 @@ _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class ApplicationState(StrEnum):
-    """Names Kafka Streams' states of an application, with these transitions between them.
+    """Names the states of an application (Kafka Streams' KafkaStreams.State) and the transitions.
 
     CREATED -> REBALANCING <-> RUNNING -> PENDING_SHUTDOWN -> NOT_RUNNING
                     |             |
@@ -374,7 +374,7 @@ class RunningApp:
             yield endpoint
 
     def _fail_application(self, error: UserError) -> None:
-        """Keep the first thread's error and stop the others, which commit and leave."""
+        """Keep the first error that fails the application, and stop its threads in order."""
         with self._state_changed:
             if self._error is None:
                 self._error = error

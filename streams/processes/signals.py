@@ -50,7 +50,7 @@ def install_stop_handlers(
 
 
 def cancel_shutdown_limit() -> None:
-    """Cancel the time limit of the shutdown: what is left of the program may take its time."""
+    """Cancel the time limit that a stop signal has set for the shutdown."""
     faulthandler.cancel_dump_traceback_later()
 
 

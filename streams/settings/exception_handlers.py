@@ -25,7 +25,7 @@ class Stage(StrEnum):
 
 
 class DeadLetter:
-    """Represents the response to write the record as it was read to `topic`, and to go on.
+    """Represents a handler's response: write the record as it was read to `topic`, and go on.
 
     The dead letter's headers say what was wrong.
     """
@@ -124,7 +124,7 @@ class ExceptionHandlers(NamedTuple):
                 return self.production
 
     def dead_letter_topics(self) -> Iterator[str]:
-        """Yield the dead-letter topics that are known before anything fails."""
+        """Yield the topics of those handlers that are a DeadLetter and no function."""
         for handler in self:
             if isinstance(handler, DeadLetter):
                 yield handler.topic

@@ -94,7 +94,7 @@ class ReplacementBackOff:
         self._next_wait_s = _FIRST_WAIT_S
 
     def next_wait_s(self, lived_s: float) -> float:
-        """Return the wait in s after a thread that has run for `lived_s`, and double the next one.
+        """Return how many seconds to wait before replacing a thread, and double the next wait.
 
         A thread that has run for a minute resets the wait.
         """
