@@ -136,7 +136,7 @@ def _nest_by_topic(values: Mapping[Partition, Any]) -> dict[str, dict[str, Any]]
 
 
 def _flatten_partitions(topics: Mapping[str, Mapping[str, Any]]) -> list[tuple[Partition, Any]]:
-    """Return a mapping by topic and partition number as pairs by partition."""
+    """Flatten a mapping by topic and partition number to pairs of a Partition and its value."""
     return [
         (Partition(topic, int(number)), value)
         for topic, numbers in topics.items()

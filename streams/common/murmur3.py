@@ -28,7 +28,7 @@ def murmur3_hash128(data: bytes) -> bytes:
 
 
 def _compute_hash128(data: bytes) -> bytes:
-    """Compute the 16-byte hash of `data`."""
+    """Compute the 16-byte hash of `data`, without the cache."""
     h1 = h2 = _SEED
     size = len(data)
     whole = size - size % _BLOCK_BYTES

@@ -361,7 +361,7 @@ def create_table(
     store: str | Store | None,
     name: str | None,
 ) -> Table[Any, Any]:
-    """Return the table whose changes are the records of `parent`.
+    """Add a step that takes the records of `parent` as updates of a table, and return the table.
 
     It is materialized if `store` is given, or as soon as a step needs its values.
     """

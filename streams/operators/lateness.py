@@ -47,7 +47,7 @@ HandleLateRecord = Callable[[Any, Any, int, int, int | None, int | None], None]
 
 
 def create_late_handler(binding: Binding, on_late: OnLate | None) -> HandleLateRecord:
-    """Return a function that a step calls for a late record: it counts it and calls `on_late`."""
+    """Return a function by which a step counts a late record and passes it to `on_late`."""
     context, failed, step = binding.context, binding.handle_failure, binding.step
     watch = context.observer
 

@@ -162,7 +162,10 @@ def _create_buffer_join(
 def _create_row_finder(
     binding: Binding, table: TableView | GlobalTableView
 ) -> Callable[[Any, int], Any]:
-    """Return a function that returns a key's row, or None; of a versioned table as of a time."""
+    """Return a function of key and time in ms that returns a table's value, or None if none.
+
+    Of a versioned table it is the value as of that time, of others the current one.
+    """
     if not isinstance(table, GlobalTableView) and table.is_versioned:
         get_as_of = table.create_getter_as_of(binding)
 

@@ -19,7 +19,7 @@ V2 = TypeVar("V2", default=Any)
 
 
 class TransformerContext(ProcessorContext[Any, Any]):
-    """Gives a transformer access to its task; it returns values, and forwards nothing."""
+    """Gives a transformer access to its task; a transformer can't forward records."""
 
     def __init__(self, binding: Binding, store_names: Collection[str]) -> None:
         super().__init__(binding, store_names)

@@ -145,10 +145,10 @@ class TaskContext:
             raise
 
     def start_refused_value_search(self, error: Exception) -> None:
-        """Raise ValueRefused, so that the transaction is repeated to find the record at fault.
+        """Raise ValueRefused to repeat the transaction, unless values are serialized early already.
 
-        The value may be a store's, and may have been written by an earlier record. If the stores
-        serialize early already, the refusal is only noted.
+        The repeated transaction finds the record at fault, which may be an earlier one than the
+        record being processed. If the stores serialize early already, the refusal is only noted.
         """
         early = self._early_serialization
         if early is None:

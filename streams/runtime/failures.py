@@ -219,7 +219,7 @@ def create_error_headers(failure: ErrorContext) -> list[tuple[str, bytes | None]
 
 
 def _is_store_failure(error: Exception) -> bool:
-    """Return whether a store itself has failed.
+    """Return whether an error is a failure of a store itself, not of a record.
 
     A key or a value that a store's serde refuses is the record's fault, and no such failure.
     """

@@ -385,7 +385,7 @@ class Restorer(Generic[T]):
         self._notify_listener("on_batch_restored", logged, position, len(messages))
 
     def _finish_store(self, restoration: StoreRestoration[T]) -> None:
-        """Finish a store that has reached the end of its changelog.
+        """Finish the restore of a store that has reached the end of its changelog.
 
         If the restore took so long that tombstones may be gone, it starts again from an empty
         store.

@@ -350,7 +350,7 @@ def load_config(file: Path | None = None, /, **overrides: Any) -> StreamsConfig:
 
 
 def check_ports(config: StreamsConfig, workers: int) -> None:
-    """Raise ConfigError if so many workers, each with the next port, run out of ports."""
+    """Raise ConfigError if the workers' ports, one after the other, exceed the highest port."""
     for name in _PORT_SETTINGS:
         port = getattr(config, name)
         if port and port + workers - 1 > _PORT_MAX:

@@ -72,7 +72,7 @@ class Message:
         return self._value
 
     def timestamp(self) -> tuple[int, int]:
-        """Return confluent-kafka's pair: the kind of timestamp (create time), and it in ms."""
+        """Return confluent-kafka's pair: kind of timestamp (create time), and timestamp in ms."""
         return _CREATE_TIME, self._timestamp_ms
 
     def headers(self) -> list[tuple[str, bytes | None]] | None:

@@ -91,7 +91,7 @@ class _TopicSerdes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _VersionIndex:
-    """Indexes one of the two versions by the names that are compared."""
+    """Indexes the stores, topics and lineages of one version by name, for the comparison."""
 
     stores: Mapping[str, DescribedStore]
     directories: Mapping[str, int | None]
@@ -164,7 +164,7 @@ def _index_version(
     input_counts: Mapping[str, int],
     directory_numbers: Mapping[int, int],
 ) -> _VersionIndex:
-    """Index a description by the names that are compared.
+    """Index a described version's stores, topics and lineages by name.
 
     `input_counts` are partition counts; `directory_numbers` those of the sub-topologies.
     """

@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"-\d{10}(?!\d)")
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """Represents what leads to a store or a repartition topic.
+    """Represents the inputs and the steps that lead to a store or a repartition topic.
 
     `inputs`: topics that others write. `steps`: what is done on the way, and names without their
     numbers.

@@ -49,7 +49,7 @@ class DataConsumer:
         self._consumer.incremental_assign([TopicPartition(*p, o) for p, o in positions.items()])
 
     def _fetch_leaders(self, topic: str) -> None:
-        """Fetch a topic's leaders now.
+        """Fetch the leaders of a topic's partitions now, before librdkafka would.
 
         librdkafka looks for those of a new topic once a second, and for new partitions of a topic
         that it knows every few minutes.
