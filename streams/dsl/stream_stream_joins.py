@@ -98,7 +98,7 @@ def join_streams(
     outer = None
     stores = [this_store, other_store]
     if options.kind is not JoinKind.INNER:
-        waiting = create_outer_shared_store(named.outer_shared, this_store, other_store)
+        waiting = create_outer_shared_store_spec(named.outer_shared, this_store, other_store)
         stores.append(waiting)
         outer = OuterJoinOptions(
             store_name=waiting.name,
@@ -212,7 +212,7 @@ def name_join_stores(options: StreamJoinOptions, names: JoinStepNames) -> JoinSt
     return JoinStoreNames(f"{names.this_join}-store", f"{names.other_join}-store", waiting)
 
 
-def create_outer_shared_store(name: str, this: StoreSpec, other: StoreSpec) -> StoreSpec:
+def create_outer_shared_store_spec(name: str, this: StoreSpec, other: StoreSpec) -> StoreSpec:
     """Return the spec of the store that keeps both sides' records without a match.
 
     Its settings are those of the left side's store. Kafka Streams' outer join shared store.

@@ -65,12 +65,12 @@ class JoinedView(StoredView):
         self._right.enable_sending_old_values()
         return super().enable_sending_old_values()
 
-    def require_readable_stores(self) -> list[str]:
+    def ensure_readable_stores(self) -> list[str]:
         if self.spec is not None:
-            return super().require_readable_stores()
+            return super().ensure_readable_stores()
         return list(
             dict.fromkeys(
-                [*self._left.require_readable_stores(), *self._right.require_readable_stores()]
+                [*self._left.ensure_readable_stores(), *self._right.ensure_readable_stores()]
             )
         )
 

@@ -26,8 +26,8 @@ from streams.graph.nodes import Binding, ForwardRecord, Operator, StoreKind
 from streams.graph.views import TableView
 from streams.operators.copies import (
     CopyFunction,
-    copy_for_downstream,
     create_copier,
+    create_downstream_copier,
     create_stored_copier,
 )
 from streams.operators.uncommitted_results import emit_at_commit
@@ -66,7 +66,7 @@ def aggregate_records(view: TableView, fold: AggregateFold) -> Operator:
         if spec.kind is StoreKind.VERSIONED:
             return _aggregate_into_versions(binding, view, fold)
         store: KeyValueStore[Any, Any] = context.get_store(spec.name)
-        copied, emitted = create_copier(spec.value), copy_for_downstream(binding, spec.value)
+        copied, emitted = create_copier(spec.value), create_downstream_copier(binding, spec.value)
         sends_old, caching = view.sends_old_values, spec.caching
         if context.skips_processing:
             advance = _create_copying_fold(store, fold, copied, create_stored_copier(spec.value))

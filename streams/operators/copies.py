@@ -80,7 +80,7 @@ def create_stored_copier(serde: Serde[Any]) -> CopyFunction:
     return copied_from_store
 
 
-def copy_for_downstream(binding: Binding, serde: Serde[Any]) -> CopyFunction:
+def create_downstream_copier(binding: Binding, serde: Serde[Any]) -> CopyFunction:
     """Return a function that copies a value in a store before it is forwarded downstream.
 
     If only sinks follow it returns the value itself: they only serialise it.
@@ -88,7 +88,7 @@ def copy_for_downstream(binding: Binding, serde: Serde[Any]) -> CopyFunction:
     return return_unchanged if binding.only_sinks_follow else create_stored_copier(serde)
 
 
-def copy_key_for_downstream(binding: Binding, store_spec: StoreSpec) -> CopyFunction:
+def create_downstream_key_copier(binding: Binding, store_spec: StoreSpec) -> CopyFunction:
     """Return a function that copies the key of a store's entry before it is forwarded downstream.
 
     If only sinks follow it returns the key itself: they only serialise it.

@@ -13,7 +13,7 @@ from typing import Any
 from state.versioned import NOT_PUT, VALID_TO_UNDEFINED
 from streams.graph.nodes import Binding, ForwardUpdate, StoreKind
 from streams.graph.views import TableView
-from streams.operators.copies import copy_for_downstream, create_copier_into
+from streams.operators.copies import create_copier_into, create_downstream_copier
 from streams.operators.uncommitted_results import emit_at_commit
 
 WriteValue = Callable[[Any, Any, int], None]
@@ -35,7 +35,7 @@ def create_value_writer(
         return _create_version_writer(binding, store, view, skips_empty=skips_empty)
     downstream, sends_old = binding.downstream, view.sends_old_values
     context, failed = binding.context, binding.handle_failure
-    copy_value = copy_for_downstream(binding, spec.value)
+    copy_value = create_downstream_copier(binding, spec.value)
     update, check_value = store.entry_for_update, store.check_value
     caching = spec.caching
     pending_results = emit_at_commit(binding, store, view, copy_value) if caching else {}
@@ -126,7 +126,7 @@ def _create_cached_update_writer(binding: Binding, store: Any, view: TableView) 
     context, update, failed = binding.context, store.entry_for_update, binding.handle_failure
     check_value = store.check_value
     pending_results = emit_at_commit(
-        binding, store, view, copy_for_downstream(binding, view.spec.value)
+        binding, store, view, create_downstream_copier(binding, view.spec.value)
     )
     copy_value = create_copier_into(view.spec)
     admit_write = None if view.spec.ttl_ms is None else store.admit_write

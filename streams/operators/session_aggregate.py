@@ -20,8 +20,8 @@ from state.windowed import Windowed
 from streams.graph.nodes import Binding, ForwardRecord, Operator
 from streams.graph.views import TableView
 from streams.operators.copies import (
-    copy_for_downstream,
     create_copier,
+    create_downstream_copier,
     create_stored_copier,
     return_unchanged,
 )
@@ -118,7 +118,7 @@ def _create_session_writer(
     """Return a function that writes a session's value, None to remove it, and forwards it."""
     assert view.spec is not None
     update = store.entry_for_update
-    copy_value = copy_for_downstream(binding, view.spec.value)
+    copy_value = create_downstream_copier(binding, view.spec.value)
     forward_result = (
         create_result_forwarder(binding, view, store, copy_value, are_sessions=True)
         if emits

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 from state.window import WindowStore
 from streams.graph.nodes import Binding, ForwardRecord, Operator
 from streams.graph.views import TableView
-from streams.operators.copies import copy_for_downstream, create_copier, create_stored_copier
+from streams.operators.copies import create_copier, create_downstream_copier, create_stored_copier
 from streams.operators.folding import WindowFold, create_unstored_entry
 from streams.operators.lateness import OnLate, create_late_handler
 from streams.operators.window_close import emit_on_close
@@ -88,7 +88,7 @@ class _SlidingAggregator:
         self._copied_from_store = create_stored_copier(view.spec.value)
         self._sends_old = view.sends_old_values
         self._late = create_late_handler(binding, on_late)
-        emitted = copy_for_downstream(binding, view.spec.value)
+        emitted = create_downstream_copier(binding, view.spec.value)
         self._result = (
             create_result_forwarder(binding, view, self._store, emitted) if emits else None
         )

@@ -60,8 +60,8 @@ class SuppressedView:
     def enable_sending_old_values(self, *, force: bool = True) -> bool:
         return True
 
-    def require_readable_stores(self) -> list[str]:
-        return [self._buffer.name, *self._parent.require_readable_stores()]
+    def ensure_readable_stores(self) -> list[str]:
+        return [self._buffer.name, *self._parent.ensure_readable_stores()]
 
     def create_getter(self, at: Binding) -> RowGetter:
         waiting = at.context.get_store(self._buffer.name).find_change

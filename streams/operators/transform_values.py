@@ -43,9 +43,9 @@ class TransformedView(ComputedView):
         self.store_names = store_names
         self._step = step
 
-    def require_readable_stores(self) -> list[str]:
+    def ensure_readable_stores(self) -> list[str]:
         mine = self.store_names if self.spec is None else ()
-        return list(dict.fromkeys([*super().require_readable_stores(), *mine]))
+        return list(dict.fromkeys([*super().ensure_readable_stores(), *mine]))
 
     def create_row_function(self, at: Binding) -> Callable[[Any, OptionalRow], OptionalRow]:
         """Return a function that transforms a value read while another record is processed."""

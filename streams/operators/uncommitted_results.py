@@ -15,7 +15,7 @@ from typing import Any
 from state.entry import StoreEntry
 from streams.graph.nodes import Binding
 from streams.graph.views import TableView
-from streams.operators.copies import CopyFunction, copy_key_for_downstream
+from streams.operators.copies import CopyFunction, create_downstream_key_copier
 
 PendingResults = dict[StoreEntry[Any, Any], Any]
 """The entries that have changed, each with the message that changed it. To note a change, take the
@@ -61,7 +61,7 @@ def emit_at_commit(
     context.uncommitted_results[store.name] = held
     sends_old, before = view.sends_old_values, store.committed_value
     assert view.spec is not None
-    own_key = copy_key_for_downstream(binding, view.spec)
+    own_key = create_downstream_key_copier(binding, view.spec)
     expires = view.spec.ttl_ms is not None
 
     def emit_results() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from state.window import WindowStore
 from streams.graph.nodes import Binding, ForwardRecord, Operator, StepStreamTime
 from streams.graph.views import TableView
-from streams.operators.copies import copy_for_downstream, return_unchanged
+from streams.operators.copies import create_downstream_copier, return_unchanged
 from streams.operators.folding import WindowFold, create_unstored_entry, create_window_folder
 from streams.operators.lateness import OnLate, create_late_handler
 from streams.operators.window_close import emit_on_close
@@ -107,7 +107,7 @@ def _create_window_folder(
         returns_old=emits and view.sends_old_values and not spec.caching,
     )
     forward_result = (
-        create_result_forwarder(binding, view, store, copy_for_downstream(binding, spec.value))
+        create_result_forwarder(binding, view, store, create_downstream_copier(binding, spec.value))
         if emits
         else None
     )

@@ -18,7 +18,7 @@ from typing import Any
 from state.keys import TIME_MAX
 from streams.graph.nodes import Binding, ForwardRecord
 from streams.graph.views import TableView
-from streams.operators.copies import copy_for_downstream
+from streams.operators.copies import create_downstream_copier
 from streams.operators.idle_stream_time import advance_time_when_idle
 from streams.windows import SessionWindows, SlidingWindows, TimeWindows
 
@@ -52,8 +52,8 @@ def emit_on_close(
     assert view.spec is not None
     store, downstream = binding.context.get_store(view.spec.name), binding.downstream
     time = binding.context.get_step_stream_time(binding.step)
-    emitted = copy_for_downstream(binding, view.spec.value)
-    schedule = _close_schedule(windows, store)
+    emitted = create_downstream_copier(binding, view.spec.value)
+    schedule = _create_close_schedule(windows, store)
     behind_ms, earliest = schedule.close_delay_ms, schedule.earliest_time_for
     at_end = isinstance(windows, SessionWindows)
     takes_null_values = not isinstance(windows, SlidingWindows)
@@ -92,7 +92,7 @@ def emit_on_close(
     )
 
 
-def _close_schedule(
+def _create_close_schedule(
     windows: TimeWindows | SlidingWindows | SessionWindows, store: Any
 ) -> _WindowCloseSchedule:
     """Return the schedule by which windows of this kind close."""

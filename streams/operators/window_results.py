@@ -14,7 +14,7 @@ from state.entry import SCALARS, StoreEntry
 from state.windowed import Windowed
 from streams.graph.nodes import Binding
 from streams.graph.views import TableView
-from streams.operators.copies import CopyFunction, copy_key_for_downstream
+from streams.operators.copies import CopyFunction, create_downstream_key_copier
 from streams.operators.uncommitted_results import emit_at_commit
 from streams.processor.record import MessageWithHeaders
 
@@ -46,7 +46,7 @@ def create_result_forwarder(
 
         return note_result
 
-    own_key = copy_key_for_downstream(binding, view.spec)
+    own_key = create_downstream_key_copier(binding, view.spec)
 
     def forward_result(entry: StoreEntry[Windowed[Any], Any], old_value: Any, time_ms: int) -> None:
         window = entry.key

@@ -178,7 +178,7 @@ def create_stream_loop(
             on_state_change=on_state_change,
             on_commit_step=on_commit_step,
             ledger=_create_ledger_writer(worker),
-            on_commit=_create_purger(worker, admin).note_committed,
+            on_commit=_create_purger(worker, admin).purge_if_due,
             counters=counters,
             are_inputs_changed=planner.are_inputs_changed,
             adopt_assignment=planner.adopt_assignment,

@@ -154,7 +154,7 @@ class StreamsPartitionAssignor:
         }
         if len(admission.versions) > 1:
             tasks_of_member = assign_tasks(
-                numbers.partitions_by_task, previous, numbers.able_members
+                numbers.partitions_by_task, previous, numbers.able_members_by_task
             )
         else:
             tasks_of_member = assign_tasks(numbers.partitions_by_task, previous)

@@ -105,13 +105,13 @@ class GlobalTables:
             self._caught_up.set()
             return
         try:
-            self.start_copying(stop)
+            self.copy_existing_records(stop)
             while not stop.is_set():
                 self.copy_new_records()
         finally:
             self.stop_copying()
 
-    def start_copying(self, stop: Event) -> None:
+    def copy_existing_records(self, stop: Event) -> None:
         """Assign all partitions, and copy records until they have caught up or `stop` is set."""
         self._consumer = self._create_consumer()
         self._assign_partitions(self._consumer, stop)

@@ -217,7 +217,7 @@ class StreamLoop:
             raise
         except Exception as error:
             raise to_recovery_error(error, COMMIT_ORIGIN) from error
-        self._executor.note_commit()
+        self._executor.reset_after_commit()
         if committed:
             self.counters.commits += 1
             self.committed_at_ms = self._dependencies.host.now_ms()

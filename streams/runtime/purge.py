@@ -65,7 +65,7 @@ class RepartitionPurger:
         self._due_at_s = host.monotonic_s() + self._interval_s
         self._purge_thread: SpawnedThread | None = None
 
-    def note_committed(self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]]) -> None:
+    def purge_if_due(self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]]) -> None:
         """Note committed offsets, and start a purge on a thread of its own if one is due."""
         if not self._topics:
             return

@@ -71,17 +71,19 @@ class StoreRestoration(Generic[T]):
         )
 
 
-def group_by_partition(messages: list[Any], topics: Collection[str]) -> dict[Partition, list[Any]]:
-    """Group messages by partition, in order; `topics` names all topics they can be of.
+def group_by_partition(
+    messages: list[Any], possible_topics: Collection[str]
+) -> dict[Partition, list[Any]]:
+    """Group messages by partition, in order; all are of the `possible_topics`.
 
-    Messages are fetched, and so returned, in long runs of one partition: for each message only its
-    partition number is read, where that is enough.
+    Messages are fetched, and so returned, in long runs of one partition. If only one topic is
+    possible, no more than the partition number of each message is read.
     """
     by_number: dict[int, list[Any]] = {}
     for number, run in groupby(messages, key=methodcaller("partition")):
         by_number.setdefault(number, []).extend(run)
-    if len(topics) == 1:
-        (topic,) = topics
+    if len(possible_topics) == 1:
+        (topic,) = possible_topics
         return {Partition(topic, number): found for number, found in by_number.items()}
     by_partition: dict[Partition, list[Any]] = {}
     for number, found in by_number.items():

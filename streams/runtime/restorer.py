@@ -179,7 +179,7 @@ class Restorer(Generic[T]):
             self._start_restores()
         if self._stores_behind:
             self._poll_and_load()
-            self._log_progress()
+            self._check_progress()
             return True
         return False
 
@@ -456,7 +456,7 @@ class Restorer(Generic[T]):
             self._restored_tasks.remove(task)
             withdrawn.append(task)
 
-    def _log_progress(self) -> None:
+    def _check_progress(self) -> None:
         """Update the progress, log it every few seconds, and raise StreamsError if it stalls.
 
         Raises: StreamsError where there was no progress for too long.

@@ -187,7 +187,7 @@ class TaskCreator:
             committed = self._committed_offsets([p for task in tasks for p in task.partitions])
         except ConnectionLost as error:
             raise OutcomeUnknown(f"read the committed offsets: {error}") from error
-        self._note_unstable(committed.pending)
+        self._postpone_unstable(committed.pending)
         stable = [task for task in tasks if self._unstable_partitions.isdisjoint(task.partitions)]
         fresh = [p for task in stable for p in task.partitions if p not in committed.offsets]
         positions = {p: each.offset for p, each in committed.offsets.items()}
@@ -211,7 +211,7 @@ class TaskCreator:
             )
         return stable
 
-    def _note_unstable(self, unstable: Iterable[Partition]) -> None:
+    def _postpone_unstable(self, unstable: Iterable[Partition]) -> None:
         """Note partitions whose offsets an open transaction may change, and delay the next fetch.
 
         An open transaction ends at the latest when the coordinator times it out.

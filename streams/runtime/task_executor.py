@@ -89,7 +89,7 @@ class TaskExecutor:
         """Return the task that reads a partition."""
         return self._task_of_partition[partition]
 
-    def note_commit(self) -> None:
+    def reset_after_commit(self) -> None:
         """Reset the count of uncommitted bytes and the request for a commit, after a commit."""
         self._uncommitted_bytes_by_task.clear()
         self.commit_requested = False

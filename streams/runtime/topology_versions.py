@@ -187,7 +187,10 @@ class TaskNumbers:
         """For each member: the member's own number of a sub-topology, by the leader's number."""
         admitted: set[int] = set()
         for version in admission.versions:
-            own = {self._leader_number(sub): n for n, sub in version.topology.subtopologies.items()}
+            own = {
+                self._number_subtopology(sub): n
+                for n, sub in version.topology.subtopologies.items()
+            }
             admitted |= own.keys()
             self._member_numbers |= dict.fromkeys(version.members, own)
         subs = {number: self._subtopologies[number] for number in sorted(admitted)}
@@ -195,7 +198,7 @@ class TaskNumbers:
         """Each task with the partitions that it reads."""
 
     @property
-    def able_members(self) -> dict[str, list[str]]:
+    def able_members_by_task(self) -> dict[str, list[str]]:
         """Map each task, as the leader names it, to the members that may run it."""
         return {
             task: [
@@ -216,7 +219,7 @@ class TaskNumbers:
         split = [task.partition("_") for task in tasks]
         return sorted(f"{own[int(sub)]}_{partition}" for sub, _, partition in split)
 
-    def _leader_number(self, subtopology: DeclaredSubtopology) -> int:
+    def _number_subtopology(self, subtopology: DeclaredSubtopology) -> int:
         """Return the leader's number of a sub-topology; give it a new number if it has none."""
         for number, known in self._subtopologies.items():
             if known.is_same_as(subtopology):

@@ -64,10 +64,10 @@ def create_builder(cls: type[Any]) -> Convert:
     That function raises ValueError, naming the field. This one raises TypeError for a field whose
     type a message can't tell.
     """
-    return _dataclass_builder(cls, {})
+    return _add_dataclass_builder(cls, {})
 
 
-def _dataclass_builder(cls: type[Any], builders: dict[type[Any], Convert]) -> Convert:
+def _add_dataclass_builder(cls: type[Any], builders: dict[type[Any], Convert]) -> Convert:
     """Return the function that builds a dataclass, and add it to `builders`.
 
     A dataclass that refers to itself finds its own function there before it is complete.
@@ -163,7 +163,7 @@ def _converter_for(type_hint: Any, builders: dict[type[Any], Convert]) -> Conver
     if not isinstance(type_hint, type):
         return None
     if dataclasses.is_dataclass(type_hint):
-        return builders.get(type_hint) or _dataclass_builder(type_hint, builders)
+        return builders.get(type_hint) or _add_dataclass_builder(type_hint, builders)
     if issubclass(type_hint, Enum):
         return _call_converter(type_hint, type_hint)
     return _call_converter(_FROM_TEXT[type_hint], type_hint) if type_hint in _FROM_TEXT else None

@@ -40,7 +40,7 @@ class OnlyMember:
         self._membership = Membership(self._membership.generation + 1, _MEMBER)
         return self._plan_tasks({_MEMBER: subscription})[_MEMBER]
 
-    def is_current(self) -> bool:
+    def confirm_membership(self) -> bool:
         """Return True: no other member can take the tasks."""
         return True
 

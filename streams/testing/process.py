@@ -198,7 +198,7 @@ class SimulatedProcess:
                 guarantee=config.processing_guarantee,
                 application_id=application,
                 thread_id=self._member.instance_id,
-                is_member=self._member.is_current,
+                is_member=self._member.confirm_membership,
             ),
             stop=machine.create_event(),
             host=machine,
@@ -245,7 +245,7 @@ class SimulatedProcess:
         application.
         """
         if self._replicas:
-            self._globals.start_copying(self._environment.host.create_event())
+            self._globals.copy_existing_records(self._environment.host.create_event())
         self.process_until_idle()
 
     def process_until_idle(self) -> None:

@@ -41,7 +41,7 @@ def find_conflicts(
         for a in one.subtopologies.values()
         for b in other.subtopologies.values()
         for conflict in (
-            _compare_stores_reached((one, a), (other, b), version_names)
+            _find_reached_store_conflicts((one, a), (other, b), version_names)
             if a.is_same_as(b)
             else _find_subtopology_conflicts(a, b, version_names)
         )
@@ -106,7 +106,7 @@ def _find_subtopology_conflicts(
         )
 
 
-def _compare_stores_reached(
+def _find_reached_store_conflicts(
     a: tuple[DeclaredTopology, DeclaredSubtopology],
     b: tuple[DeclaredTopology, DeclaredSubtopology],
     version_names: tuple[str, str],

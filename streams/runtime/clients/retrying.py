@@ -16,9 +16,9 @@ _RETRY_DELAY_S = 0.1
 
 
 def call_with_retries(
-    action: Callable[[float], T], timeout_s: float, *passing: type[Exception]
+    action: Callable[[float], T], timeout_s: float, *retriable: type[Exception]
 ) -> T:
-    """Call `action` until it raises no error of `passing` any more, and return its result.
+    """Call `action` until it raises no error of `retriable` any more, and return its result.
 
     `action` is given the seconds that are left. After `timeout_s` the last exception is raised.
     """
@@ -26,7 +26,7 @@ def call_with_retries(
     while True:
         try:
             return action(max(deadline_s - time.monotonic(), 0.0))
-        except passing:
+        except retriable:
             if time.monotonic() + _RETRY_DELAY_S > deadline_s:
                 raise
         time.sleep(_RETRY_DELAY_S)

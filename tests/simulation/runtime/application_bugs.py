@@ -163,11 +163,11 @@ def coordinator_away_taken_for_a_yes(world: World) -> AbstractContextManager[Non
     """Whoever is not told that he is no member any more counts himself as one."""
 
     def make(original: Any) -> Any:
-        def is_current(self: Any) -> bool:
+        def confirm_membership(self: Any) -> bool:
             with self._disconnect_on_loss():
                 return self._send_heartbeat(self._current) not in MEMBERSHIP_LOST_ERRORS
 
-        return is_current
+        return confirm_membership
 
     return replaced(ClassicProtocolMember, "confirm_membership", make)
 

@@ -266,7 +266,9 @@ class FakeMember(OnlyMember):
         self._assigned: AssignmentInfo | None = None
         offsets = "commit_offsets fetch_committed_offsets"
         script.follow(
-            self, "member", f"join_group is_current {offsets} leave_group hand_over_membership"
+            self,
+            "member",
+            f"join_group confirm_membership {offsets} leave_group hand_over_membership",
         )
 
     def assign(self, assigned: AssignmentInfo | None, *, generations: int = 1) -> None:
@@ -288,7 +290,7 @@ class FakeMember(OnlyMember):
         self._membership = Membership(self._generation, "member-1")
         return self._assigned
 
-    def is_current(self) -> bool:
+    def confirm_membership(self) -> bool:
         return self.accepts_offsets or self.known
 
     def commit_offsets(self, offsets: Iterable[tuple[tuple[str, int], OffsetAndMetadata]]) -> bool:

@@ -100,7 +100,7 @@ class Copying:
     def begun(self, handler: ExceptionHandler = "fail") -> GlobalTables:
         """A worker that has copied what was there."""
         tables = self.worker(handler)
-        tables.start_copying(StopWhen(self.clock))
+        tables.copy_existing_records(StopWhen(self.clock))
         assert tables.wait_until_caught_up(StopWhen(self.clock))
         return tables
 
@@ -154,7 +154,7 @@ def test_a_worker_killed_in_the_middle_of_copying_goes_on_where_its_disk_is() ->
     copying = Copying(disk, batch=2)
     copying.load(*((f"k{n}", str(n)) for n in range(8)))
     with pytest.raises(SystemExit):
-        copying.worker().start_copying(StopWhen(copying.clock))
+        copying.worker().copy_existing_records(StopWhen(copying.clock))
     copying.load(("k0", None), ("k7", None))
     tables = copying.begun()
     assert tables.copied_records == 6  # of the ten, four were there
@@ -234,7 +234,7 @@ def test_a_copy_that_was_killed_on_its_way_is_as_old_as_before() -> None:
     copying.load(("b", "2"), ("c", "3"))
     disk.dies_in = 2
     with pytest.raises(SystemExit):
-        copying.worker().start_copying(StopWhen(copying.clock))
+        copying.worker().copy_existing_records(StopWhen(copying.clock))
     copying.clock.advance_monotonic_clock(DAY_S / 2)
     assert copying.begun().copied_records == 3
 
@@ -292,14 +292,14 @@ def test_a_topic_that_is_cut_while_it_is_copied_at_the_start_does_not_stand_stil
             return taken
 
     with pytest.raises(StreamsError, match=r"rates\[0\] has lost the position of its copy"):
-        copying.worker(consumer=Cut).start_copying(StopWhen(copying.clock))
+        copying.worker(consumer=Cut).copy_existing_records(StopWhen(copying.clock))
 
 
 def test_what_the_serdes_refuse_ends_the_worker_and_names_step_record_and_serde() -> None:
     copying = Copying()
     copying.kafka.append_record(ONE, b"k", b"\xff", 0)
     with pytest.raises(StreamsError, match=r"'the-table' can't read rates\[0\]@0 .*value=string"):
-        copying.worker().start_copying(StopWhen(copying.clock))
+        copying.worker().copy_existing_records(StopWhen(copying.clock))
 
 
 @pytest.mark.parametrize("answer", ["skip", DeadLetter("dead")])
@@ -361,7 +361,7 @@ def test_a_broker_that_stays_away_ends_the_worker_after_its_time() -> None:
         copying.script.fail("admin.fetch_latest_offsets", OutcomeUnknown("nobody answers"), at=at)
     began_s = copying.clock.elapsed_s
     with pytest.raises(StreamsError, match="no answer for 5 s: nobody answers"):
-        copying.worker(timeout_ms=5_000).start_copying(StopWhen(copying.clock))
+        copying.worker(timeout_ms=5_000).copy_existing_records(StopWhen(copying.clock))
     assert 5 <= copying.clock.elapsed_s - began_s < 6
 
 
@@ -370,7 +370,7 @@ def test_a_copy_that_stands_still_ends_the_worker_and_says_how_far_it_is() -> No
     copying.load(("a", "1"))
     tables = copying.worker(timeout_ms=5_000, consumer=Stuck)
     with pytest.raises(StreamsError, match=r"\['rates'\] have stood still for 5 s, with lags"):
-        tables.start_copying(StopWhen(copying.clock, 20_000))
+        tables.copy_existing_records(StopWhen(copying.clock, 20_000))
 
 
 class Stuck(Slowly):
@@ -385,7 +385,7 @@ def test_a_topic_that_does_not_exist_is_named() -> None:
     copying = Copying()
     copying.kafka.delete(RATES)
     with pytest.raises(StreamsError, match=r"topics \['rates'\] of global tables do not exist"):
-        copying.worker().start_copying(StopWhen(copying.clock))
+        copying.worker().copy_existing_records(StopWhen(copying.clock))
 
 
 def test_a_global_table_can_be_read_and_not_written() -> None:

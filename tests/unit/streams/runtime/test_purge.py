@@ -38,7 +38,7 @@ class World:
     def commit(self, offsets: dict[Partition, int], after_s: float = 1.0) -> dict[Partition, int]:
         """Commit so long after the last time. Returns where the partitions begin then."""
         self.host.elapsed_s += after_s
-        self.purge.note_committed(
+        self.purge.purge_if_due(
             [(p, OffsetAndMetadata(offset, "")) for p, offset in offsets.items()]
         )
         return {partition: log.start_offset for partition, log in self.kafka.logs.items()}

@@ -168,7 +168,7 @@ class World:
                     guarantee=guarantee,
                     application_id="a",
                     thread_id="a-slot-0",
-                    is_member=self.member.is_current,
+                    is_member=self.member.confirm_membership,
                 ),
                 stop=self.stop,
                 host=self.clock,
