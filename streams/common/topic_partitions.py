@@ -23,7 +23,7 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class CommittedOffsets(NamedTuple):
-    """Represents the answer to an OffsetFetch that asks for stable offsets.
+    """Holds a group's committed offsets, and the partitions whose offset is still pending.
 
     `pending` are the partitions whose offsets a transaction that is still open may change.
     """

@@ -218,7 +218,7 @@ class WindowedCogroup(DslBase, Generic[K, A]):
 def check_cogroup(
     existing: Grouped[Any, Any] | Cogrouped[Any, Any], group: Any, aggregator: Aggregator
 ) -> tuple[Grouped[Any, Any], Aggregator]:
-    """Return a group and its function after checking that they can join those of `existing`.
+    """Check that `group` can be added to the groups of `existing`, and return it and its function.
 
     Raises TopologyError.
     """

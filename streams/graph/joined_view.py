@@ -66,6 +66,7 @@ class JoinedView(StoredView):
         return super().enable_sending_old_values()
 
     def ensure_readable_stores(self) -> list[str]:
+        """Return the join's store, or without one the stores that both sides' look-ups need."""
         if self.spec is not None:
             return super().ensure_readable_stores()
         return list(

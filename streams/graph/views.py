@@ -164,12 +164,14 @@ class SourceView(StoredView):
             self._graph.attach_store(self._node, self.spec)
 
     def enable_sending_old_values(self, *, force: bool = True) -> bool:
+        """Make updates carry the old value, if the table has a store or `force` materializes it."""
         if self.spec is None and not force:
             return False
         self.materialize_in_store()
         return super().enable_sending_old_values()
 
     def ensure_readable_stores(self) -> list[str]:
+        """Materialize the table if it is not, and return the name of its store."""
         self.materialize_in_store()
         return super().ensure_readable_stores()
 
@@ -187,11 +189,13 @@ class ComputedView(StoredView):
         raise NotImplementedError
 
     def enable_sending_old_values(self, *, force: bool = True) -> bool:
+        """Make updates carry the old value: from the table's store, or else from the parent."""
         if self.spec is None and not self._parent.enable_sending_old_values(force=force):
             return self.sends_old_values
         return super().enable_sending_old_values()
 
     def ensure_readable_stores(self) -> list[str]:
+        """Return the table's store, or without one the stores that the parent's look-ups need."""
         return (
             self._parent.ensure_readable_stores()
             if self.spec is None
@@ -199,6 +203,7 @@ class ComputedView(StoredView):
         )
 
     def create_getter(self, at: Binding) -> RowGetter:
+        """Return a getter that reads the table's store, or computes rows from the parent's."""
         if self.spec is not None:
             return super().create_getter(at)
         get_parent_row, compute_row = self._parent.create_getter(at), self.create_row_function(at)

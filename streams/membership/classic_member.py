@@ -217,7 +217,7 @@ class ClassicProtocolMember:
             )
 
     def fetch_committed_offsets(self, partitions: Iterable[Partition]) -> CommittedOffsets:
-        """Fetch the stable committed offsets of the group.
+        """Fetch the group's committed offsets, and the partitions whose offset is still pending.
 
         Raises: ConnectionLost where no coordinator answers: fetch again.
         """
@@ -400,7 +400,7 @@ class ClassicProtocolMember:
                 log.error("heartbeat of %s refused: %s", self.instance_id, code.name)
 
     def _is_stuck(self) -> bool:
-        """Return whether the stream thread made no turn for the rebalance time-out; log if so."""
+        """Return whether the loop has stood still for the rebalance time-out, and log it if so."""
         silent_ms = (self._host.monotonic_s() - self._progressed_at_s) * 1000
         if silent_ms <= self._timeouts.rebalance_ms:
             return False

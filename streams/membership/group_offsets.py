@@ -88,7 +88,7 @@ def commit_offsets(
 def fetch_offsets(
     connection: BrokerConnection, group_id: str, partitions: Iterable[Partition] | None
 ) -> CommittedOffsets:
-    """Fetch the stable committed offsets of a group.
+    """Fetch a group's committed offsets, and the partitions whose offset is still pending.
 
     A partition without one is in neither part of the result. None for the partitions fetches all
     for which one is committed; what a transaction is about to commit for the first time is then not
@@ -135,7 +135,7 @@ def fetch_offsets(
 def fetch_group_offsets(
     open_connection: OpenConnection, group_id: str, partitions: Iterable[Partition]
 ) -> CommittedOffsets:
-    """Fetch the stable committed offsets of any group, over a connection of its own."""
+    """Fetch any group's committed offsets over a new connection, as `fetch_offsets` does."""
     with closing(open_connection(None)) as bootstrap:
         address = find_coordinator(bootstrap, group_id)
     with closing(open_connection(address)) as connection:

@@ -58,12 +58,15 @@ class SuppressedView:
         self._buffer = buffer
 
     def enable_sending_old_values(self, *, force: bool = True) -> bool:
+        """Return True: the updates of a suppressed table carry the old value in any case."""
         return True
 
     def ensure_readable_stores(self) -> list[str]:
+        """Return the buffer and the stores that the parent's look-ups need."""
         return [self._buffer.name, *self._parent.ensure_readable_stores()]
 
     def create_getter(self, at: Binding) -> RowGetter:
+        """Return a getter of the value emitted last: for a buffered key the one before its update."""
         waiting = at.context.get_store(self._buffer.name).find_change
         of_parent = self._parent.create_getter(at)
         encode_key, decode = self._buffer.key.serialize, self._buffer.value.deserialize
@@ -86,6 +89,7 @@ class SuppressedView:
         return self._parent.expiring_store
 
     def create_getter_as_of(self, at: Binding) -> RowGetterAsOf:
+        """Raise NotImplementedError: a suppressed table has no history."""
         raise NotImplementedError("a suppressed table has no history")
 
 

@@ -44,6 +44,7 @@ class TransformedView(ComputedView):
         self._step = step
 
     def ensure_readable_stores(self) -> list[str]:
+        """Return the table's store, or without one the parent's stores and the transformer's."""
         mine = self.store_names if self.spec is None else ()
         return list(dict.fromkeys([*super().ensure_readable_stores(), *mine]))
 

@@ -47,7 +47,7 @@ def emit_at_commit(
     *,
     timestamps_at_window_end: bool = False,
 ) -> PendingResults:
-    """Return the dict in which an operator notes changed entries, and emit those at the commit.
+    """Return a dict for changed entries, and register a callback that emits them at the commit.
 
     An entry goes downstream as an update with the value that it has then. Its timestamp is the
     entry's, or with `timestamps_at_window_end` the end of its window. Steps that share a store

@@ -100,6 +100,7 @@ class SinglePartitionQueue:
         return [(self._receive, run)] if run else []
 
     def has_waiting_records(self) -> bool:
+        """Return False: records of a single partition wait for no other partition."""
         return False
 
     def next_offset(self, partition: Partition) -> int | None:
@@ -109,6 +110,7 @@ class SinglePartitionQueue:
         return offset
 
     def partition_times_ms(self, stream_time_ms: int) -> Mapping[Partition, int]:
+        """Return the stream time: with one partition it is the partition's highest timestamp."""
         return {self._partition: stream_time_ms}
 
 
@@ -155,6 +157,7 @@ class PartitionGroup:
         empty."""
 
     def add_records(self, partition: Partition, messages: list[Any]) -> None:
+        """Add polled records, and pause a partition with more than `buffered_records_max`."""
         queue = self._queues[partition]
         if not queue.messages:
             heappush(self._heads, (_timestamp_ms(messages[0]), self._sorted_queues.index(queue)))
@@ -164,6 +167,7 @@ class PartitionGroup:
             self._flow_control.pause_partition(partition)
 
     def take_next_runs(self, records_max: int, now_ms: int) -> list[RecordRun]:
+        """Take records in order of their timestamps, and resume partitions with room again."""
         runs: list[RecordRun] = []
         run: list[Any] = []
         last: _RecordQueue | None = None

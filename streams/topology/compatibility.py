@@ -111,7 +111,7 @@ def _find_reached_store_conflicts(
     b: tuple[DeclaredTopology, DeclaredSubtopology],
     version_names: tuple[str, str],
 ) -> Iterator[str]:
-    """Yield a conflict for stores that a shared sub-topology's records reach in one version."""
+    """Yield conflicts: stores that a shared sub-topology feeds in only one of the versions."""
     mine, theirs = (topology.find_topics_into_stores(sub) for topology, sub in (a, b))
     for more, has, lacks in (
         (mine - theirs, *version_names),

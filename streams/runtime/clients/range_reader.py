@@ -184,6 +184,7 @@ class _LastErrorLogger(LibrdkafkaLogger):
         self.last_error = ""
 
     def log_error(self, error: KafkaError) -> None:
+        """Log an error of the client, and keep its text as `last_error`."""
         self.last_error = error.str()
         super().log_error(error)
 
