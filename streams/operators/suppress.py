@@ -66,7 +66,7 @@ class SuppressedView:
         return [self._buffer.name, *self._parent.ensure_readable_stores()]
 
     def create_getter(self, at: Binding) -> RowGetter:
-        """Return a getter of the value emitted last: for a buffered key the one before its update."""
+        """Return a getter of the value emitted last; for a buffered key it is the prior one."""
         waiting = at.context.get_store(self._buffer.name).find_change
         of_parent = self._parent.create_getter(at)
         encode_key, decode = self._buffer.key.serialize, self._buffer.value.deserialize
