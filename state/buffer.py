@@ -95,7 +95,7 @@ class BufferStore(DiskBackedStore):
         new_value: bytes | None,
         origin: RecordOrigin,
     ) -> int:
-        """Buffer a change of `key` until `time_ms`; return the time at which the first one leaves.
+        """Buffer a change of `key` until `time_ms`; return when the first buffered change leaves.
 
         A change of the key that is buffered already is replaced: the new one keeps its time and its
         prior value.

@@ -39,7 +39,7 @@ class StoreCache:
         self.bytes = 0
 
     def recount_bytes(self) -> None:
-        """Recompute `bytes` from the entries, after some were taken out that don't come back."""
+        """Recompute `bytes` from the entries, after a rollback has discarded some of them."""
         self.bytes = sum(
             entry_size_bytes(key, entry.stored or b"") for key, entry in self.entries.items()
         )
@@ -100,6 +100,7 @@ def entry_size_bytes(key: bytes, stored_value: bytes) -> int:
 
 
 def _oldest_use(store_cache: StoreCache) -> int:
+    """Return the number of the commit at which the oldest entry was used last."""
     return next((entry.used for entry in store_cache.entries.values()), sys.maxsize)
 
 

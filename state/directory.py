@@ -81,7 +81,7 @@ class StateDirectory:
             ) from error
 
     def _check_owner(self, application_id: str) -> None:
-        """Check that the directory is this application's, or mark an empty one as such.
+        """Check that this application owns the directory, or write its marker to an empty one.
 
         Raises StateError for any other directory, an unreadable marker or a newer format.
         """

@@ -46,7 +46,7 @@ class DiskBackedStore(ABC):
         self._disk.finish_load()
 
     def clear_all_data(self) -> None:
-        """Delete all data, committed state included, for a store that may be wrong."""
+        """Delete all data, committed state included, because it may not match the changelog."""
         self._committed_stream_time_ms = -1
         self.rollback_transaction()
         self._cached.evict_all()

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 def checkpoint_of_layout(disk: StoreDisk, layout: str, store_name: str) -> StoreCheckpoint | None:
-    """Return the checkpoint of `disk`, or clear it and return None if its layout is another."""
+    """Return the checkpoint of `disk`; clear the disk and return None if it has another layout."""
     checkpoint = disk.read_checkpoint()
     if checkpoint is None or checkpoint.layout == layout:
         return checkpoint

@@ -50,7 +50,7 @@ class EarlySerializedEntries:
     def create_entry(
         self, key: Any, timestamp_ms: int, stored_value: bytes | None
     ) -> EarlySerializedEntry:
-        """Return an entry with the value that is on disk, which nobody has written yet."""
+        """Create the entry of a key from its bytes on disk, as one that nobody has written yet."""
         return EarlySerializedEntry(self, key, timestamp_ms, stored_value)
 
     def serialize(self, value: Any) -> bytes:
@@ -66,10 +66,10 @@ class EarlySerializedEntries:
         self._handed_out[entry] = None
 
     def serialize_mutated_objects(self) -> list[RefusedChange]:
-        """Serialise the objects that the last record may have changed in place.
+        """Serialise the objects that the last record may have changed; return the refused ones.
 
         A value that the serde refuses is taken back, so that the entry has its last value that
-        could be serialised. Returns those.
+        could be serialised.
         """
         entries, self._handed_out = self._handed_out, {}
         found = []
@@ -119,7 +119,7 @@ class EarlySerializedEntry(StoreEntry[Any, Any]):
             self._entries.note_handed_out(self)
 
     def serialize_changes(self) -> None:
-        """Serialise the object as it is now, and mark the entry as written if its bytes changed.
+        """Serialise the value again, which may have changed in place; mark it written if it has.
 
         Raises StoreSerdeError.
         """
@@ -133,7 +133,7 @@ class EarlySerializedEntry(StoreEntry[Any, Any]):
 def serialized_writes(
     overlay: Mapping[bytes, StoreEntry[Any, Any]],
 ) -> dict[bytes, StoreEntry[Any, Any]]:
-    """Return the entries that were written, with the bytes of each value instead of the object.
+    """Serialise changed objects again, and return the written entries with bytes as their values.
 
     Raises StoreSerdeError for an object that was changed in place by a record that had not read it
     from the store.

@@ -58,6 +58,7 @@ class ExpiringStore(KeyValueStore[K, V]):
         return self._stream_time_ms
 
     def rollback_transaction(self) -> None:
+        """Discard the transaction's writes, and restart the search for expired entries."""
         super().rollback_transaction()
         self._sweep.restart()
 
@@ -65,10 +66,16 @@ class ExpiringStore(KeyValueStore[K, V]):
         return timestamp_ms > self._stream_time_ms - self._ttl_ms
 
     def _find_entry(self, disk_key: bytes, key: K) -> StoreEntry[K, V] | None:
+        """Return the entry of a key as this transaction sees it, or None if it has expired."""
         held = super()._find_entry(disk_key, key)
         return held if held is not None and self._is_live(held.timestamp_ms) else None
 
     def entry_for_update(self, key: K) -> StoreEntry[K, V]:
+        """Return the entry of `key`, counted as written; an expired one is reset to have no value.
+
+        Its `value` is then None and its `timestamp_ms` -1, as for a key that was never written. The
+        caller changes the entry in place.
+        """
         held = super().entry_for_update(key)
         if not self._is_live(held.timestamp_ms):
             held.value, held.timestamp_ms = None, -1
@@ -93,6 +100,7 @@ class ExpiringStore(KeyValueStore[K, V]):
     def _write_value(
         self, disk_key: bytes, key: K, value: V | None, timestamp_ms: int | None
     ) -> None:
+        """Set or delete a value; one that has expired is not kept, but counted in `dropped`."""
         if timestamp_ms is None:
             timestamp_ms = self.clock()
         if value is not None and not self._is_live(timestamp_ms):
@@ -105,12 +113,14 @@ class ExpiringStore(KeyValueStore[K, V]):
     def _scan_range(
         self, first: bytes | None, end: bytes | None, *, reverse: bool
     ) -> Iterator[tuple[bytes, StoreEntry[K, V] | None, bytes]]:
+        """Yield keys from `first` to before `end` as any store does, but no expired entries."""
         for found in super()._scan_range(first, end, reverse=reverse):
             _, entry, stored = found
             if self._is_live(unpack_time(stored[:8])[0] if entry is None else entry.timestamp_ms):
                 yield found
 
     def _serialize_writes(self) -> list[ChangelogEntry]:
+        """Serialise the overlay, with deletions of the expired entries that the sweep finds."""
         times = [entry.timestamp_ms for entry in self._overlay.values()]
         self.advance_stream_time(max(times, default=-1))
         for key, stored in self._sweep.next_entries(len(self._overlay), self._stream_time_ms):
@@ -119,6 +129,7 @@ class ExpiringStore(KeyValueStore[K, V]):
         return super()._serialize_writes()
 
     def _deletion_of_expired(self, disk_key: bytes, stored_value: bytes) -> StoreEntry[K, V]:
+        """Take an expired entry out of the cache, and return it as a deletion to be written."""
         entry = self._cached.entries.pop(disk_key, None)
         if entry is None:
             return StoreEntry(self._decode_key(disk_key), None, self._stream_time_ms, stored_value)
@@ -128,6 +139,7 @@ class ExpiringStore(KeyValueStore[K, V]):
     def replay_changelog(
         self, entries: Iterable[ChangelogEntry], checkpoint: StoreCheckpoint
     ) -> None:
+        """Replay as any store does, and advance stream time to the largest timestamp."""
         entries = list(entries)
         self._stream_time_ms = max(self._stream_time_ms, *(time for _, _, time in entries), -1)
         super().replay_changelog(entries, checkpoint)

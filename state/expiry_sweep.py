@@ -24,10 +24,10 @@ class ExpirySweep:
         self._round_started_ms = self._rests_until_ms = -1
 
     def next_entries(self, write_count: int, stream_time_ms: int) -> list[tuple[bytes, bytes]]:
-        """Return the next entries on disk in the order of their keys, or none if the sweep rests.
+        """Return the next entries on disk to check for expiry, and move the sweep past them.
 
-        It rests where a round at this stream time would find nothing that the last one has not
-        found.
+        They are in the order of their keys. None are returned while the sweep rests: where a round
+        at this stream time would find nothing that the last one has not found.
         """
         if stream_time_ms <= self._rests_until_ms:
             return []

@@ -56,12 +56,12 @@ def end_of_prefix(prefix: bytes) -> bytes | None:
 
 
 def next_segment(segment: bytes) -> bytes:
-    """Return the segment that follows, which is the end of a range over all of `segment`."""
+    """Return the key bytes of the segment after `segment`, where a range over all of it ends."""
     return pack_time(unpack_time(segment)[0] + 1)
 
 
 def largest_suffixed_key(key: bytes, largest_suffix: bytes) -> bytes:
-    """Return the largest bytes that any key up to and including `key` can have with its suffix.
+    """Return an upper bound of key and suffix for every key up to and including `key`.
 
     A key that is a prefix of `key` sorts before it, but with a large suffix after it.
     """

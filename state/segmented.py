@@ -141,6 +141,7 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
         self._timed_order = SortedOverlayKeys(self._overlay_time_keys)
 
     def _serialize_writes(self) -> list[ChangelogEntry]:
+        """Serialise the overlay as any store does, and add the changes of the keys by time."""
         if not self._by_time:
             return super()._serialize_writes()
         new = [key for key, entry in self._overlay.items() if not entry.stored]
@@ -151,6 +152,7 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
         return drained
 
     def _copy_key(self, key: Windowed[Any], disk_key: bytes) -> Windowed[Any]:
+        """Return the windowed key itself if its key is a scalar, else a copy for the cache."""
         if type(key.key) in SCALARS:
             return key
         return replace(key, key=self._decode_key(self._serialize_key(key.key)))

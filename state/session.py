@@ -85,6 +85,7 @@ class SessionStore(SegmentedStore[V]):
     def copy_emitted_entry(
         self, session: Windowed[Any], unemitted: Container[StoreEntry[Windowed[Any], V]]
     ) -> ValueAndTimestamp[V] | None:
+        """Return a copy of a session's value as emitted downstream last, and the session's end."""
         found = super().copy_emitted_entry(session, unemitted)
         return None if found is None else ValueAndTimestamp(found.value, session.end_ms)
 

@@ -131,7 +131,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
     def copy_emitted_entry(
         self, key: K, unemitted: Container[StoreEntry[K, V]]
     ) -> ValueAndTimestamp[V] | None:
-        """Return a copy of the value of `key` that the steps downstream know, and its timestamp.
+        """Return a copy of the value of `key` as emitted downstream last, and its timestamp.
 
         For a key whose change is among those not emitted yet (`unemitted`), that is the value from
         before this transaction.
@@ -220,10 +220,10 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         self._begin_transaction()
 
     def check_value(self, value: V | None) -> None:
-        """Raise StoreSerdeError for a value that the serde refuses, as far as that shows now.
+        """Raise StoreSerdeError if the serde refuses a value that is serialised before the commit.
 
-        Before the commit it shows for scalars, and for any value where the store serialises early.
-        Callers that set the value of an entry call this before.
+        These are scalars, and all values where the store serialises early. Callers that set the
+        value of an entry call this before.
         """
         if self._early is not None:
             if value is not None:
@@ -311,7 +311,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
     def _to_disk_changes(
         self, entries: Iterable[ChangelogEntry]
     ) -> Iterable[tuple[bytes, bytes | None]]:
-        """Return changelog entries as they are on disk.
+        """Convert changelog entries to keys and values as they are on disk; None deletes.
 
         It is called before the checkpoint is completed: a store with windows advances stream time
         here.
@@ -425,7 +425,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
             self._overlay[disk_key] = held
 
     def _check_replaced_value(self, old_value: V | None, new_value: V | None) -> None:
-        """Raise EarlierWriteRefused if the serde refuses an uncommitted object that is replaced.
+        """Raise EarlierWriteRefused if the serde refuses the uncommitted value that is replaced.
 
         It would never be serialised, since another takes its place in the same transaction.
         """
@@ -440,7 +440,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
     def _scan_range(
         self, first: bytes | None, end: bytes | None, *, reverse: bool
     ) -> Iterator[tuple[bytes, StoreEntry[K, V] | None, bytes]]:
-        """Yield the keys from `first` to before `end` with entry in the overlay and bytes on disk.
+        """Yield keys from `first` to before `end`, with overlay entry and bytes on disk of each.
 
         Keys are as on disk; the entry is None, the bytes are b"", where there is none. The keys are
         those of the first step; a key's value is the one it has when it is reached. The iterator

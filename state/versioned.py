@@ -253,10 +253,11 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         self._cached.bytes += entry_size_bytes(key_bytes, entry.stored or b"")
 
     def _find_expired(self) -> list[bytes]:
-        """Return the keys on disk of expired versions, the older ones of a key first.
+        """Find expired versions among the sweep's next entries, and return their keys on disk.
 
-        A version has expired if its successor is as old as the history, and a deletion of that age
-        if it has nothing before it: without it what was before would be the latest again.
+        The older versions of a key come first. A version has expired if its successor is as old as
+        the history, and a deletion of that age if it has nothing before it: without it what was
+        before would be the latest again.
         """
         horizon_ms = self._stream_time_ms - self._history_ms
         dead: dict[bytes, None] = {}

@@ -96,10 +96,12 @@ class WindowStore(SegmentedStore[V]):
         self._committed_sequence = self._sequence
 
     def rollback_transaction(self) -> None:
+        """Discard the transaction's writes, and go back to the committed sequence number."""
         super().rollback_transaction()
         self._sequence = self._committed_sequence
 
     def _complete_checkpoint(self, checkpoint: StoreCheckpoint) -> StoreCheckpoint:
+        """Complete the checkpoint; without a changelog, its position is the sequence number."""
         noted = super()._complete_checkpoint(checkpoint)
         # Without a changelog there is no offset: the sequence number stands in its place.
         return noted if checkpoint.topic_id else replace(noted, position=self._sequence)
@@ -107,14 +109,20 @@ class WindowStore(SegmentedStore[V]):
     def replay_changelog(
         self, entries: Iterable[ChangelogEntry], checkpoint: StoreCheckpoint
     ) -> None:
+        """Replay as any segmented store does, and restore the sequence number of duplicates."""
         super().replay_changelog(entries, checkpoint)
         self._restore_sequence(checkpoint)
 
     def clear_all_data(self) -> None:
+        """Delete all data, and number duplicates from 0 again."""
         self._committed_sequence = 0
         super().clear_all_data()
 
     def serialize_early(self, on_refused: Callable[[], object] | None) -> None:
+        """Serialise early as any store does; do nothing for a store of duplicates.
+
+        It serialises each value as it is put in any case.
+        """
         if not self._retain_duplicates:  # those serialise each value as it is put
             super().serialize_early(on_refused)
 

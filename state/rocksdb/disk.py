@@ -240,7 +240,7 @@ class RocksDisk:
             raise self._to_state_error("be flushed", error) from error
 
     def _flush_bulk_load(self) -> None:
-        """Flush what was loaded past the log, then log the checkpoint after it."""
+        """Flush data that was loaded without the write-ahead log, then log its checkpoint."""
         try:
             self._data.flush()
         except Exception as error:
@@ -250,6 +250,7 @@ class RocksDisk:
         self._unflushed_checkpoint, self._unflushed_bytes = None, 0
 
     def _set_compaction_options(self, options: dict[str, str]) -> None:
+        """Change options of the data column family, those of compaction, in the open database."""
         try:
             self._data.set_options(options)
         except Exception as error:

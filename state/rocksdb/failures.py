@@ -46,7 +46,7 @@ def _suggest_remedy(error: Exception) -> str:
 
 
 def find_missing_current(path: Path) -> str | None:
-    """Return why a directory is no complete database although it has data files, or None.
+    """Return why a directory with data files is no database (it has no file CURRENT), else None.
 
     RocksDB would create a new database there.
     """

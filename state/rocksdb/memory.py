@@ -10,7 +10,7 @@ _SMALLEST_BYTES = 8 << 20
 
 
 class MemoryUse(NamedTuple):
-    """Reports the bytes in use: all of them, and the write buffers' part."""
+    """Reports the bytes that all databases use, and the part of them that write buffers use."""
 
     total_bytes: int
     write_buffer_bytes: int
@@ -37,7 +37,7 @@ class MemoryBudget:
         )
 
     def is_tight(self) -> bool:
-        """Return whether the write buffers have taken half of what they may."""
+        """Return whether write buffers use more than half of their part of the budget."""
         return bool(self.write_buffers.get_usage() > self.max_bytes // 4)
 
     def measure_use(self) -> MemoryUse:
