@@ -44,7 +44,7 @@ def handle_request(request: Any, context: RequestContext) -> Any:
 
 
 def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
-    """Return a response with `code`; UNSUPPORTED_VERSION comes with the supported versions."""
+    """Return a response with `code`, and for UNSUPPORTED_VERSION with ApiVersions' own versions."""
     own = {"api_key": API_KEY, "min_version": VERSIONS[0], "max_version": VERSIONS[-1]}
     keys = [own] if code == Code.UNSUPPORTED_VERSION else []
     return context.build_response(error_code=code, api_keys=keys)

@@ -41,7 +41,7 @@ class AlterableResource(Protocol):
         ...
 
     def validate_configs(self, configs: Configs) -> Configs:
-        """Return a new configuration with its values in the form that is stored.
+        """Check a new configuration, and return it with its values in the form that is stored.
 
         Raises: Refused for one that the resource can't have.
         """
@@ -179,9 +179,10 @@ def check_node_id(name: str, context: RequestContext, message_format: str) -> No
 
 
 def alter_each_resource(resources: Any, alter: Callable[[Any], None]) -> list[dict[str, Any]]:
-    """Call `alter` for each resource and return a result for each.
+    """Call `alter` for each resource, but refuse duplicates; return a result for each.
 
-    A resource that the request names twice is refused, in both places.
+    Duplicates are a resource that the request names twice, refused in both places, and a resource
+    that names a configuration key twice.
     """
     times_named = Counter((each.resource_type, each.resource_name) for each in resources)
     results = []

@@ -106,7 +106,7 @@ def _describe_assignment(topics: Sequence[DescribedTopic]) -> dict[str, Any]:
 
 
 def _build_refused_group(group_id: str, refused: Refused) -> dict[str, Any]:
-    """Build the result of a group that has no content but the code."""
+    """Build the result of a group that can't be described: an error code without members."""
     message = refused.message if refused.code is Code.GROUP_ID_NOT_FOUND else None
     return {
         "error_code": translate_coordinator_code(refused.code),

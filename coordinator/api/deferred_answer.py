@@ -1,4 +1,4 @@
-"""Turns a callback that comes at once or later into a response, or an awaitable for one."""
+"""Turns a callback's argument into a response: at once, or by an awaitable if it comes later."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def answer_on_callback(
 def answer_in_slices(
     work: Sliced[A], sliced: SlicedExecutor, build_response: Callable[[A], Any]
 ) -> Any:
-    """Run work in slices; build the response from what it returns, raise what it raises.
+    """Run work in slices; build the response from its result, or raise what it has raised.
 
     The work goes on to its end if the connection is closed meanwhile.
     """

@@ -72,7 +72,7 @@ def _describe_group(group_id: str, context: RequestContext) -> dict[str, Any]:
 def _build_refused_group(
     group_id: str, code: Code, phase: str, message: str | None
 ) -> dict[str, Any]:
-    """Build the result of a group that has no content but the code."""
+    """Build the result of a group that can't be described: an error code without members."""
     return {
         "error_code": code,
         "error_message": message,

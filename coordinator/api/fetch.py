@@ -46,7 +46,7 @@ class _FetchLimits(NamedTuple):
 
 
 class _ReadAttempt(NamedTuple):
-    """Holds what a request can be answered with now, and whether that is enough."""
+    """Holds the results that a fetch finds now, and whether they are enough to answer it."""
 
     results: list[PartitionResult]
     is_enough: bool
@@ -139,7 +139,7 @@ def _group_by_topic(results: list[PartitionResult], version: int) -> list[dict[s
 
 
 class _WaitingFetch:
-    """Waits with a fetch: reads again after each append to its partitions, until time is up.
+    """Repeats a fetch after each append to its partitions until it finds enough or times out.
 
     Kafka's counterpart is DelayedFetch.
     """
@@ -257,7 +257,7 @@ def _read_partition(
     *,
     at_least_one: bool,
 ) -> tuple[PartitionResult, int]:
-    """Return the result for a partition and its bytes that count towards `min_bytes`.
+    """Read one partition; return its result, and its bytes as they count towards `min_bytes`.
 
     Raises: Refused.
     """
@@ -306,7 +306,7 @@ _MORE_THAN_MIN_BYTES = 2**31
 def _build_diverging_result(
     fetch_partition: FetchPartition, partition: PartitionLog, end_offset: int
 ) -> PartitionResult:
-    """Build the result that tells a client to truncate: its epoch ended at `end_offset`."""
+    """Build the result that tells a client to truncate its log to the epoch's `end_offset`."""
     answer = {
         "partition_index": fetch_partition.partition,
         "high_watermark": partition.end_offset,

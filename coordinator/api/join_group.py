@@ -64,7 +64,7 @@ def handle_request(request: Any, context: RequestContext) -> Any:
 
 
 def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
-    """Return a response with `code`, and the member id if the request's content was refused.
+    """Return a response with `code`, and with the member id if the request itself was refused.
 
     If the group's shard isn't available, the response has no member id, as with Kafka.
     """

@@ -14,7 +14,7 @@ UNKNOWN_EPOCH = -1
 
 
 def check_leader_epoch(epoch: int) -> None:
-    """Raise Refused if the leader epoch that a client knows isn't the present one.
+    """Raise Refused if the leader epoch in a request isn't the present one.
 
     FENCED_LEADER_EPOCH for an older one, UNKNOWN_LEADER_EPOCH for a newer one; -1 stands for a
     client that sends none.
@@ -26,5 +26,5 @@ def check_leader_epoch(epoch: int) -> None:
 
 
 def end_offset_of_epoch(partition: PartitionLog, epoch: int) -> int | None:
-    """Return the offset at which the batches of an epoch end, or None for another than 0."""
+    """Return the offset at which the batches of an epoch end, or None if the epoch isn't 0."""
     return partition.end_offset if epoch == LEADER_EPOCH else None

@@ -60,7 +60,7 @@ def build_error_response(request: Any, context: RequestContext, code: Code) -> A
 
 
 def _names_an_id(requested: Any) -> bool:
-    """Whether a topic of the request is named by id, which versions 10 and 11 must not do."""
+    """Whether a requested topic is given by id, which versions 10 and 11 don't support."""
     return requested.name is None or getattr(requested, "topic_id", None) is not None
 
 
@@ -82,7 +82,7 @@ def _build_response(
 
 
 def _describe_requested_topics(request: Any, context: RequestContext) -> list[dict[str, Any]]:
-    """Return a result for each topic that is named, once however often it is named.
+    """Describe each requested topic, once however often it is named; create it if allowed.
 
     A request that has ids is one for ids only.
     """

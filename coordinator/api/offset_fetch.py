@@ -116,7 +116,7 @@ def _topic_name(topic: Any, context: RequestContext) -> str | None:
 def _group_by_topic(
     fetched: Iterable[FetchedOffset], context: RequestContext
 ) -> list[dict[str, Any]]:
-    """Group all offsets of a group by topic.
+    """Group the committed offsets of one group by topic, as a response lists them.
 
     From version 10 on topics are returned by id, so that a deleted one, which has none, is left
     out.

@@ -148,7 +148,7 @@ def _append_batch(
 def _add_accepted_times(
     refusal: Refused, batch: RecordBatch, partition: PartitionLog, context: RequestContext
 ) -> Refused:
-    """Add to the refusal which timestamps are accepted now."""
+    """Return the refusal of a batch, naming records whose timestamps aren't accepted now."""
     now_ms, settings = context.broker.clock.now_ms(), partition.settings
     return refusal_naming_timestamps(
         batch,
@@ -164,7 +164,7 @@ def _verify_transaction(
     transactional_id: str | None,
     context: RequestContext,
 ) -> None:
-    """Raise Refused unless the batch's transaction has the partition or can add it (version 12)."""
+    """Raise Refused unless the batch's transaction has its partition; from version 12 on add it."""
     producers = partition.producers
     if producers.has_open_transaction(batch.producer_id, batch.producer_epoch):
         return

@@ -321,7 +321,7 @@ class Router:
         return route
 
     def _refuse_version(self, header: RequestHeader, client_host: str) -> Answer:
-        """Encode UNSUPPORTED_VERSION in version 0 of ApiVersions.
+        """Encode the answer UNSUPPORTED_VERSION to an ApiVersions request of an unknown version.
 
         Newer clients first send their newest version, and understand the answer in version 0.
         """
@@ -348,7 +348,7 @@ def _encode_or_disconnect(header: RequestHeader, response: Any) -> Answer:
 
 
 def _refuse_with_code(request: Any, context: RequestContext, code: Code) -> Any:
-    """Return a response with `code` at the top, for API files that have no `refuse`."""
+    """Return a response with `code` at the top, for APIs without a `build_error_response`."""
     return context.build_response(error_code=code)
 
 
