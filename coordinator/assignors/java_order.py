@@ -21,7 +21,7 @@ _MIN_TABLE_SIZE = 16
 
 
 def sort_like_hash_map(keys: Iterable[str]) -> list[str]:
-    """Return distinct keys in the order of a HashMap that they were put into in turn."""
+    """Return distinct keys in the order of a Java HashMap into which they were put one by one."""
     distinct = list(dict.fromkeys(keys))
     return _sort_by_bucket(distinct, _grow_table(_MIN_TABLE_SIZE, len(distinct)))
 

@@ -71,7 +71,7 @@ class _TopicAssignment:
         self._quota, self._larger_quota_count = divmod(len(partitions), len(consumers))
 
     def matches_rack(self, consumer: str, partition: int) -> bool:
-        """Whether the consumer says no rack, or a replica of the partition is in its rack."""
+        """Whether the consumer names no rack, or a replica of the partition is in its rack."""
         rack = self.consumers[consumer]
         return rack is None or rack in self.partitions[partition]
 
@@ -90,7 +90,7 @@ class _TopicAssignment:
             del self._unassigned[partition]
 
     def give_ranges(self, assignment: Assignment, *, same_rack: bool) -> None:
-        """Fill the consumers' quotas one after the other; only from their rack, if `same_rack`."""
+        """Fill each consumer's quota with free partitions; with `same_rack` only from its rack."""
         for consumer in self.consumers:
             candidates = [
                 p for p in self._unassigned if not same_rack or self.matches_rack(consumer, p)
@@ -117,7 +117,11 @@ def _assign_by_rack(topic_assignments: Sequence[_TopicAssignment], assignment: A
 def _assign_copartitioned(
     topic_assignments: Sequence[_TopicAssignment], assignment: Assignment
 ) -> None:
-    """Give each partition, of all these topics, to the first with room whose rack has them all."""
+    """Assign each partition, of all topics at once, to the first consumer in its rack with room.
+
+    The consumer is below its quota of every topic, and in the rack of a replica of that partition
+    of every topic, unless it names no rack. A partition without such a consumer stays free.
+    """
     if not any(topic_assignments[0].consumers.values()):
         return  # No consumer has said its rack.
     remaining = list(topic_assignments[0].consumers)

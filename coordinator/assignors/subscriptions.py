@@ -68,9 +68,9 @@ def sort_static_members_first(members: Members) -> list[str]:
 def racks_affect_assignment(
     consumer_racks: AbstractSet[str], partition_racks: Sequence[AbstractSet[str]]
 ) -> bool:
-    """Whether it makes a difference which consumer gets which partition (KIP-881).
+    """Whether racks make it matter which consumer gets which partition (KIP-881).
 
-    It doesn't if no consumer is in a rack that has a replica, or all racks have all partitions.
+    They don't if no consumer is in a rack that has a replica, or if all racks have all partitions.
     """
     all_racks = set().union(*partition_racks)
     return not consumer_racks.isdisjoint(all_racks) and any(

@@ -51,7 +51,7 @@ def _assign_among_eligible(
     previous: Mapping[str, Collection[str]],
     eligible_members: Mapping[str, Collection[str]],
 ) -> dict[str, list[str]]:
-    """Assign tasks where members differ in which tasks they may have, then move single ones."""
+    """Assign each task to an eligible member, then move single tasks to balance the members."""
     candidates = {
         task: sorted(eligible_members[task]) for task in tasks if eligible_members.get(task)
     }

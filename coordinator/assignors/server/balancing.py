@@ -75,7 +75,7 @@ def _keep_assigned(
     member: int,
     loads: list[int],
 ) -> bool:
-    """Give a member the assigned partitions that it may keep; return whether these are all."""
+    """Give a member the assigned partitions that it may keep; return whether it keeps all."""
     keeps_all = True
     for topic, assigned_partitions in assigned.items():
         if topic not in topics:
@@ -92,7 +92,7 @@ def _keep_assigned(
 
 
 def _assign_free(partition_owners: list[int], subscribers: list[int], loads: list[int]) -> set[int]:
-    """Give each free partition of a topic to its least loaded subscriber; return who got any."""
+    """Give each free partition of a topic to its least loaded subscriber; return the receivers."""
     receivers: set[int] = set()
     if _NO_OWNER not in partition_owners:
         return receivers
@@ -111,7 +111,7 @@ def _assign_free(partition_owners: list[int], subscribers: list[int], loads: lis
 def _balance_topic(
     partition_owners: list[int], subscribers: list[int], sizes: list[int]
 ) -> set[int]:
-    """Move partitions of a topic to its less loaded subscribers; return who lost or got any.
+    """Move partitions of a topic to less loaded subscribers; return the members that changed.
 
     A load in one heap may be out of date by what happened through the other. That does no harm: who
     gave was the most loaded and who took the least loaded, so once such an entry comes up, what is
@@ -147,7 +147,7 @@ def _balance_topic(
 def _collect_targets(
     owners: Mapping[UUID, list[int]], changed_members: set[int]
 ) -> dict[int, TopicPartitions]:
-    """Return the target assignments of the members that have changed."""
+    """Return the target assignments of the changed members, from the owner of each partition."""
     partitions_by_member: dict[int, dict[UUID, set[int]]] = {
         member: {} for member in changed_members
     }

@@ -20,7 +20,7 @@ NAME = "uniform"
 def assign(
     members: Mapping[str, MemberSubscription], partition_counts: Mapping[UUID, int]
 ) -> dict[str, TopicPartitions]:
-    """Return the target assignment of each member, with equally many partitions within one.
+    """Return the target assignment of each member, whose sizes differ by one partition at most.
 
     Where subscriptions differ, sizes may differ more. See the package for the contract.
     """

@@ -64,9 +64,9 @@ def resolve_claims(
 
 
 def find_earlier_owners(claims: Mapping[str, OwnershipClaim]) -> dict[TopicPartition, str]:
-    """Return the owners of partitions before the newest generation, by the newest such claim.
+    """Return the last owner of each partition that was claimed for an older generation.
 
-    Of several such claims of one generation the first holds.
+    The newest of several such claims holds, and of those of one generation the first.
     """
     newest_generation = max((claim.generation for claim in claims.values()), default=-1)
     latest_claims: dict[TopicPartition, tuple[int, str]] = {}

@@ -63,7 +63,7 @@ class _QuotaDealer:
         self.at_base: list[str] = []  # members that may get one more than the base
 
     def keep_owned(self, member: str, partitions: Sequence[TopicPartition]) -> None:
-        """Let a member keep what it owned, as far as its quota goes."""
+        """Let a member keep owned partitions up to its quota, none that is far or disputed."""
         near = []
         for partition in sorted(partitions, key=lambda each: (each[1], each[0])):
             if self._racks.is_far(member, partition):
@@ -83,7 +83,7 @@ class _QuotaDealer:
             self._released[partition] = member
 
     def deal_near(self, unassigned: Sequence[TopicPartition]) -> list[TopicPartition]:
-        """Deal partitions to members near them that are below their quota; return the rest."""
+        """Deal partitions to near members with room in their quota; return those left over."""
         rest = []
         turn = 0
         for partition in unassigned:
@@ -107,7 +107,7 @@ class _QuotaDealer:
         return rest
 
     def deal_remaining(self, unassigned: Sequence[TopicPartition]) -> None:
-        """Deal the rest: to members below the base in turn, then to those at the base."""
+        """Deal partitions in turn to members below the base quota, then to those that are at it."""
         turn = 0
         for partition in unassigned:
             if not self.below_base:

@@ -1,4 +1,4 @@
-"""Tell which racks consumers and replicas are in, as far as that matters (KIP-881)."""
+"""Tell whether consumers and replicas are in the same racks, where that matters (KIP-881)."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class RackInfo:
         return self._partition_racks.get(partition, frozenset())
 
     def is_near(self, consumer: str, partition: TopicPartition) -> bool:
-        """Whether the consumer says where it is, and a replica of the partition is there too."""
+        """Whether the consumer names a rack that has a replica of the partition."""
         return self._consumer_racks.get(consumer) in self.racks_of(partition)
 
     def is_far(self, consumer: str, partition: TopicPartition) -> bool:
-        """Whether the consumer says where it is, and no replica of the partition is there."""
+        """Whether the consumer names a rack that has no replica of the partition."""
         rack = self._consumer_racks.get(consumer)
         return rack is not None and rack not in self.racks_of(partition)
 
@@ -59,7 +59,7 @@ class RackInfo:
     def find_next_near(
         self, partition: TopicPartition, consumers: Sequence[str], first_index: int
     ) -> int | None:
-        """Return the index of a consumer near the partition, or None.
+        """Return the index of the next consumer near the partition, or None if there is none.
 
         The search goes from `first_index` to the end, then from the beginning.
         """
