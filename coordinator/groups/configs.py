@@ -24,7 +24,7 @@ _RESETS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class BrokerLimit:
-    """Bounds a group's number by a setting of the broker, or by Kafka's default of that setting."""
+    """Limits a numeric group configuration by a broker setting, or by that setting's default."""
 
     default: int
     setting: str

@@ -51,7 +51,7 @@ class DeletedTopicCleanup:
         self._waiting_callbacks: list[Callable[[Exception | None], None]] = []
 
     def forget_offsets(self, topic_names: Iterable[str]) -> None:
-        """Delete the offsets of these topics; where they are few, before this returns."""
+        """Delete the offsets of these topics, in slices; a few are deleted before this returns."""
         self._queued_names.update(topic_names)
         if self._queued_names and not self._is_running:
             self._is_running = True

@@ -75,7 +75,7 @@ class OffsetExpiry:
             self._timers.set_timer(NEXT_SLICE, 0)
 
     def _run_slice(self) -> None:
-        """Run one slice of the sweeps, the first one first; end a sweep that the log refuses."""
+        """Run one slice of the pending sweeps in turn; end a sweep whose tombstones are refused."""
         left = SLICE_SIZE
         while self._sweeps and left > 0:
             sweep = self._sweeps[0]
@@ -141,7 +141,7 @@ class _Sweep:
         )  # of the group, for later calls
 
     def take_next(self, max_count: int) -> bool:
-        """Select the next at most `max_count` partitions of a group; return False at the end."""
+        """Select at most `max_count` more partitions of a group; return False if none are left."""
         if not self._remaining_partitions:
             if not self._groups:
                 return False

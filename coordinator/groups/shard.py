@@ -87,7 +87,7 @@ class GroupShard:
 
 
 class GroupShards:
-    """Finds the shard that a group lives in."""
+    """Holds the shards of all groups, and finds the shard of a group by its id."""
 
     def __init__(self, logs: Sequence[ShardLog], clock: Clock) -> None:
         self.all = [GroupShard(f"__consumer_offsets-{i}", log, clock) for i, log in enumerate(logs)]

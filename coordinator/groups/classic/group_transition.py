@@ -113,7 +113,7 @@ class GroupTransition:
         self.records = [self.group.to_record()]
 
     def save_new_group(self) -> None:
-        """Add the record of a new group, which has nothing yet that would outlive a restart."""
+        """Add the record of a new group as Empty: its members are saved once it is Stable."""
         group = self.group
         self.records = [
             GroupSaved(group.group_id, None, 0, None, None, group.phase_started_at_ms, ())
@@ -318,7 +318,7 @@ def check_group_id(group_id: str) -> None:
 def require_member(
     group: ClassicGroup, member_id: str, instance_id: str | None
 ) -> ClassicGroupMember:
-    """Return the member that a request comes from.
+    """Return the member that a request names by member id and by instance id, or raise Refused.
 
     Raises Refused: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID if its instance id has another member id.
     """

@@ -100,7 +100,7 @@ def rebalance_without_assignment(
 
 
 def build_sync_answer(group: ClassicGroup, member_id: str) -> SyncAnswer:
-    """Return the answer to the SyncGroup of a member that has its assignment."""
+    """Return the answer to a member's SyncGroup, with its assignment of this generation."""
     return SyncAnswer(
         protocol_type=group.protocol_type,
         protocol=group.protocol,

@@ -35,7 +35,7 @@ from coordinator.groups.consumer.topics import TopicList, compute_metadata_hash,
 
 @dataclass(slots=True)
 class TransientGroupState:
-    """Tracks what is known of a group beside its records, and lost with a restart.
+    """Tracks the state of a group that no record has, so that a restart loses it.
 
     That is the version of the topics that its metadata hash, and its regular expressions, have been
     compared with, and since when it hasn't been Stable.
@@ -58,7 +58,7 @@ class GroupContext(NamedTuple):
 
 
 class AdvanceResult(NamedTuple):
-    """Tells what became of the member, and what is to follow once the records are written.
+    """Holds the advanced member, and the effects to apply once the records are written.
 
     `has_moved`: it has taken a step towards its target. `epoch_cause`: the cause of the group's
     next epoch, if there is one. `regexes_to_resolve`: the regular expressions to resolve in the
@@ -136,9 +136,10 @@ def advance_member(
 def _replace_regex(
     group: ConsumerGroup, old_regex: str | None, new_regex: str | None, records: list[Record]
 ) -> bool:
-    """Record a member's change of expression; return whether the group needs an epoch now.
+    """Handle a changed regular expression of a member; return whether an epoch is due now.
 
-    It doesn't for an expression that is still to be resolved, which will bring one then.
+    Adds the tombstone of an old expression that nobody else has. An expression that is still to be
+    resolved needs no epoch now, but brings one then.
 
     Raises Refused: INVALID_REGULAR_EXPRESSION.
     """
@@ -158,7 +159,7 @@ def _select_regexes_to_resolve(
     updated: ConsumerGroupMember,
     context: GroupContext,
 ) -> frozenset[str]:
-    """Return the expressions to resolve in the background, none if it isn't time for it."""
+    """Return the regular expressions to resolve in the background; none if that isn't due."""
     if (
         not group.regex_subscriber_counts and not updated.regex
     ) or context.transient_state.is_resolving:
@@ -181,7 +182,7 @@ def count_regex_subscribers(
     old_member: ConsumerGroupMember | None,
     new_member: ConsumerGroupMember | None,
 ) -> Mapping[str, int]:
-    """Return how many members subscribe to each expression once `old_member` is `new_member`."""
+    """Return how many members have each regular expression, once `old_member` is `new_member`."""
     old_regex = old_member.regex if old_member is not None else None
     new_regex = new_member.regex if new_member is not None else None
     if old_regex == new_regex:
@@ -205,10 +206,7 @@ def compute_group_epoch(
     *,
     must_bump: bool,
 ) -> int:
-    """Return the group's epoch, one up if `must_bump` or if its topics have changed.
-
-    Adds the record of a new epoch.
-    """
+    """Return the group's epoch; record a new one if `must_bump` or its topics changed."""
     names = set(group.subscriber_counts)
     if updated.topics != member.topics:
         names -= {topic for topic in member.topics if group.subscriber_counts.get(topic) == 1}

@@ -85,7 +85,7 @@ class HeartbeatResult(NamedTuple):
 def process_heartbeat(
     group: ConsumerGroup, command: ConsumerHeartbeat, context: GroupContext
 ) -> HeartbeatResult:
-    """Decide a heartbeat of a member that joins or stays in a group.
+    """Decide a heartbeat that joins or stays in a group; for one that leaves see `leave_group`.
 
     A group that doesn't exist yet is handed in empty, if the member joins.
 
@@ -118,11 +118,9 @@ def process_heartbeat(
 def check_group_size(
     group: ConsumerGroup, member_id: str | None, config: ConsumerGroupConfig
 ) -> None:
-    """Raise Refused if a newcomer joins a group that is full.
+    """Raise Refused (GROUP_MAX_SIZE_REACHED) if a new member would join a full group.
 
-    `member_id` None: the newcomer has no id yet.
-
-    Raises Refused: GROUP_MAX_SIZE_REACHED.
+    `member_id` None: the member has no id yet.
     """
     if len(group.members) >= config.max_size and member_id not in group.members:
         raise Refused(
@@ -164,7 +162,7 @@ def _find_or_create_member(
 def require_member(
     group: ConsumerGroup, member_id: str, instance_id: str | None
 ) -> ConsumerGroupMember:
-    """Return the member of either protocol that a request names.
+    """Return the member that a request names, of either protocol, or raise Refused.
 
     Raises Refused: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """
@@ -182,7 +180,7 @@ def require_member(
 def require_static_member(
     group: ConsumerGroup, member_id: str, instance_id: str
 ) -> ConsumerGroupMember:
-    """Return the member that has an instance id.
+    """Return the member that has both an instance id and a member id, or raise Refused.
 
     Raises Refused: UNKNOWN_MEMBER_ID if there is none, FENCED_INSTANCE_ID if it has another member
     id.
@@ -236,7 +234,7 @@ def _owns_only_assigned(owned: OwnedPartitions, assigned: PartitionEpochs) -> bo
 def replace_static_member(
     group: ConsumerGroup, old_member: ConsumerGroupMember, member_id: str, records: list[Record]
 ) -> ConsumerGroupMember:
-    """Return a static member under its new id, and add the records that move all it had to that."""
+    """Return a static member under its new id, and add the records that move its state to it."""
     group_id = group.group_id
     member = replace(
         old_member, member_id=member_id, epoch=JOINING_EPOCH, previous_epoch=JOINING_EPOCH

@@ -248,7 +248,7 @@ class ConsumerMembership:
         result: AdvanceResult,
         session_timeout_ms: int,
     ) -> None:
-        """Set a member's timers, count, and resolve expressions, once its records are written.
+        """Apply the effects of an advance after its records: timers, counters, regexes to resolve.
 
         The member may speak either protocol.
         """
@@ -398,7 +398,7 @@ class ConsumerMembership:
 
 
 def _is_still_due(timer: ConsumerTimer, member: ConsumerGroupMember) -> bool:
-    """Whether the member has still not done what its timer was for.
+    """Whether an expired timer still applies to its member, by the member's present state.
 
     One that has left to come back has its session, whatever it had to revoke; one that speaks the
     consumer protocol by now doesn't join or sync.

@@ -63,7 +63,7 @@ class ConsumerGroupPhase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupMember:
-    """Represents a member, as it described itself and as far as it has come.
+    """Represents a member: its own description, its epochs and its current assignment.
 
     `classic`: what it has said if it speaks the classic protocol; None if it speaks the consumer
     protocol. `regex`: an empty one is none, as on the wire.

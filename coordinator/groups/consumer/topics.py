@@ -16,7 +16,7 @@ NO_HASH = 0  # of no topics; a group that has it looks at its topics as if they 
 
 
 class GroupTopic(Protocol):
-    """Describes one topic, as far as groups are concerned."""
+    """Describes what groups need to know of a topic: its name, id and partitions."""
 
     @property
     def name(self) -> str: ...

@@ -29,7 +29,10 @@ def should_downgrade(
     joining_count: int,
     policy: MigrationPolicy,
 ) -> bool:
-    """Whether only classic members are left, once some leave and so many classic ones join."""
+    """Whether a group may become classic, as only classic members are left after a change.
+
+    The change: `leaving_members` leave and `joining_count` classic members join.
+    """
     remaining_count = len(group.members) - len(leaving_members)
     remaining_classic_count = group.classic_member_count - sum(
         member.classic is not None for member in leaving_members

@@ -11,7 +11,7 @@ from coordinator.groups.consumer.state import ConsumerGroup, ConsumerGroupMember
 def select_leaving_members(
     group: ConsumerGroup, command: LeaveGroup
 ) -> tuple[list[ConsumerGroupMember], list[Code]]:
-    """Return the members that leave, of either protocol, and a code for each that is named.
+    """Return the members that leave, of either protocol, and a code for each requested one.
 
     The codes are in the order of the request.
     """
