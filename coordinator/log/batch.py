@@ -87,7 +87,7 @@ class RecordBatch(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Return the size of the whole batch in bytes, its first 12 included."""
+        """Return the size of the whole batch in bytes, base offset and length included."""
         return PREFIX_BYTES + self.length
 
     @property
@@ -114,7 +114,7 @@ class RecordBatch(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """Return the time from which tombstones or a marker in it may be removed; None if unset.
+        """Return the time from which its tombstones or marker may be removed; None if unset.
 
         No cleaning has met them yet if it is unset. It takes the base timestamp's place in the
         header (KIP-534).

@@ -1,4 +1,4 @@
-"""Validates a batch that a client produces: one whole batch of format 2, with records of its own.
+"""Validates a produced batch: it has to be whole, of format 2, and consistent in itself.
 
     the bytes of a partition in a request                     code
     no whole batch                                            INVALID_RECORD

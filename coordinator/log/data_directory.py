@@ -110,7 +110,7 @@ class DataDirectory:
     def read_topics(
         self,
     ) -> tuple[list[TopicEntry], list[str], list[str], dict[int, set[str]]]:
-        """Read the list of topics and the names that deleted topics have left.
+        """Read `topics.json`: the list of topics, and three kinds of names of deleted topics.
 
         These are the topics, the directories of deleted topics that may still be there, the names
         of deleted topics that groups may still have offsets of, and those that were deleted while a

@@ -55,14 +55,15 @@ class SparseIndex:
         return self._positions[-1] if self._positions else 0
 
     def position_before(self, offset: int) -> int:
-        """Return the start of a batch before which no batch has `offset` or a later one."""
+        """Return a position to search from: no batch in front of it has `offset` or a later one."""
         return self.entries_around(offset)[0]
 
     def entries_around(self, offset: int) -> tuple[int, int, int, int]:
-        """Return position and last offset of the entry before `offset`, and of the entry after it.
+        """Return position and last offset of the entry before an offset, and of the one after it.
 
-        No batch in front of the first position has `offset` or a later one. An offset or a position
-        of -1: there is no such entry.
+        The result is (position, last offset, next position, next last offset). No batch in front of
+        the first position has `offset` or a later one. An offset or a next position of -1: there is
+        no such entry.
         """
         offsets, base = self._offsets, self._base
         after = bisect_right(offsets, offset - base)
@@ -74,7 +75,7 @@ class SparseIndex:
         return max(start, 0), known, following, following_offset
 
     def last_position_up_to(self, limit: int) -> int:
-        """Return the last known start of a batch that is not above `limit`."""
+        """Return the start of the last indexed batch that isn't above `limit`, 0 if none is."""
         entry = bisect_right(self._positions, limit) - 1
         return self._positions[entry] if entry >= 0 else 0
 

@@ -98,7 +98,7 @@ class PartitionLog:
         self._segments.close()
 
     def damage_with(self, offset: int) -> str:
-        """Describe which bytes of which file are the damaged batch with this offset."""
+        """Describe where the damaged batch with this offset is: its file and range of bytes."""
         try:
             return str(locate_damaged_batch(self._segments, offset))
         except OSError as error:

@@ -67,7 +67,7 @@ class ProducerStateEntry(NamedTuple):
 
 
 class VerificationStateEntry(NamedTuple):
-    """Represents the lowest sequence of an epoch that came before its transaction had written here.
+    """Represents the lowest sequence that an epoch has sent before its transaction was verified.
 
     Kafka: `VerificationStateEntry`.
     """
@@ -110,7 +110,7 @@ class ProducerStateManager:
         yield from self._open.items()
 
     def iterate_producers(self) -> Iterator[tuple[int, ProducerStateEntry, int]]:
-        """Yield (producer id, state, first offset of its open transaction or -1) of every producer.
+        """Yield each producer's id and state, and the first offset of its open transaction or -1.
 
         Those with an open transaction come first, in the order of the log.
         """

@@ -33,7 +33,7 @@ _NOTHING_COMMITTED = FetchedBatches(b"", [], 0, False)
 
 
 class _Located(NamedTuple):
-    """Represents whole batches in one segment, from position `start` to `stop`."""
+    """Represents whole batches in one segment, from the byte position `start` to `stop`."""
 
     segment: LogSegment
     start: int
@@ -122,7 +122,7 @@ def _locate_batches(
 def _aborted_touching(
     segments: LogSegments, end_offset: int, offset: int, upper_offset: int, located: _Located
 ) -> list[AbortedTransaction]:
-    """Return the aborted transactions that touch the located batches, from `offset` on."""
+    """Return the aborted transactions with data in the located batches, from `offset` on."""
     if located.stop == located.start:
         return []
     if located.stop < located.segment.size:

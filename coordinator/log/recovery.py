@@ -257,7 +257,7 @@ def scan_segment(
 
 
 def _read_window(segment: LogSegment, position: int, end_position: int) -> bytes:
-    """Read from this position on, with the whole next batch if it is all there."""
+    """Read bytes from a position on, enough for the whole next batch if that is all there."""
     window = segment.file.read(_WINDOW_BYTES, position)
     if len(window) >= PREFIX_BYTES:
         size = batch_size_at(window, 0)

@@ -146,7 +146,7 @@ class LogSegment:
     # Writing
 
     def write_at_end(self, data: bytes | bytearray) -> None:
-        """Write batches behind the end, which stays where it is until they are indexed.
+        """Write batches to the file behind the segment's end, which `index_batch` moves afterwards.
 
         Raises: OSError.
         """
@@ -191,7 +191,7 @@ class LogSegment:
             return
 
     def index_batch(self, batch_bytes: int, last_offset: int, max_timestamp_ms: int) -> None:
-        """Count a written batch as part of the segment, and index it."""
+        """Move the segment's end behind a batch that was written there, and index the batch."""
         if max_timestamp_ms > self.max_timestamp_ms:
             self.max_timestamp_ms = max_timestamp_ms
             self._max_timestamp_offset = last_offset

@@ -36,7 +36,7 @@ SAVE_BATCHES = 16_384
 
 
 class _Captured(NamedTuple):
-    """Represents the state of the log at the moment at which a checkpoint was begun."""
+    """Represents the state of the log that one checkpoint saves, copied when it was begun."""
 
     saving: CheckpointWriter
     states: list[tuple[LogSegment, SavedSegment]]
@@ -114,7 +114,7 @@ class LogSegments:
     def active_segment_for(
         self, batch_bytes: int, last_offset: int, timestamp_ms: int
     ) -> LogSegment | None:
-        """Return the active segment if this batch still goes there; None if a new one is due."""
+        """Return the active segment if a batch still fits; None if a new segment is due."""
         if not self.all:
             return None
         active = self.all[-1]
@@ -263,7 +263,7 @@ class LogSegments:
             self.on_save_wanted()
 
     def _apply_save_outcome(self, captured: _Captured, error: Exception | None) -> None:
-        """Note which state a checkpoint has, and remove the files that it made superfluous."""
+        """Record what a new checkpoint covers, and remove the files that it has superseded."""
         saving, states, removed, appended = captured
         if error is not None:
             if saving.flush_failed and isinstance(error, OSError):
@@ -398,7 +398,7 @@ class LogSegments:
         return None
 
     def mark_newly_cleaned(self, cleaned_segment: LogSegment) -> None:
-        """Note that this segment came of a replacement that no checkpoint has yet."""
+        """Record that a cleaned segment has replaced others, which no checkpoint has saved yet."""
         self.is_replacing = self.has_gaps = True
         self._newly_cleaned = cleaned_segment
 
@@ -422,7 +422,7 @@ class LogSegments:
         return [self.directory / segment_file_name(base_offset, suffix) for suffix in SUFFIXES]
 
     def unlink_later(self, paths: list[Path]) -> None:
-        """Unlink files that have no name of the log any more, after `file.delete.delay.ms`."""
+        """Unlink the renamed files of removed segments after `file.delete.delay.ms`."""
         self.removal.unlink_later(paths, self.settings.file_delete_delay_ms)
 
     def close(self) -> None:

@@ -56,7 +56,7 @@ class TransactionIndex:
     def collect_aborted(
         self, fetch_offset: int, upper_bound_offset: int
     ) -> tuple[list[AbortedTransaction], bool]:
-        """Return the aborted transactions with data between two offsets, and whether these are all.
+        """Return the aborted transactions with data between two offsets, and whether that is all.
 
         The range is [`fetch_offset`, `upper_bound_offset`). False: later segments may have more of
         them. Kafka: `TransactionIndex.collectAbortedTxns`.

@@ -57,7 +57,7 @@ class CleaningParameters:
 
     @property
     def delete_horizon_ms(self) -> int:
-        """Return the delete horizon for tombstones and markers that this cleaning meets first."""
+        """Return the delete horizon that this cleaning sets where a batch has none yet."""
         return self.now_ms + self.delete_retention_ms
 
 
@@ -68,7 +68,7 @@ def compact_batch(
     *,
     is_last: bool,
 ) -> Steps[list[bytes]]:
-    """Return the batches that replace this one: none, itself, an emptied one, or rarely several.
+    """Return the batches that replace a batch: itself, an emptied one, none, or rarely several.
 
     Batches come in the order of the log. Raises: ValueError or IndexError where the bytes are no
     records.
@@ -86,7 +86,7 @@ def compact_batch(
 def _compact_marker(
     batch: RecordBatch, cleaning: CleaningParameters, transactions: CleanedTransactionMetadata
 ) -> Steps[list[bytes]]:
-    """Return what replaces a marker: itself, with or without a new delete horizon, or nothing."""
+    """Return the batches that replace a marker: itself, one with a delete horizon, or none."""
     if not transactions.has_nothing_to_end(batch):
         return [bytes(batch.data)]
     horizon_ms = batch.delete_horizon_ms
@@ -103,7 +103,7 @@ def _compact_marker(
 
 
 def _compact_records(batch: RecordBatch, cleaning: CleaningParameters) -> Steps[list[bytes]]:
-    """Return what replaces a batch of records: the batch itself, or one with fewer records."""
+    """Return the batches that replace a batch of records: itself, smaller ones, or none."""
     offsets = cleaning.offsets
     if batch.base_offset >= offsets.end_offset:
         return [bytes(batch.data)]

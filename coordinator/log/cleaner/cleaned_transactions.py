@@ -29,7 +29,7 @@ class CleanedTransactionMetadata:
         self._committed: set[int] = set()  # producers of other transactions with data
 
     def is_aborted(self, batch: RecordBatch) -> bool:
-        """Whether a batch of records, the next one in the log, is of an aborted transaction."""
+        """Read the log's next batch of records; return whether its transaction was aborted."""
         self._open_aborted_up_to(batch)
         if not batch.is_transactional:
             return False
@@ -40,7 +40,7 @@ class CleanedTransactionMetadata:
         return False
 
     def has_nothing_to_end(self, marker: RecordBatch) -> bool:
-        """Whether a marker, the next batch in the log, has no data left that it ends."""
+        """Read the log's next marker; return whether no data of its transaction is left."""
         self._open_aborted_up_to(marker)
         if not marker.record_count:
             return True  # emptied by an earlier cleaning: it only keeps its producer's epoch
@@ -58,12 +58,12 @@ class CleanedTransactionMetadata:
         return False
 
     def take_kept(self) -> list[AbortedTransaction]:
-        """Return the aborted transactions whose marker was kept since the last call."""
+        """Remove and return the aborted transactions that kept their marker since the last call."""
         kept, self.kept = self.kept, []
         return kept
 
     def _open_aborted_up_to(self, batch: RecordBatch) -> None:
-        """Open the aborted transactions that begin at or before the end of this batch."""
+        """Note the aborted transactions that begin up to the end of this batch as open."""
         coming = self._coming
         while coming and coming[-1].first_offset <= batch.last_offset:
             found = coming.pop()

@@ -103,7 +103,7 @@ def _last_producer_records(partition: PartitionLog) -> dict[int, LastProducerRec
 def _read_batches_in_pieces(
     partition: PartitionLog, run: Sequence[LogSegment], segment: LogSegment
 ) -> Iterator[Sequence[RecordBatch]]:
-    """Yield all batches of a segment of the run, some at a time.
+    """Yield all batches of one segment of a run, a list of some batches at a time.
 
     Raises: LogCleaningAborted if the run has left the log since the piece before: then its files
     may be closed and gone.

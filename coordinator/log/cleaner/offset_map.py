@@ -30,9 +30,9 @@ class OffsetMap:
         self._room = bytes_max
 
     def put_offset(self, key: bytes, offset: int) -> bool:
-        """Note that the key was written at this offset, a later one than any before.
+        """Store the offset of a key, later than any before; return False if the map is full.
 
-        Return False, with nothing changed, if the map is full.
+        Nothing is changed then.
         """
         offsets = self._parts[hash(key) % _PARTS]
         if key not in offsets:
