@@ -117,7 +117,7 @@ class ShardCounters:
     append_ms_max: int = 0
 
     def count_append(self, record_count: int, elapsed_ms: int) -> None:
-        """Add one append of so many records to the counters."""
+        """Count one append of `record_count` records, and the time that it took."""
         self.appended += record_count
         self.appends += 1
         self.append_ms += elapsed_ms
@@ -126,7 +126,10 @@ class ShardCounters:
 
 
 class Shard(Generic[R]):
-    """Joins a log, a codec and an apply function; the state itself belongs to whoever applies."""
+    """Appends the records of decisions to a log and applies them; replays the log when it loads.
+
+    The state itself belongs to the owner of `apply`.
+    """
 
     def __init__(
         self,

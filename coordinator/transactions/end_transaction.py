@@ -116,7 +116,10 @@ def find_transaction_to_end(
 
 
 def _is_retry(transaction: TransactionMetadata, command: EndTransactionCommand) -> bool:
-    """Whether the request names the epoch before the last bump, maybe of the producer id before."""
+    """Whether a request repeats an end that has succeeded: its epoch is the one before the bump.
+
+    After the last epoch the bump was to a new producer id, and the request names the one before.
+    """
     if command.producer_id == transaction.producer_id:
         return transaction.producer_epoch == command.producer_epoch + 1
     return (
@@ -127,7 +130,7 @@ def _is_retry(transaction: TransactionMetadata, command: EndTransactionCommand) 
 
 
 def needs_new_producer_id(transaction: TransactionMetadata, version: int) -> bool:
-    """Whether the end of this transaction uses up the last epoch, so that it needs a new id."""
+    """Whether ending a transaction uses up its last epoch, so that a new producer id is needed."""
     return version >= V2 and transaction.epoch_is_exhausted
 
 

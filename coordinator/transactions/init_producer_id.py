@@ -51,7 +51,7 @@ class InitProducerIdCommand:
 
 
 class Prerequisite(Enum):
-    """Names the step that has to be done before the request can be decided."""
+    """Names the step that has to be done before an InitProducerId can be decided."""
 
     NOTHING = auto()
     ABORT = auto()  # fence and abort the transaction of the owner so far
@@ -59,7 +59,7 @@ class Prerequisite(Enum):
 
 
 def find_prerequisite(state: TransactionShardState, command: InitProducerIdCommand) -> Prerequisite:
-    """Return the step that has to be done before the request can be decided.
+    """Return the step that has to be done before an InitProducerId can be decided.
 
     An unknown id is simply new. Raises: Refused (CONCURRENT_TRANSACTIONS if a decided transaction
     is not completed yet, PRODUCER_FENCED if the id has another owner).
@@ -128,7 +128,7 @@ def init_producer_id(
 
 
 def _owns_id(transaction: TransactionMetadata, command: InitProducerIdCommand) -> bool:
-    """Whether the request names the id's producer id, or the one before it, out of epochs."""
+    """Whether a request names the owner's producer id, or the exhausted one before it."""
     return command.producer_id == transaction.producer_id or (
         command.producer_id == transaction.previous_producer_id
         and is_epoch_exhausted(command.producer_epoch)
@@ -145,7 +145,7 @@ def _needs_new_producer_id(
 
 
 def _is_retry(transaction: TransactionMetadata, command: InitProducerIdCommand) -> bool:
-    """Whether the request names the epoch before the one last given, as its answer was lost."""
+    """Whether a request repeats one that was answered: it names the epoch before the last bump."""
     return command.names_owner and command.producer_epoch == transaction.last_producer_epoch
 
 

@@ -175,7 +175,7 @@ class TransactionService:
                 pass
 
     def shard_loaders(self) -> list[LoadSlice]:
-        """Start the expiry of ids, and return the functions that load the shards slice by slice."""
+        """Start the timer that expires ids; return the functions that load the shards by slices."""
         self._expiry.start_timer()
         return [partial(self._load_slice, shard) for shard in self.shards]
 
@@ -333,9 +333,9 @@ class TransactionService:
         *,
         adds_partition: bool,
     ) -> None:
-        """Raise Refused unless a partition is part of the producer's Ongoing transaction.
+        """Raise Refused unless a partition is in the producer's transaction, or is added to it now.
 
-        With `adds_partition` it is made part of it (transactions v2).
+        With `adds_partition` one that isn't there is added (transactions v2).
         """
         if adds_partition:
             wanted = frozenset((partition,))

@@ -142,14 +142,14 @@ class TransactionMetadata:
 
     @property
     def owner_afterwards(self) -> ProducerIdAndEpoch:
-        """Return the owner of the id once this decided transaction is completed."""
+        """Return the producer id and epoch that own the id once this transaction is completed."""
         if self.next_producer_id != NO_PRODUCER_ID:
             return ProducerIdAndEpoch(self.next_producer_id, 0)
         return ProducerIdAndEpoch(self.producer_id, self.producer_epoch)
 
     @property
     def epoch_is_exhausted(self) -> bool:
-        """Whether no owner gets a higher epoch, as 32767 is left for fencing the last one."""
+        """Whether no owner can get a higher epoch: the last one, 32767, is kept for fencing."""
         return is_epoch_exhausted(self.producer_epoch)
 
     @property
