@@ -1,4 +1,4 @@
-"""Decides what one Fetch reads and which results are sent: without, beginning or in a session.
+"""Decides what a Fetch reads and which results are sent, by the fetch session that it names.
 
     session id   epoch   the request
     any          0       whole; ends that session, and begins a new one if there is a slot
@@ -106,7 +106,7 @@ class _SessionlessFetchContext:
 
 
 class _FullFetchContext:
-    """Answers a request with all its results, and begins a session if there is a slot."""
+    """Answers a request with all its results, and begins a session if the cache has a slot."""
 
     def __init__(
         self,

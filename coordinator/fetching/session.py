@@ -24,7 +24,7 @@ PartitionKey = tuple[str | UUID, int]
 
 @dataclass(slots=True)
 class FetchPartition:
-    """Holds a requested partition, the offset to read from, and what the client last knew of it.
+    """Holds a requested partition: the offset to read from, and the last answer to the client.
 
     Kafka's counterpart is CachedPartition.
     """
@@ -103,7 +103,7 @@ class FetchSession:
         self.epoch = next_epoch(self.epoch)
 
     def record_outcome(self, partition: FetchPartition, outcome: PartitionOutcome) -> bool:
-        """Record the outcome of reading a partition and return whether the client must be told.
+        """Record the outcome of reading a partition; return whether it has news for the client.
 
         A partition that had records goes to the end of the order.
         """

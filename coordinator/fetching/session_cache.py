@@ -40,7 +40,7 @@ class FetchSessionCache:
     def try_create_session(
         self, partitions: dict[PartitionKey, FetchPartition], uses_topic_ids: bool, now_ms: int
     ) -> FetchSession | None:
-        """Create a session, or return None if there is no slot for it."""
+        """Create a session, evicting another if need be; return None if no slot can be had."""
         if len(self._sessions) >= self._slot_count and not self._try_evict(len(partitions), now_ms):
             return None
         session = FetchSession(self._create_session_id(), partitions, uses_topic_ids, now_ms)
@@ -64,7 +64,7 @@ class FetchSessionCache:
             self._remove_evictable_entry(session)
 
     def _try_evict(self, size: int, now_ms: int) -> bool:
-        """Evict a session for one of `size` partitions and return whether one could be."""
+        """Evict a session in favour of one of `size` partitions; return False if none may go."""
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:
             return False

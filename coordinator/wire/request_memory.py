@@ -24,7 +24,7 @@ class RequestReader(Protocol):
 
 
 class RequestMemory:
-    """Counts the bytes that connections hold, in the order in which they began to hold some.
+    """Counts the bytes that each connection's requests hold, the oldest holder first.
 
     Kafka's counterpart is MemoryPool.
     """
@@ -37,7 +37,7 @@ class RequestMemory:
         self.held_bytes = 0
 
     def update_held_bytes(self, reader: RequestReader, held_bytes: int) -> bool:
-        """Set the bytes that a connection holds and return whether it may be read from.
+        """Set the bytes that a connection holds; return whether more may be read from it now.
 
         If not, its `resume_reading` is called when it may.
         """
@@ -57,7 +57,7 @@ class RequestMemory:
         return False
 
     def release_reader(self, reader: RequestReader) -> None:
-        """Forget what a connection holds and resume those that may be read from now."""
+        """Forget a connection's bytes, and resume connections that may be read from again."""
         self._waiting.pop(reader, None)
         self.held_bytes -= self._bytes_by_reader.pop(reader, 0)
         self._resume_waiting_readers()

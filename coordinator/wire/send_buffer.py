@@ -49,7 +49,7 @@ def join_small_pieces(pieces: Iterable[bytes | TransferableRecords]) -> AnswerPi
 
 
 class SendBuffer:
-    """Holds what is still to be sent of an answer; it is false when that is nothing."""
+    """Holds the unsent part of answers; it is false when everything has been sent."""
 
     def __init__(self) -> None:
         self._pieces: deque[bytes | TransferableRecords] = deque()
