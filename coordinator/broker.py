@@ -114,7 +114,7 @@ class GuardedScheduler:
 
 
 def new_uuid() -> UUID:
-    """Return a random UUID whose base64 text begins with no dash, unlike a tool's option."""
+    """Return a random UUID whose base64 text doesn't begin with "-", as command-line options do."""
     while True:
         identity = uuid4()
         if not base64.urlsafe_b64encode(identity.bytes).startswith(b"-"):

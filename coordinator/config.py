@@ -147,7 +147,7 @@ class BrokerConfig:
     def from_settings(
         cls, data_dir: Path, settings: Mapping[str, object], **given: Any
     ) -> BrokerConfig:
-        """Create a configuration from dotted setting names over values given by field name.
+        """Create a configuration from settings by dotted name, which replace those by field name.
 
         Raises: WrongSetting for an unknown name or an invalid value.
         """

@@ -192,7 +192,7 @@ class Coordinators:
         *,
         implicit: bool,
     ) -> Code:
-        """Return NONE if a producer may write to a partition in its transaction, else a code.
+        """Return NONE if a transaction has a partition, or adds it (`implicit`); else a code.
 
         With `implicit` a partition that isn't registered is registered (transactions v2).
 

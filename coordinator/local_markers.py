@@ -19,7 +19,7 @@ WriteMarker = Callable[[TopicPartition, TransactionEnded], None]
 
 
 class LocalMarkers:
-    """Writes markers to local partitions and passes on their codes before `send` returns."""
+    """Writes markers to this broker's partitions; answers before `send_markers` returns."""
 
     def __init__(self, write_marker: WriteMarker) -> None:
         self._write_marker = write_marker
@@ -27,7 +27,7 @@ class LocalMarkers:
     def send_markers(
         self, markers: Sequence[TransactionMarker], on_answer: Callable[[MarkerAnswers], None]
     ) -> None:
-        """Write the markers and call `answer` with a code for each partition of each."""
+        """Write the markers, and call `on_answer` with a code for each partition of each marker."""
         on_answer(
             [
                 [self.try_write_marker(partition, marker.ended) for partition in marker.partitions]
