@@ -115,7 +115,7 @@ class LogScan:
             self.last_segment_offset = self._next_offset
 
     def _count_batch(self, header: BatchHeader) -> None:
-        """Count the offsets without a record in one batch, and those skipped before it."""
+        """Count the offsets missing before and in a batch, and move the scan behind the batch."""
         self._skip_to(header.base_offset)
         self._last_batch_offset = header.base_offset
         missing = header.last_offset - header.base_offset + 1 - header.record_count
