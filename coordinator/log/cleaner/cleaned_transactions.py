@@ -29,7 +29,10 @@ class CleanedTransactionMetadata:
         self._committed: set[int] = set()  # producers of other transactions with data
 
     def is_aborted(self, batch: RecordBatch) -> bool:
-        """Read the log's next batch of records; return whether its transaction was aborted."""
+        """Read the log's next batch of records; return whether its transaction was aborted.
+
+        Kafka: `CleanedTransactionMetadata.onBatchRead`.
+        """
         self._open_aborted_up_to(batch)
         if not batch.is_transactional:
             return False
@@ -40,7 +43,10 @@ class CleanedTransactionMetadata:
         return False
 
     def has_nothing_to_end(self, marker: RecordBatch) -> bool:
-        """Read the log's next marker; return whether no data of its transaction is left."""
+        """Read the log's next marker; return whether no data of its transaction is left.
+
+        Kafka: `CleanedTransactionMetadata.onControlBatchRead`.
+        """
         self._open_aborted_up_to(marker)
         if not marker.record_count:
             return True  # emptied by an earlier cleaning: it only keeps its producer's epoch

@@ -96,7 +96,7 @@ class LogScan:
         return self._next_offset >= self.end_offset
 
     def read_batches(self, data: bytes) -> None:
-        """Count the batches of one fetch from `fetch_offset`.
+        """Count the removed offsets that the data of one fetch from `fetch_offset` shows.
 
         A fetch without a new batch behind the last one says that the segment ends there; one
         without any batch at all says that nothing is left up to `end_offset`.
