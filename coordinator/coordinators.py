@@ -146,7 +146,7 @@ class Coordinators:
         """
         self._producer_ids.replay_log()
         self.deleted_topics.forget_offsets(tuple(self._topics.forgetting))
-        self._loader.load_shards([*self.groups.shard_loaders(), *self.transactions.shard_loaders()])
+        self._loader.load_shards([*self.groups.shard_loaders(), *self.transactions.begin_loading()])
 
     @property
     def is_loaded(self) -> bool:

@@ -70,7 +70,7 @@ class StateDirectory:
         self._owner = ""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            self._check_owner(application_id)
+            self._check_or_write_owner(application_id)
             probe = self.path / f".writable-{os.getpid()}"
             probe.touch()
             probe.unlink()
@@ -80,7 +80,7 @@ class StateDirectory:
                 "choose another with state_dir=..., MILLRACE_STATE_DIR or --state-dir"
             ) from error
 
-    def _check_owner(self, application_id: str) -> None:
+    def _check_or_write_owner(self, application_id: str) -> None:
         """Check that this application owns the directory, or write its marker to an empty one.
 
         Raises StateError for any other directory, an unreadable marker or a newer format.

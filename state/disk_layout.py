@@ -15,7 +15,9 @@ from state.store import StoreCheckpoint, StoreDisk
 log = logging.getLogger(__name__)
 
 
-def checkpoint_of_layout(disk: StoreDisk, layout: str, store_name: str) -> StoreCheckpoint | None:
+def read_checkpoint_or_clear(
+    disk: StoreDisk, layout: str, store_name: str
+) -> StoreCheckpoint | None:
     """Return the checkpoint of `disk`; clear the disk and return None if it has another layout."""
     checkpoint = disk.read_checkpoint()
     if checkpoint is None or checkpoint.layout == layout:

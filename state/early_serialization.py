@@ -76,7 +76,7 @@ class EarlySerializedEntries:
         for entry in entries:
             changed = entry.live
             try:
-                entry.serialize_changes()
+                entry.serialize_live_object()
             except StoreSerdeError as error:
                 entry.live = None
                 found.append(RefusedChange(entry.key, changed, error))
@@ -118,7 +118,7 @@ class EarlySerializedEntry(StoreEntry[Any, Any]):
         if type(value) not in SCALARS:
             self._entries.note_handed_out(self)
 
-    def serialize_changes(self) -> None:
+    def serialize_live_object(self) -> None:
         """Serialise the value again, which may have changed in place; mark it written if it has.
 
         Raises StoreSerdeError.
@@ -130,7 +130,7 @@ class EarlySerializedEntry(StoreEntry[Any, Any]):
             self.encoded, self.is_written = encoded, True
 
 
-def serialized_writes(
+def serialize_written_entries(
     overlay: Mapping[bytes, StoreEntry[Any, Any]],
 ) -> dict[bytes, StoreEntry[Any, Any]]:
     """Serialise changed objects again, and return the written entries with bytes as their values.
@@ -143,7 +143,7 @@ def serialized_writes(
         if not isinstance(entry, EarlySerializedEntry):
             written[disk_key] = entry  # the deletion of an expired entry
             continue
-        entry.serialize_changes()
+        entry.serialize_live_object()
         if entry.is_written:
             written[disk_key] = StoreEntry(
                 entry.key, entry.encoded, entry.timestamp_ms, entry.stored

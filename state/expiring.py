@@ -123,12 +123,12 @@ class ExpiringStore(KeyValueStore[K, V]):
         """Serialise the overlay, with deletions of the expired entries that the sweep finds."""
         times = [entry.timestamp_ms for entry in self._overlay.values()]
         self.advance_stream_time(max(times, default=-1))
-        for key, stored in self._sweep.next_entries(len(self._overlay), self._stream_time_ms):
+        for key, stored in self._sweep.take_next_entries(len(self._overlay), self._stream_time_ms):
             if key not in self._overlay and not self._is_live(unpack_time(stored[:8])[0]):
-                self._overlay[key] = self._deletion_of_expired(key, stored)
+                self._overlay[key] = self._take_expired_as_deletion(key, stored)
         return super()._serialize_writes()
 
-    def _deletion_of_expired(self, disk_key: bytes, stored_value: bytes) -> StoreEntry[K, V]:
+    def _take_expired_as_deletion(self, disk_key: bytes, stored_value: bytes) -> StoreEntry[K, V]:
         """Take an expired entry out of the cache, and return it as a deletion to be written."""
         entry = self._cached.entries.pop(disk_key, None)
         if entry is None:

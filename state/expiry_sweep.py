@@ -23,7 +23,7 @@ class ExpirySweep:
         self._next_key: bytes | None = None
         self._round_started_ms = self._rests_until_ms = -1
 
-    def next_entries(self, write_count: int, stream_time_ms: int) -> list[tuple[bytes, bytes]]:
+    def take_next_entries(self, write_count: int, stream_time_ms: int) -> list[tuple[bytes, bytes]]:
         """Return the next entries on disk to check for expiry, and move the sweep past them.
 
         They are in the order of their keys. None are returned while the sweep rests: where a round

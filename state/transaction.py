@@ -34,8 +34,12 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from state.cache import ENTRY_BYTES, ObjectCache, entry_size_bytes
 from state.disk_backed import DiskBackedStore
-from state.disk_layout import checkpoint_of_layout
-from state.early_serialization import EarlySerializedEntries, RefusedChange, serialized_writes
+from state.disk_layout import read_checkpoint_or_clear
+from state.early_serialization import (
+    EarlySerializedEntries,
+    RefusedChange,
+    serialize_written_entries,
+)
 from state.entry import SCALARS, StoreEntry, ValueAndTimestamp, estimate_size_bytes, is_immutable
 from state.errors import EarlierWriteRefused, StoreSerdeError, store_serde_error
 from state.keys import pack_time, unpack_time
@@ -106,7 +110,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         self._cache = ObjectCache(0) if cache is None else cache
         self._cached = self._cache.add_store_cache()
         self._on_refused: Callable[[], object] | None = None
-        checkpoint = checkpoint_of_layout(disk, self._layout, name)
+        checkpoint = read_checkpoint_or_clear(disk, self._layout, name)
         self._committed_stream_time_ms = -1 if checkpoint is None else checkpoint.stream_time_ms
         self._begin_transaction()
 
@@ -272,7 +276,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         overlay: Mapping[bytes, StoreEntry[Any, Any]] = self._overlay
         encode = self._encode_value
         if self._early is not None:
-            overlay, encode = serialized_writes(overlay), bytes
+            overlay, encode = serialize_written_entries(overlay), bytes
         prefix = self._prefix_bytes
         now = self._cache.commit_count
         drained: list[ChangelogEntry] = []

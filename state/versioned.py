@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from state.cache import ObjectCache, entry_size_bytes
 from state.disk_backed import DiskBackedStore
-from state.disk_layout import checkpoint_of_layout
+from state.disk_layout import read_checkpoint_or_clear
 from state.entry import StoreEntry
 from state.errors import store_serde_error
 from state.expiry_sweep import ExpirySweep
@@ -87,7 +87,7 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         self._history_ms = history_ms
         self.dropped = 0
         """The number of versions that came too late to be kept."""
-        checkpoint = checkpoint_of_layout(disk, _LAYOUT, name)
+        checkpoint = read_checkpoint_or_clear(disk, _LAYOUT, name)
         self._committed_stream_time_ms = -1 if checkpoint is None else checkpoint.stream_time_ms
         self._begin_transaction()
 
@@ -170,7 +170,7 @@ class VersionedStore(DiskBackedStore, Generic[V]):
     def drain_writes(self) -> list[ChangelogEntry]:
         """Return the changelog entries of the versions put; the same list until the outcome."""
         if self._drained is None:
-            self._expired_keys = self._find_expired()
+            self._expired_keys = self._sweep_expired()
             self._drained = [
                 (
                     key[:-VERSION_SUFFIX_BYTES],
@@ -252,7 +252,7 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         self._cached.entries[key_bytes] = entry
         self._cached.bytes += entry_size_bytes(key_bytes, entry.stored or b"")
 
-    def _find_expired(self) -> list[bytes]:
+    def _sweep_expired(self) -> list[bytes]:
         """Find expired versions among the sweep's next entries, and return their keys on disk.
 
         The older versions of a key come first. A version has expired if its successor is as old as
@@ -261,7 +261,9 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         """
         horizon_ms = self._stream_time_ms - self._history_ms
         dead: dict[bytes, None] = {}
-        for disk_key, stored in self._sweep.next_entries(len(self._overlay), self._stream_time_ms):
+        for disk_key, stored in self._sweep.take_next_entries(
+            len(self._overlay), self._stream_time_ms
+        ):
             key = disk_key[:-VERSION_SUFFIX_BYTES]
             (timestamp_ms,) = unpack_time(disk_key[-VERSION_SUFFIX_BYTES:])
             before, self._swept_last = self._swept_last, disk_key

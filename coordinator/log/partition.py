@@ -97,7 +97,7 @@ class PartitionLog:
         self.start_offset = self.end_offset = self.last_stable_offset = 0
         self._segments.close()
 
-    def damage_with(self, offset: int) -> str:
+    def describe_damage_at(self, offset: int) -> str:
         """Describe where the damaged batch with this offset is: its file and range of bytes."""
         try:
             return str(locate_damaged_batch(self._segments, offset))
@@ -292,9 +292,9 @@ class PartitionLog:
                 at_least_one=at_least_one,
             )
         except (CorruptBatch, OSError) as error:
-            raise self._refusal_of_read(error) from error
+            raise self._log_and_refuse_read(error) from error
 
-    def _refusal_of_read(self, error: CorruptBatch | OSError) -> Refused:
+    def _log_and_refuse_read(self, error: CorruptBatch | OSError) -> Refused:
         """Log why a read failed and return its refusal: CORRUPT_MESSAGE or KAFKA_STORAGE_ERROR."""
         if isinstance(error, CorruptBatch):
             logger.error("%s", error)
@@ -321,7 +321,7 @@ class PartitionLog:
                 segments, timestamp_ms, self.start_offset, upper_offset
             )
         except (CorruptBatch, OSError) as error:
-            raise self._refusal_of_read(error) from error
+            raise self._log_and_refuse_read(error) from error
 
     def find_max_timestamp_offset(self) -> tuple[int, int] | None:
         """Find the first record with the largest timestamp; return (offset, timestamp) or None.
@@ -331,7 +331,7 @@ class PartitionLog:
         try:
             return timestamp_lookup.find_max_timestamp_offset(self._segments, self.start_offset)
         except (CorruptBatch, OSError) as error:
-            raise self._refusal_of_read(error) from error
+            raise self._log_and_refuse_read(error) from error
 
     # Removing
 

@@ -145,7 +145,7 @@ class LogSegment:
 
     # Writing
 
-    def write_at_end(self, data: bytes | bytearray) -> None:
+    def write_unindexed(self, data: bytes | bytearray) -> None:
         """Write batches to the file behind the segment's end, which `index_batch` moves afterwards.
 
         Raises: OSError.
@@ -159,7 +159,7 @@ class LogSegment:
 
         Raises: OSError.
         """
-        self.write_at_end(data)
+        self.write_unindexed(data)
         self.index_batch(len(data), last_offset, max_timestamp_ms)
 
     def rewrite_from(self, start_position: int) -> None:

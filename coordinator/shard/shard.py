@@ -74,7 +74,7 @@ class ShardLog(Protocol):
     @property
     def damage(self) -> str | None: ...
     def protect(self, damage: str) -> None: ...
-    def damage_with(self, offset: int) -> str: ...
+    def describe_damage_at(self, offset: int) -> str: ...
     def append_internal(self, batch: bytes) -> int: ...
     def append_marker(
         self,
@@ -264,7 +264,7 @@ class Shard(Generic[R]):
         try:
             self._replay_slice(max_bytes)
         except Exception as error:  # Whatever it is, the state is not what the log says.
-            self.mark_failed(f"{self._log.damage_with(self._load_offset)}: {error}")
+            self.mark_failed(f"{self._log.describe_damage_at(self._load_offset)}: {error}")
             return True
         self.counters.load_ms += self._clock.monotonic_ms() - begin_ms
         if self._load_offset < self._log.end_offset:

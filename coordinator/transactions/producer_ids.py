@@ -121,7 +121,7 @@ class ProducerIdManager:
         self._block = range(max(self._block.start, self._at_least), self._block.stop)
         self._next_block = range(max(self._next_block.start, self._at_least), self._next_block.stop)
 
-    def next_producer_id(self) -> int:
+    def generate_producer_id(self) -> int:
         """Return a producer id that nobody has had.
 
         Raises: Refused (COORDINATOR_LOAD_IN_PROGRESS, which clients retry) if none can be allocated

@@ -170,11 +170,11 @@ class TransactionService:
 
     def load_shards(self) -> None:
         """Load every shard to its end before returning."""
-        for load_slice in self.shard_loaders():
+        for load_slice in self.begin_loading():
             while not load_slice():
                 pass
 
-    def shard_loaders(self) -> list[LoadSlice]:
+    def begin_loading(self) -> list[LoadSlice]:
         """Start the timer that expires ids; return the functions that load the shards by slices."""
         self._expiry.start_timer()
         return [partial(self._load_slice, shard) for shard in self.shards]
@@ -265,7 +265,7 @@ class TransactionService:
         Without a transactional id it is always a new producer id. Raises: Refused.
         """
         if transactional_id is None:
-            return ProducerIdAndEpoch(self._new_producer_id(), 0)
+            return ProducerIdAndEpoch(self._generate_producer_id(), 0)
         if not transactional_id:
             raise Refused(Code.INVALID_REQUEST, "an empty transactional id")
         if not 0 < timeout_ms <= self._config.transaction_max_timeout_ms:
@@ -280,7 +280,9 @@ class TransactionService:
             self._fence_and_abort(shard.state.transactions[transactional_id])
             self.counters.aborts_by_init += 1
             first = find_prerequisite(shard.state, command)
-        new_producer_id = self._new_producer_id() if first is Prerequisite.NEW_PRODUCER_ID else -1
+        new_producer_id = (
+            self._generate_producer_id() if first is Prerequisite.NEW_PRODUCER_ID else -1
+        )
         return shard.execute_decision(
             init_producer_id(shard.state, command, new_producer_id, self._clock.now_ms())
         )
@@ -313,7 +315,7 @@ class TransactionService:
                 known,
                 committed=command.committed,
                 version=command.version,
-                next_producer_id=self._next_producer_id(known, command.version),
+                next_producer_id=self._generate_producer_id_if_needed(known, command.version),
                 now_ms=self._clock.now_ms(),
             )
         )
@@ -366,21 +368,23 @@ class TransactionService:
             fence_and_abort(
                 transaction,
                 version=version,
-                next_producer_id=self._next_producer_id(transaction, version),
+                next_producer_id=self._generate_producer_id_if_needed(transaction, version),
                 now_ms=self._clock.now_ms(),
             )
         )
         self._write_markers(transaction.transactional_id)
 
-    def _next_producer_id(self, transaction: TransactionMetadata, version: int) -> int:
+    def _generate_producer_id_if_needed(
+        self, transaction: TransactionMetadata, version: int
+    ) -> int:
         """Return a new producer id if this transaction's end uses up the last epoch, else -1."""
         return (
-            self._new_producer_id()
+            self._generate_producer_id()
             if needs_new_producer_id(transaction, version)
             else NO_PRODUCER_ID
         )
 
-    def _new_producer_id(self) -> int:
+    def _generate_producer_id(self) -> int:
         """Return a producer id that nobody has had.
 
         Until every shard has said which ids it has, it is refused, as the log of the ids may have
@@ -397,7 +401,7 @@ class TransactionService:
                         f"no producer ids: only {shard.log.name}, which has failed, knows which "
                         "have been given",
                     )
-        return self._producer_ids.next_producer_id()
+        return self._producer_ids.generate_producer_id()
 
     def _write_markers(self, transactional_id: str) -> None:
         """Write the markers of a decided transaction, which is completed after the last one."""

@@ -209,7 +209,7 @@ class RocksDisk:
         families = {"default": options, "offsets": create_offsets_options(self._budget)}
         try:
             self._path.mkdir(parents=True, exist_ok=True)
-            if (reason := failures.find_missing_current(self._path)) is not None:
+            if (reason := failures.explain_missing_current(self._path)) is not None:
                 raise StoreCorrupted(self._store, self._path, reason)
             self._database = self._open_database(str(self._path), options, column_families=families)
             self._data = self._database.get_column_family("default")

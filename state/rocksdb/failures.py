@@ -45,7 +45,7 @@ def _suggest_remedy(error: Exception) -> str:
     return ""
 
 
-def find_missing_current(path: Path) -> str | None:
+def explain_missing_current(path: Path) -> str | None:
     """Return why a directory with data files is no database (it has no file CURRENT), else None.
 
     RocksDB would create a new database there.

@@ -240,7 +240,7 @@ def producer_ids_used_before_they_are_logged(world: World) -> AbstractContextMan
 
         return next_id
 
-    return replaced(producer_ids.ProducerIdManager, "next_producer_id", make)
+    return replaced(producer_ids.ProducerIdManager, "generate_producer_id", make)
 
 
 def what_was_decided_is_not_carried_out_after_a_crash(
@@ -300,7 +300,9 @@ def readers_are_shown_nothing(world: World) -> AbstractContextManager[None]:
 
 def compaction_believes_what_was_aborted(world: World) -> AbstractContextManager[None]:
     """A record of an aborted transaction takes the place of the one that was committed."""
-    return replaced(CleanedTransactionMetadata, "is_aborted", lambda _: lambda self, batch: False)
+    return replaced(
+        CleanedTransactionMetadata, "on_batch_read", lambda _: lambda self, batch: False
+    )
 
 
 # Each with the checkers that have to see it, one without the other.

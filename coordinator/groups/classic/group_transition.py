@@ -132,12 +132,12 @@ class GroupTransition:
         """Set the group's timer of this kind, or cancel it if the timeout is None."""
         self.timers[timer, self.group.group_id, ""] = timeout_ms
 
-    def wait_for_join(self, member_id: str) -> None:
+    def defer_join_answer(self, member_id: str) -> None:
         """Answer this member's JoinGroup later, when the join phase is complete."""
         self.group.joining.add(member_id)
         self.waiting_member_id = member_id
 
-    def wait_for_sync(self, member_id: str) -> None:
+    def defer_sync_answer(self, member_id: str) -> None:
         """Answer this member's SyncGroup later, when the assignments are there."""
         self.group.syncing.add(member_id)
         self.waiting_member_id = member_id

@@ -149,7 +149,7 @@ def _add_member(transition: GroupTransition, command: JoinGroup, member_id: str)
     if group.leader is None:
         group.leader = member_id
     group.pending_join.discard(member_id)
-    transition.wait_for_join(member_id)
+    transition.defer_join_answer(member_id)
     transition.set_session_timer(member_id, transition.config.new_member_join_timeout_ms)
     transition.rebalance_or_complete_join(ClassicRebalanceCause.MEMBER_JOINED)
 
@@ -164,7 +164,7 @@ def _update_member(
         rebalance_timeout_ms=command.rebalance_timeout_ms,
         session_timeout_ms=command.session_timeout_ms,
     )
-    transition.wait_for_join(member.member_id)
+    transition.defer_join_answer(member.member_id)
 
 
 def _rejoin_member(

@@ -61,7 +61,7 @@ def sync_group(
     transition.remove_pending_sync(command.member_id)
     if group.phase is ClassicGroupPhase.STABLE:
         return transition, build_sync_answer(transition.group, command.member_id)
-    transition.wait_for_sync(command.member_id)
+    transition.defer_sync_answer(command.member_id)
     if command.member_id == group.leader:
         _store_assignments(transition, command.assignments)
     return transition, None

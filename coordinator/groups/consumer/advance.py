@@ -102,7 +102,7 @@ def advance_member(
         must_bump_epoch or context.transient_state.hashed_topics_version != context.topics.version
     )
     if checks_topics:
-        epoch = compute_group_epoch(
+        epoch = update_group_epoch(
             group, member, updated, context.topics, records, must_bump=must_bump_epoch
         )
     target_epoch, target = _update_target(
@@ -197,7 +197,7 @@ def count_regex_subscribers(
     return counts
 
 
-def compute_group_epoch(
+def update_group_epoch(
     group: ConsumerGroup,
     member: ConsumerGroupMember,
     updated: ConsumerGroupMember,

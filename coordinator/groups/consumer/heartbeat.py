@@ -82,7 +82,7 @@ class HeartbeatResult(NamedTuple):
     advance_result: AdvanceResult
 
 
-def process_heartbeat(
+def join_or_stay_in_group(
     group: ConsumerGroup, command: ConsumerHeartbeat, context: GroupContext
 ) -> HeartbeatResult:
     """Decide a heartbeat that joins or stays in a group; for one that leaves see `leave_group`.

@@ -23,7 +23,7 @@ from coordinator.groups.consumer.epoch_cause import GroupEpochCause
 from coordinator.groups.consumer.heartbeat import (
     ConsumerHeartbeat,
     ConsumerHeartbeatAnswer,
-    process_heartbeat,
+    join_or_stay_in_group,
 )
 from coordinator.groups.consumer.leave import build_fencing_records, leave_group
 from coordinator.groups.consumer.record_types import MemberState, Record
@@ -131,7 +131,7 @@ class ConsumerMembership:
         if group is None:
             return self._join_group(shard, command)
         context = self.create_context(shard, group)
-        result = process_heartbeat(group, command, context)
+        result = join_or_stay_in_group(group, command, context)
         shard.log.execute_decision(Decision(result.records, None))
         self.complete_advance(
             shard, group, result.advance_result, context.settings.session_timeout_ms
@@ -152,7 +152,7 @@ class ConsumerMembership:
     def _join_group(self, shard: GroupShard, command: ConsumerHeartbeat) -> ConsumerHeartbeatAnswer:
         """Serve the heartbeat of a member that joins a new group, or a classic one to be converted.
 
-        Raises Refused: GROUP_ID_NOT_FOUND, and as `process_heartbeat` does.
+        Raises Refused: GROUP_ID_NOT_FOUND, and as `join_or_stay_in_group` does.
         """
         group_id = command.group_id
         if command.epoch != JOINING_EPOCH:
@@ -171,7 +171,7 @@ class ConsumerMembership:
                 logger.warning("%s stays a classic group: %s", group_id, refused)
                 raise
         context = self.create_context(shard, group)
-        result = process_heartbeat(group, command, context)
+        result = join_or_stay_in_group(group, command, context)
         shard.log.execute_decision(Decision([*records, *result.records], None))
         joined_group = shard.state.consumer[group_id]
         if classic is not None:

@@ -76,7 +76,7 @@ def compact_batch(
     kept: list[bytes] = []
     if batch.is_control:
         kept = yield from _compact_marker(batch, cleaning, transactions)
-    elif not transactions.is_aborted(batch) and batch.record_count:
+    elif not transactions.on_batch_read(batch) and batch.record_count:
         kept = yield from _compact_records(batch, cleaning)
     if not kept and (is_last or _is_last_of_producer(batch, cleaning.producers)):
         return [build_empty_batch(batch)]
@@ -87,7 +87,7 @@ def _compact_marker(
     batch: RecordBatch, cleaning: CleaningParameters, transactions: CleanedTransactionMetadata
 ) -> Steps[list[bytes]]:
     """Return the batches that replace a marker: itself, one with a delete horizon, or none."""
-    if not transactions.has_nothing_to_end(batch):
+    if not transactions.on_control_batch_read(batch):
         return [bytes(batch.data)]
     horizon_ms = batch.delete_horizon_ms
     if not batch.record_count or (horizon_ms is not None and horizon_ms <= cleaning.now_ms):

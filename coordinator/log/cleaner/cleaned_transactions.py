@@ -28,7 +28,7 @@ class CleanedTransactionMetadata:
         self._met: set[int] = set()  # of these, the producers with data in the batches read so far
         self._committed: set[int] = set()  # producers of other transactions with data
 
-    def is_aborted(self, batch: RecordBatch) -> bool:
+    def on_batch_read(self, batch: RecordBatch) -> bool:
         """Read the log's next batch of records; return whether its transaction was aborted.
 
         Kafka: `CleanedTransactionMetadata.onBatchRead`.
@@ -42,7 +42,7 @@ class CleanedTransactionMetadata:
         self._committed.add(batch.producer_id)
         return False
 
-    def has_nothing_to_end(self, marker: RecordBatch) -> bool:
+    def on_control_batch_read(self, marker: RecordBatch) -> bool:
         """Read the log's next marker; return whether no data of its transaction is left.
 
         Kafka: `CleanedTransactionMetadata.onControlBatchRead`.

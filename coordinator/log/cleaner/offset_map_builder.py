@@ -28,8 +28,8 @@ def add_batch_to_offset_map(
     where the bytes are no records.
     """
     if batch.is_control:
-        transactions.has_nothing_to_end(batch)
-    elif not transactions.is_aborted(batch) and batch.record_count:
+        transactions.on_control_batch_read(batch)
+    elif not transactions.on_batch_read(batch) and batch.record_count:
         _, spans = yield from read_batch_spans(batch)
         put = offsets.put_offset
         for start in range(0, len(spans), _RECORDS_A_STEP):

@@ -105,7 +105,7 @@ class LogScan:
         for batch in parse_batch_headers(data):
             if batch.last_offset >= self._next_offset:
                 has_new_batch = True
-                self._count_batch(batch)
+                self._scan_batch(batch)
         if has_new_batch:
             return
         if self._last_batch_offset is None:
@@ -114,7 +114,7 @@ class LogScan:
             self._last_batch_offset = None
             self.last_segment_offset = self._next_offset
 
-    def _count_batch(self, header: BatchHeader) -> None:
+    def _scan_batch(self, header: BatchHeader) -> None:
         """Count the offsets missing before and in a batch, and move the scan behind the batch."""
         self._skip_to(header.base_offset)
         self._last_batch_offset = header.base_offset

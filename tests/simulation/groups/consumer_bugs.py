@@ -129,7 +129,7 @@ def a_member_is_told_the_group_s_epoch(world: World) -> AbstractContextManager[N
 
         return beat
 
-    return replaced(membership, "process_heartbeat", make)
+    return replaced(membership, "join_or_stay_in_group", make)
 
 
 def sessions_are_not_counted_after_a_restart(world: World) -> AbstractContextManager[None]:

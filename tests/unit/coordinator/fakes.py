@@ -32,7 +32,7 @@ class FakeLog:
     def protect(self, damage: str) -> None:
         self.damage = damage
 
-    def damage_with(self, offset: int) -> str:
+    def describe_damage_at(self, offset: int) -> str:
         return f"the batch with offset {offset}"
 
     def append_internal(self, batch: bytes) -> int:

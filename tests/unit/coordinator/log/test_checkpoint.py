@@ -332,9 +332,9 @@ def test_damage_below_the_recovery_point_is_not_served_and_is_named() -> None:
     later = again.fetch_batches(2, 1 << 20, committed=False, at_least_one=True)
     assert next(iterate_batches(bytes(later.records))).base_offset == 2
     end = disk.files[LOG].content.index(bytes(later.records))
-    assert again.damage_with(1) == f"{LOG}, from byte {size} to byte {end}"
+    assert again.describe_damage_at(1) == f"{LOG}, from byte {size} to byte {end}"
     disk.files[LOG].content[size + 8 : size + 12] = b"\0\0\0\x30"  # a wrong length as well
-    assert opened(disk).damage_with(1) == f"{LOG}, from byte {size} to byte {end}"
+    assert opened(disk).describe_damage_at(1) == f"{LOG}, from byte {size} to byte {end}"
 
 
 def test_a_damaged_offset_which_no_checksum_is_over_is_not_served() -> None:

@@ -209,9 +209,9 @@ def test_without_a_transactional_id_every_producer_is_new() -> None:
 
 def test_no_producer_id_is_handed_out_twice_after_a_crash() -> None:
     world = World()
-    before = {world.producer_ids.next_producer_id() for _ in range(1500)}
+    before = {world.producer_ids.generate_producer_id() for _ in range(1500)}
     world.restart()
-    after = {world.producer_ids.next_producer_id() for _ in range(1500)}
+    after = {world.producer_ids.generate_producer_id() for _ in range(1500)}
     assert len(before | after) == 3000
     assert min(after) == 2000
 
