@@ -1,4 +1,4 @@
-"""Properties are judged by what they say, not by how long an example takes on a busy machine."""
+"""Judge properties by their assertions, not by how long an example takes on a busy machine."""
 
 from __future__ import annotations
 

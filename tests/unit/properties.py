@@ -1,4 +1,4 @@
-"""How many examples a property is tried with: all of them in CI, a fifth at a desk.
+"""Set how many examples a property is tried with: all of them in CI, a fifth at a desk.
 
 `pytest --hypothesis-profile=ci` tries all of them anywhere.
 """
@@ -11,6 +11,6 @@ _AT_A_DESK = 5
 
 
 def examples(number: int) -> settings:
-    """`number` examples with the profile "ci", a fifth of them else."""
+    """Return settings with `number` examples in the profile "ci", and a fifth of them otherwise."""
     thorough = settings.get_current_profile_name() == "ci"
     return settings(max_examples=number if thorough else number // _AT_A_DESK)

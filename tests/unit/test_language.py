@@ -1,4 +1,4 @@
-"""The language of names and docstrings: what a newcomer can read without having followed the work.
+"""Test that a newcomer can read names and docstrings without having followed the work.
 
 The rules are in CONTRIBUTING.md ("Language").
 """
@@ -33,7 +33,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One module: its package, where it is, and its syntax tree."""
+    """Holds one module's path and its syntax tree."""
 
     path: str
     tree: ast.Module
@@ -49,7 +49,7 @@ def read_sources(*roots: str) -> list[Source]:
 
 
 def find_fragments(sources: Iterable[Source]) -> Iterator[str]:
-    """Yield the first docstring lines that begin as no sentence does.
+    """Yield the first docstring lines that are fragments of a sentence by their first word.
 
     "Whether" may begin that of a function which returns a bool.
     """
@@ -80,7 +80,7 @@ def find_shared_class_names(sources: Iterable[Source]) -> Iterator[str]:
 
 
 def one_word_functions(sources: Iterable[Source]) -> list[str]:
-    """Return the functions of one word; properties and special methods are none."""
+    """Return the functions of one word, without properties and special methods."""
     return [
         f"{source.path}:{node.lineno}: {node.name}"
         for source in sources

@@ -1,8 +1,8 @@
-"""Tests work through what the product shows: none assigns or patches a private attribute.
+"""Test that no test assigns or patches a private attribute of another object.
 
 A test that does so goes on to pass when the attribute has lost its meaning, and breaks when it gets
-another name. It takes an argument of the constructor, a public attribute or a fake instead. What an
-object does to itself, through `self` or `cls`, is its own.
+another name. It takes an argument of the constructor, a public attribute or a fake instead. An
+object may set its own attributes through `self` or `cls`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def find_intrusions(source: str) -> Iterator[tuple[int, str]]:
 
 
 def names_private(argument: ast.expr) -> bool:
-    """Whether what is to be patched is a private name, or lies behind one."""
+    """Whether the patched name is private, or belongs to a private attribute."""
     if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
         return is_private(argument.value.rpartition(".")[2])
     return reaches_in(argument)

@@ -1,4 +1,4 @@
-"""The fixture `topology_driver`, in a pytest of its own."""
+"""Test the fixture `topology_driver` in a pytest of its own."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_they_are_closed_when_the_test_ends():
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the plugin that is named, whether or not the installed package brings it as well."""
+    """Load only the plugin that is named, even if the installed package brings it as well."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 

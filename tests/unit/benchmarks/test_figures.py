@@ -1,4 +1,4 @@
-"""The tables of the benchmarks."""
+"""Test the tables that the benchmarks write."""
 
 from __future__ import annotations
 

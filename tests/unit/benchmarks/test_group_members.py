@@ -1,4 +1,4 @@
-"""What the benchmark of groups calls stable, and takes for an answer."""
+"""Test when the benchmark of groups takes a group for stable, and what it takes for an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measurements are kept where BENCH_RECORD says, and nowhere without it."""
+"""Test that measurements are kept where BENCH_RECORD says, and nowhere without it."""
 
 from __future__ import annotations
 

@@ -74,9 +74,9 @@ def missing_names(kept: dict[str, list[str]], found: dict[str, list[str]]) -> di
 
 
 def _python_names() -> Iterator[str]:
-    """Yield what can be imported, and what can be written behind it: `App.stream().map(mapper)`.
+    """Yield the importable names and those reached from them, as `App.stream().map(mapper)`.
 
-    What is returned has the members that a page shows: its others are the product's own.
+    Of a returned class only the members that a page shows are public; its others are internal.
     """
     shown = _shown_words()
     waiting: deque[tuple[str, Any]] = deque()
@@ -108,7 +108,7 @@ def _python_names() -> Iterator[str]:
 
 
 def _imports() -> Iterator[tuple[str, str]]:
-    """Yield module and name of what the packages export and the pages tell to import."""
+    """Yield module and name of each export of the packages and each import on the pages."""
     for package in PACKAGES:
         yield from ((package, name) for name in importlib.import_module(package).__all__)
     for page in PAGES:
@@ -118,7 +118,7 @@ def _imports() -> Iterator[tuple[str, str]]:
 
 
 def _shown_words() -> set[str]:
-    """Return the words of the pages' code: blocks, and what stands between backticks."""
+    """Return the words of the pages' code: those of blocks and those between backticks."""
     text = "\n".join(page.read_text() for page in PAGES)
     blocks = re.findall(r"^```.*?^```", text, re.MULTILINE | re.DOTALL)
     return set(re.findall(r"\w+", "\n".join([*blocks, *re.findall(r"`([^`\n]+)`", text)])))

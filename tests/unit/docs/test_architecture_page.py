@@ -1,4 +1,4 @@
-"""docs/architecture.md names every module and decision, and pages lead to what is there."""
+"""Test that docs/architecture.md names every module and decision, and that links have a target."""
 
 from __future__ import annotations
 

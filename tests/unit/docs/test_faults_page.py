@@ -1,4 +1,4 @@
-"""The examples of docs/faults.md do what the page says."""
+"""Test that the examples of docs/faults.md do what the page says."""
 
 from __future__ import annotations
 

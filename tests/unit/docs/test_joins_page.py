@@ -1,4 +1,4 @@
-"""The examples of docs/joins.md do what they say."""
+"""Test that the examples of docs/joins.md do what the page says."""
 
 from __future__ import annotations
 

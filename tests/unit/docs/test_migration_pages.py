@@ -1,4 +1,4 @@
-"""The pages for those who come from elsewhere: what they show in Python is run."""
+"""Test the pages on migration from other libraries, by running their Python examples."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_totals_are_summed_as_the_page_says() -> None:
 
 
 def names(page: str) -> set[str]:
-    """What is called in the last column of the page's tables."""
+    """Return the functions that are called in the last column of the page's tables."""
     rows = re.findall(r"^\|(.+)\|$", (DOCS / page).read_text(), re.MULTILINE)
     return {name for row in rows for name in re.findall(r"(\w+)\(", row.split(" | ")[-1])}
 

@@ -1,4 +1,4 @@
-"""The examples of the pages of docs/, and of examples/, do what they say."""
+"""Test that the examples of the pages in docs/ and of examples/ do what they say."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def blocks(name: str, language: str) -> list[str]:
 
 
 def page(name: str) -> dict[str, Any]:
-    """What the Python examples of a page define, run one after the other."""
+    """Run the Python examples of a page one after the other, and return what they define."""
     found: dict[str, Any] = {}
     for block in blocks(name, "python"):
         exec(block, found)

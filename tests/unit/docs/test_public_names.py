@@ -1,4 +1,4 @@
-"""What programs, dashboards and scripts outside of this repository rely on keeps its name."""
+"""Test that names which programs, dashboards and scripts outside rely on are kept."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _names() -> dict[str, list[str]]:
 
 
 def test_every_kept_name_is_still_there(names: dict[str, list[str]]) -> None:
-    """A name that goes on purpose is taken out of the file, and stands in the change log."""
+    """Test that no kept name is missing; who removes one on purpose notes it in the CHANGELOG."""
     assert missing_names(json.loads(KEPT.read_text()), names) == {}
 
 

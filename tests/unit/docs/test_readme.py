@@ -1,4 +1,4 @@
-"""README.md: its applications are run, and its tables name all pages and examples there are."""
+"""Test that the applications of README.md run, and that its tables name all pages and examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples of docs/serdes.md do what they say, and the page has every serde there is."""
+"""Test that the examples of docs/serdes.md do what they say, and that it names every serde."""
 
 from __future__ import annotations
 

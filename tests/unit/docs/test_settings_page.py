@@ -1,4 +1,4 @@
-"""docs/settings.md has every setting with its default, and no other page says otherwise."""
+"""Test that docs/settings.md has every setting with its default, and no page contradicts it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFAULTS = {name: field.default for name, field in StreamsConfig.model_fields.it
 
 
 def written(default: object) -> str:
-    """A default as the pages write it."""
+    """Return a default value as the pages write it."""
     match default:
         case None:
             return "none"

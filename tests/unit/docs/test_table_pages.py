@@ -1,4 +1,4 @@
-"""The examples of docs/suppress.md and docs/foreign-key-joins.md do what the pages say."""
+"""Test that the examples of docs/suppress.md and docs/foreign-key-joins.md do what they say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples of docs/testing.md about the driver are tests, and pass."""
+"""Test that the driver's examples in docs/testing.md are tests, and pass."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["topology_driver"]  # the fixture, whether or not the installed packa
 
 
 def defined() -> dict[str, Any]:
-    """By the blocks of the section, one after the other."""
+    """Run the code blocks of the section one after the other, and return what they define."""
     found: dict[str, Any] = {}
     for block in re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL):
         exec(block, found)

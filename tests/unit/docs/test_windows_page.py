@@ -1,4 +1,4 @@
-"""The page on windows does what it says."""
+"""Test that the examples of the page on windows do what it says."""
 
 from __future__ import annotations
 
