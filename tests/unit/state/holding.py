@@ -1,4 +1,4 @@
-"""A process that holds what the test tells it to, until it is killed or told to go on."""
+"""Start processes that hold what a test tells them to, until they are killed or told to go on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ directory = StateDirectory(pathlib.Path(sys.argv[1]), "app")
 
 
 def started(state_dir: Path, body: str) -> subprocess.Popen[str]:
-    """A process that runs `body` with `directory` at hand."""
+    """Start a process that runs `body` with the variable `directory` in scope."""
     return subprocess.Popen(
         [sys.executable, "-c", _PRELUDE + body, str(state_dir)],
         stdin=subprocess.PIPE,
@@ -28,7 +28,7 @@ def started(state_dir: Path, body: str) -> subprocess.Popen[str]:
 
 @contextmanager
 def holder(state_dir: Path, body: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that has run `body`, and lives until it is killed."""
+    """Yield a process that has run `body`, and kill it at the end."""
     process = started(state_dir, body + "\nprint('held', flush=True); sys.stdin.read()\n")
     try:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""Buffers: what waits leaves in order of time; a transaction that ends badly was never there."""
+"""Test that buffers evict records in order of time, and that a rollback leaves no trace."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def at(timestamp_ms: int) -> RecordOrigin:
 
 
 def order(buffer: BufferStore) -> list[bytes]:
-    """Lets all leave."""
+    """Evict all records of the buffer, and return their keys in order."""
     keys = []
     while buffer.record_count:
         keys.append(buffer.peek_first()[0])
@@ -143,7 +143,7 @@ def test_nothing_is_written_between_drain_and_the_outcome() -> None:
 
 
 class Model:
-    """What waits as a plain dict, and what is committed of it."""
+    """Represents the buffered records and the committed ones as plain dicts."""
 
     def __init__(self) -> None:
         self.now: dict[bytes, tuple[int, bytes, bytes | None]] = {}
@@ -158,7 +158,7 @@ class Model:
 
 
 def seen(buffer: BufferStore) -> dict[bytes, tuple[int, bytes, bytes | None]]:
-    """What waits, with the places, by letting all leave and rolling that back."""
+    """Return the buffered changes and their times, by evicting all and rolling that back."""
     found = {}
     while buffer.record_count:
         time_ms, (key, change) = buffer.min_time_ms, buffer.peek_first()

@@ -1,4 +1,4 @@
-"""The cache holds what is committed and nothing else, within one budget for several stores."""
+"""Test that the cache holds only committed values, within one budget for several stores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Store = KeyValueStore[str, Any]
 
 
 class CountingDisk(MemoryDisk):
-    """Counts look-ups."""
+    """Counts the look-ups in a disk."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -146,7 +146,7 @@ def test_the_budget_holds_for_all_stores_and_what_was_used_longest_ago_goes_firs
 
 
 class Emptied(StoreEntry[Any, Any]):
-    """While its age is looked at, the restorer empties its share, on another thread."""
+    """Stands in for an entry whose store a restore on another thread evicts during a look at it."""
 
     share: StoreCache
 

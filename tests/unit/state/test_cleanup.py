@@ -1,4 +1,4 @@
-"""Cleaning up: what nobody has run for long goes, and nothing else."""
+"""Test that the cleanup removes tasks that nobody has run for long, and nothing else."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def directory(tmp_path: Path) -> StateDirectory:
 
 
 def used(directory: StateDirectory, task: str, at_ms: int, file: str = "store/000004.log") -> Path:
-    """A task's directory whose files were last written at `at_ms`."""
+    """Create a task's directory whose files were last written at `at_ms`."""
     path = directory.path / task
     for name in {".lock", "store/CURRENT", file}:
         (path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Slots, identities and task locks of the state directory, across real processes."""
+"""Test slots, identities and task locks of the state directory across real processes."""
 
 from __future__ import annotations
 

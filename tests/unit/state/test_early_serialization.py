@@ -1,4 +1,4 @@
-"""A store that serialises early against one that does not: the same, but where a serde refuses."""
+"""Test that early serialization of a store differs only in when a serde refuses a value."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WINDOWS: dict[str, Any] = {"retention_ms": 1_000, "window_size_ms": 10}
 
 
 class Pair:
-    """The same store twice, with disks of their own; what is done to one is done to both."""
+    """Applies every operation to two stores of one kind, one of which serialises early."""
 
     def __init__(self, make: Callable[[Any], Any]) -> None:
         self.disks = MemoryDisk(), MemoryDisk()
@@ -109,7 +109,7 @@ def test_it_writes_and_reads_the_same(kind: str, data: Any) -> None:
 
 
 def done(store: Any, kind: str, act: str, place: Any, at_ms: int, value: list[str]) -> Any:
-    """Do one thing to a store; what it answers."""
+    """Apply one operation to a store, and return its result."""
     windows, sessions = kind.startswith("windows"), kind == "sessions"
     if act in ("put", "delete"):
         put = None if act == "delete" else value
@@ -210,7 +210,7 @@ def test_nothing_is_kept_in_the_cache_meanwhile_and_all_is_read_right_after() ->
 @pytest.mark.parametrize("early", [False, True])
 @pytest.mark.parametrize("value", ["text", ["a list"]])
 def test_a_machine_without_memory_is_no_refusal(value: Any, *, early: bool) -> None:
-    """A handler that skips what is refused is not asked about it."""
+    """Test that a MemoryError is not given to a handler that skips refused values."""
 
     def exhausted(value: Any) -> bytes:
         raise MemoryError

@@ -1,4 +1,4 @@
-"""What has expired is not returned, and goes from the disk in bounded work."""
+"""Test that expired entries are not returned, and leave the disk in bounded work."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MINUTE_MS = 60_000
 
 
 class CountingDisk(MemoryDisk):
-    """Counts the entries that ranges give and the ranges that are deleted."""
+    """Counts the entries that ranges return, and records the ranges that are deleted."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -155,7 +155,10 @@ def test_versions_that_nobody_can_ask_for_are_swept_and_deletions_after_them() -
 
 
 def test_a_deletion_stays_while_an_older_version_could_come_back_without_it() -> None:
-    """Their keys' bytes lie between each other: the sweep doesn't meet them side by side."""
+    """Test that a tombstone stays while an older version of its key is on the disk.
+
+    Other keys' bytes lie between the two: the sweep doesn't meet them side by side.
+    """
     disk = MemoryDisk()
     store = VersionedStore[bytes](
         "v", disk, StoreCodecs(bytes, bytes, bytes, bytes), history_ms=100
@@ -197,7 +200,7 @@ def test_a_store_whose_retention_was_changed_is_emptied_and_caught_up(
 def test_a_store_that_was_caught_up_past_records_of_nobody_is_not_emptied(
     kind: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """In the changelog there were aborted records only, and markers."""
+    """Test that a changelog of only aborted records and markers does not empty the store."""
     disk = MemoryDisk()
     more = {"window_size_ms": 1} if kind is WindowStore else {}
 

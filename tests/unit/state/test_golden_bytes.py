@@ -1,4 +1,4 @@
-"""What is in a changelog is byte for byte what Kafka Streams writes for the same operations.
+"""Test that changelogs have, byte for byte, what Kafka Streams writes for the same operations.
 
 The bytes below are what the stores of Kafka Streams 4.3.0 wrote to their changelogs in its own
 TopologyTestDriver, for a record of timestamp 42.
@@ -92,8 +92,10 @@ def test_sessions(removed: bool) -> None:
 
 
 def test_versions() -> None:
-    """Kafka Streams also logs versions that came too late for the history, and that the store has
-    not kept: 3 as of 400 here."""
+    """Test that a version that comes too late is not logged, though Kafka Streams logs it.
+
+    That is value 3 as of time 400 here, which the store of Kafka Streams has not kept either.
+    """
     store = opened(StoreKind.VERSIONED, history_ms=1_000_000)
     returned = [
         store.put("k", 1, 100),

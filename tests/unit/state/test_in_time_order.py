@@ -1,4 +1,7 @@
-"""Windows and sessions that are kept by time too: found in its order, whatever happened to them."""
+"""Test that windows and sessions that are also stored by time are found in its order.
+
+This holds after commits, rollbacks, crashes and restores too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Locks between real processes: one holder, who is named, and none after the holder's end."""
+"""Test that locks between real processes have one holder, who is named, and end with it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_lock_on_a_file_that_was_removed_meanwhile_counts_for_nothing(
     really_open = os.open
 
     def open_and_lose(name: Path, flags: int, mode: int) -> int:
-        """The directory is removed by its holder between the open and the lock."""
+        """Open the file, and let its holder remove the directory before the file is locked."""
         monkeypatch.setattr(os, "open", really_open)
         file = really_open(name, flags, mode)
         first.release()

@@ -1,4 +1,4 @@
-"""The disk in memory keeps keys in order by adding to what is sorted, whatever is written when."""
+"""Test that the in-memory disk keeps keys in order by inserting into sorted pieces."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WRITES = st.lists(st.tuples(KEYS, st.none() | st.just(b"v")), max_size=30)
 
 
 def small_pieces() -> MemoryDisk:
-    """A disk whose keys lie in many pieces."""
+    """Return a disk whose keys lie in many pieces."""
     return MemoryDisk(piece_keys_max=4)
 
 

@@ -1,4 +1,4 @@
-"""Every kind of store against a plain model: random writes, reads, commits, rollbacks, crashes.
+"""Test every kind of store against a plain model: writes, reads, commits, rollbacks, crashes.
 
 A model keeps what is committed and what the transaction has written as plain dicts, and answers by
 going through all of it. After each commit the changelog so far, replayed into an empty store, gives
@@ -45,7 +45,7 @@ VALUES = st.none() | st.integers(0, 9) | st.lists(st.integers(0, 9), max_size=2)
 
 
 class Life:
-    """A store, its changelog and its disk through commits, rollbacks and crashes."""
+    """Takes a store, its changelog and its disk through commits, rollbacks and crashes."""
 
     def __init__(
         self, open_store: Callable[[StoreDisk, ObjectCache], Any], disk: StoreDisk
@@ -65,7 +65,7 @@ class Life:
         self.store.rollback_transaction()
 
     def crash(self, committed: bool) -> None:
-        """The process ends: before Kafka's commit, or after it and before the disk's."""
+        """Reopen the store as after a crash before Kafka's commit or between it and the disk's."""
         drained = self.store.drain_writes()
         if committed:
             self.changelog += drained
@@ -83,7 +83,7 @@ class Life:
         store.finish_restore()
 
     def rebuilt(self) -> Any:
-        """A store that was made of the changelog alone."""
+        """Return a store that was restored from the changelog alone."""
         store = self._open(MemoryDisk(), ObjectCache(0))
         self.catch_up(store)
         return store
@@ -100,7 +100,7 @@ OUTCOMES = st.sampled_from(["commit", "commit", "commit", "rollback", "crash", "
 
 
 class Model:
-    """What is committed, what is not, and the largest time, in plain dicts."""
+    """Represents committed and uncommitted contents and the stream time in plain dicts."""
 
     def __init__(self) -> None:
         self.now: dict[Any, Any] = {}

@@ -1,4 +1,4 @@
-"""Ranges see the overlay over the disk, both ways, and bear that it is written meanwhile."""
+"""Test that ranges merge overlay and disk, both ways, even while the overlay is written."""
 
 from __future__ import annotations
 
@@ -152,7 +152,11 @@ def test_a_range_of_keys_has_a_window_whose_bytes_sort_after_a_longer_key() -> N
 
 
 def test_duplicates_that_come_after_a_rollback_are_numbered_as_if_it_had_not_been() -> None:
-    """Or a number would be above the changelog's position, and be given again after a restart."""
+    """Test that a rollback takes back the numbers of duplicates.
+
+    Otherwise a number would be above the changelog's position, and be assigned again after a
+    restart.
+    """
     disk = MemoryDisk()
     store = window_store(disk, retain_duplicates=True)
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""A copy of a topic that one thread writes and others read."""
+"""Test a copy of a topic that one thread writes and others read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Directories of tasks are found by what a sub-topology is, whatever its number."""
+"""Test that a task's directory is found by what its sub-topology is, whatever its number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The overlay: read your writes, drain once, commit with the checkpoint, roll back whole."""
+"""Test a store's overlay: reads see its writes, it drains once, and commits or rolls back whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Databases of RocksDB for `RocksDisk(open_database=...)`: weighed, stalled, damaged while open."""
+"""Provide databases for `RocksDisk(open_database=...)` that measure, stall, or are damaged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rocksdict import Rdict
 
 
 class Database:
-    """Opens an Rdict, as RocksDisk does, and answers every call with it."""
+    """Opens an Rdict, as RocksDisk does, and forwards every call to it."""
 
     def __init__(self) -> None:
         self._opened: Any = None
@@ -22,7 +22,7 @@ class Database:
 
 
 class Weighing(Database):
-    """Notes the size of each batch that is written, in bytes."""
+    """Records the size of each batch that is written, in bytes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class Weighing(Database):
 
 
 class Stalled(Database):
-    """Refuses so many writes, as RocksDB does while it compacts or flushes."""
+    """Refuses this many writes, as RocksDB does while it compacts or flushes."""
 
     def __init__(self, refusals: int) -> None:
         super().__init__()
@@ -52,8 +52,10 @@ class Stalled(Database):
 
 
 class Damaged(Database):
-    """Finds damage in whatever is looked up by its key from the time when `is_damaged` is set
-    until it is opened again."""
+    """Reports damage for every look-up from the time when `is_damaged` is set.
+
+    Opening it again ends that.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,7 +71,7 @@ class Damaged(Database):
 
 
 class DamagedFamily:
-    """The data of a Damaged database."""
+    """Stands in for a column family of a Damaged database."""
 
     def __init__(self, database: Damaged, family: Any) -> None:
         self._database = database

@@ -1,4 +1,4 @@
-"""A process that works on a database and ends itself with SIGKILL where the test says."""
+"""Run a process that works on a database and ends itself with SIGKILL where the test says."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def records(first, last):
 
 
 def run_until_killed(path: Path, body: str) -> None:
-    """Run `body` on the directory `path`; it must end by `die()`."""
+    """Run `body` on the directory `path`, and assert that it ended by `die()`."""
     code = _PRELUDE + textwrap.dedent(body)
     ended = subprocess.run(
         [sys.executable, "-c", code, str(path)],

@@ -1,4 +1,4 @@
-"""A database: bounded batches, the checkpoint behind its data, bulk load, and a clean end."""
+"""Test a database: bounded batches, a checkpoint never ahead of its data, bulk load, close."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def disk(tmp_path: Path) -> Iterator[RocksDisk]:
 
 
 class Killed(BaseException):
-    """Stands for the end of the process."""
+    """Stands in for the end of the process."""
 
 
 def test_what_was_written_is_read_with_its_checkpoint(disk: RocksDisk) -> None:

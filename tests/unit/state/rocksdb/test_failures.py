@@ -1,4 +1,4 @@
-"""Damage is told from a machine in trouble: the one is cleared and rebuilt, the other is not."""
+"""Test that damage is cleared and rebuilt, and that trouble of the machine is not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.unit.state.rocksdb.killed import run_until_killed
 
 
 def make(path: Path) -> None:
-    """A closed database with one data file."""
+    """Create a closed database with one data file."""
     disk = RocksDisk(path)
     disk.write_changes(
         {b"%06d" % n: b"v" * 100 for n in range(10_000)}, StoreCheckpoint(10_000, "topic")

@@ -1,4 +1,4 @@
-"""One budget for all stores of a process: what forty of them take is bounded by it."""
+"""Test that one budget bounds the memory that the forty stores of a process take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store's own tuning is applied, but for what the guarantee or the memory budget rests on."""
+"""Test that a store's own options apply, except those that safety or the memory budget need."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from state.store import StoreCheckpoint
 
 
 def options_file(path: Path) -> str:
-    """What RocksDB noted of its options when it was opened."""
+    """Return the options that RocksDB recorded when the database was opened."""
     return max(path.glob("OPTIONS-*"), key=lambda file: int(file.name.split("-")[1])).read_text()
 
 

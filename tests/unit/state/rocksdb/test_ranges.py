@@ -1,4 +1,4 @@
-"""Ranges: in order and against it, and never in the way of the next owner of the directory."""
+"""Test that ranges are in order both ways, and don't block the directory's next owner."""
 
 from __future__ import annotations
 
