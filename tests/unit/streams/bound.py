@@ -1,4 +1,7 @@
-"""A sub-topology bound into a task without a broker: messages go in, what is produced is kept."""
+"""Bind a sub-topology into a task without a broker.
+
+Messages are piped in, and the records that the steps produce are kept for the test to look at.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ _TRACED = (("trace", b"1"),)
 
 
 class BoundTask:
-    """A task's context that keeps what is produced, and can have a full queue."""
+    """Stands in for a task's context: it keeps the produced records and can have a full queue."""
 
     def __init__(
         self,
@@ -144,7 +147,7 @@ class BoundTask:
         topic: str | None = None,
         headers: Sequence[tuple[str, bytes]] = _TRACED,
     ) -> None:
-        """A record of `topic`, or of the only one there is."""
+        """Pipe a record into `topic`, or into the only source topic if none is given."""
         name = topic or next(iter(self._receivers))
         encoded = [each.encode() if isinstance(each, str) else each for each in (key, value)]
         at = Partition(name, 0)
@@ -153,7 +156,7 @@ class BoundTask:
         self.message = None
 
     def commit_stores(self) -> None:
-        """As the runtime does when Kafka has committed."""
+        """Drain and commit every store, as the runtime does when Kafka has committed."""
         for store in self.stores.values():
             store.drain_writes()
             store.commit(StoreCheckpoint(0, "id"))
@@ -163,7 +166,7 @@ class BoundTask:
             close()
 
     def punctuate(self, now_ms: int) -> None:
-        """Every schedule is due."""
+        """Call every scheduled punctuation as if it were due at `now_ms`."""
         for _, _, callback in list(self.scheduled):
             callback(now_ms)
 

@@ -1,4 +1,4 @@
-"""The public interface: each name, keyword, default and form of it, as a user types them."""
+"""Test each name, keyword, default and form of the public interface, as a user writes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger's records: they come back as they were given, and say what is in a cut."""
+"""Test that the ledger's records survive encoding and decide what is in a cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `millrace run` logs, and what only with `-v`."""
+"""Test what `millrace run` logs, and what only with `-v`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DENIED = "kafka-1:9092/1: SASL authentication error: Authentication failed"
 
 @pytest.fixture
 def root() -> Iterator[logging.Logger]:
-    """The root of all loggers, which a test may set up."""
+    """Yield the root logger, which a test may configure, and restore it afterwards."""
     root = logging.getLogger()
     level = root.level
     yield root

@@ -1,4 +1,4 @@
-"""What tables of mistakes share: an application's beginnings, and how one is refused."""
+"""Support tables of mistakes: build the applications they start from and catch the refusals."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rows(app: App, topic: str = "rows") -> Any:
 
 
 def refused(mistake: Mistake, error: type[Exception] = TopologyError) -> str:
-    """What is said when the mistake is made, or when the application is built with it."""
+    """Return the message of the error that the mistake or the building of its topology raises."""
     app = App("a")
 
     def build() -> None:

@@ -1,4 +1,4 @@
-"""Cogroup: several groups folded into one table, with windows or without."""
+"""Test that cogroup folds several groups into one table, with windows and without."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables whose rows expire (`ttl=`): what may be made of them, and what is refused."""
+"""Test which operations tables whose rows expire (`ttl=`) support, and which are refused."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def pair(one: Any, two: Any) -> str:
 
 
 class Same(ValueTransformer[str, str, str]):
-    """Leaves rows as they are."""
+    """Returns every row unchanged."""
 
     def transform(self, key: str, value: str | None) -> str | None:
         return value
@@ -112,7 +112,7 @@ def test_groups_of_a_tables_rows_may_not_expire() -> None:
 
 @pytest.mark.parametrize("use", REFUSED.values(), ids=REFUSED)
 def test_a_table_that_no_longer_expires_may_be_used(use: Use) -> None:
-    """What a stream carries counts as it is: whoever makes a table of it keeps what has expired."""
+    """Test that a stream can be made a table again, which then keeps rows that expired upstream."""
     app = App("a")
     use(app, rows(app).to_stream().to_table(store="kept"))
     app.topology()
@@ -121,7 +121,7 @@ def test_a_table_that_no_longer_expires_may_be_used(use: Use) -> None:
 def deletion_after(
     use: Callable[[Table[str, str]], Table[str, str]], *, caching: bool, sweeps: bool
 ) -> list[Any]:
-    """What comes of a row that expires and is then deleted, with a commit after each record."""
+    """Return the results of a row that expires and is then deleted, each after its own commit."""
     app = App("a")
     table = app.table("rows", **TEXT, store=expiring(caching=caching))
     use(table).to_stream().to("out", **TEXT)
@@ -153,5 +153,5 @@ USES: dict[str, Callable[[Table[str, str]], Table[str, str]]] = {
 def test_a_deletion_of_what_has_expired_is_passed_on(
     caching: bool, sweeps: bool, use: Callable[[Table[str, str]], Table[str, str]]
 ) -> None:
-    """Whoever is behind the table was not told that the row expired, and has it still."""
+    """Test that the deletion of an expired row is passed on, as its expiry was not."""
     assert deletion_after(use, caching=caching, sweeps=sweeps) == ["v", None]

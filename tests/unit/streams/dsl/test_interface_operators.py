@@ -1,4 +1,4 @@
-"""The operators of the public interface, each in every form, as a user types them."""
+"""Test the operators of the public interface in every form in which a user may write them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MINUTE_MS = 60_000
 
 class Looks(Processor):
     def process(self, record: Record) -> None:
-        """Forwards nothing."""
+        """Drop the record: forward nothing."""
 
 
 # Streams

@@ -1,5 +1,7 @@
-"""What people get wrong, and what they are told when they describe or build it: where, and what to
-do. One row a mistake: what is done, and parts of the message."""
+"""Test that mistakes in an application are refused with a message that says where and what to do.
+
+Each row is one mistake: the code that makes it, and parts of the message.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from tests.unit.streams.dsl.mistakes import TEXT, Mistake, Table, grouped, lines
 
 
 class Idle(Processor):
-    """Does nothing, with no store."""
+    """Does nothing and has no store."""
 
 
 class Counting(Processor):
@@ -31,7 +33,7 @@ def yielding(key: Any, value: Any) -> Iterator[Any]:
 
 
 def nothing(value: Any) -> None:
-    """Returns nothing."""
+    """Return nothing, as a user's function does that forgets its `return`."""
 
 
 SHARED = Idle()

@@ -1,4 +1,4 @@
-"""More of what people get wrong: windows, joins, tables, and what is asked of the wrong thing."""
+"""Test that mistakes with windows, joins, tables and the wrong kind of object are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merging, splitting, repartitioning, and writing to topics that a function chooses."""
+"""Test merging, splitting, repartitioning, and writing to topics that a function chooses."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_a_record_without_a_key_is_repartitioned_where_a_left_join_comes_later()
 
 
 def repartitioned_without_a_key(app: App) -> list[str]:
-    """The repartition topics that a record without a key gets to."""
+    """Return the repartition topics that a record without a key is written to."""
     task = BoundTask(app)
     task.pipe(None, "x")
     return [topic for topic, *_ in task.produced if topic.endswith("-repartition")]

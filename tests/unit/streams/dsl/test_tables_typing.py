@@ -1,4 +1,4 @@
-"""What the type checker makes of tables: the gate checks this file; running it proves little."""
+"""Test which types mypy infers for tables; mypy checks this file, and running it proves little."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_the_type_checker_infers_what_a_foreign_key_joins() -> None:
 
 
 def wrong() -> None:
-    """Never called. Each line is refused: mypy says so where an ignore is not needed any more."""
+    """Hold lines that mypy must refuse and never run: mypy reports an ignore that is not needed."""
     app = App("a")
     orders = app.table("orders", key=serdes.string, value=serdes.int64)
     customers = app.table("customers", key=serdes.int64, value=serdes.string)

@@ -1,4 +1,4 @@
-"""What the type checker makes of the DSL: the gate checks this file; running it proves little."""
+"""Test which types mypy infers for the DSL; mypy checks this file, and running it proves little."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Untyped(Processor):
 
 
 def test_the_gate_is_strict_about_these_files() -> None:
-    """So an ignore that nothing needs any more is an error, and `wrong` holds."""
+    """Test that mypy reports an ignore that is not needed, so that `wrong` checks anything."""
     settings = tomllib.loads((Path(__file__).parents[4] / "pyproject.toml").read_text())
     mypy = settings["tool"]["mypy"]
     assert mypy["strict"] is True
@@ -145,7 +145,7 @@ def test_the_type_checker_infers_what_a_join_with_a_table_makes() -> None:
 
 
 def wrong() -> None:
-    """Never called. Each line is refused: mypy says so where an ignore is not needed any more."""
+    """Hold lines that mypy must refuse and never run: mypy reports an ignore that is not needed."""
     app = App("a")
     stream = orders(app)
     table = app.table("names", key=serdes.string, value=serdes.bytes)

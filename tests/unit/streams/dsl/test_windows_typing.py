@@ -1,4 +1,4 @@
-"""What the type checker makes of windows and cogroups: the gate checks this file."""
+"""Test which types mypy infers for windows and cogroups; mypy is what checks this file."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_the_type_checker_knows_the_keys_of_every_kind_of_window() -> None:
 
 
 def wrong() -> None:
-    """Never called. Each line is refused: mypy says so where an ignore is not needed any more."""
+    """Hold lines that mypy must refuse and never run: mypy reports an ignore that is not needed."""
     group = App("a").stream("in", key=serdes.string, value=serdes.string).group_by_key()
     cut = group.windowed_by(windows.tumbling(10))
     group.windowed_by(10)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Declarations of stores: what they say, and what is refused when the topology is built."""
+"""Test declarations of stores: their settings, and which are refused when the topology is built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers that leave at the end of their test, so that no heartbeat outlives it."""
+"""Provide workers that leave the group when their test ends, so that no heartbeat outlives it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A coordinator that answers from a script, and the connections to it."""
+"""Provide a group coordinator that answers from a script, and the connections to it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ Answer = Mapping[str, Any] | Exception | Callable[[Callable[[], bool]], Mapping[
 
 
 class FakeCoordinator:
-    """Answers each API from a queue of its own, and the rest as a healthy group of one does."""
+    """Stands in for the group coordinator: it answers each API from a queue of its own.
+
+    An API without a queued answer is answered as a healthy group with one member would be.
+    """
 
     def __init__(self) -> None:
         self.requests: list[Any] = []
@@ -35,7 +38,7 @@ class FakeCoordinator:
         self._lock = threading.Lock()
 
     def answer(self, api_key: int, *answers: Answer) -> None:
-        """The next requests of this API get these answers, in this order."""
+        """Queue answers for the next requests of an API, in this order."""
         self._answers.setdefault(api_key, []).extend(answers)
 
     def refuse(self, api_key: int, *codes: ErrorCode) -> None:
@@ -77,7 +80,7 @@ class FakeCoordinator:
 
 
 class FakeConnection(BrokerConnection):
-    """A connection to the coordinator in memory. One that was closed raises ConnectionLost."""
+    """Stands in for a connection to the coordinator; once closed it raises ConnectionLost."""
 
     def __init__(self, coordinator: FakeCoordinator) -> None:
         self._coordinator = coordinator
@@ -113,7 +116,7 @@ def joined(
     members: Mapping[str, bytes] | None = None,
     skip_assignment: bool = False,
 ) -> dict[str, Any]:
-    """An answer to a join. `members`: what each of them subscribed with, for the leader."""
+    """Return a JoinGroup response; `members` has each member's subscription, for the leader."""
     entity = vars(__import__("kio.schema.join_group.v9.response", fromlist=["_"]))
     return {
         "generation_id": generation,
@@ -130,12 +133,12 @@ def joined(
 
 
 def assigned(tasks: AssignmentInfo) -> dict[str, Any]:
-    """An answer to a sync."""
+    """Return a SyncGroup response that assigns these tasks."""
     return {"assignment": encode_assignment(tasks)}
 
 
 class Worker:
-    """A member of group `a` that reads topic `in`, and its coordinator."""
+    """Holds a member of group `a` that reads topic `in`, and its coordinator."""
 
     def __init__(
         self,

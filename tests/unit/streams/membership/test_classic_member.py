@@ -1,4 +1,4 @@
-"""The classic protocol as a member speaks it: what each answer of the coordinator leads to."""
+"""Test what a member of the classic protocol does for each answer of the coordinator."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ def test_leaving_does_not_need_an_answer(worker: Worker) -> None:
 
 
 def stopped(worker: Worker) -> Callable[[Callable[[], bool]], dict[str, object]]:
-    """A join that the stop comes into: it is given up, and its answer never read."""
+    """Return an answer that stops the worker while it joins, so that the answer is never read."""
 
     def wait(given_up: Callable[[], bool]) -> dict[str, object]:
         worker.stop.set()
@@ -313,7 +313,11 @@ def test_a_member_that_was_replaced_does_not_make_its_successor_leave(worker: Wo
 
 
 def test_a_static_member_whose_topology_has_changed_joins_anew(new_worker: NewWorker) -> None:
-    """The coordinator answers it with what it had before, and asks no leader."""
+    """Test that a changed static member joins anew, as the coordinator returns its old assignment.
+
+    The coordinator answers a known static member with the assignment it had, without asking the
+    leader.
+    """
     worker = new_worker(topology=DeclaredTopology("now", {}, {}))
     before = AssignmentInfo(("0_0",), (("in", 0),), fingerprint="before", leader="before")
     after = AssignmentInfo(("1_0",), (("in", 0),), fingerprint="now", leader="before")

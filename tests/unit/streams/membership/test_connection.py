@@ -1,4 +1,4 @@
-"""The connection over a real socket: frames however they come, and every end as ConnectionLost."""
+"""Test the connection over a real socket: split and merged frames, and ends as ConnectionLost."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def frame(body: bytes) -> bytes:
 
 
 def answer(correlation: int, code: ErrorCode = ErrorCode.none) -> bytes:
-    """A heartbeat's answer, v4: correlation, no tags; throttle, code, no tags."""
+    """Return a framed Heartbeat response v4: correlation id, tags; throttle time, code, tags."""
     return frame(struct.pack(">iB", correlation, 0) + struct.pack(">ihB", 0, code.value, 0))
 
 
@@ -41,8 +41,10 @@ def well(peer: socket.socket, correlation: int) -> None:
 
 
 class Server:
-    """A broker on a free port, for one connection after another. It answers ApiVersions itself;
-    `behaviours` are for the requests after it, in their order."""
+    """Stands in for a broker on a free port that serves one connection after another.
+
+    It answers ApiVersions itself; `behaviours` are for the requests after it, in their order.
+    """
 
     def __init__(self) -> None:
         self.behaviours: list[Behaviour] = []
@@ -196,7 +198,7 @@ def test_an_answer_of_an_impossible_size_is_refused(
 
 
 def silent(peer: socket.socket, correlation: int) -> None:
-    """Never answers."""
+    """Never answer the request."""
 
 
 def test_a_broker_that_does_not_answer_is_waited_for_so_long_and_no_longer(

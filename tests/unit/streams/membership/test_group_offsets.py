@@ -1,4 +1,4 @@
-"""A group's offsets over the member's connection: committed as this member, and read stable."""
+"""Test that a group's offsets are committed as this member and read stable, over its connection."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ IN = [Partition("in", 0), Partition("in", 1), Partition("in", 2)]
 
 
 def committing(*codes: ErrorCode) -> dict[str, object]:
-    """An answer to a commit, with a code for each partition of `in`."""
+    """Return an OffsetCommit response with an error code for each partition of `in`."""
     parts = [SimpleNamespace(error_code=code) for code in codes]
     return {"topics": [SimpleNamespace(name="in", partitions=parts)]}
 
 
 def fetching(*parts: tuple[ErrorCode, int, str | None]) -> dict[str, object]:
-    """An answer to a fetch: code, offset and metadata of each partition of `in` from 0 on."""
+    """Return an OffsetFetch response: error code, offset and metadata of each partition of `in`."""
     found = [
         SimpleNamespace(
             partition_index=index, error_code=code, committed_offset=offset, metadata=metadata

@@ -1,4 +1,7 @@
-"""Asking the coordinator for one's membership: yes, no, or not to be known now."""
+"""Test how a member learns from the coordinator whether it still belongs to the group.
+
+The result is yes, no, or unknown for now.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +77,10 @@ def test_a_member_stays_one_while_its_group_rebalances(worker: Worker) -> None:
 
 
 def test_a_rebalance_that_no_heartbeat_repeats_is_a_group_being_loaded(worker: Worker) -> None:
-    """Brokers before 4.0 answer so to SyncGroup while they load, and NONE to any heartbeat."""
+    """Test that REBALANCE_IN_PROGRESS which no heartbeat confirms counts as a group being loaded.
+
+    Brokers before 4.0 answer SyncGroup so while they load the group, and any heartbeat with NONE.
+    """
     worker.join()
     refuse_sync(worker, ErrorCode.rebalance_in_progress)
     with pytest.raises(ConnectionLost, match="is being loaded"):

@@ -1,4 +1,4 @@
-"""Heartbeats: what they bring is a signal for the generation they were sent in, and no other."""
+"""Test that a heartbeat's signal applies only to the generation in which it was sent."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ NewWorker = Callable[..., Worker]
 
 @pytest.fixture
 def beating(new_worker: NewWorker) -> Worker:
-    """A worker that sends a heartbeat each millisecond."""
+    """Return a worker that sends a heartbeat each millisecond."""
     return new_worker(heartbeat_ms=1)
 
 
 def wait_for_beats(worker: Worker, more: int) -> None:
-    """Wait for as many heartbeats as have been, and `more`."""
+    """Wait until `more` heartbeats have arrived beyond those that have arrived so far."""
     wanted = len(worker.coordinator.sent(HEARTBEAT)) + more
     wait_until(
         lambda: len(worker.coordinator.sent(HEARTBEAT)) >= wanted,
@@ -82,7 +82,7 @@ def test_a_signal_is_over_with_the_generation_that_it_was_for(beating: Worker) -
 def test_a_signal_is_over_with_the_next_join_even_into_the_same_generation(
     beating: Worker, code: ErrorCode
 ) -> None:
-    """A static member that joins a stable group gets back what it had, id and generation."""
+    """Test that a join ends the signal even if a static member gets back its id and generation."""
     beating.coordinator.refuse(HEARTBEAT, code)
     beating.join()
     assert beating.member.current_membership.generation == 1

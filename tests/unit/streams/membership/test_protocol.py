@@ -1,4 +1,4 @@
-"""What members and leader tell each other comes back as it was said, and foreign bytes do not."""
+"""Test that data of members and leader survives encoding, and that foreign bytes are refused."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_subscription_comes_back_with_what_the_member_ran_before_it_was_lost()
     ],
 )
 def test_the_release_before_reads_the_fields_that_it_knows(data: bytes, read: str) -> None:
-    """It takes `format` 1, `tasks`, and `shutdown` if there is one."""
+    """Test that the previous release can read `format` 1, `tasks`, and `shutdown` if present."""
     decode: Any = getattr(consumer_protocol, f"decode_{read}")
     found = decode(data)
     user_data = found.user_data if read == "subscription" else found[1]

@@ -1,4 +1,4 @@
-"""Aggregate and reduce: what they fold, and that nothing reaches into the store's own objects."""
+"""Test that aggregate and reduce fold records, and that nothing changes the store's own objects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BOTH: Any = {"key": serdes.string, "value": serdes.string}
 
 
 def collect(key: str, value: str, seen: list[str]) -> list[str]:
-    """Changes the aggregate in place, as an aggregator may."""
+    """Append the value to the aggregate in place, as an aggregator may."""
     seen.append(value)
     if value == "poison":
         raise ValueError("half-way")

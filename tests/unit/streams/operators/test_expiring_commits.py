@@ -1,4 +1,6 @@
-"""When rows expire depends on the records alone: not on commits, caching, crashes or restores.
+"""Test that when rows expire depends on the records alone.
+
+It depends neither on commits nor on caching, crashes or restores.
 
 All runs get the same records of one topic, many of them out of order, and are compared with a plain
 loop. Stores in memory are rebuilt from their changelogs at each restart.
@@ -57,7 +59,7 @@ def build(how: Callable[..., Store], *, caching: bool) -> App:
 
 
 class Truth:
-    """What a plain loop makes of the records."""
+    """Computes the expected results from the records with a plain loop."""
 
     def __init__(self, sent: list[Sent]) -> None:
         rows: dict[str, tuple[Any, int]] = {}
@@ -132,7 +134,10 @@ def test_what_expires_is_the_same_after_crashes_with_stores_on_disk() -> None:
 def test_time_that_only_an_overwritten_row_had_moved_is_not_turned_back_by_a_restart(
     how: Callable[..., Store], at: CommitStep | None
 ) -> None:
-    """The row of 130 is not in the changelog: the next one of its key takes its place there."""
+    """Test that a restart keeps the stream time of a row that was overwritten before its commit.
+
+    The row of 130 is not in the changelog: the next one of its key takes its place there.
+    """
     sent: list[Sent] = [
         ("a", ["row", 1], 100),
         ("b", ["row", 2], 130),

@@ -1,8 +1,8 @@
-"""Foreign-key joins do what those of Kafka Streams 4.3.0 do, in every topic on the way.
+"""Test that foreign-key joins write the records of Kafka Streams 4.3.0 to every topic on the way.
 
-The files in kafka_streams/ are what its own TopologyTestDriver wrote, record by record: "> topic,
-key, value, @timestamp" is piped, what follows came of it (topic, key, value, timestamp, headers;
-internal topics in hex).
+The files in kafka_streams/ were written by its own TopologyTestDriver. A line "> topic, key, value,
+@timestamp" is a record that is piped; the lines after it are the records that it causes (topic,
+key, value, timestamp, headers; internal topics in hex).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TOPICS = ("out", "registration-topic", "response-topic", "store-changelog")
 
 
 def joined(kind: str, **stores: str | Store | None) -> App:
-    """Rows whose value begins with their foreign key, or with "-" if they have none."""
+    """Build a foreign-key join of rows whose value begins with the foreign key, or with "-"."""
     app = App("app")
     left = app.table("left", **BOTH, store=stores.get("left"))
     right = left if "self" in kind else app.table("right", **BOTH, store=stores.get("right"))
@@ -61,14 +61,14 @@ def uncached(kind: str) -> App:
 
 
 def recorded(kind: str) -> Iterator[tuple[str, list[str]]]:
-    """What was piped, and what came of it."""
+    """Yield the recorded inputs of a run, each with the lines that Kafka Streams wrote for it."""
     for step in (RUNS / f"foreign_key_{kind}.txt").read_text().split("> ")[1:]:
         piped, *came = step.splitlines()
         yield piped, [line.strip() for line in came]
 
 
 def read(driver: TopologyTestDriver) -> list[str]:
-    """In the words of the files."""
+    """Return the records of the driver's topics in the notation of the recorded files."""
     lines = []
     for topic in TOPICS:
         name = topic if topic == "out" else f"app-j-subscription-{topic}"
@@ -221,7 +221,7 @@ def test_a_row_that_refers_to_itself_is_deleted_once() -> None:
 
 
 def test_a_row_that_changes_twice_in_one_go_leaves_no_result_of_what_it_was() -> None:
-    """Kafka Streams leaves them standing (docs/decisions/0024)."""
+    """Test that no stale result remains, as it does in Kafka Streams (docs/decisions/0024)."""
     app = App("app")
     rows = app.stream("left", **BOTH).flat_map_values(str.split).to_table(store=UNCACHED)
     right = app.table("right", **BOTH)
@@ -269,7 +269,10 @@ def test_a_function_that_fails_is_for_the_handler() -> None:
 
 
 def test_a_row_that_cannot_be_computed_when_it_is_asked_for_is_for_the_handler() -> None:
-    """The row went into the store of the table's source, though its update was skipped."""
+    """Test that the handler gets the error of a row that can't be computed when it is looked up.
+
+    The row went into the store of the table's source, though its update was skipped.
+    """
     app = App("app", processing_handler="skip")
     tables: list[Table[str, str]] = [app.table(name, **BOTH) for name in ("left", "right")]
     left, right = (table.map_values(lambda value: str(int(value))) for table in tables)
@@ -305,7 +308,7 @@ def test_a_row_that_cannot_be_computed_when_it_is_asked_for_is_for_the_handler()
     ],
 )
 def test_the_hash_is_that_of_kafka_streams(size: int, expected_hash: str) -> None:
-    """Its Murmur3.hash128 gave these."""
+    """Test against hashes that Murmur3.hash128 of Kafka Streams computed."""
     assert murmur3_hash128(bytes((i * 37 + size) % 256 for i in range(size))).hex() == expected_hash
 
 
@@ -385,7 +388,7 @@ def test_a_value_that_its_serde_refuses_names_the_step() -> None:
 
 @pytest.mark.parametrize("kind", ["inner", "left"])
 def test_what_comes_and_goes_between_two_commits_is_neither_asked_for_nor_joined(kind: str) -> None:
-    """docs/decisions/0022: with caching."""
+    """Test that caching skips a row that comes and goes between commits (docs/decisions/0022)."""
     with TopologyTestDriver(joined(kind), commit="manual") as driver:
         subscriptions = driver.topic("app-j-subscription-registration-topic")
         answers = driver.topic("app-j-subscription-response-topic")

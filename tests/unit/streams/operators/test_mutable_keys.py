@@ -1,4 +1,4 @@
-"""Keys that can be changed in place: what user code does to one reaches no store and no cache."""
+"""Test that user code which changes a key in place changes neither a store nor a cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators, compiled into a task's closures and fed message by message."""
+"""Test operators that are compiled into a task's closures and fed message by message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions: they grow together, close, and say what has gone."""
+"""Test that session windows grow together, close, and delete the sessions that were merged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TEXT: Any = {"key": serdes.string, "value": serdes.string}
 def sessions(
     *, gap: int = 10, grace: int = 0, caching: bool = False, commit: Any = "each_record", **how: Any
 ) -> TopologyTestDriver:
-    """Each session has the values of its records."""
+    """Return a driver whose sessions concatenate the values of their records."""
     app = App("a")
     cut = app.stream("in", **TEXT).group_by_key().windowed_by(windows.session(gap, grace))
     table = cut.aggregate(
@@ -31,7 +31,7 @@ def sessions(
 
 
 def piped(driver: TopologyTestDriver, **times_ms: int) -> list[tuple[Any, ...]]:
-    """What comes of records with these values and times: start and end, value, timestamp."""
+    """Pipe these values at these times; return start, end, value and timestamp of the results."""
     for value, time_ms in times_ms.items():
         driver.topic("in").pipe("k", value, timestamp_ms=time_ms)
     found = driver.topic("out").read_all()

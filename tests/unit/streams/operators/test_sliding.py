@@ -1,4 +1,4 @@
-"""Sliding windows: one for each set of records that are at most the difference apart (KIP-450)."""
+"""Test sliding windows: one for each set of records at most the time difference apart (KIP-450)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Rows = dict[tuple[int, int], str]
 def sliding(
     difference: int, grace: int, *, caching: bool = False, commit: Any = "each_record", **how: Any
 ) -> TopologyTestDriver:
-    """Each window has the values of its records in the order of their arrival."""
+    """Return a driver whose windows concatenate the values of their records in order of arrival."""
     app = App("a")
     cut = app.stream("in", **TEXT).group_by_key().windowed_by(windows.sliding(difference, grace))
     store = Store.in_memory("s", caching=caching)
@@ -73,8 +73,11 @@ def test_records_without_key_or_value_are_dropped_and_time_stands_still() -> Non
 
 
 def wanted(records: list[tuple[str, int]], difference: int) -> Rows:
-    """By the definition: for each record what lies in the window that ends with it, and in the one
-    right behind it; and all before the difference together."""
+    """Compute the expected windows from the definition of sliding windows (KIP-450).
+
+    Each record gives the window that ends with it and the one right behind it; the records before
+    the difference share one.
+    """
     times = {time_ms for _, time_ms in records}
     starts = {max(time_ms - difference, 0) for time_ms in times} | {each + 1 for each in times}
     rows = {}

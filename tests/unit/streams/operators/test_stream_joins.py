@@ -1,4 +1,4 @@
-"""Joins of two streams: which records meet, when, with which time, and what is kept of them."""
+"""Test which records of two streams join, when, with which timestamp, and which stay stored."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def joined(joiner: Callable[..., Any] = pair, **how: Any) -> BoundTask:
 
 
 def results(task: BoundTask) -> list[tuple[str, int]]:
-    """Values and times, which are taken away."""
+    """Return values and timestamps of the produced records, and remove these from the task."""
     produced, task.produced = task.produced, []
     return [(value.decode(), timestamp_ms) for _, _, value, timestamp_ms, _ in produced]
 

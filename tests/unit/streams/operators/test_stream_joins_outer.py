@@ -1,4 +1,4 @@
-"""Left and outer joins of two streams: what meets nobody is joined with None, and when."""
+"""Test left and outer joins of two streams: an unmatched record is joined with None, in time."""
 
 from __future__ import annotations
 

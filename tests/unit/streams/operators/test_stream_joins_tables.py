@@ -1,4 +1,4 @@
-"""Joins of a stream with tables: which row a record meets, and what becomes of those without."""
+"""Test joins of a stream with tables: which row a record meets, and results without a row."""
 
 from __future__ import annotations
 

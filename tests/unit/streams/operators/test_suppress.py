@@ -1,6 +1,6 @@
-"""suppress: only the last update of a key goes on, as Kafka Streams 4.3.0 does with the same input.
+"""Test that suppress forwards only a key's last update, as Kafka Streams 4.3.0 does.
 
-What is expected of whole runs is what its own TopologyTestDriver gave.
+The expected results of whole runs are those of its own TopologyTestDriver.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def rows(driver: TopologyTestDriver, topic: str = "out") -> list[Row]:
 
 
 def run(driver: TopologyTestDriver, records: list[Row]) -> list[list[Row]]:
-    """What comes out after each record."""
+    """Pipe the records and return the results of each."""
     topic, found = driver.topic("in"), []
     for key, value, timestamp_ms in records:
         topic.pipe(key, value, timestamp_ms, [("h", str(timestamp_ms).encode())])

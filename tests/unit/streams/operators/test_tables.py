@@ -1,5 +1,7 @@
-"""Tables of topics and of streams, and what filter and map_values make of them, as Kafka Streams'
-own driver answers."""
+"""Test tables of topics and of streams, and their filter and map_values.
+
+The expected results are those of Kafka Streams' own TopologyTestDriver.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,7 @@ def aggregated(app: App, how: str, store: Store) -> Table[str, str]:
 @pytest.mark.parametrize("caching", [False, True])
 @pytest.mark.parametrize("how", AGGREGATES)
 def test_the_first_result_of_a_key_has_no_old_value(how: str, caching: bool) -> None:
-    """Decision 0018."""
+    """Test that the first change of a key has no old value (docs/decisions/0018)."""
     app = App("a")
     table = aggregated(app, how, Store.in_memory("s", caching=caching))
     table.group_by(lambda key, value: ("all", value), **BOTH).count()

@@ -1,4 +1,4 @@
-"""Joins of tables where both sides change between two commits (docs/decisions/0022)."""
+"""Test joins of tables where both sides change between two commits (docs/decisions/0022)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""A table's rows by another key: what was is subtracted, what is now is added, as Kafka Streams
-4.3's own driver does it."""
+"""Test that a grouped table subtracts a row's old value and adds its new one.
+
+The expected results are those of Kafka Streams 4.3's own TopologyTestDriver.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +102,7 @@ def test_nothing_is_subtracted_from_a_group_that_has_no_value() -> None:
 
 
 def repartitioned(app: App, fed: Fed) -> list[tuple[str, Change[str]]]:
-    """What goes to the repartition topic."""
+    """Return keys and changes that are written to the repartition topic."""
     task = BoundTask(app)
     for key, value, timestamp_ms in fed:
         task.pipe(key, value, timestamp_ms)

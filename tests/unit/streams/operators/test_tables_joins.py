@@ -1,4 +1,4 @@
-"""Table-table joins, update by update, as Kafka Streams 4.3's own driver answers them."""
+"""Test that table-table joins answer each update as Kafka Streams 4.3's own driver does."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def two_tables(caching: bool = False) -> tuple[App, Table[str, str], Table[str, 
 
 
 def answers(app: App, table: Table[Any, Any], fed: Sequence[Fed]) -> list[tuple[str | None, int]]:
-    """What comes out of `table` for each record, each in a transaction of its own."""
+    """Return the updates of `table` after each record, each of which has its own transaction."""
     table.to_stream().to("out", value=serdes.string)
     task = BoundTask(app)
     for topic, value, timestamp_ms in fed:

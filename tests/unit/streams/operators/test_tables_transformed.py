@@ -1,5 +1,7 @@
-"""transform_values: a table's values as a user's class makes them, as Kafka Streams 4.3's own
-driver answers."""
+"""Test that transform_values applies a user's class to a table's values.
+
+The expected results are those of Kafka Streams 4.3's own TopologyTestDriver.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ SEEN = Store.in_memory("seen", key=serdes.string, value=serdes.int64, caching=Fa
 
 
 class Numbered(ValueTransformer[str, str, str]):
-    """Counts how often it was asked."""
+    """Counts in a store how often it was called for a key, and appends the count to the value."""
 
     stores = (SEEN,)
 
@@ -30,7 +32,7 @@ class Numbered(ValueTransformer[str, str, str]):
 
 
 class Placed(ValueTransformer[str, str, str]):
-    """Says where a value comes from."""
+    """Appends timestamp, topic and number of headers of the record that a value comes from."""
 
     def transform(self, key: str, value: str | None) -> str | None:
         if value is None:

@@ -1,4 +1,4 @@
-"""Windows of a size: which records are in which, what is passed on and when, what is late."""
+"""Test windows of fixed size: their records, when results are emitted, and late records."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def counting(
 
 
 def counts(driver: TopologyTestDriver, *times_ms: int, key: str = "k") -> list[tuple[Any, ...]]:
-    """What comes of records at these times: start and end of the window, count, timestamp."""
+    """Pipe records at these times; return start and end of the window, count and timestamp."""
     for time_ms in times_ms:
         driver.topic("in").pipe(key, "v", timestamp_ms=time_ms)
     return results(driver)
@@ -43,7 +43,7 @@ def results(driver: TopologyTestDriver) -> list[tuple[Any, ...]]:
 
 @pytest.fixture(autouse=True)
 def _closed(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Every driver that a test makes is closed."""
+    """Close every driver that the test creates."""
     made: list[TopologyTestDriver] = []
     start = TopologyTestDriver.__init__
 

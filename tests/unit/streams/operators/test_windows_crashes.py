@@ -1,6 +1,7 @@
-"""Windows across crashes in the middle of commits: results as if there had been none.
+"""Test that windows give the same results when the process crashes in the middle of commits.
 
-What is late, what has closed, what sessions were merged: all is in stores and committed offsets.
+Stores and committed offsets hold everything that decides which records are late, which windows have
+closed and which sessions were merged.
 """
 
 from __future__ import annotations

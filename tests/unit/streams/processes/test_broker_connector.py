@@ -1,4 +1,4 @@
-"""When a worker that can't reach its embedded broker starts it again, and when not."""
+"""Test when a worker that can't reach its embedded broker restarts it, and when not."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Host(SystemHost):
 
 
 class Gone:
-    """A broker that is gone, and those who ask for it to be started again."""
+    """Holds the address of a broker that is gone, and a connector that would restart it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, servers: str = "") -> None:
         self.host = Host()
@@ -45,7 +45,7 @@ class Gone:
         return 4711
 
     def missed(self, *, address: tuple[str, int] | None = None) -> int:
-        """How often it has been started in all, after one more has missed it."""
+        """Miss the broker once more, and return how often it has been restarted in all."""
         with pytest.raises(ConnectionLost):
             self.dial(address)
         return len(self.started)

@@ -1,4 +1,4 @@
-"""Processors: what they are handed, what they may do, and what reaches the steps after them."""
+"""Test what processors are given, what they may do, and what they forward downstream."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SEEN = Store.in_memory("seen", key=serdes.string, value=serdes.int64)
 
 
 class Dedupe(Processor[str, str, str, str]):
-    """Forwards a value the first time that its key is seen."""
+    """Forwards a value only the first time that its key occurs."""
 
     stores: ClassVar[Sequence[str | Store]] = ["seen"]
 
@@ -30,7 +30,7 @@ class Dedupe(Processor[str, str, str, str]):
 
 
 class Through(Processor[str, str, str, str]):
-    """Forwards what `change` makes of each record."""
+    """Forwards the result of `change` for each record."""
 
     def __init__(self, change: Callable[[Record[str, str]], Record[str, str]]) -> None:
         self.change = change
@@ -176,7 +176,7 @@ def test_stores_can_be_named_beside_the_class() -> None:
 
 
 class Expiring(Processor[str, str, str, str]):
-    """Says the time every minute of each clock."""
+    """Forwards the time at intervals of the stream clock and of the wall clock."""
 
     def init(self, context: ProcessorContext[str, str]) -> None:
         self.ends = [

@@ -1,7 +1,7 @@
-"""The clients in memory of `streams.testing`, each call of which can be made to fail.
+"""Provide the in-memory clients of `streams.testing`, each call of which can be made to fail.
 
-All write the names of their calls to one list, in the order in which they came. What else is here,
-a test sets, or looks at.
+All write the names of their calls to one list, in the order of the calls. Their other public
+attributes are set or read by the tests.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ NOW_MS = 1_700_000_000_000
 
 
 class Failure(NamedTuple):
-    """What a call raises: before it has done anything, or after all was done."""
+    """Holds the error that a call raises, before it has any effect or after all of it."""
 
     error: Exception
     after: bool
 
 
 class Script:
-    """The order of all calls, and which of them fail."""
+    """Records the order of all calls and makes chosen ones fail."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
         self._failures: dict[str, dict[int, Failure]] = {}
 
     def fail(self, call: str, error: Exception, *, at: int = 1, after: bool = False) -> None:
-        """The `at`-th call of this name from now on raises `error`."""
+        """Make the `at`-th call of this name from now on raise `error`."""
         number = self.calls.count(call) + at
         self._failures.setdefault(call, {})[number] = Failure(error, after)
 
@@ -56,23 +56,25 @@ class Script:
             raise failure.error
 
     def follow(self, client: object, name: str, methods: str) -> None:
-        """Make each call of these methods a call of the script: `consumer.take`, say."""
+        """Record each call of these methods of `client` in the script, such as `consumer.close`."""
         for method in methods.split():
             call = self.call(f"{name}.{method}")
             setattr(client, method, call(getattr(client, method)))
 
     def untold(self) -> list[str]:
-        """Calls that were to fail and did not come."""
+        """Return the names of calls that were to fail but were not made."""
         return [name for name, left in self._failures.items() if left]
 
     def only(self, *names: str) -> list[str]:
-        """The calls of these names, in their order."""
+        """Return the recorded calls with these names, in their order."""
         return [call for call in self.calls if call in names]
 
 
 class Clock(SimulatedHost):
-    """A machine whose clock passes when a test, or a client that waits, says so; its wall clock
-    began in 1970 with it."""
+    """Represents a host whose clock advances only when a test or a waiting client advances it.
+
+    Its wall clock began in 1970.
+    """
 
     def __init__(self) -> None:
         super().__init__(0)
@@ -86,7 +88,7 @@ class Clock(SimulatedHost):
 
 
 class ThreadsOnClock(SystemHost):
-    """Threads of the operating system, and the clock of a test."""
+    """Runs real threads of the operating system on the clock of a test."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -99,7 +101,7 @@ class ThreadsOnClock(SystemHost):
 
 
 class StopWhen(SimulatedEvent):
-    """A stop that comes true with its condition."""
+    """Represents a stop event that is set as soon as its condition holds."""
 
     def __init__(self, clock: Clock, looks_max: int = 2_000) -> None:
         super().__init__(clock)
@@ -116,7 +118,10 @@ class StopWhen(SimulatedEvent):
 
 
 class FakeConsumer(InMemoryConsumer):
-    """A consumer that a test can look into. `name` goes before the names of its calls."""
+    """Stands in for a consumer whose records and calls a test can read.
+
+    `name` is the prefix of its calls' names.
+    """
 
     def __init__(self, kafka: Kafka, script: Script, clock: Clock, name: str = "consumer") -> None:
         super().__init__(kafka)
@@ -139,7 +144,7 @@ class FakeConsumer(InMemoryConsumer):
 
 
 class FakeProducer(InMemoryProducer):
-    """A producer that a test can look into, and make fail in what it was handed."""
+    """Stands in for a producer: it records what it produces and can be made to fail."""
 
     def __init__(
         self,
@@ -220,7 +225,7 @@ class FakeProducer(InMemoryProducer):
 
 
 class FakeAdmin(InMemoryAdmin):
-    """An admin that keeps in `created` every topic that it has created, with its settings."""
+    """Stands in for an admin client that keeps each topic it has created in `created`."""
 
     def __init__(self, kafka: Kafka, script: Script) -> None:
         super().__init__(kafka)
@@ -249,7 +254,7 @@ class FakeAdmin(InMemoryAdmin):
 
 
 class FakeMember(OnlyMember):
-    """A membership that is given its tasks: `assign` says what the next join brings."""
+    """Stands in for a group membership; `assign` sets the assignment that the next join returns."""
 
     def __init__(self, kafka: Kafka, script: Script) -> None:
         super().__init__(kafka, "worker-0", lambda members: {})
@@ -272,7 +277,10 @@ class FakeMember(OnlyMember):
         )
 
     def assign(self, assigned: AssignmentInfo | None, *, generations: int = 1) -> None:
-        """The next join gives this, so many generations after the last. None: it is stopped."""
+        """Set the assignment that the next join returns, this many generations after the last.
+
+        None stands for a member that was stopped while it joined.
+        """
         self._assigned = assigned
         self._generation += generations - 1
 

@@ -1,4 +1,4 @@
-"""The cluster in memory of `streams.testing`, and what only these tests do to one."""
+"""Provide the in-memory cluster of `streams.testing` with the operations that only tests need."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NO_TOPICS: Mapping[str, int] = {}
 
 
 class Kafka(InMemoryCluster):
-    """A cluster with these topics: name to number of partitions."""
+    """Represents an in-memory cluster with these topics, each with its number of partitions."""
 
     def __init__(self, topics: Mapping[str, int] = _NO_TOPICS) -> None:
         super().__init__()
@@ -21,7 +21,7 @@ class Kafka(InMemoryCluster):
             self.create_topic(topic, partitions)
 
     def grow(self, topic: str, partitions: int) -> None:
-        """Add partitions, up to so many."""
+        """Add partitions to a topic until it has `partitions` of them."""
         before = self.partitions_of(topic)
         self.partition_counts[topic] = partitions
         self.logs |= {p: InMemoryLog() for p in self.partitions_of(topic)[len(before) :]}
@@ -40,7 +40,7 @@ class Kafka(InMemoryCluster):
             )
 
     def committed(self, topic: str) -> list[tuple[bytes | None, bytes | None]]:
-        """Keys and values that a reader of committed records sees, partition after partition."""
+        """Return keys and values that a read_committed reader sees, partition by partition."""
         logs = [self.logs[partition] for partition in self.partitions_of(topic)]
         return [
             (message.key(), message.value()) for log in logs for message in log.read_committed(0)

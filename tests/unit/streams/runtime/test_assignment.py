@@ -1,4 +1,4 @@
-"""The leader's plan: internal topics as they must be, and each task given to one member."""
+"""Test that the leader creates internal topics and assigns each task to one member."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOBODY = SubscriptionInfo(())
 
 
 def words() -> Topology:
-    """`lines` are grouped by value, through a repartition topic, and counted; `out` gets counts."""
+    """Build a topology that counts `lines` by value through a repartition topic into `out`."""
     app = App("a")
     stream = app.stream("lines", key=serdes.string, value=serdes.string)
     grouped = stream.group_by(lambda key, value: value, key=serdes.string)
@@ -37,7 +37,7 @@ def words() -> Topology:
 
 
 class Planning:
-    """A planner, and the topics that are there."""
+    """Holds an assignor and the in-memory cluster whose topics it sees."""
 
     def __init__(
         self, topics: dict[str, int], replication_factor: int = 1, cut_retention_ms: int = 0

@@ -1,4 +1,4 @@
-"""Where a store goes on, and which stores could lie: position, topic id, age; nothing else."""
+"""Test whether a store resumes its changelog or is rebuilt, by position, topic id and age."""
 
 from __future__ import annotations
 
@@ -82,7 +82,11 @@ def test_the_margin_is_a_tenth_of_the_time_that_deletions_are_kept(
 def test_where_nothing_was_written_since_nothing_was_missed_however_long_ago(
     position: int, transactions: bool, rebuilt: bool
 ) -> None:
-    """With transactions one offset is the marker of what brought the store there."""
+    """Test that an old store is kept if its changelog has no newer record.
+
+    With transactions, the last offset is the marker of the transaction that brought the store to
+    its position.
+    """
     found = begin(StoreCheckpoint(position, "id", LONG_AGO_MS), transactions=transactions)
     assert (found.rebuild_reason is not None) is rebuilt
     assert rebuilt or found == RestoreStart(position, LONG_AGO_MS)

@@ -1,4 +1,4 @@
-"""What the clients' file decides without a client: group metadata, and errors by their recovery."""
+"""Test the parts of the clients that need no broker: group metadata and errors' recovery."""
 
 from __future__ import annotations
 

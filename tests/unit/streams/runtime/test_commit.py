@@ -1,4 +1,7 @@
-"""The commit: one order of steps, one transaction for all tasks, and disks that wait for Kafka."""
+"""Test that a commit follows one order of steps, with one transaction for all tasks.
+
+The disks are written only after Kafka has committed.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ INPUTS = ("left", "right")
 
 
 def two_stores() -> Subtopology:
-    """`left` is counted in store `l`, `right` in store `r`; both counts go to `out`."""
+    """Build a sub-topology that counts `left` in store `l` and `right` in store `r`, into `out`."""
     graph = Graph()
     counts = []
     for topic in INPUTS:
@@ -75,7 +78,7 @@ def two_stores() -> Subtopology:
 
 
 class Thread:
-    """What commits: two tasks that read `left` and `right`, one for each partition."""
+    """Holds the committing parts of a stream thread, and two tasks that read `left` and `right`."""
 
     def __init__(
         self, state: Path, *, guarantee: str = "exactly_once_v2", ledger: bool = False
@@ -126,7 +129,7 @@ class Thread:
         )
 
     def process(self, topic: str, number: int, *keys: str) -> None:
-        """Load the records and let the task process what it has not read yet."""
+        """Append the records and let the tasks process all that they have not read yet."""
         self.kafka.load(Partition(topic, number), *((key, "v") for key in keys))
         for message in self.consumer.poll_records(100, 0):
             task = self.tasks[message.partition()]
@@ -229,7 +232,10 @@ def test_what_is_committed_is_told_once_it_is(tmp_path: Path, guarantee: str) ->
 
 
 def test_a_task_that_wrote_and_has_no_offset_to_send_commits_nothing(tmp_path: Path) -> None:
-    """Such a transaction would not be fenced by the group: a zombie's would count (decision 9)."""
+    """Test that a transaction without a task's offset is refused: no group would fence a zombie's.
+
+    See docs/architecture.md, decision 9.
+    """
     thread = Thread(tmp_path)
     thread.process("left", 0, "k")
     thread.process("left", 1, "k")
@@ -406,7 +412,10 @@ def test_a_clean_task_takes_no_part_in_a_commit(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_is_as_old_as_the_begin_of_its_commit(tmp_path: Path) -> None:
-    """A thread that is stopped between Kafka's commit and its own may have lost the task since."""
+    """Test that a checkpoint's time is that of the commit's begin, not of its end.
+
+    A thread that is suspended between Kafka's commit and its own may have lost the task meanwhile.
+    """
     thread = Thread(tmp_path)
     thread.process("left", 0, "a")
     thread.when_committed = lambda: setattr(thread, "now_ms", 999_999)

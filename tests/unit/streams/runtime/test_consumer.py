@@ -1,4 +1,4 @@
-"""What the data consumer knows of its partitions: how far behind it is, and which are paused."""
+"""Test that the data consumer reports the lag and the pauses of its partitions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INPUT = Partition("in", 0)
 
 
 class Client:
-    """confluent-kafka's consumer, with one partition; `calls` are what it was asked to do."""
+    """Stands in for confluent-kafka's consumer of one partition; `calls` records the calls."""
 
     def __init__(self) -> None:
         self.position_at = -1001
@@ -130,7 +130,7 @@ def test_lines_that_a_consumer_without_partitions_tells_at_its_close_are_of_long
     caplog.set_level("INFO")
 
     class Queueing(Client):
-        """Tells what has happened when it is closed, and not before."""
+        """Stands in for a consumer that reports its errors only when it is closed."""
 
         def __init__(self, settings: dict[str, Any], logger: Any) -> None:
             super().__init__()

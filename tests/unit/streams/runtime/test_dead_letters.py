@@ -1,5 +1,7 @@
-"""Records that fail beside transactions that fail: each poison record has one dead letter, and what
-an aggregator did in place to its aggregate counts once."""
+"""Test that each poison record has one dead letter though transactions fail.
+
+A change in place by an aggregator that then fails counts once.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ FAILING_CALLS = [
 
 
 def collect(key: str, value: str, seen: list[str]) -> list[str]:
-    """Changes the aggregate in place, and only then finds that it must not."""
+    """Append the value to the aggregate in place, and then fail if it is poison."""
     seen.append(value)
     if value.startswith("poison"):
         raise ValueError(value)
@@ -49,7 +51,7 @@ def world(tmp_path: Path, *, caching: bool = True, **more: Any) -> World:
 
 
 def collected(world: World) -> list[str]:
-    """The last committed aggregate."""
+    """Return the last committed aggregate."""
     *_, (_, value) = world.kafka.committed("out")
     found: list[str] = orjson.loads(value or b"null")
     return found
@@ -75,7 +77,7 @@ def test_a_transaction_that_fails_leaves_no_second_dead_letter_and_no_change_in_
 
 
 def test_at_least_once_doubles_the_dead_letters_of_what_it_repeats(tmp_path: Path) -> None:
-    """The same check fails where it must."""
+    """Test that at_least_once doubles dead letters, so that the check for doubles can fail."""
     made = world(tmp_path, guarantee="at_least_once")
     made.load(*VALUES)
     made.script.fail("member.commit_offsets", OutcomeUnknown("no answer"))

@@ -1,4 +1,4 @@
-"""What clients say where something ends: a range of offsets, a coordinator, a producer."""
+"""Test how clients report ends: of a range of offsets, of a coordinator, of a producer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def end(offset: int) -> Message:
 
 
 class Client:
-    """A consumer of librdkafka that answers as it is told to; then it has nothing more."""
+    """Stands in for librdkafka's consumer: it gives scripted answers, and then nothing more."""
 
     def __init__(self, answers: list[Any]) -> None:
         self._answers = answers

@@ -1,4 +1,4 @@
-"""Global tables on fakes: where a copy goes on, when it is made anew, what it waits for."""
+"""Test copies of global tables on fakes: where they resume, when they are rebuilt, their waits."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SPEC = GlobalTableSpec(
 
 
 class Damaged(MemoryDisk):
-    """Can't be read until it is cleared."""
+    """Stands in for a disk that can't be read until it is cleared."""
 
     is_damaged = False
 
@@ -53,7 +53,7 @@ class Damaged(MemoryDisk):
 
 
 class Dying(MemoryDisk):
-    """Its process is killed in the write of this number, from which nothing is left."""
+    """Stands in for a disk whose process is killed in its `dies_in`-th write, which is lost."""
 
     dies_in = 0
 
@@ -67,7 +67,7 @@ class Dying(MemoryDisk):
 
 
 class Copying:
-    """A topic, and the disk on which one worker after another has its copy."""
+    """Holds a topic, and the disk with the copy that successive workers continue."""
 
     def __init__(self, disk: MemoryDisk | None = None, *, batch: int = 10_000) -> None:
         self.kafka = Kafka({RATES: 2})
@@ -85,7 +85,7 @@ class Copying:
         timeout_ms: int = 300_000,
         consumer: type[Slowly] | None = None,
     ) -> GlobalTables:
-        """Another life of the worker."""
+        """Return the global tables of a new worker on the same disk."""
         make = Slowly if consumer is None else consumer
         return GlobalTables(
             [SPEC],
@@ -98,7 +98,7 @@ class Copying:
         )
 
     def begun(self, handler: ExceptionHandler = "fail") -> GlobalTables:
-        """A worker that has copied what was there."""
+        """Return the global tables of a worker that has copied all records of the topic."""
         tables = self.worker(handler)
         tables.copy_existing_records(StopWhen(self.clock))
         assert tables.wait_until_caught_up(StopWhen(self.clock))
@@ -106,7 +106,7 @@ class Copying:
 
 
 class Slowly(FakeConsumer):
-    """Takes so many records at most at a time."""
+    """Stands in for a consumer that returns at most `batch` records at a time."""
 
     def __init__(self, kafka: Kafka, script: Script, clock: Clock, batch: int) -> None:
         super().__init__(kafka, script, clock)
@@ -374,7 +374,7 @@ def test_a_copy_that_stands_still_ends_the_worker_and_says_how_far_it_is() -> No
 
 
 class Stuck(Slowly):
-    """Gets nothing, though there is something."""
+    """Stands in for a consumer that returns no records although the topic has some."""
 
     def poll_records(self, records_max: int, timeout_s: float) -> list[Any]:
         self._clock.advance_monotonic_clock(timeout_s)

@@ -1,4 +1,4 @@
-"""What the log says of records that come too late."""
+"""Test the warnings that the log has about late records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The account that a producer keeps, and the record that a transaction writes of it."""
+"""Test that a producer counts the runs of offsets it writes, and the ledger record made of them."""
 
 from __future__ import annotations
 

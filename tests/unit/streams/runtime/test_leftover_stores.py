@@ -1,4 +1,4 @@
-"""A store that begins empty beside what is left of another is told of once, with both names."""
+"""Test that one warning names an empty store and the leftover of another one beside it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OLD = "a-old-changelog"
 
 
 class Leading:
-    """Who assigns tasks, in a cluster of these topics with a state directory of its own."""
+    """Holds the assignor of a group's leader, a cluster with these topics, a state directory."""
 
     def __init__(self, directory: Path, *topics: str, store: str = "c") -> None:
         self.kafka = Kafka(TOPICS | dict.fromkeys(topics, 1))
@@ -100,7 +100,10 @@ def test_changelogs_of_applications_whose_ids_begin_alike_are_not_taken_for_left
 def test_tasks_are_assigned_though_the_groups_can_not_be_listed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
-    """A changelog that may be another application's is not told of then; directories are."""
+    """Test that without the groups only leftover directories are named, and no changelogs.
+
+    A leftover changelog may then be that of another application.
+    """
     StateDirectory(tmp_path, "a").store_path("0_0", "old").mkdir(parents=True)
     leading = Leading(tmp_path, OLD)
     leading.admin.script.fail("admin.list_groups", error)

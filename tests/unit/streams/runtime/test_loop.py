@@ -1,4 +1,4 @@
-"""The loop while all goes well: joining, tasks that come and go, commits, states, and the stop."""
+"""Test the loop without failures: joins, tasks that come and go, commits, states, and the stop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.streams.runtime.world import CHANGELOG, World, counting, mapping
 def rebalance_once(
     world: World, when: Callable[[], bool], assigned: AssignmentInfo, *, generations: int = 1
 ) -> Callable[[], bool]:
-    """A condition that, `when` it is time, starts a rebalance; true once it is over."""
+    """Return a condition that starts a rebalance when `when` holds, and is true once it is over."""
 
     def rebalanced() -> bool:
         if len(world.member.subscribed) == 1 and when():
@@ -77,7 +77,7 @@ def test_a_rebalance_commits_what_was_done_before_it_joins(tmp_path: Path) -> No
 
 
 def loaded_and_taken(world: World) -> bool:
-    """Loads a record when the tasks run, and is true when it has been taken."""
+    """Load a record as soon as a task runs, and return whether it has been polled."""
     if world.consumer.assigned and not world.kafka.logs[Partition("in", 0)].entries:
         world.load("1")
     return bool(world.consumer.taken)
@@ -163,7 +163,7 @@ def test_a_task_whose_directory_is_locked_is_tried_until_it_is_free(tmp_path: Pa
 
 
 def restoring(world: World, partition: int) -> InMemoryTransaction:
-    """The task of this partition has a long restore before it: it lasts until this one ends."""
+    """Open a transaction in a task's changelog, so that its restore lasts until this one ends."""
     changelog = Partition(CHANGELOG, partition)
     world.kafka.load(changelog, ("k", "12345678"))
     transaction = InMemoryTransaction()

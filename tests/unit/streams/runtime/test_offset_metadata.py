@@ -1,5 +1,7 @@
-"""The metadata of offsets: it comes back as it was given, nobody else's is taken for it, and what a
-broker would not take is refused before anything runs."""
+"""Test that the metadata of offsets survives encoding and is not confused with foreign metadata.
+
+Metadata that a broker would refuse is refused before anything runs.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ def with_stores(*names: str) -> Topology:
 
 
 def kafka_streams(version: int, time_ms: int, more: bytes = b"") -> str:
-    """As TopicPartitionMetadata.encode writes it."""
+    """Encode metadata as TopicPartitionMetadata.encode of Kafka Streams does."""
     return base64.b64encode(struct.pack(">bq", version, time_ms) + more).decode()
 
 
@@ -58,7 +60,10 @@ def test_the_number_of_a_commit_comes_back(number: int) -> None:
 
 
 def test_the_release_before_reads_on_where_a_commit_has_a_number() -> None:
-    """It takes the text in pieces of a CRC-32 and a figure, and looks up those that it knows."""
+    """Test that the previous release can read metadata with a commit number.
+
+    It takes the text as pairs of a CRC-32 and a number, and looks up those that it knows.
+    """
     text = encode_metadata({"counts": 12}, 7, None, 3)
     data = base64.b64decode(text.removeprefix("M2."))
     found = dict(struct.iter_unpack(">Iq", data[8:]))
@@ -80,7 +85,10 @@ def test_the_number_is_left_out_where_a_broker_would_not_take_it(
 def test_an_application_that_fits_without_the_number_of_commits_is_not_refused_for_it(
     room: int, numbered: bool
 ) -> None:
-    """A broker may take less than by default, and earlier releases write no number."""
+    """Test that the commit number is omitted where only it exceeds a broker's limit.
+
+    A broker may take less than by default, and earlier releases write no number.
+    """
     names = [f"s{number}" for number in range(10)]
     limit = len(encode_metadata(dict.fromkeys(names, 0), 0)) + 1 + room
     check_metadata_sizes(with_stores(*names), limit)
@@ -144,7 +152,7 @@ def test_two_hundred_stores_with_the_longest_names_fit() -> None:
 
 @pytest.mark.parametrize(("stores", "fits"), [(254, True), (255, True), (256, False)])
 def test_what_is_refused_is_what_a_broker_would_refuse(stores: int, fits: bool) -> None:
-    """The text, and one byte for the NUL with which librdkafka ends it (kafka-rules, section 2)."""
+    """Test that the limit counts the text and the NUL byte with which librdkafka ends it."""
     names = [f"s{number}" for number in range(stores)]
     longest = encode_metadata(dict.fromkeys(names, 2**63 - 1), 2**63 - 1)
     assert (len(longest) + 1 <= KAFKAS_DEFAULT) == fits

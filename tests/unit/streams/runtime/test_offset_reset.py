@@ -1,4 +1,7 @@
-"""Offsets outside of their topic: a policy, never silence; and no policy for internal topics."""
+"""Test that offsets out of range follow a policy and are never silent.
+
+Internal topics have no such policy: there they are an error.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ INTERNAL = Partition("a-c-repartition", 0)
 
 
 def resetting(policy: str) -> OffsetResetter:
-    """`in` has offsets 10 to 20, each with its offset as its timestamp; now is 1 000 000."""
+    """Return a resetter of a topic `in` with offsets 10 to 20, each of which is its timestamp.
+
+    The clock is at 1 000 000 ms.
+    """
     kafka = Kafka({"in": 1, INTERNAL.topic: 1})
     kafka.load(INPUT, *[("k", "v")] * 20)
     kafka.logs[INPUT].start_offset = 10
@@ -69,7 +75,7 @@ def test_records_between_two_steps_are_never_skipped(policy: str) -> None:
 
 
 def outside(tmp_path: Path, policy: str) -> World:
-    """The committed offset is 1, and the topic begins at 3."""
+    """Return a world whose committed offset 1 is below the topic's first offset, 3."""
     world = World(mapping(str.upper), tmp_path, offset_out_of_range=policy)
     world.load("a", "b", "c", "d", "e")
     world.kafka.logs[INPUT].start_offset = 3
@@ -123,7 +129,10 @@ def test_a_broker_that_is_away_just_then_is_asked_again(tmp_path: Path) -> None:
 def test_a_member_that_finds_deleted_what_the_new_owner_has_read_joins_again(
     tmp_path: Path,
 ) -> None:
-    """It was cut off, its tasks have moved, and nobody could tell it."""
+    """Test that a cut-off member joins again when its old task's input was read and deleted.
+
+    Its tasks have moved, and no heartbeat could tell it.
+    """
     world = World(mapping(str.upper), tmp_path, offset_out_of_range="fail")
     world.load("a", "b")
 

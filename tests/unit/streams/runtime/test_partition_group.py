@@ -1,4 +1,4 @@
-"""The order of records: lowest timestamp first, what is waited for, and what is to be committed."""
+"""Test the order of records by timestamp, the waits for empty partitions, and the offsets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEFT, RIGHT, THIRD = Partition("left", 0), Partition("right", 0), Partition("thi
 
 
 class Consumer:
-    """Lags as a test sets them; unknown where it doesn't."""
+    """Stands in for a consumer whose lags a test sets; a lag that is not set is unknown."""
 
     def __init__(self) -> None:
         self.lags: dict[Partition, int] = {}
@@ -40,7 +40,7 @@ class Consumer:
 
 
 class Made:
-    """Queues of two or three partitions, and what comes out of them as (topic, offset)."""
+    """Holds queues of two or three partitions, and the (topic, offset) of records taken."""
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ def test_one_partition_goes_straight_through_and_knows_what_waits() -> None:
 
 @dataclass
 class Model:
-    """PartitionGroup in a few lines: a list for each partition, and one record at a time."""
+    """Represents PartitionGroup as a list for each partition, and takes one record at a time."""
 
     partitions: list[Partition]
     idle_ms: int

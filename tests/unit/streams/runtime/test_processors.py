@@ -1,4 +1,4 @@
-"""Processors in a thread: what they keep in attributes goes with a rollback."""
+"""Test that a rollback discards the attributes that processors of a thread have set."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.unit.streams.runtime.world import World
 
 
 class Numbering(Processor[str, str, str, str]):
-    """Keeps in an attribute what belongs in a store."""
+    """Keeps in an attribute a number that belongs in a store."""
 
     made: ClassVar[list[str]] = []
 

@@ -1,4 +1,4 @@
-"""Which producer a task writes with, under each guarantee, and when producers come and go."""
+"""Test which producer a task uses under each guarantee, and when producers open and close."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.streams.runtime.kafka import Kafka
 
 
 class Made:
-    """Producers, and a list of those that were made."""
+    """Holds the task producers, and a list of the producers that they have created."""
 
     def __init__(
         self, guarantee: str, name_task: Callable[[str], str] = str, application: str = "app"

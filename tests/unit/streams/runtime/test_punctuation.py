@@ -1,4 +1,4 @@
-"""Schedules: when they are called, what a leap of time makes of them, and their end."""
+"""Test when schedules are called, how often after a leap of time, and how they end."""
 
 from __future__ import annotations
 

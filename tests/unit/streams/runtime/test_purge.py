@@ -1,4 +1,4 @@
-"""The purge: what was consumed goes, and nothing that a task or a kept cut may still ask for."""
+"""Test that the purge deletes consumed records, but none that a task or a kept cut may need."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INPUT = Partition("in", 0)
 
 
 class World:
-    """A purge every second, on topics whose partitions begin at 0."""
+    """Holds a purger with an interval of a second, and topics whose partitions begin at 0."""
 
     def __init__(self) -> None:
         self.kafka = Kafka({"in": 1, TOPIC: 2})
@@ -36,7 +36,7 @@ class World:
         self.cuts[group] = offsets
 
     def commit(self, offsets: dict[Partition, int], after_s: float = 1.0) -> dict[Partition, int]:
-        """Commit so long after the last time. Returns where the partitions begin then."""
+        """Commit offsets `after_s` later; return the partitions' first offsets after the purge."""
         self.host.elapsed_s += after_s
         self.purge.purge_if_due(
             [(p, OffsetAndMetadata(offset, "")) for p, offset in offsets.items()]

@@ -1,4 +1,4 @@
-"""The loop's recovery table: what each error loses, and that no record is lost or doubled by it."""
+"""Test what each error makes the loop lose, and that no record is lost or doubled by it."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ CALLS = [
 
 
 def loaded(state: Path, guarantee: str = "exactly_once_v2") -> World:
-    """Thirty records for one task that takes ten at a time, and commits after each take."""
+    """Return a world with thirty records for one task, which commits after every ten."""
     world = World(counting(), state, guarantee=guarantee)
     world.load(*map(str, range(30)))
     return world
 
 
 def assert_exact(world: World) -> None:
-    """Each committed count is larger than the one before it, and the last one is the truth."""
+    """Assert that the committed counts only grow and that the last one counts every record."""
     (counts,) = world.counts().values()
     assert counts == sorted(set(counts))
     assert counts[-1] == 30
@@ -79,7 +79,7 @@ def test_no_record_is_lost_or_doubled_by_several_errors_in_one_run(tmp_path: Pat
 
 
 def test_a_checker_of_exactness_that_sees_a_doubled_record(tmp_path: Path) -> None:
-    """The check itself: the same output twice, as without transactions, is not accepted."""
+    """Test that `assert_exact` refuses output that occurs twice, as without transactions."""
     world = World(counting(), tmp_path, guarantee="at_least_once")
     world.load(*map(str, range(30)))
     world.script.fail("member.commit_offsets", ConnectionLost("gone"), at=2)
@@ -129,7 +129,7 @@ def test_a_commit_that_took_effect_without_an_answer_is_not_repeated(tmp_path: P
 
 
 def after_first_commit(world: World, happens: Callable[[Task], None]) -> Callable[[], bool]:
-    """A condition: all is consumed. At the first commit `happens`, once, with the task."""
+    """Return a condition that all is consumed; the first commit calls `happens` with the task."""
     seen: list[Task] = []
 
     def consumed() -> bool:
@@ -347,8 +347,11 @@ def test_a_thread_that_failed_leaves_its_directory_to_the_next(tmp_path: Path) -
 
 
 def test_the_first_moment_of_1970_survives_a_restore(tmp_path: Path) -> None:
-    """librdkafka takes a timestamp of 0 for none. In a restored store that would be today, and all
-    that is kept by time would be old."""
+    """Test that a record of time 0 does not get the present time in a restored store.
+
+    librdkafka takes a timestamp of 0 for none; Kafka would put the present time there, and all that
+    is kept by time would be old.
+    """
     world = World(counting(), tmp_path / "here")
     world.load("x")
     world.run_until(world.consumed)
@@ -368,7 +371,7 @@ def test_the_first_moment_of_1970_survives_a_restore(tmp_path: Path) -> None:
 
 
 class Careless(Processor[str, str, str, str]):
-    """Catches whatever comes."""
+    """Swallows every exception that forwarding raises."""
 
     def process(self, record: Record[str, str]) -> None:
         with suppress(Exception):

@@ -1,6 +1,6 @@
-"""Values that a store's serde refuses: which record wrote them, and what the handler does about it.
+"""Test that a value which a store's serde refuses is traced to its record and given to the handler.
 
-Stores serialise at the commit. The driver commits when it is told to, so that several records write
+Stores serialise at the commit. The driver commits only on request, so that several records write
 between two commits, and a refusal has to be traced to one of them.
 """
 
@@ -32,7 +32,7 @@ POISON = "poison"
 
 
 def refusing(value: Any) -> bytes:
-    """Serialise text and lists of text, but no poison: a serde that has its limits."""
+    """Serialise text and lists of text, and refuse poison."""
     if value == POISON or (isinstance(value, list) and POISON in value):
         raise ValueError("too strong")
     return serdes.json.serialize(value)
@@ -72,7 +72,7 @@ class PuttingSessions(Putting):
 
 
 class ChangingInPlace(Putting):
-    """Gets the list again and puts it only the first time: what is changed in place counts."""
+    """Puts a list once and later changes it in place, without another put."""
 
     def process(self, record: Record[str, str]) -> None:
         found = self.store.get(record.key)
@@ -180,7 +180,7 @@ def pipe(driver: TopologyTestDriver, *values: str, from_ms: int = 0) -> None:
 
 
 def contents(driver: TopologyTestDriver) -> Any:
-    """What the store has, and what its changelog brought (a restart reads it back)."""
+    """Return the contents of the store; after a restart these come from its changelog."""
     view: Any = driver.store("s")
     if hasattr(view, "all"):
         return list(view.all())
@@ -243,7 +243,7 @@ def test_without_a_handler_the_application_ends_with_a_message_that_names_the_re
 
 
 def piped_and_committed(driver: TopologyTestDriver) -> None:
-    """A value is refused where it is put, or at the commit."""
+    """Pipe a poison value between two others and commit: the put or the commit is refused."""
     pipe(driver, "a", POISON, "b")
     driver.commit()
 
@@ -325,7 +325,7 @@ def test_a_crash_at_any_step_of_a_commit_comes_to_the_same(step: CommitStep) -> 
 
 
 class Punctuating(Putting):
-    """Puts poison when it is called, and says how often it was refused."""
+    """Puts poison at each punctuation, and counts how often it was refused."""
 
     refused = 0
 

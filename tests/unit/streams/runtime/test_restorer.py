@@ -1,4 +1,7 @@
-"""Restore: what is missing and no more, by position; tasks back as each is ready; taken back."""
+"""Test that a restore reads exactly the missing records and returns each task once it is ready.
+
+A task may also be taken back before that.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ OTHER = Partition("a-d-changelog", 0)
 
 @dataclass
 class Waiting:
-    """A task as the restorer sees it."""
+    """Represents a task as the restorer sees it."""
 
     name: str
     stores: dict[str, LoggedStore]
@@ -59,7 +62,10 @@ class Told(RestoreListener):
 
 
 class Restoring:
-    """Changelogs in memory, and stores that are behind them. `batch` records come at a time."""
+    """Holds changelogs in memory, stores that lag behind them, and their restorer.
+
+    `batch` is how many records come at a time.
+    """
 
     def __init__(self, *, batch: int = 10_000, beside: bool = False) -> None:
         self.script = Script()
@@ -86,7 +92,7 @@ class Restoring:
         written_ms: int = 1_000_000,
         disk: MemoryDisk | None = None,
     ) -> LoggedStore:
-        """A store that holds this, as of `position`; None: one that was never written."""
+        """Return a store with these contents as of `position`; with None it was never written."""
         disk = disk or MemoryDisk()
         topic_id = self.kafka.topic_ids[changelog.topic]
         if held is not None:
@@ -101,7 +107,7 @@ class Restoring:
         return Waiting(name, named, {Partition("a-c-changelog", 0): n for n in required.values()})
 
     def restore(self, *stores: LoggedStore) -> int:
-        """Catch these up as one task; how many records that took."""
+        """Restore these stores as one task, and return the number of records that this took."""
         before = self.restorer.restored_records
         task = self.task(*stores)
         self.restorer.add_tasks([task])
@@ -116,13 +122,13 @@ class Restoring:
         raise AssertionError("the restore hangs")
 
     def turns(self, count: int) -> None:
-        """So many batches, after which no task is ready."""
+        """Restore this many batches, after none of which a task is ready."""
         for _ in range(count):
             assert self.restorer.take_restored_tasks() == []
 
 
 class Slowly(FakeConsumer):
-    """Gives so many records at a time."""
+    """Stands in for a consumer that returns at most `batch` records at a time."""
 
     def __init__(self, kafka: Kafka, script: Script, clock: Clock, batch: int) -> None:
         super().__init__(kafka, script, clock, "restore")
@@ -244,7 +250,7 @@ def test_a_task_taken_back_keeps_what_it_has_and_goes_on_from_there() -> None:
 
 
 class BulkDisk(MemoryDisk):
-    """What was loaded is durable after `loaded` only."""
+    """Stands in for a disk on which loaded data is durable only after `finish_load`."""
 
     durable: StoreCheckpoint | None = None
 
@@ -366,7 +372,7 @@ def test_a_store_that_could_lie_is_rebuilt_alone_and_the_log_says_why(
 
 
 class DamagedDisk(MemoryDisk):
-    """Nothing can be loaded until it is cleared, so many times."""
+    """Stands in for a disk that refuses to load until it was cleared this many times."""
 
     def __init__(self, clears: int) -> None:
         super().__init__()
@@ -438,7 +444,10 @@ def age_of(logged: LoggedStore) -> int:
 
 
 def test_a_store_on_its_way_is_as_old_as_when_it_set_out_and_new_when_it_arrives() -> None:
-    """A tombstone ahead of it may be as old as that."""
+    """Test that a store keeps its old time during a restore, and gets the start's time at its end.
+
+    Tombstones that it has not read yet may be as old as that.
+    """
     world = Restoring(batch=1)
     world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"), ("c", "3"))
     logged = world.store({"a": "1"}, position=1, written_ms=900_000)

@@ -1,4 +1,4 @@
-"""A table's own topic in a changelog's place: the store is where the committed offset is."""
+"""Test that a table's own topic replaces its changelog: the store is as of the committed offset."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ ROWS = Partition("rows", 0)
 def begin(
     position: int | None, *, end: int = 20, topic_id: str = "id", age_ms: int = 5
 ) -> RestoreStart:
-    """The committed offset is `end`; the topic begins at 10 and keeps deletions for a day."""
+    """Find the restore's start when `end` is committed, in a topic that begins at offset 10.
+
+    The topic keeps deletions for a day.
+    """
     found = None if position is None else StoreCheckpoint(position, "id", NOW_MS - age_ms)
     return find_source_restore_start(found, ChangelogRange(ROWS, 10, end, topic_id, DAY_MS, NOW_MS))
 
@@ -143,7 +146,7 @@ STEPS = [step for step in CommitStep if step is not CommitStep.RESTORING]
 def test_after_a_crash_at_any_step_old_values_are_what_they_were(
     stores: Literal["memory", "declared"], step: CommitStep
 ) -> None:
-    """Counts by value are right only if every old value is taken out once."""
+    """Test that counts by value stay right, for which every old value is subtracted once."""
     rows: dict[str, str | None] = {}
     app = restored_table(Store.persistent("rows"))
     with TopologyTestDriver(app, partitions={"rows": 2}, seed=1, stores=stores) as driver:

@@ -1,4 +1,4 @@
-"""Cleaning up: at its interval, by the host's clock, and never what this process runs."""
+"""Test that the cleanup runs at its interval by the host's clock, and spares running tasks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.unit.streams.runtime.fakes import Clock
 
 
 class Looks:
-    """`over` that comes true at the third look."""
+    """Stands in for a stop event that is set at its third wait."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

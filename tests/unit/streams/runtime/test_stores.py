@@ -1,4 +1,4 @@
-"""A store is opened from its declaration, whatever its kind."""
+"""Test that a store of any kind is opened from its declaration."""
 
 from __future__ import annotations
 

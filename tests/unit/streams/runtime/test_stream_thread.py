@@ -1,4 +1,4 @@
-"""A stream thread before its loop runs: it waits for the copies of global tables."""
+"""Test that a stream thread waits for the copies of global tables before its loop runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.processes import HANG_LIMIT_S
 
 
 class Copying:
-    """Global tables whose copies take as long as the test wants."""
+    """Stands in for global tables that are copied when the test says so."""
 
     def __init__(self) -> None:
         self.waiting, self.copied = threading.Event(), threading.Event()
@@ -28,7 +28,7 @@ class Copying:
 
 
 class Loop:
-    """Runs until it is told to end."""
+    """Stands in for a stream loop that runs until the test ends it."""
 
     turn_count, record_origin = 0, ""
     tasks: dict[str, Any] = {}  # noqa: RUF012  nobody writes it
@@ -44,7 +44,7 @@ class Loop:
 def test_a_thread_that_waits_for_global_tables_is_not_taken_for_stuck(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """However long they take: the worker would be killed, and would begin to copy once more."""
+    """Test that a long wait for global tables is no hang, for which the worker would be killed."""
     loop, copying, host = Loop(), Copying(), SystemHost()
     monkeypatch.setattr(stream_thread, "create_stream_loop", lambda *args, **settings: loop)
     worker: Any = SimpleNamespace(host=host, global_tables=copying, stop=host.create_event())

@@ -1,4 +1,4 @@
-"""A task's states: which transition leads where, and what a rollback forgets and keeps."""
+"""Test a task's states: which transition leads where, and what a rollback discards and keeps."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ INPUT = Partition("in", 0)
 
 
 class Made:
-    """A task that counts, and the Kafka that it writes to."""
+    """Holds a task that counts, and the Kafka that it writes to."""
 
     def __init__(self, state: Path) -> None:
         self.kafka = Kafka({"in": 1, "out": 1, CHANGELOG: 1})
@@ -193,7 +193,7 @@ def test_damage_that_is_found_when_changes_are_collected_names_its_store(tmp_pat
 
 
 def test_messages_kept_for_results_that_wait_count_as_uncommitted(tmp_path: Path) -> None:
-    """What a count takes is little, and the message that changed it last may be large."""
+    """Test that a message kept for a pending result counts as uncommitted: it may be large."""
     made = Made(tmp_path)
     made.reach(TaskState.RUNNING)
     assert made.task.uncommitted_bytes == 0
@@ -204,7 +204,7 @@ def test_messages_kept_for_results_that_wait_count_as_uncommitted(tmp_path: Path
 
 
 def test_damage_of_a_global_tables_copy_ends_the_application(tmp_path: Path) -> None:
-    """It is no store of the task's, which could be rebuilt."""
+    """Test that a damaged copy of a global table is fatal: no task could rebuild it."""
     made = Made(tmp_path)
     made.reach(TaskState.RUNNING)
 
@@ -217,7 +217,10 @@ def test_damage_of_a_global_tables_copy_ends_the_application(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("step", ["rollback", "close"])
 def test_a_producer_goes_with_the_last_task_that_lets_it_go(tmp_path: Path, step: str) -> None:
-    """At once, not when garbage is collected: until then it would hold its threads."""
+    """Test that a producer is freed with its last task and not at a garbage collection.
+
+    Until then it would hold its threads.
+    """
     made = Made(tmp_path)
     made.producer = InMemoryProducer(  # as a real one: the script's refers to itself
         "id",

@@ -1,4 +1,4 @@
-"""Opening tasks: stable offsets, where to start without any, and stores as their kind demands."""
+"""Test that tasks open their stores and start at stable offsets, or by policy without any."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CHANGELOG = Partition("a-c-changelog", 0)
 
 
 def repartitioned() -> Topology:
-    """Sub-topology 0 gives the records of `in` a new key, 1 counts them."""
+    """Build a topology whose sub-topology 0 gives `in` a new key, and whose 1 counts by it."""
     app = App("a")
     stream = app.stream("in", key=serdes.string, value=serdes.string)
     stream.group_by(lambda key, value: value, key=serdes.string).count(store="c")
@@ -43,7 +43,7 @@ def repartitioned() -> Topology:
 
 
 class Opening:
-    """An opener on fakes."""
+    """Holds a task creator that runs on fakes."""
 
     def __init__(self, topology: Topology, state: Path, reset: str = "earliest") -> None:
         self.script = Script()
@@ -80,7 +80,7 @@ class Opening:
         return task
 
     def replayed(self) -> int:
-        """Catches the stores of the task up, and closes it again. How many records that took."""
+        """Restore the task's stores, close it, and return the number of restored records."""
         before = self.restorer.restored_records
         self.restorer.add_tasks(self.opener.start_restoring_from_committed([self.create()]))
         while not (ready := self.restorer.take_restored_tasks()):
@@ -89,7 +89,7 @@ class Opening:
         return self.restorer.restored_records - before
 
     def position(self, name: str = "0_0", partition: Partition = INPUT) -> int:
-        """Where the task begins; it is closed again."""
+        """Return the offset at which the task begins, after closing it again."""
         (task,) = self.opener.start_restoring_from_committed([self.create(name, partition)])
         task.close()
         return task.positions[partition]
@@ -249,7 +249,7 @@ def test_a_source_topic_that_the_topology_does_not_have_is_refused(tmp_path: Pat
 
 
 def counted(*topics: str) -> Topology:
-    """Each of the topics counted in a store of its own, in this order."""
+    """Build a topology that counts each topic in a store of its own, in this order."""
     app = App("a")
     for topic in topics:
         stream = app.stream(topic, key=serdes.string, value=serdes.string)
@@ -260,7 +260,10 @@ def counted(*topics: str) -> Topology:
 def test_a_task_whose_sub_topology_has_another_number_opens_its_own_directory(
     tmp_path: Path,
 ) -> None:
-    """Also beside a task of the other version, which has the directory of the number."""
+    """Test that a renumbered sub-topology's task finds its directory by what the sub-topology is.
+
+    This holds beside a task of the other version too, which has the directory of the number.
+    """
     other = Partition("other", 0)
     old = Opening(counted("in", "other"), tmp_path)
     first, second = old.create("0_0", INPUT), old.create("1_0", other)

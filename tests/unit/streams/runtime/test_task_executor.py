@@ -1,4 +1,4 @@
-"""Records, punctuations and commits of running tasks: slices, order, time, and early commits."""
+"""Test running tasks: slices, order of records, time, punctuations, and early commits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Init = Callable[[ProcessorContext[str, str]], object]
 
 
 class Scripted(Through):
-    """What else it does a test says."""
+    """Forwards each record, and calls functions of the test in `init` and `process`."""
 
     def __init__(self, init: Init, process: Callable[[Any, Record[str, str]], object]) -> None:
         self.when_init = init
@@ -54,13 +54,13 @@ def processing(
 
 
 def offsets_sent(world: World, partition: Partition = INPUT) -> list[int]:
-    """The offset of `partition` in each commit."""
+    """Return the offset of `partition` in each commit."""
     sent = [dict(offsets) for producer in world.producers for offsets in producer.sent]
     return [offsets[partition].offset for offsets in sent]
 
 
 def numbers_sent(world: World) -> list[int]:
-    """The number of each commit, as the metadata name it."""
+    """Return the commit numbers in the metadata of the committed offsets."""
     sent = [dict(offsets) for producer in world.producers for offsets in producer.sent]
     numbers = [decode_metadata(offsets[INPUT].metadata).commit_number for offsets in sent]
     return [number for number in numbers if number is not None]
@@ -71,7 +71,7 @@ def values(world: World) -> list[str]:
 
 
 def slow_world(state: Path, commit_every_ms: int) -> World:
-    """Two batches of ten records, a tenth of a second each: the second batch is cut into slices."""
+    """Return a world with twenty records of 0.1 s each, whose second batch is cut into slices."""
     worlds: list[World] = []
 
     def take_time(value: str) -> str:
@@ -306,7 +306,7 @@ def put_time(context: ProcessorContext[str, str]) -> Callable[[int], None]:
 
 
 def punctuating(state: Path) -> World:
-    """Nothing to read; each second of the wall clock the task writes into its store."""
+    """Return a world without input whose task writes into its store each second of wall time."""
     return World(
         processing(init=lambda context: context.schedule(1_000, put_time(context), clock="wall")),
         state,
@@ -366,7 +366,10 @@ def test_a_commit_has_a_number_if_the_brokers_take_it(
 
 
 def test_a_zombie_that_has_only_punctuated_is_fenced_by_its_offsets(tmp_path: Path) -> None:
-    """The group refuses offsets of a generation that is over, and nothing else would stop it."""
+    """Test that a zombie without input is fenced: the group refuses its offsets' generation.
+
+    Nothing else would stop it.
+    """
     world = punctuating(tmp_path)
 
     world.kafka.generations_over = 1
@@ -430,7 +433,7 @@ def test_a_commit_comes_early_when_uncommitted_writes_take_too_much_memory(tmp_p
 
 def test_damage_that_a_users_function_has_caught_is_not_committed_over(tmp_path: Path) -> None:
     class Sums(Processor[str, str, str, int]):
-        """Counts, and begins at 0 again where it can't read: a mistake, but a common one."""
+        """Counts from 0 again when a read fails, which is a mistake, but a common one."""
 
         stores: ClassVar[Sequence[str | Store]] = [
             Store.persistent("c", key=serdes.string, value=serdes.int64)

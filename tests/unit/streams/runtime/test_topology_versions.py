@@ -1,4 +1,4 @@
-"""A group of several versions: every input partition has one owner, who has it in its topology."""
+"""Test a group with several topology versions: each input partition has one fitting owner."""
 
 from __future__ import annotations
 
@@ -35,8 +35,10 @@ TOPICS = ("a", "b", "c", "d")
 
 @cache
 def topology(*subs: str) -> Topology:
-    """One sub-topology for each of `subs`: its letters are topics that are merged, with a `+` they
-    are counted in a store, and with a `*` in one behind a repartition topic."""
+    """Build a topology with one sub-topology for each of `subs`, whose letters are merged topics.
+
+    A `+` at its end counts them in a store, a `*` in a store behind a repartition topic.
+    """
     app = App("app")
     for sub in subs:
         first, *others = (
@@ -64,7 +66,7 @@ def says(
     ran: tuple[str, ...] = (),
     declares: bool = True,
 ) -> SubscriptionInfo:
-    """What the leader learns from a member of a version, by the bytes that the member sends."""
+    """Return the leader's view of a member of a version, decoded from the member's bytes."""
     made = planner(*subs)
     data = encode_subscription(
         topology(*subs).source_topics,
@@ -85,7 +87,7 @@ def plan(
 
 @st.composite
 def versions(draw: Any) -> tuple[str, ...]:
-    """Some of the topics, dealt to sub-topologies in any order, some of these with a store."""
+    """Draw topics in sub-topologies in any order, some of which have a store."""
     topics = draw(st.lists(st.sampled_from(TOPICS), unique=True, min_size=1))
     subs: list[str] = []
     for topic in topics:
@@ -238,7 +240,10 @@ def test_where_nobody_runs_tasks_the_version_of_most_members_is_the_one_that_run
 
 
 def test_a_version_that_ran_until_its_members_were_lost_goes_on() -> None:
-    """Brokers were away for longer than the sessions: nobody runs tasks when they are back."""
+    """Test that a version goes on after an outage in which all sessions expired.
+
+    Nobody runs tasks when the brokers are back.
+    """
     members = {"old": says("a+", ran=("0_0",)), "one": says("a"), "two": says("a")}
     for leader in (("a+",), ("a",)):
         given_ = plan(leader, members)
@@ -263,7 +268,11 @@ def test_members_of_a_later_version_have_what_it_has_more() -> None:
 def test_a_member_that_never_writes_to_a_repartition_topic_shares_no_task_with_one_that_does() -> (
     None
 ):
-    """What it processes would be missing in the store behind that topic for good."""
+    """Test that versions with and without a repartition topic share no task.
+
+    Records that a member without the topic processes would be missing in the store behind it for
+    good.
+    """
     members = {"old": says("a", runs=("0_0", "0_1")), "new": says("a*")}
     for leader in (("a",), ("a*",)):
         given_ = plan(leader, members)
@@ -318,7 +327,7 @@ def test_a_version_whose_inputs_do_not_exist_is_refused_and_the_leader_goes_on()
 
 
 def test_a_task_of_two_versions_has_one_name_whatever_its_number() -> None:
-    """By which its producer is told from others where each task has its own."""
+    """Test that a task keeps its name, which tells its producer from others, in both versions."""
     old, new = topology("ab+", "c", "d"), topology("d", "ba+", "c")
     assert [name_task_by_topic(old, task) for task in ("0_2", "1_0", "2_1")] == [
         "a_2",
@@ -353,7 +362,10 @@ def test_a_leader_that_declares_nothing_is_told_of_once(caplog: pytest.LogCaptur
 
 
 def test_a_silent_member_of_another_topology_runs_what_both_have() -> None:
-    """Today it would get all that the leader knows, and start again and again."""
+    """Test that a member without a declared topology gets the tasks that both topologies have.
+
+    Otherwise it would get all tasks of the leader's topology, and restart over and over.
+    """
     members = {"new": says("a", "b"), "silent": says("a", declares=False)}
     given_ = plan(("a", "b"), members)
     assert {topic for topic, _ in given_["silent"].partitions} == {"a"}
@@ -372,7 +384,7 @@ def test_a_silent_member_that_reads_a_part_of_a_sub_topology_is_shut_down_or_goe
 
 
 def old_leader(*subs: str, members: tuple[str, ...] = ("m",)) -> dict[str, AssignmentInfo]:
-    """What a leader that declares nothing gives: its tasks, by its numbers."""
+    """Return the assignment of a leader of the release that declares no topology."""
     given_ = plan(subs, {member: says(*subs, declares=False) for member in members})
     assert not any(each.leader for each in given_.values())
     return given_
@@ -398,7 +410,10 @@ def test_partitions_of_a_silent_leader_that_are_no_whole_tasks_are_refused(
 
 
 def test_partitions_that_a_silent_leader_has_seen_grow_first_are_waited_for() -> None:
-    """The brokers that this member asks may list them a little later than the leader's."""
+    """Test that a member waits for partitions which only its leader's broker lists so far.
+
+    The member's own brokers may list them a little later.
+    """
     (given_,) = plan(("a", "b"), {"m": says("a", "b", declares=False)}).values()
     kafka = Kafka(PARTITIONS | {"a": PARTITIONS["a"] - 1})
     member = planner("b", "a", kafka=kafka)

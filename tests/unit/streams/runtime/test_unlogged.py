@@ -1,4 +1,4 @@
-"""Stores without a changelog: they take part in the transaction, and nothing of them leaves."""
+"""Test that stores without a changelog take part in the transaction but write no records."""
 
 from __future__ import annotations
 

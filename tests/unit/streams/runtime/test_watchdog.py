@@ -1,4 +1,4 @@
-"""The watchdog on a clock of the test's own, looking at real threads that hang in real places."""
+"""Test the watchdog on a simulated clock with real threads that hang in real calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STUCK_AFTER_S = 30.0
 
 
 class Hanging:
-    """A thread that hangs in `call(wait)`, at the point where that calls `wait`."""
+    """Represents a thread that runs `call(wait)` and hangs where that calls `wait`."""
 
     name = "thread 0"
 
@@ -59,7 +59,7 @@ class Hanging:
 
 
 class Watching:
-    """A watchdog on one thread."""
+    """Holds a watchdog of one thread."""
 
     def __init__(self, thread: Hanging) -> None:
         self.host = ThreadsOnClock(Clock())
@@ -72,7 +72,7 @@ class Watching:
 
 
 def mapped(function: Callable[[str], str]) -> None:
-    """A stream thread takes a record through `function`."""
+    """Run a stream thread that passes one record through `function`."""
     with TemporaryDirectory() as directory:
         world = World(mapping(function), Path(directory))
         world.load("value")
@@ -88,7 +88,7 @@ def in_a_users_function(wait: Callable[[], Any]) -> None:
 
 
 def in_a_broker_call_of_a_users_function(wait: Callable[[], Any]) -> None:
-    """As in_a_users_function, but what waits is the user's own client."""
+    """Hang in a call of the user's own client within the user's function."""
 
     def look_up(value: str) -> str:
         def flush() -> None:
@@ -112,7 +112,7 @@ def in_a_broker_call(wait: Callable[[], Any]) -> None:
 
 
 def in_a_broker_call_under_a_users_function(wait: Callable[[], Any]) -> None:
-    """What a user's function calls is ours, and waits for our producer."""
+    """Hang in a call of our producer within the user's function."""
 
     def forward(value: str) -> str:
         in_a_broker_call(wait)

@@ -1,4 +1,4 @@
-"""A stream thread made of fakes, with real stores in a directory, and topologies to run in it."""
+"""Provide a stream thread made of fakes, with real stores in a directory, and topologies for it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ CHANGELOG = "a-c-changelog"
 def counting(
     store: str | Store = "c", then: Callable[[int], int] = lambda counted: counted
 ) -> Topology:
-    """Application `a`: records of `in` are counted by key in store `c`; `then` of it is `out`."""
+    """Build application `a`: count `in` by key in store `c`, write `then(count)` into `out`."""
     app = App("a")
     stream = app.stream("in", key=serdes.string, value=serdes.string)
     counts = stream.group_by_key().count(store=store).to_stream()
@@ -51,14 +51,14 @@ def counting(
 
 
 def mapping(function: Callable[[str], str]) -> Topology:
-    """Application `a`: `function` of each value of `in` goes to `out`."""
+    """Build application `a`, which writes `function` of each value of `in` to `out`."""
     app = App("a")
     app.stream("in", key=serdes.string, value=serdes.string).map_values(function).to("out")
     return app.topology()
 
 
 class Through(Processor[str, str, str, str]):
-    """Forwards each record, and shares a store with others of its kind: so they run in one task."""
+    """Forwards each record, and shares a store with others of its kind to be one task with them."""
 
     stores: ClassVar[Sequence[str | Store]] = ["c"]
 
@@ -69,7 +69,7 @@ class Through(Processor[str, str, str, str]):
 def sharing(
     *topics: str, processor: Callable[[], Processor[str, str, str, str]] = Through
 ) -> Topology:
-    """Application `a`: all `topics` go through one task, the first to `out`, others to `out-*`."""
+    """Build application `a`: one task forwards the first topic to `out`, the others to `out-*`."""
     app = App("a")
     app.add_store(Store.in_memory("c", key=serdes.string, value=serdes.string))
     for topic in topics:
@@ -80,14 +80,14 @@ def sharing(
 
 
 def tasks(*numbers: int) -> AssignmentInfo:
-    """The tasks of sub-topology 0 on these partitions of `in`."""
+    """Return an assignment of the tasks of sub-topology 0 on these partitions of `in`."""
     return AssignmentInfo(
         tuple(f"0_{number}" for number in numbers), tuple(("in", number) for number in numbers)
     )
 
 
 class World:
-    """One stream thread, and the Kafka in memory that it runs on."""
+    """Holds one stream thread, and the Kafka in memory that it runs on."""
 
     def __init__(
         self,
@@ -191,18 +191,18 @@ class World:
         self.kafka.load(Partition("in", partition), *((key, value) for value in values))
 
     def run_until(self, condition: Callable[[], bool]) -> None:
-        """Run the loop, and stop it when the condition is true, which is looked at every turn."""
+        """Run the loop until the condition holds, which is evaluated at every turn."""
         self.stop.condition = condition
         self.loop.run_until_stopped()
 
     def consumed(self, partition: int = 0) -> bool:
-        """All of a partition of `in` is committed."""
+        """Return whether all records of a partition of `in` are committed."""
         asked = Partition("in", partition)
         held = self.kafka.committed_offsets.get(asked)
         return held is not None and held.offset == self.kafka.logs[asked].high_watermark
 
     def counts(self) -> dict[str, list[int]]:
-        """For each key every count that was written to `out`, in order."""
+        """Return every count that was written to `out` for each key, in order."""
         written: dict[str, list[int]] = {}
         for key, value in self.kafka.committed("out"):
             counted = int.from_bytes(value or b"", "big")

@@ -1,4 +1,4 @@
-"""What Kafka Streams' own serialisers make of windowed keys and of changes, in hex.
+"""Hold the bytes, in hex, that Kafka Streams' own serialisers write for windowed keys and changes.
 
 `tests/differential/test_serde_bytes.py` asks Kafka's classes for these bytes again, and has them
 read what the serdes here write.
@@ -13,7 +13,7 @@ SIZE_MS = 60_000
 
 
 class Key(NamedTuple):
-    """`key` in a window, as Kafka's serialiser writes it."""
+    """Holds a windowed key and the bytes that Kafka's serialiser writes for it."""
 
     key: str
     start_ms: int
@@ -41,7 +41,7 @@ SESSIONS = (
 
 
 class Row(NamedTuple):
-    """A change of a row, as Kafka's serialiser writes it."""
+    """Holds a change of a row and the bytes that Kafka's serialiser writes for it."""
 
     new: str | None
     old: str | None
@@ -62,7 +62,7 @@ CHANGES = (
 
 
 class Read(NamedTuple):
-    """What Kafka's deserialiser makes of bytes that its serialiser does not write."""
+    """Holds bytes that Kafka's serialiser never writes, and what its deserialiser makes of them."""
 
     data: str
     new: str | None

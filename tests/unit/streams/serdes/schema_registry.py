@@ -1,4 +1,4 @@
-"""A small schema registry over HTTP, on 127.0.0.1: what confluent-kafka's client asks of one."""
+"""Provide a small HTTP schema registry on 127.0.0.1 with the calls of confluent-kafka's client."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ NOT_FOUND = (404, {"error_code": 40403, "message": "Schema not found"})
 
 
 class SchemaRegistry:
-    """Schemas have ids from 1, the same id for the same schema under several subjects.
+    """Stands in for a schema registry whose ids start at 1.
+
+    A schema that is registered under several subjects has one id.
 
     With `user` and `password` a request without them gets 401, and its answer repeats what was
     sent, as a talkative proxy would.
@@ -49,7 +51,7 @@ class SchemaRegistry:
                 self.wfile.write(data)
 
             def log_message(self, *arguments: Any) -> None:
-                """Nothing: the tests read `requests`."""
+                """Log nothing, because the tests read `requests`."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))

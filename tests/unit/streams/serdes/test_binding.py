@@ -1,4 +1,4 @@
-"""A serde that must know its topic is told once, where a source, a sink or a store is finished."""
+"""Test that a serde that needs its topic is bound once, at the end of a source, sink or store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.streams.bound import BoundTask
 
 
 def topical(asked: list[tuple[str, Field]] | None = None, where: str = "nowhere") -> Serde[str]:
-    """A serde whose bytes begin with the place they were written for, and that asks for it back."""
+    """Return a serde that writes topic and field before the value and checks them on reading."""
 
     def bind(topic: str, field: Field) -> Serde[str]:
         if asked is not None:

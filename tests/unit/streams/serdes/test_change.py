@@ -1,4 +1,4 @@
-"""Changes of a table's rows: Kafka Streams' own bytes for old and new values in one record."""
+"""Test that the old and new value of a table's row are encoded in Kafka Streams' own bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON: what orjson reads and writes, and the dataclasses that are built from it."""
+"""Test the JSON serdes: values that orjson reads and writes, and dataclasses built from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serdes: what goes in comes out, in Kafka's own layout, and bad input is refused."""
+"""Test that plain serdes use Kafka's own layout, restore what they wrote, and refuse bad input."""
 
 from __future__ import annotations
 

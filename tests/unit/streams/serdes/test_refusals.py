@@ -1,4 +1,4 @@
-"""A record with a wrong object: the message has its step, its type and its value."""
+"""Test that the error for a record with a wrong object names its step, type and value."""
 
 from __future__ import annotations
 

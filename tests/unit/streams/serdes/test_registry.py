@@ -1,4 +1,4 @@
-"""Avro, JSON Schema and Protobuf with a schema registry, over HTTP, by confluent-kafka's client."""
+"""Test Avro, JSON Schema and Protobuf with an HTTP schema registry and confluent-kafka's client."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def registry() -> Iterator[SchemaRegistry]:
 
 
 def order_class() -> Any:
-    """What protoc makes of `message Order { int64 id = 1; string item = 2; }`."""
+    """Build the class that protoc makes of `message Order { int64 id = 1; string item = 2; }`."""
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
     file = descriptor_pb2.FileDescriptorProto(name="o.proto", package="shop", syntax="proto3")

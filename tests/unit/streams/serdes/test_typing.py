@@ -1,4 +1,4 @@
-"""What the type checker makes of serdes: the gate checks this file; running it proves little."""
+"""Test which types mypy infers for serdes; mypy checks this file, and running it proves little."""
 
 from __future__ import annotations
 

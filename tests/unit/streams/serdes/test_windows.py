@@ -1,4 +1,4 @@
-"""Windowed keys: Kafka Streams' own bytes, and nothing that its deserialisers would refuse."""
+"""Test that windowed keys have Kafka Streams' own bytes, and none that it would refuse."""
 
 from __future__ import annotations
 

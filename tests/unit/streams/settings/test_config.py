@@ -1,4 +1,4 @@
-"""Settings: where they come from, and what is refused with which message."""
+"""Test where settings come from, and which values are refused with which message."""
 
 from __future__ import annotations
 

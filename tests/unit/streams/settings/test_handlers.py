@@ -1,4 +1,4 @@
-"""Handlers: what becomes of a record that fails, and of everything beside it."""
+"""Test what handlers do with a record that fails, and that nothing beside it is affected."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ STEPS: dict[str, Callable[[Any], Any]] = {
 
 
 def branching(steps: Callable[[Any], Any], **handlers: Any) -> BoundTask:
-    """`steps` between two branches that go to `before` and `after`."""
+    """Bind `steps` between two branches that write to `before` and `after`."""
     app = App("a")
     stream = app.stream("in", **BOTH)
     stream.to("before")

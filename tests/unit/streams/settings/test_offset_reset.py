@@ -1,4 +1,4 @@
-"""What the settings for missing offsets, and for offsets outside of their topic, may say."""
+"""Test the values of the settings for missing offsets and for offsets out of range."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def test_a_thread_that_is_replaced_hands_its_place_in_the_group_over(
 
 
 def test_a_thread_that_is_refused_leaves_the_group(tmp_path: Path) -> None:
-    """A place that nobody has would hold up the next rebalance of the others for its session."""
+    """A refused thread leaves its group, or the next rebalance would wait for its session."""
 
     def refuse(assigned: AssignmentInfo) -> AssignmentInfo:
         raise TopologyRefused("other stores")

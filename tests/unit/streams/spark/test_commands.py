@@ -1,4 +1,4 @@
-"""The commands that need Spark, without it."""
+"""Test the commands that need Spark on a machine without it."""
 
 from __future__ import annotations
 

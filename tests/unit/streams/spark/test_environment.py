@@ -1,4 +1,4 @@
-"""What Spark needs around it is looked at first, and named with what to do."""
+"""Test that Spark's environment is checked first, and that an error says what to do."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_an_old_java_is_named_with_its_version(tmp_path: Path, said: str, versio
 
 
 def test_a_java_home_without_java_is_told_though_the_path_has_one(tmp_path: Path) -> None:
-    """Spark itself doesn't look further."""
+    """Test that a JAVA_HOME without Java is refused, since Spark itself doesn't look further."""
     program(tmp_path / "good" / "java", 'version "17"')
     environ = {"JAVA_HOME": str(tmp_path / "bad"), "PATH": str(tmp_path / "good")}
     with pytest.raises(ConfigError, match=r"there is none in JAVA_HOME=.*bad"):
@@ -117,7 +117,10 @@ print(ask(("json", "confluent_kafka", "streams.common.topic_partitions")))
 
 
 def test_a_worker_without_this_package_can_say_what_it_lacks(tmp_path: Path) -> None:
-    """The question goes by value: a worker that must import us to hear it could not answer."""
+    """Test that a worker without Millrace runs the import check, which is pickled by value.
+
+    A worker that had to import Millrace to read the check could not answer.
+    """
     cloudpickle = pytest.importorskip("pyspark.cloudpickle")
     shim = tmp_path / "pyspark"
     shim.mkdir()
@@ -131,7 +134,7 @@ def test_a_worker_without_this_package_can_say_what_it_lacks(tmp_path: Path) -> 
 
 
 class Cluster:
-    """A session whose workers answer as they are told."""
+    """Stands in for a Spark session whose workers lack the given modules."""
 
     master = "spark://elsewhere:7077"
 

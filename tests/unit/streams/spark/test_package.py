@@ -1,4 +1,4 @@
-"""What Spark ships is the whole of Millrace, and is enough for a machine that has the rest."""
+"""Test that the package shipped by Spark is all of Millrace, and suffices beside dependencies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOURCES = Path(streams.__file__).parents[1]
 
 
 def imports(python: Path, module: str, path: str = "") -> subprocess.CompletedProcess[str]:
-    """`python -c "import module"`, away from these sources."""
+    """Run `python -c "import module"` outside of this repository's sources."""
     return subprocess.run(
         [str(python), "-c", f"import {module} as found; print(found.__file__)"],
         env={"PYTHONPATH": path},

@@ -1,4 +1,4 @@
-"""Applications for the driver's tests."""
+"""Build the applications of the driver's tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from streams import App, Processor, Record, Store, serdes
 
 
 def word_count(store: str | Store = "counts", **settings: Any) -> App:
-    """`lines` to words, counted by word through a repartition topic, to `counts-by-word`."""
+    """Build an application that counts the words of `lines` into `counts-by-word`.
+
+    The words go through a repartition topic.
+    """
     app = App("word-count", **settings)
     counts = (
         app.stream("lines", key=serdes.string, value=serdes.string)
@@ -22,7 +25,7 @@ def word_count(store: str | Store = "counts", **settings: Any) -> App:
 
 
 def counting(store: str | Store = "c", **settings: Any) -> App:
-    """Records of `in` are counted by key, to `out`."""
+    """Build an application that counts records of `in` by key into `out`."""
     app = App("counting", **settings)
     stream = app.stream("in", key=serdes.string, value=serdes.string)
     stream.group_by_key().count(store=store).to_stream().to("out")
@@ -30,14 +33,14 @@ def counting(store: str | Store = "c", **settings: Any) -> App:
 
 
 def upper(**settings: Any) -> App:
-    """Values of `in` in capitals, to `out`."""
+    """Build an application that writes the values of `in` in capitals to `out`."""
     app = App("upper", **settings)
     app.stream("in", key=serdes.string, value=serdes.string).map_values(str.upper).to("out")
     return app
 
 
 class Ticking(Processor[str, str, str, str]):
-    """Forwards what it is given, and the time by both clocks, each 10 ms."""
+    """Forwards each record, and every 10 ms the time by the stream clock and the wall clock."""
 
     stores: ClassVar[Sequence[str | Store]] = []
 
@@ -53,7 +56,7 @@ class Ticking(Processor[str, str, str, str]):
 
 
 def ticking() -> App:
-    """`in` through Ticking, to `out`."""
+    """Build an application that passes `in` through Ticking to `out`."""
     app = App("ticking")
     stream = app.stream("in", key=serdes.string, value=serdes.string)
     stream.process(Ticking, key=serdes.string, value=serdes.string).to("out")
@@ -61,7 +64,7 @@ def ticking() -> App:
 
 
 class LookUp(Processor[str, str, str, str]):
-    """Puts the rate of its value's currency in the place of the value."""
+    """Replaces a value, which is a currency, by the currency's rate."""
 
     def process(self, record: Record[str, str]) -> None:
         rate = self.context.store("rates").get(record.value)
@@ -69,7 +72,7 @@ class LookUp(Processor[str, str, str, str]):
 
 
 def looking_up(store: str | Store = "rates") -> App:
-    """Values of `in` are looked up in the global table of `rates`, to `out`."""
+    """Build an application that looks up values of `in` in the global table `rates`, into `out`."""
     app = App("looking-up")
     app.global_table("rates", key=serdes.string, value=serdes.string, store=store)
     stream = app.stream("in", key=serdes.string, value=serdes.string)

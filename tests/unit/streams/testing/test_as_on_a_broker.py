@@ -1,4 +1,4 @@
-"""What the driver says an application does is what it does on a broker."""
+"""Test that an application does the same in the driver as on a broker."""
 
 from __future__ import annotations
 

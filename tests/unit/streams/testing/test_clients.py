@@ -1,4 +1,4 @@
-"""The clients in memory, where the driver does not need them: what the runtime's tests rely on."""
+"""Test behaviour of the in-memory clients that the runtime's tests need and the driver doesn't."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def cluster_with(topic: str, partitions: int) -> InMemoryCluster:
 
 
 def writing(cluster: InMemoryCluster) -> InMemoryProducer:
-    """A producer of the only transactional id, with a record on its way."""
+    """Return a transactional producer whose open transaction has one record."""
     producer = InMemoryProducer(
         "id",
         cluster,

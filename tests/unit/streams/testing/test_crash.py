@@ -1,4 +1,4 @@
-"""Killed in the middle of a commit, and started again, an application has each record once."""
+"""Test that an application that was killed during a commit has each record once after a restart."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ STORES: dict[str, str | Store] = {"disk": "c", "memory": Store.in_memory("c")}
 
 
 def check_once(step: CommitStep, store: str | Store) -> None:
-    """Four records of a key, and a crash at `step` of the second one's commit: each is in outputs,
-    store and changelog once."""
+    """Assert that outputs, store and changelog have each of four records once after a crash.
+
+    The crash is at `step` of the second record's commit.
+    """
     with TopologyTestDriver(counting(store)) as driver:
         topic, out = driver.topic("in"), driver.topic("out")
         topic.pipe("k", "x")

@@ -1,4 +1,4 @@
-"""The driver runs an application at once: real tasks, stores and commits, and no broker."""
+"""Test that the driver runs an application at once, with real tasks, stores and commits."""
 
 from __future__ import annotations
 

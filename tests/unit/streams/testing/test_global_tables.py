@@ -1,4 +1,4 @@
-"""A global table has what was piped into its topic before the record that looks it up."""
+"""Test that a look-up in a global table sees the records that were piped into its topic before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of several topics meet in one task, in the order of their times."""
+"""Test that records of several topics meet in one task in the order of their timestamps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from streams import App, Record, TopologyTestDriver, serdes
 
 
 def joined(**settings: Any) -> App:
-    """`left` records are joined with `right` ones within 10 ms, or with None, to `out`."""
+    """Build an application that left-joins `left` with `right` within 10 ms, into `out`."""
     app = App("joined", **settings)
     left = app.stream("left", key=serdes.string, value=serdes.string)
     right = app.stream("right", key=serdes.string, value=serdes.string)
@@ -18,7 +18,10 @@ def joined(**settings: Any) -> App:
 
 
 def test_what_meets_nobody_is_emitted_by_the_record_that_closes_its_window() -> None:
-    """Though the wall clock, by which a worker looks for it now and then, stands still."""
+    """Test that stream time alone closes a join's window, though the wall clock stands still.
+
+    A worker also looks for closed windows by the wall clock.
+    """
     with TopologyTestDriver(joined(), partitions={"left": 2, "right": 2}) as driver:
         left, right, out = (driver.topic(name) for name in ("left", "right", "out"))
         for time_ms in (1, 101, 201):

@@ -1,4 +1,4 @@
-"""Whatever happens, and wherever the process dies, every word is counted once."""
+"""Test that every word is counted once, whatever happens and wherever the process dies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever happens, and wherever the process dies, groups and joins agree with the rows."""
+"""Test that groups and joins agree with the rows, whatever happens and wherever it dies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ TEXT: Any = {"key": serdes.string, "value": serdes.string}
 
 
 def books(*, caching: bool, optimized: bool) -> App:
-    """Accounts, each with an owner and a balance: sums by owner, and accounts with their notes."""
+    """Build an application of accounts with owners and balances.
+
+    It sums the balances by owner and joins the accounts with their notes.
+    """
     app = App("books", topology_optimization="all" if optimized else "none")
 
     def kept(name: str) -> Store:

@@ -1,4 +1,4 @@
-"""Which record is next: as in Kafka Streams' driver, or as a seed has it."""
+"""Test which record the driver takes next: as in Kafka Streams' driver, or as a seed decides."""
 
 from __future__ import annotations
 

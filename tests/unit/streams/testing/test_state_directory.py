@@ -1,4 +1,4 @@
-"""What kill -9 leaves of a driver's directory is copied as it is at one moment."""
+"""Test that what kill -9 leaves of a driver's directory is copied as of one moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records go into a topic, and what is committed comes out, each record once."""
+"""Test that records go into a topic, and that committed ones come out, each of them once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two versions of an application compared: what becomes of the state that the old one has left."""
+"""Test the comparison of two versions of an application: what the new one makes of old state."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TEXT: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
 
 
 class Using(Processor):
-    """Uses the stores that it is given."""
+    """Declares the stores that it is given, and does nothing with them."""
 
 
 def version(describe: Callable[[App], object]) -> TopologyDescription:
@@ -44,7 +44,7 @@ def words(app: App) -> Any:
 
 
 def counted(store: Any = None, *steps: str) -> TopologyDescription:
-    """Words counted, after `steps` that change nothing."""
+    """Describe a topology that counts words after `steps` that change nothing."""
 
     def describe(app: App) -> None:
         stream = words(app)
@@ -56,7 +56,7 @@ def counted(store: Any = None, *steps: str) -> TopologyDescription:
 
 
 def kept(store: Store) -> TopologyDescription:
-    """A processor with one store."""
+    """Describe a topology of a processor with one store."""
     return version(lambda app: app.stream("lines", **TEXT).process(Using, stores=[store]))
 
 
@@ -266,7 +266,7 @@ def test_a_store_that_is_taken_out_of_a_sub_topology_has_other_directories(
 
 
 def swapped(*topics: str) -> TopologyDescription:
-    """Each topic counted in a store of its own, in this order."""
+    """Describe a topology that counts each topic in a store of its own, in this order."""
 
     def describe(app: App) -> None:
         for topic in topics:
@@ -295,7 +295,7 @@ def test_what_was_in_memory_alone_can_not_be_lost() -> None:
 
 
 def with_changelog(description: TopologyDescription, topic: str) -> TopologyDescription:
-    """Its store restored from its source, as the optimisation of source topics has it."""
+    """Return the description with its store's source topic as changelog, as if optimised."""
     (sub,) = description.subtopologies
     (store,) = sub.stores
     optimised = replace(store, changelog=topic, source_is_changelog=True)
@@ -398,7 +398,7 @@ def test_a_description_comes_back_from_json_as_it_was() -> None:
 
 
 def run(*arguments: object) -> tuple[int, str]:
-    """`millrace plan` of the word count: its status, and what it says."""
+    """Run `millrace plan` for the word count; return its exit status and output."""
     result = CliRunner().invoke(cli, ["plan", "examples.word_count:app", *map(str, arguments)])
     return result.exit_code, result.output
 

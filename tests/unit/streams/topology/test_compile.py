@@ -1,4 +1,4 @@
-"""What a bound topology costs: how many Python functions a record goes through."""
+"""Test how many Python functions a record passes in a compiled topology."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TEXT: Any = {"key": serdes.string, "value": serdes.string}
 
 
 def calls_of(task: BoundTask) -> list[str]:
-    """The Python functions of `streams.operators` and of this file that one record goes through."""
+    """Return the functions of `streams.operators` and of this file that one record passes."""
     seen: list[str] = []
 
     def note(frame: FrameType, event: str, _: object) -> None:

@@ -1,4 +1,4 @@
-"""Optimisations: fewer topics, the same results."""
+"""Test that optimisations need fewer topics and keep the results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TEXT: Any = {"key": serdes.string, "value": serdes.string}
 
 
 def two_groups(setting: str) -> App:
-    """Counts of the letters, and of those that come first in the alphabet, by the same new key."""
+    """Build an application that counts letters, and early ones again, by the same new key."""
     app = App("a", topology_optimization=setting)
     letters = app.stream("in", **TEXT).select_key(lambda k, v: v, key=serdes.string)
     letters.peek(lambda k, v: None).to("seen")

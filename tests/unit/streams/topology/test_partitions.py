@@ -1,4 +1,4 @@
-"""How many partitions repartition topics have: by the inputs, by what was declared, by joins."""
+"""Test that inputs, declarations and joins decide how many partitions repartition topics have."""
 
 from __future__ import annotations
 

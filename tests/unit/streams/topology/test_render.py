@@ -1,4 +1,4 @@
-"""A topology as text and as pictures."""
+"""Test that a topology is rendered as text and as pictures."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ HOSTILE = """the "asked" #1; `end` <b> & [x] {y}"""
 
 
 def drawn() -> App:
-    """A topic that a function chooses, a global table, and a name to stumble over."""
+    """Build an application with a chosen topic, a global table, and a name that needs escaping."""
     app = App("a")
     lines = app.stream("lines", key=serdes.string, value=serdes.string, name=HOSTILE)
     app.global_table("rates", key=serdes.string, value=serdes.string, store="rates", name="all")

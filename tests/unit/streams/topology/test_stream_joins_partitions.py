@@ -1,4 +1,4 @@
-"""Joins of streams and partitions: what is joined is cut alike (see test_partitions.py)."""
+"""Test that the topics of joined streams are co-partitioned (see test_partitions.py)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def joined(left: Stream[str, str], right: Stream[str, str], name: str) -> Stream
 
 
 def counts(app: App, **inputs: int) -> dict[str, int]:
-    """Of the repartition topics, by the names of their joins and sides."""
+    """Return the partition counts of repartition topics by the names of their joins and sides."""
     found = app.topology().derive_partition_counts(inputs)
     return {
         topic.removeprefix("a-").removesuffix("-repartition"): count

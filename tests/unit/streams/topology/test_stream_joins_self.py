@@ -1,4 +1,4 @@
-"""A stream joined with itself keeps its records once, where `topology_optimization` says so."""
+"""Test that a self-join keeps its records once where `topology_optimization` says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The DSL and the topology that it builds: sub-topologies, names, serdes, and what is refused."""
+"""Test the topology that the DSL builds: sub-topologies, names, serdes, and refusals."""
 
 from __future__ import annotations
 

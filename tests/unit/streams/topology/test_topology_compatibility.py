@@ -1,4 +1,4 @@
-"""Two topologies may run side by side if they share whole sub-topologies, or nothing."""
+"""Test that two topologies may run side by side if they share whole sub-topologies, or nothing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def counts(*topics: str, store: str = "of-") -> DeclaredTopology:
 
 
 class Using(Processor[str, str, str, str]):
-    """Uses the stores that it is given."""
+    """Declares the stores that it is given, and does nothing with them."""
 
 
 def kept(topic: str = "x", **how: Any) -> DeclaredTopology:
@@ -73,7 +73,7 @@ def count_by_value(stream: Any) -> Any:
 
 
 def paired(first: str, second: str) -> DeclaredTopology:
-    """Join `x` with itself or with `y`, each side behind a repartition topic of its own."""
+    """Declare a join of `x` with itself or with `y`, each side behind its own repartition topic."""
 
     def steps(read: Read) -> None:
         streams = {topic: read(topic) for topic in "xy"}
@@ -187,7 +187,10 @@ def test_versions_that_share_parts_of_sub_topologies_do_not(
 def test_of_versions_in_conflict_the_one_that_runs_is_admitted_alone(
     one: DeclaredTopology, other: DeclaredTopology, why: str
 ) -> None:
-    """So they are told apart in the first place: by their fingerprints."""
+    """Test that versions in conflict are told apart, and that only the running one is admitted.
+
+    Their fingerprints tell them apart.
+    """
     members = {
         "running": SubscriptionInfo(("0_0", "0_1"), topology=one),
         "new": SubscriptionInfo((), topology=other),
@@ -220,6 +223,6 @@ def test_what_is_no_declared_topology_is_refused(text: str) -> None:
 
 
 def test_a_topology_of_many_sub_topologies_stays_small() -> None:
-    """All members' are in one record of the group, which may have a megabyte."""
+    """Test that a large topology is small: one record of at most a megabyte has all members'."""
     many = counts(*(f"orders-of-region-{number}" for number in range(100)))
     assert len(encode_topology(many)) < 5_000

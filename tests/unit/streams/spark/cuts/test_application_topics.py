@@ -1,4 +1,4 @@
-"""What a cut knows of an application, from its topology and from names and offsets alone."""
+"""Test what a cut learns of an application from its topology, or from names and offsets alone."""
 
 from __future__ import annotations
 

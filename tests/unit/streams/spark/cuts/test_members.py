@@ -1,4 +1,4 @@
-"""What is in a cut against a model that looks at every transaction and every record one by one."""
+"""Test which transactions and records are in a cut, against a model that looks at each of them."""
 
 from __future__ import annotations
 
@@ -28,8 +28,11 @@ OUT, LOG = Partition("out", 0), Partition("app-s-changelog", 0)
 
 @dataclass
 class Model:
-    """Two upstream tasks write `words`, a downstream one reads it and writes `out` and the
-    changelog: every record with the number of its transaction, or None for a marker."""
+    """Represents the transactions of two upstream tasks and of a downstream one.
+
+    The upstream tasks write `words`; the downstream one reads it and writes `out` and the
+    changelog. Each record has the number of its transaction, and a marker has None.
+    """
 
     entries: list[LedgerTransaction] = field(default_factory=list)
     written: dict[Partition, list[int | None]] = field(default_factory=dict)
@@ -48,19 +51,19 @@ class Model:
         )
 
     def of(self, partition: Partition, taken: int) -> list[int]:
-        """The offsets of what the first `taken` transactions wrote."""
+        """Return the offsets that the first `taken` transactions wrote in a partition."""
         found = self.written.get(partition, [])
         return [at for at, by in enumerate(found) if by is not None and by < taken]
 
 
 def _may_overlap(steps: list[str]) -> bool:
-    """Whether these are of different tasks: all that are not "up" are of the one downstream."""
+    """Whether the steps are of different tasks; all that don't begin with "up" are of one task."""
     return len({step if step.startswith("up") else "down" for step in steps}) == len(steps)
 
 
 @st.composite
 def histories(draw: st.DrawFn) -> Model:
-    """Transactions that overlap in what they write, and commit one after the other."""
+    """Draw transactions that overlap in what they write, and commit one after the other."""
     model = Model()
     lines = [Partition("lines", 0), Partition("lines", 1)]
     read = dict.fromkeys([*lines, WORDS], 0)
@@ -176,7 +179,10 @@ def test_a_punctuation_that_changed_a_store_is_told_from_what_was_before_it() ->
 def test_a_punctuation_that_wrote_to_a_topic_alone_is_told_by_the_number_of_its_commit(
     entry: int | None, cut: int | None, inside: bool
 ) -> None:
-    """An earlier release writes none: then it is in the cut with the one before it."""
+    """Test that the commit number decides whether a transaction without new input is in the cut.
+
+    An earlier release writes no number: then it is in the cut if the transaction before it is.
+    """
     taken = Cut(
         application_id="app",
         taken_ms=0,
@@ -191,7 +197,10 @@ def test_a_punctuation_that_wrote_to_a_topic_alone_is_told_by_the_number_of_its_
 
 
 def test_a_topic_in_place_of_a_changelog_is_no_measure_of_what_is_written_to_it() -> None:
-    """It may be written further than it was read."""
+    """Test that writes to a source topic used as a changelog don't decide membership in the cut.
+
+    The topic may be written further than it was read.
+    """
     table = Partition("table", 0)
     cut = Cut(
         application_id="app",

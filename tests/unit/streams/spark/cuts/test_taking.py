@@ -1,4 +1,4 @@
-"""Whether a cut without a ledger may tell the ends of outputs: only where nothing was committed."""
+"""Test that a cut without a ledger has the ends of outputs only if no task committed meanwhile."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SHAPE = ApplicationTopics(
 
 
 def committed(number: int | None) -> CommittedOffsets:
-    """The offset of a task that has read five records and only punctuates since."""
+    """Return the committed offset of a task that has read five records and now only punctuates."""
     return CommittedOffsets({IN: OffsetAndMetadata(5, encode_metadata({}, 7, None, number))}, [])
 
 
 class FakeCluster:
-    """Has ends of outputs, and the offsets that a second look finds."""
+    """Stands in for a cluster with ends of outputs and committed offsets for a second look."""
 
     def __init__(self, found: CommittedOffsets) -> None:
         self._found = found

@@ -1,4 +1,4 @@
-"""Manifests are a chain, and an export is in it whole or not at all."""
+"""Test that manifests form a chain, and that an export is in it whole or not at all."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_a_missing_manifest_is_named(tmp_path: Path) -> None:
 
 
 def test_an_export_that_goes_on_from_another_one_breaks_the_chain(tmp_path: Path) -> None:
-    """The first was replaced by one that is right in itself."""
+    """Test that a chain breaks when its first manifest is replaced by another valid one."""
     exports(tmp_path, 2)
     other = replace(manifest(1, None), created_ms=2)
     (tmp_path / "export=00000001" / MANIFEST_NAME).write_bytes(other.to_json())

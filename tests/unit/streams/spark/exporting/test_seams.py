@@ -1,4 +1,4 @@
-"""Files of a partition go on from each other, over all exports."""
+"""Test that the files of a partition continue each other over all exports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.streams.spark.exporting.test_manifest import manifest
 
 
 def exported(number: int, end: int, *ranges: tuple[int, int]) -> ExportManifest:
-    """One of `t[0]` in these files, which says that it goes up to `end`."""
+    """Return the manifest of an export of `t[0]` with these files, which claims to end at `end`."""
     found = manifest(number, None)
     [name] = found.topics
     topic = replace(found.topics[name], ends={0: end})

@@ -1,4 +1,4 @@
-"""How much of what was asked for was checked, and what is allowed to go unchecked."""
+"""Test the coverage of a reconciliation: how much was checked, and what may go unchecked."""
 
 from __future__ import annotations
 

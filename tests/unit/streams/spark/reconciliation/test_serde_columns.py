@@ -1,4 +1,4 @@
-"""What values say whose bytes differ: equal or not, without Spark."""
+"""Test which values count as equal though their bytes differ, without Spark."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Avro of a registry: what applications wrote is read as Spark's types, and what Spark writes
-applications read."""
+"""Test that Spark reads a registry's Avro from applications, and that they read Spark's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of records: windows in keys, and what is done about what can't be read."""
+"""Test the columns of records: windows in keys, and the handling of unreadable bytes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def batch(keys: list[bytes | None], values: list[bytes | None] | None = None) ->
 
 
 def rows(found: Any, *names: str) -> list[tuple[Any, ...]]:
-    """Times in ms."""
+    """Return the named columns as rows, with the times of windows in ms."""
     columns = [found.column(name).to_pylist() for name in names]
     for name, column in zip(names, columns, strict=True):
         if name.startswith("window"):

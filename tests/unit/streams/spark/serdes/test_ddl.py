@@ -1,4 +1,4 @@
-"""Spark's types from text, without a JVM."""
+"""Test that Spark's types are parsed from text without a JVM."""
 
 from __future__ import annotations
 

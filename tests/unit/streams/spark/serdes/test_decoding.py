@@ -1,4 +1,4 @@
-"""Bytes as Arrow arrays and back, for the serdes that Kafka has."""
+"""Test that bytes become Arrow arrays and back, for the serdes that Kafka has."""
 
 from __future__ import annotations
 

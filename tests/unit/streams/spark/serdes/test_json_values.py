@@ -1,4 +1,4 @@
-"""JSON by the rules of Spark's from_json: a batch at once or one by one, it is the same."""
+"""Test that JSON is read by the rules of Spark's from_json, in batches and one by one alike."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _any(of: random.Random, depth: int = 0) -> Any:
 
 
 def _fitting(of: random.Random) -> dict[str, Any]:
-    """An object that nearly always has the schema's kinds."""
+    """Draw an object whose fields nearly always have the kinds of the schema."""
     fields = {
         "a": of.randrange(-(2**31), 2**31),
         "b": of.choice(["", "x", "ü}", "line\nfeed"]),

@@ -1,4 +1,4 @@
-"""What can't be written is told before anything is, in one message; and the digest of rows."""
+"""Test that unwritable rows are refused together before any is written; and the rows' digest."""
 
 from __future__ import annotations
 

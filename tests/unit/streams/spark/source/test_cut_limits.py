@@ -1,4 +1,4 @@
-"""The offsets that a read with a cut takes: up to its ends, and not the runs that are beyond it."""
+"""Test that a read with a cut takes offsets up to its ends, without the runs beyond the cut."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIRST, SECOND = Partition("out", 0), Partition("out", 1)
 
 
 class Topics:
-    """A topic of two partitions, with offsets 10 to 99 each."""
+    """Stands in for an admin client whose topic has two partitions with offsets 10 to 99."""
 
     def fetch_partition_counts_at_start(self, timeout_s: float) -> dict[str, int]:
         return {"out": 2}

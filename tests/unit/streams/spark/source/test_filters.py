@@ -1,4 +1,4 @@
-"""Filters narrow the ranges, and those that need each row looked at stay with Spark."""
+"""Test that filters narrow the ranges, and that those that need each row stay with Spark."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RANGES = [OffsetRange("t", number, 10, 100) for number in range(4)]
 
 
 class Times:
-    """An admin whose topic has a record each second, from offset 0 at 1970 on."""
+    """Stands in for an admin client whose topic has a record each second from 1970 on."""
 
     def fetch_offsets_for_time(
         self, partitions: list[Partition], timestamp_ms: int
@@ -36,7 +36,7 @@ class Times:
 
 
 def narrowed(*filters: Filter) -> tuple[list[tuple[int, int, int]], list[Filter]]:
-    """The ranges that are left, and the filters that Spark must look at."""
+    """Return the ranges that the filters leave, and the filters that Spark must still apply."""
     pruning, left = FilterBounds(), []
     for each in filters:
         pruning, unsure = pruning.with_filter(each)
@@ -107,7 +107,10 @@ def test_other_columns_are_left_to_spark() -> None:
 
 
 def test_what_a_null_makes_null_is_left_to_spark() -> None:
-    """`partition NOT IN (1, NULL)` is never true."""
+    """Test that comparisons with null are left to Spark.
+
+    `partition NOT IN (1, NULL)`, for one, is never true.
+    """
     others = [
         In(("partition",), (1, None)),
         Not(In(("partition",), (1, None))),

@@ -1,4 +1,4 @@
-"""Options become values, or one message that names the option, what was given and what it takes."""
+"""Test that options become values, or one message with the option, its value and valid values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may have removed the first records of a topic, by the settings of the topic."""
+"""Test which settings of a topic can explain that its first records were removed."""
 
 from __future__ import annotations
 

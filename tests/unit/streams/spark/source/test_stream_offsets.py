@@ -1,4 +1,4 @@
-"""Where a stream stands, how far an epoch goes, and what of a topic is lost."""
+"""Test a streaming query's offsets: its position, the extent of an epoch, and lost records."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_where_there_is_nothing_new_the_offset_stays_itself() -> None:
 
 
 def test_a_partition_that_comes_is_read_from_its_beginning() -> None:
-    """Which is in the offset: later the log may begin elsewhere."""
+    """Test that the offset keeps where a new partition began, as its log may begin later then."""
     start = at({0: 5})
     end = advance_offset(start, {0: (0, 5), 1: (3, 9)}, None, 100)
     assert end == at({0: 5, 1: 9}, begun={1: 3})
@@ -115,7 +115,7 @@ def test_all_that_may_be_read_is_given_out() -> None:
 
 
 def test_no_partition_waits_for_ever() -> None:
-    """A small one beside large ones, and one record at a time."""
+    """Test that a small partition beside large ones is read, one record at a time."""
     here, log = at({0: 0, 1: 0, 2: 0}), {0: (0, 1000), 1: (0, 1), 2: (0, 1000)}
     for _ in range(4):
         here = advance_offset(here, log, 1, 100)

@@ -1,4 +1,4 @@
-"""Whether compaction took something that a cut needs: against a cleaner by the rules of Kafka's."""
+"""Test whether compaction removed records that a cut needs, with a cleaner by Kafka's rules."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOPIC = "app-counts-changelog"
 
 
 class Record(NamedTuple):
-    """A marker has no key."""
+    """Represents a record, or a transaction's marker, which has no key."""
 
     offset: int
     key: bytes | None
@@ -46,7 +46,7 @@ def batches(records: list[Record], size: int = 2) -> Iterator[RawBatch]:
 
 
 class Left(NamedTuple):
-    """What the batches say."""
+    """Stands in for the headers of a partition's batches: removed offsets and the last segment."""
 
     removed_count: int
     last_segment: int
@@ -67,8 +67,10 @@ def read(
     age_ms: int = 0,
     last_segment: int = NEVER,
 ) -> dict[bytes, bytes]:
-    """The table as of the position. UserError where it can't be told. The last segment, which is
-    never cleaned, begins at `last_segment`."""
+    """Return the table as of the position, or raise UserError if the log can't tell it.
+
+    The last segment, which is never cleaned, begins at `last_segment`.
+    """
     there = [each for each in records if each.key is not None]
     table = LatestRecords(TOPIC, 0, {})
     for batch in batches([each for each in there if each.offset < position]):
@@ -187,7 +189,7 @@ def test_settings_of_a_topic() -> None:
 
 
 class Log:
-    """A partition in segments, with a cleaner by the rules of Kafka's."""
+    """Represents a partition in segments, with a cleaner that follows Kafka's rules."""
 
     def __init__(self, of: random.Random) -> None:
         self._of = of
@@ -220,7 +222,7 @@ class Log:
         self.end += 1
 
     def clean(self, lag_ms: int) -> None:
-        """Some of the segments that may be, from the first on; the pass may be cut short."""
+        """Clean some of the cleanable segments, from the first on; the pass may be cut short."""
         end = 0
         for first, after in zip(self.base, self.base[1:], strict=False):
             held = [each for each in self.records if first <= each.offset < after]

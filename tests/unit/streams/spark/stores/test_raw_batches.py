@@ -1,4 +1,4 @@
-"""What is left of a log, from the headers of its batches: against logs that are made up."""
+"""Test that batch headers tell what is left of a log, with logs that are made up."""
 
 from __future__ import annotations
 
@@ -18,13 +18,16 @@ EPOCH = 4
 
 @dataclass
 class Log:
-    """Batches of three bytes a record, in segments; offsets below `end` were given."""
+    """Represents a log of batches in segments, with three bytes a record, up to offset `end`."""
 
     segments: list[list[BatchHeader]]
     end: int
 
     def fetch(self, position: int, bytes_max: int, *, cut_off: bool) -> bytes:
-        """As brokers answer: of one segment, at least one batch; Kafka cuts the last one off."""
+        """Return bytes as a broker does: of one segment, and at least one batch.
+
+        Kafka cuts the last batch off at the limit; `cut_off` chooses whether this log does.
+        """
         for segment in self.segments:
             data = b""
             for each in segment:
@@ -40,7 +43,7 @@ class Log:
 
 
 def written(header: BatchHeader) -> bytes:
-    """The bytes of a batch of which some records are gone."""
+    """Encode a batch of which some records were removed."""
     pairs = [(b"k", b"v")] * max(header.record_count, 1)
     data = bytearray(encode(*pairs))
     data[0:8] = header.base_offset.to_bytes(8, "big")

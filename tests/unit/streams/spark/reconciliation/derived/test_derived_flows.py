@@ -1,4 +1,4 @@
-"""What inputs determine of each step's results, read off a topology."""
+"""Test how far the inputs determine the results of each step of a topology."""
 
 from __future__ import annotations
 
