@@ -9,6 +9,6 @@ from tests.sampling import chosen_sample
 
 settings.register_profile("desk", deadline=None, max_examples=20)
 settings.register_profile("ci", deadline=None, max_examples=100)
-# The same examples for the same commit: a new one that fails is a finding of `make ci-full`.
+# A commit is always tried with the same examples; `make ci-full` looks for failing new ones.
 settings.register_profile("sample", deadline=None, max_examples=100, derandomize=True)
 settings.load_profile("desk" if not in_ci() else "ci" if chosen_sample() is None else "sample")

@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("streams", "state", "coordinator")
 ONE_WORD_FUNCTIONS_MAX = 540
-"""Operators, the interface of stores and serdes, and what protocols of others name."""
+"""These are operators, the interface of stores and serdes, and names of foreign protocols."""
 
 FRAGMENT = re.compile(r"(?:What|Who|Whom|Whose|How|The same|Of|Where|When|Which|Why|Whether)\b")
 ERROR_NUMBER = re.compile(

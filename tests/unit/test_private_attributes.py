@@ -23,11 +23,11 @@ PLANTS_BUGS = {
     "simulation/runtime/application_bugs.py": "handlers and processors",
     "simulation/runtime/bugs.py": "the runtime",
 }
-"""Files that plant bugs, and where: a bug takes the place of what it must."""
+"""Files that plant bugs, and where: a planted bug may replace a private attribute."""
 LEFT_OVER = {
     "unit/streams/runtime/test_task_executor.py": (1, "damages the disk that a task has opened"),
 }
-"""Files with so many places that are still to go, and what they do."""
+"""Files in which this many intrusions remain, and why."""
 
 
 def is_private(name: str) -> bool:

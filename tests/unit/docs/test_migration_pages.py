@@ -24,7 +24,7 @@ def blocks(name: str) -> list[str]:
 
 
 def defined(block: str) -> dict[str, Any]:
-    page = ModuleType("page_of_docs")  # where what it defines can be looked up
+    page = ModuleType("page_of_docs")  # The page's names are looked up in this module.
     sys.modules[page.__name__] = page
     exec(block, page.__dict__)
     return page.__dict__

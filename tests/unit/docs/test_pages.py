@@ -41,7 +41,7 @@ def test_dedupe_forwards_each_event_once_an_hour(app: App) -> None:
     for key, timestamp_ms in (("a", 0), ("b", 1), ("a", 2)):
         task.pipe(key, "event", timestamp_ms)
     assert [key for key, _ in task.pairs] == [b"a", b"b"]
-    # Time leaps: the record that is late enough goes on, though nothing is forgotten yet.
+    # Stream time leaps: a record an hour later passes, though no key has been removed yet.
     task.pipe("a", "event", HOUR_MS + 1)
     task.pipe("b", "event", HOUR_MS + 1)
     assert [key for key, _ in task.pairs] == [b"a", b"b", b"a"]

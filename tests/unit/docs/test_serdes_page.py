@@ -19,7 +19,7 @@ def run(*, registry: bool) -> dict[str, Any]:
     for extra, code in re.findall(r"```python( registry)?\n(.*?)```", PAGE, re.DOTALL):
         if registry or not extra:
             code = code.replace("http://localhost:8081", "mock://page")
-            # Without the __future__ of this file: the classes of the page are in no module.
+            # `dont_inherit` keeps out this file's __future__: the page's classes are in no module.
             exec(compile(code, "serdes.md", "exec", dont_inherit=True), found)
     return found
 

@@ -14,7 +14,7 @@ from pytest_millrace import topology_driver
 PAGE = Path(__file__).parents[3] / "docs" / "testing.md"
 SECTION = PAGE.read_text().partition("## `TopologyTestDriver`\n")[2].partition("\n## ")[0]
 
-__all__ = ["topology_driver"]  # the fixture, whether or not the installed package brings it
+__all__ = ["topology_driver"]  # This serves where the installed package lacks the fixture.
 
 
 def defined() -> dict[str, Any]:

@@ -92,7 +92,7 @@ GOLDEN = [
     ("62", ("0000000000000014000000000000000700000002696e00000000000000010000000168000000036832"
      "300000000131fffffffeffffffff0000000000000014")),
 ]  # fmt: skip
-"""As Kafka Streams 4.3.0 wrote them to the changelog of a suppressed table in its own driver."""
+"""Changelog records of a suppressed table, from Kafka Streams 4.3.0 in its own driver."""
 
 
 def test_the_changelog_has_kafka_streams_bytes() -> None:
@@ -186,7 +186,7 @@ def test_through_commits_rollbacks_and_crashes_it_is_what_a_plain_dict_is(
         changelog.extend(buffer.drain_writes())
         if stored:
             buffer.commit(StoreCheckpoint(len(changelog), "t"))
-        else:  # the process ended between Kafka's commit and the disk's
+        else:  # The process ends between Kafka's commit and the disk's.
             buffer = BufferStore("b", disk)
             checkpoint = buffer.read_checkpoint()
             position = 0 if checkpoint is None else checkpoint.position

@@ -77,7 +77,7 @@ def test_a_first_range_that_another_thread_asks_for_while_records_are_written_mi
         for number, key in enumerate(keys):
             if number == 10:
                 reader.start()
-                reader.join(0.05)  # it goes on at once, or when all is written
+                reader.join(0.05)  # The reader ends at once, or when all is written.
             yield key, b"v"
 
     disk.load_changes(changes(), StoreCheckpoint(1, "t"))

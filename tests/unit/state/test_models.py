@@ -196,10 +196,10 @@ def key_value_step(
             if isinstance(found, list) and key not in {
                 entry.key for entry in store.written_entries()
             }:
-                found.append(8)  # not written: nobody sees it
+                found.append(8)  # The change is not written, so no reader may see it.
     if model.get(key) is None:
         model.pop(key, None)
-    # What user code still holds and changes later must not be the model's.
+    # User code may change its object later, which must not change the model's.
     if key in model:
         model[key] = orjson.loads(orjson.dumps(model[key]))
 
@@ -270,7 +270,7 @@ def test_a_store_with_a_time_to_live_is_a_dict_that_forgets(
         assert dict(life.store.all()) == live_values(model)
         model.end(life, outcome)
         rebuilt = life.rebuilt()
-        # As the task does when it starts, by the offsets: after a crash, and after a rollback.
+        # A task sets the stream time when it starts, from its offsets: after a crash or a rollback.
         for store in (rebuilt,) if outcome == "commit" else (life.store, rebuilt):
             store.advance_stream_time(model.stream_time)
         for store in (life.store, rebuilt):

@@ -43,15 +43,15 @@ class BoundTask:
             list_topics=lambda: self.topics,
         )
         self.topics = {"dead"}
-        """What there is beside the topics of the application."""
+        """Topics that exist beside those of the application."""
         self.refused: dict[str, Exception] = {}
-        """What producing to a topic raises."""
+        """The error that producing to a topic raises."""
         self.produced: list[tuple[Any, ...]] = []
         self.globals: dict[str, Any] = {}
         self.partitions: dict[str, int] = {}
-        """How many each topic has."""
+        """The number of partitions of each topic."""
         self.chosen: list[int] = []
-        """The partition of each; -1: left to the producer."""
+        """The partition of each produced record; -1 leaves the choice to the producer."""
         self.message: Any = None
         self.commit_callbacks: list[Callable[[], None]] = []
         self.uncommitted_results: dict[str, dict[Any, Any]] = {}
@@ -75,7 +75,7 @@ class BoundTask:
             spec.name: open_store(spec, MemoryDisk(), clock=lambda: self.record_timestamp_ms)
             for spec in subtopology.stores
         }
-        """`stores` are those of a task before."""
+        """The argument `stores` passes on those of an earlier task."""
         self._receivers = compile_subtopology(subtopology, self)
 
     def produce(self, topic: str, value: Any, key: Any, partition: int, *rest: Any) -> None:

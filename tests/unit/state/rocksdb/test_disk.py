@@ -115,8 +115,8 @@ def test_the_log_that_is_replayed_after_kill_9_does_not_grow_with_the_store(
     disk.close()
 
 
-# The first 40 000 records go through the log. Some of the rest are flushed when they fill a buffer,
-# the last are not: these are the records that a checkpoint must not be ahead of.
+# The first 40 000 records go through the write-ahead log. Of the rest, those that fill a buffer are
+# flushed and the last are not: a checkpoint must not be ahead of these.
 LOAD = """
 disk = RocksDisk(path{arguments})
 for first in range(0, {count}, 10_000):

@@ -116,7 +116,7 @@ def test_a_flipped_byte_in_a_block_is_seen_by_whoever_reads_it(tmp_path: Path) -
         disk.raise_if_corrupted()
         with pytest.raises(StoreCorrupted, match="checksum"):
             read(disk)
-        # It is damaged from now on, for those too who ask for what could be read.
+        # From now on the disk counts as damaged, for reads of undamaged blocks too.
         for call in (
             disk.raise_if_corrupted,
             lambda disk=disk: disk.get(b"000000"),
@@ -131,7 +131,7 @@ def test_damage_found_in_the_middle_of_a_restore_ends_with_clear(tmp_path: Path)
     path = tmp_path / "db"
     database = Damaged()
     disk = RocksDisk(path, open_database=database.open)
-    for first in range(0, 60_000, 10_000):  # so much goes past the log
+    for first in range(0, 60_000, 10_000):  # This much bypasses the write-ahead log.
         changes = [(b"%06d" % n, b"v" * 100) for n in range(first, first + 10_000)]
         disk.load_changes(changes, StoreCheckpoint(first, "topic"))
     database.is_damaged = True

@@ -11,7 +11,7 @@ from streams import App, TopologyError, serdes
 
 Mistake = Callable[[App], object]
 Table = dict[str, tuple[Mistake, tuple[str, ...]]]
-"""What is done, and parts of what is said about it."""
+"""The mistake by its name, and parts of the message with which it is refused."""
 
 TEXT: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
 

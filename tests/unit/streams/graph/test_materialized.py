@@ -15,7 +15,7 @@ BOTH: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
 
 
 STORE: Any = Store
-"""For arguments that the type checker would refuse."""
+"""Untyped, to pass arguments that the type checker would refuse."""
 
 
 def spec(store: Store) -> StoreSpec:

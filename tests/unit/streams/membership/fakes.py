@@ -21,7 +21,7 @@ COORDINATOR = ("coordinator", 9092)
 NOTHING = AssignmentInfo((), ())
 
 Answer = Mapping[str, Any] | Exception | Callable[[Callable[[], bool]], Mapping[str, Any]]
-"""Fields of a response; an error to raise; or what makes fields, given `given_up`."""
+"""Fields of a response, an error to raise, or a function of `given_up` that returns the fields."""
 
 
 class FakeCoordinator:

@@ -214,7 +214,7 @@ def test_a_coordinator_that_is_not_found_for_give_up_ms_ends_the_member(
     worker.coordinator.answer(FIND, *[a_second_later] * 10)
     with pytest.raises(StreamsError, match="can't join group 'a': nobody there"):
         worker.join()
-    # The first failure begins the trouble; a second later it is not over a second yet.
+    # The first failure starts the clock; at exactly a second the limit is not exceeded yet.
     assert len(worker.coordinator.sent(FIND)) == 3
 
 

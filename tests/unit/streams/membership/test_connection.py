@@ -16,7 +16,7 @@ from tests.processes import HANG_LIMIT_S, HOST, free_ports
 
 HEARTBEAT = 12
 Behaviour = Callable[[socket.socket, int], None]
-"""What the server does with a request, given its correlation id."""
+"""A function that handles a request on the socket, given its correlation id."""
 
 
 def heartbeat(connection: BrokerConnection, **options: object) -> ErrorCode:
@@ -57,7 +57,7 @@ class Server:
 
     def close(self) -> None:
         self.ended.set()
-        # Wakes `accept`, which closing alone does not.
+        # A connection wakes `accept`, which closing the listener alone does not.
         socket.create_connection(self.address).close()
         self._thread.join(HANG_LIMIT_S)
         self._listener.close()

@@ -63,7 +63,7 @@ def test_a_coordinator_that_can_not_tell_neither_confirms_nor_denies(
     refuse_sync(worker, code)
     with pytest.raises(ConnectionLost, match=code.name):
         worker.member.confirm_membership()
-    # And it is looked for again.
+    # The coordinator is then looked up again.
     found = len(worker.coordinator.sent(FIND))
     assert worker.member.confirm_membership()
     assert len(worker.coordinator.sent(FIND)) == found + 1

@@ -262,8 +262,8 @@ def test_a_function_that_fails_is_for_the_handler() -> None:
     ).to_stream().to("out")
     with TopologyTestDriver(app) as driver:
         driver.topic("right").pipe("2", "x", 1)
-        driver.topic("left").pipe("1", "short", 2)  # no foreign key to be had
-        driver.topic("left").pipe("2", "10", 3)  # nothing to be joined
+        driver.topic("left").pipe("1", "short", 2)  # No foreign key can be extracted.
+        driver.topic("left").pipe("2", "10", 3)  # This row has no match.
         driver.topic("right").pipe("2", "20", 4)
         assert driver.topic("out").read_values() == ["30"]
 
@@ -286,7 +286,7 @@ def test_a_row_that_cannot_be_computed_when_it_is_asked_for_is_for_the_handler()
         right_topic.pipe("f", "7", 3)
         right_topic.pipe("f", "bad", 4)
         left_topic.pipe("b", "2", 5)
-        right_topic.pipe("f", "8", 6)  # what it was before can't be computed
+        right_topic.pipe("f", "8", 6)  # The old value can't be computed.
         right_topic.pipe("f", "9", 7)
         assert driver.topic("out").read_pairs() == [("b", "1|7"), ("b", "2|9")]
 

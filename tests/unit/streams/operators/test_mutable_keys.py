@@ -52,5 +52,5 @@ def test_a_step_behind_a_table_and_a_branch_beside_it_may_change_their_keys(
         driver.commit()
         driver.topic("in").pipe({"name": "k"}, "v", timestamp_ms=3)
         driver.commit()
-    if caching or counting is not counted:  # else it is the record's own, as in Kafka Streams
+    if caching or counting is not counted:  # Otherwise it is the record's own, as in Kafka Streams.
         assert [key for key in seen if key != {"name": "k"}] == []

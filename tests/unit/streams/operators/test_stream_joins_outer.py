@@ -53,7 +53,7 @@ def test_grace_keeps_the_window_open_for_longer() -> None:
     task.pipe("k", "late", 14, topic="right")
     assert results(task) == [("a+late", 14)]
     task.pipe("other", "c", 100, topic="right")
-    assert results(task) == []  # it has met somebody
+    assert results(task) == []  # The record has found a match.
 
 
 def test_only_an_outer_join_joins_right_records_with_none() -> None:
@@ -71,7 +71,7 @@ def test_each_side_has_its_own_end_of_an_asymmetric_window() -> None:
     task.pipe("x", "x", 22, topic="left")
     assert results(task) == []
     task.pipe("y", "x", 23, topic="right")
-    assert results(task) == []  # it looks for what is older by its own side's window only
+    assert results(task) == []  # A record only looks for older ones by its own side's window.
     task.pipe("z", "x", 23, topic="left")
     assert results(task) == [("a+None", 20)]
     task.pipe("z", "x", 100, topic="right")
@@ -115,14 +115,14 @@ def test_a_record_that_comes_too_late_for_a_partner_is_joined_with_none_at_once(
 def test_what_waits_is_looked_for_at_most_once_in_an_interval_of_the_wall_clock() -> None:
     task = BoundTask(joined("left_join", emit_interval=1_000))
     task.wall_ms = 5_000
-    task.pipe("k", "a", 5, topic="left")  # looks, and finds nothing
+    task.pipe("k", "a", 5, topic="left")  # This record looks for a match and finds none.
     task.pipe("x", "x", 100, topic="right")
     task.wall_ms = 5_999
     task.pipe("x", "x", 101, topic="right")
     assert results(task) == []
     task.wall_ms = 6_000
     task.pipe("x", "x", 100, topic="right")
-    assert results(task) == []  # it does not bring time up to where it has been
+    assert results(task) == []  # A record behind stream time looks for none.
     task.pipe("x", "x", 101, topic="right")
     assert results(task) == [("a+None", 5)]
 

@@ -131,7 +131,7 @@ def test_what_waits_survives_a_restart() -> None:
     task.commit_stores()
     again = BoundTask(app, stores=task.stores)
     again.stream_time_ms = 10
-    again.pipe("k", "b", 10, topic="orders")  # of the same key and time: it displaces nobody
+    again.pipe("k", "b", 10, topic="orders")  # A record of the same key and time replaces none.
     again.pipe("k", "c", 20, topic="orders")
     assert results(again) == [("a+None", 10), ("b+None", 10)]
 

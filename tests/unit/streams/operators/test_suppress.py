@@ -111,7 +111,7 @@ def test_a_full_buffer_that_may_not_emit_early_ends_the_application(limits: Any)
 
 
 def test_a_limit_in_bytes_counts_keys_values_and_where_records_came_from() -> None:
-    # A change: 8 of its time, the key, 20 and the topic of its origin, its values.
+    # A change takes 8 bytes of time, the key, 20 bytes and the topic of its origin, its values.
     of_one = 8 + 1 + 20 + len("in") + 1
     with TopologyTestDriver(limited(until_time_limit(100, max_bytes=2 * of_one))) as driver:
         topic = driver.topic("in")
@@ -136,7 +136,7 @@ def test_those_after_take_back_what_they_were_given_and_nothing_else() -> None:
             ("a", 1, 1), ("a", 2, 5), ("b", 10, 20), ("a", 3, 22), ("a", 4, 23), ("c", 0, 60),
         ):  # fmt: skip
             driver.topic("in").pipe(key, value, timestamp_ms)
-        # Of a first 2, then 4, of b 10. Kafka Streams gives 2, 12, 13: it takes back 3 of a.
+        # The sum gets 2, then 4 of a, 10 of b. Kafka Streams gives 2, 12, 13: it subtracts 3 of a.
         assert driver.topic("out").read_values()[-1] == 14
 
 
@@ -153,7 +153,7 @@ def test_of_a_window_only_the_final_result_goes_on_when_its_grace_is_over() -> N
              ("a", "4", 3), ("a", "-", 16), ("c", "5", 40)],
         )  # fmt: skip
     first, second = Windowed("a", 0, 10), Windowed("b", 10, 20)
-    # A window whose result was deleted has none, and nobody has seen one.
+    # A window whose result was deleted emits nothing, as no consumer has seen a result of it.
     assert found == [[], [], [], [], [(first, "12", 9)], [], [], [(second, "12", 15)]]
 
 
@@ -192,7 +192,7 @@ def test_where_no_updates_come_the_wall_clock_closes_windows_if_it_was_asked_to(
         (record,) = driver.topic("out").read_all()
         assert (record.key, record.value, record.timestamp_ms) == (Windowed("a", 0, 100), "1", 30)
         assert record.headers == (("h", b"1"),)
-        driver.topic("in").pipe("a", "2", 40)  # the aggregation knows of no such time
+        driver.topic("in").pipe("a", "2", 40)  # The aggregation has not closed this window.
         assert rows(driver) == []
         driver.topic("in").pipe("a", "3", 230)
         assert driver.dropped == 1
@@ -216,11 +216,11 @@ def test_who_looks_at_a_suppressed_table_sees_what_was_let_go() -> None:
     table.to_stream().to("out")
     with TopologyTestDriver(app) as driver:
         driver.topic("in").pipe("a", "1", 1)
-        driver.topic("other").pipe("a", "", 2)  # waits, and there was nothing before
+        driver.topic("other").pipe("a", "", 2)  # Update 1 is buffered; there was no value before.
         driver.topic("in").pipe("b", "1", 11)
-        driver.topic("other").pipe("a", "", 12)  # the table's own value
+        driver.topic("other").pipe("a", "", 12)  # This is the table's own value.
         driver.topic("in").pipe("a", "2", 13)
-        driver.topic("other").pipe("a", "", 14)  # the one before that which waits
+        driver.topic("other").pipe("a", "", 14)  # Update 2 is buffered: this is the value before.
     assert looked == [None, ("1", 1), ("1", -1)]
 
 

@@ -32,7 +32,7 @@ def test_rows_deleted_on_both_sides_in_one_commit_are_gone_from_the_join() -> No
 def test_what_an_aggregation_takes_away_was_there(order: tuple[str, str], mapped: bool) -> None:
     app = App("a")
     one, other = app.table("one", **NUMBER, store="one"), app.table("other", **NUMBER, store="two")
-    if mapped:  # asked through a step that keeps nothing
+    if mapped:  # Look-ups then go through a step without a store.
         other = other.map_values(lambda value: value)
     one.join(other, lambda a, b: a * b, value=serdes.int64).group_by(
         lambda key, value: ("all", value), **NUMBER

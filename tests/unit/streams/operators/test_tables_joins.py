@@ -55,7 +55,7 @@ def answers(app: App, table: Table[Any, Any], fed: Sequence[Fed]) -> list[tuple[
 
 
 EXPECTED: dict[str, list[tuple[str | None, int]]] = {
-    "join": [("1|x", 5), ("2|x", 3), (None, 9), (None, 10)],  # nobody asked for old values
+    "join": [("1|x", 5), ("2|x", 3), (None, 9), (None, 10)],  # No consumer needs old values.
     "left_join": [("1|-", 5), ("1|x", 5), ("2|x", 3), ("2|-", 9), ("2|-", 10), (None, 11)],
     "outer_join": [("1|-", 5), ("1|x", 5), ("2|x", 3), ("2|-", 9), ("2|-", 10), (None, 11),
                    ("-|y", 13), (None, 14)],

@@ -23,7 +23,7 @@ from streams.testing.simulated_host import SimulatedEvent, SimulatedHost
 from tests.unit.streams.runtime.kafka import Kafka
 
 NOW_MS = 1_700_000_000_000
-"""What a producer writes for records without a timestamp."""
+"""The timestamp that a producer gives to records without one."""
 
 
 class Failure(NamedTuple):
@@ -164,16 +164,16 @@ class FakeProducer(InMemoryProducer):
                 now_ms=lambda: NOW_MS,
                 random=Random(0),
             )
-        self.identity = None  # as of a real one: it is asked for
+        self.identity = None  # As with a real producer, it is looked up when needed.
         self.produced: list[tuple[str, bytes | None, bytes | None]] = []
         self.sent: list[list[tuple[Partition, OffsetAndMetadata]]] = []
         self.full = 0
-        """So many more calls of `produce` find the queue full."""
+        """This many more calls of `produce` find the queue full."""
         self.lost_topics: set[str] = set()
-        """Records to these are not delivered, and their reports say so."""
+        """Records to these topics are not delivered, and their delivery reports have an error."""
         self.discarded = False
         self.away = False
-        """No broker answers when it is to end in order."""
+        """Whether `close` finds no broker that answers, and returns False."""
         self._kafka, self._script = kafka, script
         script.follow(
             self,
@@ -211,7 +211,7 @@ class FakeProducer(InMemoryProducer):
     ) -> None:
         self.sent.append(list(offsets))
         if self.sent[-1] and self._kafka.generations_over:
-            # Without offsets nobody looks at the generation, as in Kafka.
+            # As in Kafka, only offsets have their generation checked.
             self._kafka.generations_over -= 1
             raise TaskMigrated("a generation that is over")
         super().send_offsets_to_transaction(self.sent[-1], group_metadata)
@@ -232,7 +232,7 @@ class FakeAdmin(InMemoryAdmin):
         self.script = script
         self.created: dict[str, tuple[int, dict[str, str], int]] = {}
         self.others: list[str] = []
-        """Groups."""
+        """Ids of the groups that `list_groups` returns."""
         asked = (
             "fetch_partition_counts fetch_topic_ids fetch_topic_settings list_groups "
             "fetch_earliest_offsets fetch_offsets_for_time fetch_latest_offsets"
@@ -263,7 +263,7 @@ class FakeMember(OnlyMember):
         self.turns = 0
         self.subscribed: list[tuple[str, ...]] = []
         self.former: list[tuple[str, ...]] = []
-        """What it says at each join of the tasks that it ran before it was lost."""
+        """The tasks of each join's subscription that the member ran before it was lost."""
         self.accepts_offsets = True
         self.known = False
         """Whether the group still knows a member whose offsets it refuses."""

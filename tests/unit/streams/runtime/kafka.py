@@ -16,7 +16,7 @@ class Kafka(InMemoryCluster):
     def __init__(self, topics: Mapping[str, int] = _NO_TOPICS) -> None:
         super().__init__()
         self.generations_over = 0
-        """So many of the next commits of offsets are from members that the group has replaced."""
+        """This many of the next offset commits are from members that the group has replaced."""
         for topic, partitions in topics.items():
             self.create_topic(topic, partitions)
 

@@ -96,7 +96,7 @@ class Thread:
             "a-ledger": 1,
         }
         self.kafka = Kafka(topics)
-        self.kafka.init_producer("id")  # of a life before: no epoch of this one is 0
+        self.kafka.init_producer("id")  # An earlier producer had epoch 0; none of this one has.
         self.consumer = FakeConsumer(self.kafka, self.script, Clock())
         self.member = FakeMember(self.kafka, self.script)
         self.producers = TaskProducers(
@@ -542,7 +542,7 @@ def test_at_least_once_offsets_that_the_group_refuses_mean_that_the_tasks_are_go
     thread = Thread(tmp_path, guarantee="at_least_once")
     thread.process("left", 0, "a")
     thread.member.accepts_offsets = False
-    thread.member.known = True  # until now
+    thread.member.known = True  # The group still knows the member.
     with pytest.raises(TaskMigrated, match="offsets were refused"):
         thread.commit()
     assert list(thread.disks[0, "l"].range(None, None)) == []

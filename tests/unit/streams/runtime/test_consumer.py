@@ -62,7 +62,7 @@ def consumer(client: Client, monkeypatch: pytest.MonkeyPatch) -> DataConsumer:
 
 
 def test_the_lag_of_a_new_partition_is_asked_for(client: Client, consumer: DataConsumer) -> None:
-    client.cached = 5  # of a time before it was added
+    client.cached = 5  # This value is from before the partition was added.
     client.asked = 8
     assert consumer.record_lag(INPUT) == 3
     assert client.calls.count("ask") == 1

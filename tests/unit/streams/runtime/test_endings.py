@@ -77,7 +77,7 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Client]:
     "batches",
     [
         [[record(0), record(1)], [end(5)]],
-        [[record(0), record(1), end(5)]],  # behind them there is no record, and it comes once
+        [[record(0), record(1), end(5)]],  # No record follows, and the end is reported once.
         [[record(0), record(1), record(7)]],
         [[record(0), end(1), record(1), record(5)]],
     ],

@@ -157,7 +157,7 @@ def test_a_worker_killed_in_the_middle_of_copying_goes_on_where_its_disk_is() ->
         copying.worker().copy_existing_records(StopWhen(copying.clock))
     copying.load(("k0", None), ("k7", None))
     tables = copying.begun()
-    assert tables.copied_records == 6  # of the ten, four were there
+    assert tables.copied_records == 6  # Four of the ten were copied before.
     assert rows(tables) == {f"k{n}": str(n) for n in range(1, 7)}
 
 
@@ -317,7 +317,7 @@ def test_what_the_serdes_refuse_is_skipped_where_the_handler_says_so(answer: Any
     assert (rows(tables), tables.skipped_records) == ({"a": "1"}, 1)
     assert [(each.topic, each.partition, each.offset) for each in asked] == [(RATES, 0, 1)]
     tables.stop_copying()
-    assert copying.begun(handler).copied_records == 0  # it is not met again
+    assert copying.begun(handler).copied_records == 0  # The poison record is not read again.
 
 
 def test_a_stop_while_copying_ends_it_and_the_next_worker_goes_on() -> None:

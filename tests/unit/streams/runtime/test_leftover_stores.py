@@ -47,7 +47,7 @@ def test_a_renamed_store_is_told_of_with_the_changelog_that_is_left(
     caplog.clear()
     leading.plan()
     Leading(tmp_path, OLD, "a-c-changelog").plan()
-    assert not caplog.records  # the next starts
+    assert not caplog.records  # Later plans don't warn again.
 
 
 def test_stores_of_a_version_that_runs_beside_this_one_are_not_taken_for_left(

@@ -63,7 +63,7 @@ def test_a_thread_without_tasks_waits_for_some(tmp_path: Path) -> None:
 def test_a_commit_waits_for_its_interval(tmp_path: Path) -> None:
     world = World(counting(), tmp_path, commit_every_ms=1_000)
     world.run_until(lambda: loaded_and_taken(world) and bool(world.steps))
-    # The interval began with the commit before it, which was due when the thread began.
+    # The interval began with the previous commit, which was due when the thread started.
     assert 1_001 <= world.clock.elapsed_s <= 1_002
 
 
@@ -133,7 +133,7 @@ def test_tasks_that_go_elsewhere_are_closed_and_the_others_stay(tmp_path: Path) 
     def moved() -> bool:
         if done() and not free:
             assert world.consumer.assigned == {Partition("in", 1)}
-            world.directory.lock_task("0_0").release()  # for whoever runs it next
+            world.directory.lock_task("0_0").release()  # The next owner can lock it.
             free.append(True)
         return bool(free)
 
@@ -178,7 +178,7 @@ def test_a_rebalance_while_stores_are_restored_is_answered_first(tmp_path: Path)
         rebalance_once(world, lambda: "restore.poll_records" in world.script.calls, tasks(0))
     )
     assert "consumer.add_partitions" not in world.script.calls
-    # What it has restored so far it keeps, and says so: the leader leaves the task where it is.
+    # The member keeps and reports what it has restored so far, so the leader doesn't move the task.
     assert world.member.subscribed[1] == ("0_0",)
 
 
@@ -211,7 +211,7 @@ def test_a_task_that_goes_elsewhere_in_the_middle_of_a_restore_keeps_what_it_has
 
     def freed() -> bool:
         if moved() and not free:
-            world.directory.lock_task("0_0").release()  # for whoever runs it next
+            world.directory.lock_task("0_0").release()  # The next owner can lock it.
             free.append(True)
         return bool(free)
 

@@ -264,7 +264,7 @@ A_LAST_RECORD_EMPTIES: list[Step] = [
 
 
 @given(steps, st.sampled_from([NEVER_WAIT, 0, 10]), st.integers(1, 4))
-@example(A_LAST_RECORD_EMPTIES, 10, 1)  # a partition: the wait for it begins with the next
+@example(A_LAST_RECORD_EMPTIES, 10, 1)  # The wait for an emptied partition begins with the next.
 @examples(300)
 def test_queues_do_what_kafka_streams_partition_group_does(
     history: list[Step], idle_ms: int, buffered_max: int

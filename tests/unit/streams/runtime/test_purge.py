@@ -25,7 +25,7 @@ class World:
         self.kafka = Kafka({"in": 1, TOPIC: 2})
         self.script = Script()
         self.admin = FakeAdmin(self.kafka, self.script)
-        self.host = Clock()  # what is spawned on it runs at once
+        self.host = Clock()  # Threads spawned on this host run at once.
         self.cuts: dict[str, dict[Partition, int]] = {}
         self.purge = RepartitionPurger(
             "a", {TOPIC}, self.admin, self._offsets_of, interval_ms=1_000, host=self.host

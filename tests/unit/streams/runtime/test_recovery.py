@@ -124,7 +124,7 @@ def test_a_commit_that_took_effect_without_an_answer_is_not_repeated(tmp_path: P
     world.script.fail("producer.commit_transaction", OutcomeUnknown("?"), after=True)
     world.run_until(world.consumed)
     assert world.counts() == {"k": [10, 20, 30]}
-    # What the disk had missed came back from the changelog.
+    # The changelog restored the writes that the disk had missed.
     assert world.loop.counters.restored_records == 1
 
 

@@ -40,7 +40,7 @@ def refusing(value: Any) -> bytes:
 
 TEXT: Any = serdes.of(refusing, serdes.json.deserialize, name="text")
 TEXT_IN: Any = serdes.of(refusing, lambda data: data.decode(), name="text in")
-"""Reads any text, and writes no poison: a table's store refuses what its source has read."""
+"""Reads any text but writes no poison, so that a table's store refuses what its source read."""
 
 
 def last(key: Any, value: Any, so_far: Any) -> Any:
@@ -346,7 +346,7 @@ def test_what_a_punctuation_writes_is_refused_where_it_is_written(handler: str) 
     with driven(build, processing_handler=handler) as driver:
         pipe(driver, "a")
         driver.advance_wall_clock(3 * QUIET_MS)
-        driver.commit()  # its writes are rolled back, and it is due again an interval later
+        driver.commit()  # Its writes are rolled back; it is due again an interval later.
         assert driver.metrics()["values_refused"] == 1
         message = "can't process a punctuation: store 's' can't take value"
         if handler == "fail":
@@ -356,7 +356,7 @@ def test_what_a_punctuation_writes_is_refused_where_it_is_written(handler: str) 
         for count in range(1, 4):
             driver.advance_wall_clock(2 * QUIET_MS)
             pipe(driver, "a", from_ms=count)
-            driver.commit()  # a quiet time has passed
+            driver.commit()  # A quiet time has passed without a refusal.
             driver.advance_wall_clock(QUIET_MS)
             driver.commit()
             assert driver.dropped == count, "each is refused at once from now on"

@@ -329,7 +329,7 @@ def test_a_store_that_is_open_catches_up_from_where_it_is_after_a_rollback() -> 
     world.kafka.load(CHANGELOG, ("a", "1"))
     logged = world.store()
     world.restore(logged)
-    logged.changelog_position = 77  # of what was produced and then rolled back
+    logged.changelog_position = 77  # This position counts records that were rolled back.
     world.kafka.load(CHANGELOG, ("a", "2"))
     assert world.restore(logged) == 1
     assert (held(logged), logged.changelog_position) == ({"a": "2"}, 2)

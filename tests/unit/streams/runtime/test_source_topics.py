@@ -156,7 +156,7 @@ def test_after_a_crash_at_any_step_old_values_are_what_they_were(
             driver.topic("rows").pipe(key, value)
             rows[key] = value
             if not driver.is_running:
-                driver.topic("rows").pipe("d", "late")  # lies there while the store is restored
+                driver.topic("rows").pipe("d", "late")  # It stays in the topic during the restore.
                 rows["d"] = "late"
                 driver.restart()
         if driver.is_running:

@@ -127,7 +127,7 @@ def test_a_rollback_forgets_what_was_processed_and_holds_the_directory(tmp_path:
     assert not made.task.commit_needed
     made.reach(TaskState.RUNNING)
     made.task.emit_pending_results()
-    # Nothing of the two that were counted before: neither results that were held back nor counts.
+    # Neither pending results nor counts remain of the two records that were counted before.
     assert made.producer.produced == []
     assert made.task.context.get_store("c").get("k") is None
     with pytest.raises(DirectoryLocked):
@@ -222,7 +222,8 @@ def test_a_producer_goes_with_the_last_task_that_lets_it_go(tmp_path: Path, step
     Until then it would hold its threads.
     """
     made = Made(tmp_path)
-    made.producer = InMemoryProducer(  # as a real one: the script's refers to itself
+    # Unlike a producer of the script, a real one is in no reference cycle.
+    made.producer = InMemoryProducer(
         "id",
         made.kafka,
         transactional=True,

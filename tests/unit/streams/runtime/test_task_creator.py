@@ -199,7 +199,7 @@ def test_offsets_are_read_before_the_changelogs_ends(tmp_path: Path) -> None:
     world = Opening(counting(), tmp_path)
     world.replayed()
     names = ["member.fetch_committed_offsets", "admin.fetch_latest_offsets"]
-    # The first `latest` is for inputs that begin at their end: here there are none.
+    # The first latest offsets are for inputs that begin at their end: here there are none.
     assert world.script.only(*names)[0] == names[0]
     assert world.script.only(*names)[-1] == names[1]
 

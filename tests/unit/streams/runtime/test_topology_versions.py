@@ -144,7 +144,7 @@ def test_every_partition_that_an_admitted_version_reads_has_one_owner_that_has_i
         assert declared is not None
         assert not assigned.is_for_other_topology(declared)
     first, *_ = find_versions(members, planner(*version_of["m0"]).declared)
-    assert set(first.members) <= admitted  # who runs most goes on
+    assert set(first.members) <= admitted  # The version that runs most tasks goes on.
     for one in admitted:
         for other in admitted:
             a, b = members[one].topology, members[other].topology
@@ -176,7 +176,7 @@ def test_no_partition_has_two_owners_whatever_members_keep_silent(
         topics = {topic for topic, _ in assigned.partitions}
         assert topics <= set(members[member].topics)
         if members[member].topology is None:
-            assert not assigned.refused  # it would not be understood
+            assert not assigned.refused  # A silent member would not understand a refusal.
         if assigned.refused or assigned.shutdown:
             assert not assigned.tasks
 

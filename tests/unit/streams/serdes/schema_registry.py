@@ -24,7 +24,7 @@ class SchemaRegistry:
 
     def __init__(self, user: str = "", password: str = "") -> None:
         self.ids: dict[str, int] = {}
-        """Of each schema, as canonical JSON."""
+        """The id of each schema, which is given as canonical JSON."""
         self.subjects: dict[str, list[int]] = {}
         self.requests: list[str] = []
         self.user, self.password = user, password

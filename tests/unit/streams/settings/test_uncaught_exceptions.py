@@ -89,7 +89,7 @@ def test_who_asks_for_the_shutdown_of_all_says_why_through_the_leader() -> None:
     others = decode_subscription(encode_subscription(["in"], SubscriptionInfo(("0_0",))))
     planner = StreamsPartitionAssignor.__new__(
         StreamsPartitionAssignor
-    )  # asks nobody: no topic is made, no task given
+    )  # It makes no request: no topic is created, no task assigned.
     plan = planner.assign_group({"a": others, "b": asking})
     assert plan == dict.fromkeys("ab", AssignmentInfo((), (), "disk is full"))
     assert decode_assignment(encode_assignment(plan["a"])).shutdown == "disk is full"

@@ -18,9 +18,9 @@ LINES = [(f"k{n % 7}", f"the word w{n % 5} and the word w{n % 3}") for n in rang
 TOPICS = {"lines": 4, "counts-by-word": 3}
 WORDS = sum(len(line.split()) for _, line in LINES)
 BEGIN_MS = time.time_ns() // 1_000_000
-"""Records of long ago would meet the retention of their topics."""
+"""The first records' time: older ones would be deleted by the retention of their topics."""
 Cells = dict[tuple[int, bytes | None], bytes | None]
-"""The last value of each key, with the partition where it is."""
+"""The last value of each partition and key."""
 
 
 def test_topics_partitions_and_last_values_are_the_same(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_counts_go_up_by_one_and_end_at_the_number_of_words(seed: int) -> None:
                     words = random.choices("abcd", k=random.randint(0, 3))
                     piped.update(words)
                     driver.topic("lines").pipe(f"k{number}", " ".join(words))
-        for _ in range(10):  # what was armed may still come
+        for _ in range(10):  # An armed fault may still strike.
             if not driver.is_running:
                 driver.restart()
         driver.topic("lines").pipe("last", "z")

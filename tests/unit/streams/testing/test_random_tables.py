@@ -70,7 +70,7 @@ def test_sums_counts_and_joins_are_those_of_the_rows_at_the_end(seed: int) -> No
                     rows[topic].pop(key, None)
                     if row is not None:
                         rows[topic][key] = row
-        for _ in range(10):  # what was armed may still come
+        for _ in range(10):  # An armed fault may still strike.
             if not driver.is_running:
                 driver.restart()
             driver.topic("notes").pipe("z", None)

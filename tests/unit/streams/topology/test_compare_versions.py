@@ -133,7 +133,7 @@ def test_a_generated_name_that_shifted_is_recognised_with_the_remedy() -> None:
     assert f"renamed to 'a-{now}-repartition'" in (
         the_effect(plan, f"a-{was}-repartition", "repartition topic").difference
     )
-    # The remedy is one: the old name, given, keeps everything.
+    # One remedy suffices: giving the old name keeps everything.
     assert compare_topologies(old, counted(was, "filter")).changes == ()
 
 

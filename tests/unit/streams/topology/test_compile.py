@@ -22,7 +22,7 @@ def calls_of(task: BoundTask) -> list[str]:
         if event == "call" and mine:
             seen.append(code.co_name)
 
-    task.pipe("k", "v")  # what is done once only has been done
+    task.pipe("k", "v")  # The first record does what is done once only.
     sys.setprofile(note)
     try:
         task.pipe("k", "v")

@@ -67,7 +67,7 @@ def test_joins_that_share_a_topic_are_one_group() -> None:
 
 
 def test_where_records_come_back_what_is_known_counts() -> None:
-    # As a foreign-key join: asked of the right's tasks, answered to the left's.
+    # A foreign-key join subscribes at the right's tasks, which respond to the left's.
     flows = [flow("left answers", "questions"), flow("right questions", "answers")]
     groups = ("left answers", "right questions")
     found = counts(flows, {"left": 3, "right": 5}, *groups, questions=None, answers=None)

@@ -70,7 +70,7 @@ def test_joins_with_a_stream_in_common_are_one_group() -> None:
     middle = rekeyed(app, "m")
     joined(rekeyed(app, "x"), middle, "first")
     joined(middle, app.stream("y", **BOTH), "second")
-    # By their names each join has its own topic of the middle; without, they share one.
+    # With names, each join has its own repartition topic of the middle; without, they share one.
     assert counts(app, x=9, m=4, y=2) == {
         "first-left": 9,
         "first-right": 9,

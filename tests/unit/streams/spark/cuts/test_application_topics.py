@@ -20,7 +20,7 @@ from streams.spark.cuts.application_topics import (
 from streams.spark.cuts.cut import StoreCut
 
 KAFKA_STREAMS = base64.b64encode(struct.pack(">bqi", 2, 1_700_000_000_000, 0)).decode()
-"""As TopicPartitionMetadata.encode writes it: version, partition time, no processors' figures."""
+"""The bytes of TopicPartitionMetadata.encode: version, partition time, no processor metadata."""
 
 
 def at(offset: int, **stores: int) -> OffsetAndMetadata:
@@ -72,7 +72,7 @@ def test_positions_are_those_of_the_last_commit_and_0_before_the_first() -> None
     tables = {"s": StoreChangelog("a-s-changelog", frozenset({"left", "right"}))}
     offsets = {
         Partition("left", 0): at(3, s=5),
-        Partition("right", 0): at(9, s=8),  # `left` has gone from the topology since
+        Partition("right", 0): at(9, s=8),  # by then `left` was not in the topology
         Partition("left", 1): at(4, s=6),
         Partition("other", 1): at(4, s=60),  # of another sub-topology
     }

@@ -39,7 +39,7 @@ class Model:
     offsets: list[dict[Partition, int]] = field(default_factory=list)
     positions: list[int] = field(default_factory=list)
     commits: list[dict[Partition, int]] = field(default_factory=list)
-    """After so many transactions."""
+    """The committed offsets after each number of transactions."""
 
     def at(self, taken: int) -> Cut:
         return Cut(
@@ -80,7 +80,7 @@ def histories(draw: st.DrawFn) -> Model:
         at += len(together)
         runs: list[dict[Partition, list[int]]] = [{} for _ in together]
         first = len(model.entries)
-        for _ in range(draw(st.integers(1, 4))):  # in turns, so that runs alternate
+        for _ in range(draw(st.integers(1, 4))):  # by turns, so that the runs of offsets alternate
             for index, step in enumerate(together):
                 targets = [WORDS] if step.startswith("up") else [OUT, LOG]
                 if step == "announce":
@@ -100,7 +100,7 @@ def histories(draw: st.DrawFn) -> Model:
                 case "down" if read[WORDS] < committed and len(together) == 1:
                     read[WORDS] = draw(st.integers(read[WORDS] + 1, len(model.written[WORDS])))
                     inputs = {WORDS: read[WORDS]}
-                case _:  # it has only punctuated, and changed its store, or not even that
+                case _:  # a punctuation, which may have changed the store
                     inputs = {WORDS: read[WORDS]}
             written = {
                 p: tuple(merge_runs(WrittenRange(o, o) for o in o_s))
@@ -132,7 +132,7 @@ def test_a_cut_has_exactly_what_its_transactions_wrote(model: Model, data: Any) 
     assert [members.has(each) for each in model.entries] == [
         number < taken for number in range(len(model.entries))
     ]
-    highs = {  # as they were at some time after the cut
+    highs = {  # the high watermarks at some time after the cut
         p: data.draw(st.integers(max(model.of(p, taken), default=-1) + 1, len(log)))
         for p, log in model.written.items()
         if p != LOG

@@ -76,7 +76,7 @@ def test_offsets() -> None:
     def found(given: str) -> object:
         return parse_read_options({**TOPIC, "offsets_from": given}).limits.offsets_from
 
-    assert found("0") == 0  # which is no "nothing": offset 0 may be gone
+    assert found("0") == 0  # 0 is not "nothing": offset 0 may be deleted.
     assert found("12") == 12
     assert found("Latest") == "latest"
     assert found('{"0": 5, "3": "earliest"}') == {0: 5, 3: "earliest"}

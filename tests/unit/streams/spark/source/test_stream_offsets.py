@@ -109,7 +109,7 @@ def test_all_that_may_be_read_is_given_out() -> None:
         assert sum(found.values()) == min(total, sum(backlog.values())), f"{seed=} {backlog=}"
         assert all(0 <= found[n] <= backlog[n] for n in backlog), f"{seed=} {backlog=}"
         wanting = [found[n] for n in backlog if found[n] < backlog[n]]
-        # One more a round, where a round doesn't come out even.
+        # A round that doesn't divide evenly gives some partitions one more.
         least = min(wanting, default=total)
         assert all(found[n] <= least + len(backlog) for n in backlog), f"{seed=} {backlog=}"
 

@@ -125,7 +125,7 @@ def test_of_the_last_segment_nothing_has_been_cleaned() -> None:
     assert read(records, 3, last_segment=2) == {b"a": b"v"}
     with pytest.raises(UserError, match=r"62 .hex. is there from offset 5"):
         read(records, 3, last_segment=6)
-    # A key that came before is no question.
+    # A key that occurred below the position raises no doubt.
     records[1] = Record(5, b"a", timestamp_ms=OLD)
     assert read(records, 3, last_segment=6) == {b"a": b"v"}
     with pytest.raises(UserError, match=r"6b .hex. is there from offset 7"):
@@ -141,7 +141,7 @@ def test_a_key_of_which_a_record_is_left_below_has_its_row() -> None:
 def test_what_is_fresh_has_not_been_cleaned() -> None:
     assert read([Record(0, b"a"), Record(4, b"k")], 3) == {b"a": b"v"}  # a marker at 3
     assert read([Record(0, b"a"), Record(3, b"k")], 3) == {b"a": b"v"}
-    # Not next to the cut: but each key that is new is fresh.
+    # The gap is not next to the cut, but each new key's record is recent.
     assert read([Record(0, b"a"), Record(9, b"a", timestamp_ms=OLD), Record(10, b"k")], 3)
 
 

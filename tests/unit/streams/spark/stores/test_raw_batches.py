@@ -138,7 +138,7 @@ def test_a_whole_last_segment_is_unbroken_though_it_takes_many_fetches() -> None
         assert scanned(log, 10, 30, 200, cut_off=cut_off).last_segment_offset == 10
         assert scanned(log, 9, 30, 200, cut_off=cut_off).last_segment_offset == 10
         assert scanned(log, 0, 30, 200, cut_off=cut_off).last_segment_offset == 10
-    # Of one that another leader appended nothing is known.
+    # Nothing is known of a batch that another leader appended.
     segment[3] = segment[3]._replace(leader_epoch=EPOCH - 1)
     assert scanned(log, 10, 30, 200, cut_off=True).last_segment_offset == 18
 
