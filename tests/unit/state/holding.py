@@ -16,7 +16,7 @@ directory = StateDirectory(pathlib.Path(sys.argv[1]), "app")
 """
 
 
-def started(state_dir: Path, body: str) -> subprocess.Popen[str]:
+def start_process(state_dir: Path, body: str) -> subprocess.Popen[str]:
     """Start a process that runs `body` with the variable `directory` in scope."""
     return subprocess.Popen(
         [sys.executable, "-c", _PRELUDE + body, str(state_dir)],
@@ -27,9 +27,9 @@ def started(state_dir: Path, body: str) -> subprocess.Popen[str]:
 
 
 @contextmanager
-def holder(state_dir: Path, body: str) -> Iterator[subprocess.Popen[str]]:
+def hold_in_process(state_dir: Path, body: str) -> Iterator[subprocess.Popen[str]]:
     """Yield a process that has run `body`, and kill it at the end."""
-    process = started(state_dir, body + "\nprint('held', flush=True); sys.stdin.read()\n")
+    process = start_process(state_dir, body + "\nprint('held', flush=True); sys.stdin.read()\n")
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"

@@ -11,7 +11,7 @@ from state.cleanup import delete_unused_tasks
 from state.directory import StateDirectory
 from state.rocksdb import RocksDisk
 from state.store import StoreCheckpoint
-from tests.unit.state.holding import holder
+from tests.unit.state.holding import hold_in_process
 
 NOW_MS = 2_000_000_000_000
 DELAY_MS = 600_000
@@ -60,7 +60,7 @@ def test_a_task_of_ours_stays(directory: StateDirectory) -> None:
 
 def test_a_task_that_another_process_runs_stays(tmp_path: Path, directory: StateDirectory) -> None:
     used(directory, "0_0", LONG_AGO_MS)
-    with holder(tmp_path, "lock = directory.lock_task('0_0')"):
+    with hold_in_process(tmp_path, "lock = directory.lock_task('0_0')"):
         for file in (directory.path / "0_0").rglob("*"):
             os.utime(file, ns=(0, LONG_AGO_MS * 1_000_000))
         assert run(directory) == []

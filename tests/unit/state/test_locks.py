@@ -10,19 +10,19 @@ import pytest
 from state.errors import DirectoryLocked, StateError
 from state.locks import ProcessFileLock
 from tests.processes import HANG_LIMIT_S
-from tests.unit.state.holding import holder, started
+from tests.unit.state.holding import hold_in_process, start_process
 
 
 def test_the_message_names_the_holders_process_command_and_role(tmp_path: Path) -> None:
     body = "slot = directory.claim_slot(uuid.uuid4); lock = directory.lock_task('0_0')"
-    with holder(tmp_path, body) as process:
+    with hold_in_process(tmp_path, body) as process:
         expected = rf"app/0_0 is in use by process {process.pid} \(.*python.* -c .*\), worker 0"
         with pytest.raises(DirectoryLocked, match=expected):
             ProcessFileLock(tmp_path / "app" / "0_0" / ".lock")
 
 
 def test_kill_9_lets_go_of_it(tmp_path: Path) -> None:
-    with holder(tmp_path, "lock = directory.lock_task('0_0')") as process:
+    with hold_in_process(tmp_path, "lock = directory.lock_task('0_0')") as process:
         process.kill()
         process.wait()
         ProcessFileLock(tmp_path / "app" / "0_0" / ".lock").release()
@@ -102,7 +102,7 @@ print("swapped", flush=True)
 
 def test_two_processes_that_swap_their_tasks_both_get_on(tmp_path: Path) -> None:
     processes = [
-        started(tmp_path, SWAP.format(order=order))
+        start_process(tmp_path, SWAP.format(order=order))
         for order in ("('0_0', '0_1')", "('0_1', '0_0')")
     ]
     try:

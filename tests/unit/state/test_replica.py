@@ -11,7 +11,7 @@ from state.replica import TopicReplica
 from state.rocksdb import RocksDisk
 from state.store import StoreCheckpoint
 from state.transaction import StoreCodecs
-from tests.unit.state.rocksdb.databases import Damaged
+from tests.unit.state.rocksdb.databases import DamagedDatabase
 
 TEXT = StoreCodecs(str.encode, bytes.decode, str.encode, bytes.decode)
 
@@ -20,7 +20,7 @@ TEXT = StoreCodecs(str.encode, bytes.decode, str.encode, bytes.decode)
 def test_one_that_was_found_damaged_is_empty_when_it_is_opened_again(
     tmp_path: Path, damaged: bool
 ) -> None:
-    database = Damaged()
+    database = DamagedDatabase()
     disk = RocksDisk(tmp_path / "rates", store_name="rates", open_database=database.open)
     replica = TopicReplica("rates", disk, TEXT)
     replica.apply_records([(0, 0, b"eur", b"1.1", 5)], StoreCheckpoint(0, "id", positions=(1,)))

@@ -21,7 +21,7 @@ class Database:
         return getattr(self._opened, name)
 
 
-class Weighing(Database):
+class WeighingDatabase(Database):
     """Records the size of each batch that is written, in bytes."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Weighing(Database):
         self._opened.write(batch, options)
 
 
-class Stalled(Database):
+class StalledDatabase(Database):
     """Refuses this many writes, as RocksDB does while it compacts or flushes."""
 
     def __init__(self, refusals: int) -> None:
@@ -51,7 +51,7 @@ class Stalled(Database):
         return 1_000_000 if name == "rocksdb.actual-delayed-write-rate" else 3
 
 
-class Damaged(Database):
+class DamagedDatabase(Database):
     """Reports damage for every look-up from the time when `is_damaged` is set.
 
     Opening it again ends that.
@@ -71,9 +71,9 @@ class Damaged(Database):
 
 
 class DamagedFamily:
-    """Stands in for a column family of a Damaged database."""
+    """Stands in for a column family of a DamagedDatabase."""
 
-    def __init__(self, database: Damaged, family: Any) -> None:
+    def __init__(self, database: DamagedDatabase, family: Any) -> None:
         self._database = database
         self._family = family
 

@@ -12,7 +12,7 @@ import pytest
 from state.errors import DirectoryLocked, StateError
 from state.rocksdb import RocksDisk
 from state.store import StoreCheckpoint
-from tests.unit.state.rocksdb.databases import Stalled, Weighing
+from tests.unit.state.rocksdb.databases import StalledDatabase, WeighingDatabase
 from tests.unit.state.rocksdb.killed import run_until_killed
 
 
@@ -172,7 +172,7 @@ def test_a_long_bulk_load_is_not_done_again_from_its_start(tmp_path: Path) -> No
 def test_a_write_takes_the_interpreter_for_a_bounded_batch_at_a_time(
     tmp_path: Path, count: int, value_bytes: int
 ) -> None:
-    weighing = Weighing()
+    weighing = WeighingDatabase()
     disk = RocksDisk(tmp_path / "db", open_database=weighing.open)
     value = b"v" * value_bytes
     disk.write_changes({b"%09d" % n: value for n in range(count)}, StoreCheckpoint(1, "topic"))
@@ -184,7 +184,7 @@ def test_a_write_takes_the_interpreter_for_a_bounded_batch_at_a_time(
 
 def test_a_stalled_database_is_waited_for_outside_of_it(tmp_path: Path) -> None:
     waited: list[float] = []
-    disk = RocksDisk(tmp_path / "db", wait=waited.append, open_database=Stalled(3).open)
+    disk = RocksDisk(tmp_path / "db", wait=waited.append, open_database=StalledDatabase(3).open)
     disk.write_changes(records(0, 500), StoreCheckpoint(500, "topic"))
     # 500 entries of 109 bytes and some, twice the time that they take at 1 000 000 bytes a second.
     assert waited == [pytest.approx(0.12, abs=0.02)] * 3
@@ -197,7 +197,7 @@ def test_a_database_that_stays_stalled_is_reported_and_given_up(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     waited: list[float] = []
-    stalled = Stalled(1_000_000)
+    stalled = StalledDatabase(1_000_000)
     disk = RocksDisk(
         tmp_path / "db", store_name="counts", wait=waited.append, open_database=stalled.open
     )

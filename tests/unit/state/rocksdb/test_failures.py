@@ -14,7 +14,7 @@ from state.rocksdb import RocksDisk
 from state.rocksdb.failures import is_write_stall, to_state_error
 from state.store import StoreCheckpoint
 from tests.processes import HANG_LIMIT_S
-from tests.unit.state.rocksdb.databases import Damaged
+from tests.unit.state.rocksdb.databases import DamagedDatabase
 from tests.unit.state.rocksdb.killed import run_until_killed
 
 
@@ -129,7 +129,7 @@ def test_a_flipped_byte_in_a_block_is_seen_by_whoever_reads_it(tmp_path: Path) -
 
 def test_damage_found_in_the_middle_of_a_restore_ends_with_clear(tmp_path: Path) -> None:
     path = tmp_path / "db"
-    database = Damaged()
+    database = DamagedDatabase()
     disk = RocksDisk(path, open_database=database.open)
     for first in range(0, 60_000, 10_000):  # This much bypasses the write-ahead log.
         changes = [(b"%06d" % n, b"v" * 100) for n in range(first, first + 10_000)]
