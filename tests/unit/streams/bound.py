@@ -68,7 +68,7 @@ class BoundTask:
         self.record_timestamp_ms = -1
         self.scheduled: list[tuple[int, str, Callable[[int], None]]] = []
         self.commits_asked = 0
-        self.full = 0
+        self.full_queue_count = 0
         self.made_room = 0
         subtopology = app.topology().subtopologies[number]
         self.stores: dict[str, Any] = dict(stores or {}) or {
@@ -79,8 +79,8 @@ class BoundTask:
         self._receivers = compile_subtopology(subtopology, self)
 
     def produce(self, topic: str, value: Any, key: Any, partition: int, *rest: Any) -> None:
-        if self.full:
-            self.full -= 1
+        if self.full_queue_count:
+            self.full_queue_count -= 1
             raise BufferError
         if topic in self.refused:
             raise self.refused[topic]

@@ -28,7 +28,7 @@ def rows(app: App, topic: str = "rows") -> Any:
     return app.table(topic, **TEXT, name=topic)
 
 
-def refused(mistake: Mistake, error: type[Exception] = TopologyError) -> str:
+def provoke_refusal(mistake: Mistake, error: type[Exception] = TopologyError) -> str:
     """Return the message of the error that the mistake or the building of its topology raises."""
     app = App("a")
 

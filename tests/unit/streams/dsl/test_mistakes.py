@@ -13,7 +13,15 @@ import pytest
 
 from streams import App, Processor, Store, serdes
 from streams.errors import ConfigError, UserError
-from tests.unit.streams.dsl.mistakes import TEXT, Mistake, Table, grouped, lines, refused, rows
+from tests.unit.streams.dsl.mistakes import (
+    TEXT,
+    Mistake,
+    Table,
+    grouped,
+    lines,
+    provoke_refusal,
+    rows,
+)
 
 
 class Idle(Processor):
@@ -385,7 +393,7 @@ MISTAKES = STEPS | SERDES | TOPICS | STORES | PROCESSORS | TABLES
 def test_a_mistake_is_refused_at_build_time_with_the_place_and_the_remedy(
     mistake: Mistake, parts: tuple[str, ...]
 ) -> None:
-    message = refused(mistake)
+    message = provoke_refusal(mistake)
     for part in parts:
         assert part in message
     assert "\n" not in message

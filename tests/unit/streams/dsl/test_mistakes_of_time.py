@@ -16,7 +16,7 @@ from streams.dsl.kafka_streams_names import ALTERNATIVES
 from streams.dsl.stream import Stream
 from streams.dsl.table import Table as RowsTable
 from streams.dsl.windowed import WindowedGroup
-from tests.unit.streams.dsl.mistakes import TEXT, Table, grouped, lines, refused, rows
+from tests.unit.streams.dsl.mistakes import TEXT, Table, grouped, lines, provoke_refusal, rows
 
 MINUTE = timedelta(minutes=1)
 
@@ -304,7 +304,7 @@ MISTAKES = WINDOWS | JOINS | COGROUPS | TABLES
 def test_a_mistake_is_refused_at_build_time_with_the_place_and_the_remedy(
     mistake: Any, parts: tuple[str, ...]
 ) -> None:
-    message = refused(mistake)
+    message = provoke_refusal(mistake)
     for part in parts:
         assert part in message
     assert "\n" not in message
@@ -354,7 +354,7 @@ ASKED: Table = {
 def test_what_is_asked_of_the_wrong_thing_is_said_with_what_to_write_instead(
     mistake: Any, parts: tuple[str, ...]
 ) -> None:
-    message = refused(mistake, AttributeError)
+    message = provoke_refusal(mistake, AttributeError)
     for part in parts:
         assert part in message
 

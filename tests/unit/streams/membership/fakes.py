@@ -72,9 +72,9 @@ class FakeCoordinator:
                     "node_id": 1, "error_message": None
                 }  # fmt: skip
             case 11:
-                return joined(member_id=request.member_id or "member-1")
+                return create_join_response(member_id=request.member_id or "member-1")
             case 14:
-                return assigned(NOTHING)
+                return create_sync_response(NOTHING)
             case _:
                 return {"members": ()}
 
@@ -108,7 +108,7 @@ class FakeConnection(BrokerConnection):
         self._coordinator.open.discard(self)
 
 
-def joined(
+def create_join_response(
     generation: int = 1,
     member_id: str = "member-1",
     *,
@@ -132,7 +132,7 @@ def joined(
     }
 
 
-def assigned(tasks: AssignmentInfo) -> dict[str, Any]:
+def create_sync_response(tasks: AssignmentInfo) -> dict[str, Any]:
     """Return a SyncGroup response that assigns these tasks."""
     return {"assignment": encode_assignment(tasks)}
 

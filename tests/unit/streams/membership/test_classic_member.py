@@ -25,8 +25,8 @@ from tests.unit.streams.membership.fakes import (
     LEAVE,
     SYNC,
     Worker,
-    assigned,
-    joined,
+    create_join_response,
+    create_sync_response,
 )
 
 NewWorker = Callable[..., Worker]
@@ -38,7 +38,7 @@ def subscribed(*tasks: str) -> bytes:
 
 
 def test_a_member_joins_as_a_static_one_and_says_which_tasks_it_runs(worker: Worker) -> None:
-    worker.coordinator.answer(SYNC, assigned(ONE_TASK))
+    worker.coordinator.answer(SYNC, create_sync_response(ONE_TASK))
     assert worker.join("0_0") == ONE_TASK
     (join,) = worker.coordinator.sent(JOIN)
     (protocol,) = join.protocols
@@ -49,7 +49,7 @@ def test_a_member_joins_as_a_static_one_and_says_which_tasks_it_runs(worker: Wor
 
 def test_the_membership_is_that_of_the_generation_joined(worker: Worker) -> None:
     assert worker.member.current_membership == Membership(-1, "")
-    worker.coordinator.answer(JOIN, joined(5, "member-9"))
+    worker.coordinator.answer(JOIN, create_join_response(5, "member-9"))
     worker.join()
     assert worker.member.current_membership == Membership(5, "member-9")
 
@@ -64,7 +64,7 @@ def test_the_coordinator_is_found_once_and_its_connection_is_kept(worker: Worker
 def test_a_member_that_must_have_an_id_joins_again_with_the_one_it_is_given(
     worker: Worker,
 ) -> None:
-    required = {**joined(-1, "given"), "error_code": ErrorCode.member_id_required}
+    required = {**create_join_response(-1, "given"), "error_code": ErrorCode.member_id_required}
     worker.coordinator.answer(JOIN, required)
     worker.join()
     assert [join.member_id for join in worker.coordinator.sent(JOIN)] == ["", "given"]
@@ -73,7 +73,7 @@ def test_a_member_that_must_have_an_id_joins_again_with_the_one_it_is_given(
 
 def test_a_member_comes_back_with_the_id_that_it_has(worker: Worker) -> None:
     worker.join()
-    worker.coordinator.answer(JOIN, joined(2))
+    worker.coordinator.answer(JOIN, create_join_response(2))
     worker.join("0_0")
     assert [join.member_id for join in worker.coordinator.sent(JOIN)] == ["", "member-1"]
     assert worker.member.current_membership == Membership(2, "member-1")
@@ -87,7 +87,7 @@ LOST = [
 
 
 def refused(code: ErrorCode) -> dict[str, object]:
-    return {**joined(-1, ""), "error_code": code}
+    return {**create_join_response(-1, ""), "error_code": code}
 
 
 @pytest.mark.parametrize("code", LOST)
@@ -116,8 +116,10 @@ def test_a_member_with_tasks_that_is_not_known_any_more_has_lost_them(
 def test_a_round_that_is_over_before_the_sync_is_joined_anew_with_the_same_id(
     worker: Worker, code: ErrorCode
 ) -> None:
-    worker.coordinator.answer(SYNC, {"error_code": code, "assignment": b""}, assigned(ONE_TASK))
-    worker.coordinator.answer(JOIN, joined(1), joined(2))
+    worker.coordinator.answer(
+        SYNC, {"error_code": code, "assignment": b""}, create_sync_response(ONE_TASK)
+    )
+    worker.coordinator.answer(JOIN, create_join_response(1), create_join_response(2))
     assert worker.join("0_0") == ONE_TASK
     assert [join.member_id for join in worker.coordinator.sent(JOIN)] == ["", "member-1"]
     assert worker.member.current_membership.generation == 2
@@ -133,7 +135,7 @@ def test_a_member_fenced_at_the_sync_has_lost_its_tasks(worker: Worker) -> None:
 def test_a_leader_plans_for_all_members_by_what_they_run(worker: Worker) -> None:
     members = {"member-1": subscribed("0_0"), "other": subscribed()}
     worker.plan = {"member-1": ONE_TASK, "other": AssignmentInfo((), ())}
-    worker.coordinator.answer(JOIN, joined(leader="member-1", members=members))
+    worker.coordinator.answer(JOIN, create_join_response(leader="member-1", members=members))
     worker.join()
     assert worker.planned == [
         {
@@ -147,7 +149,7 @@ def test_a_leader_plans_for_all_members_by_what_they_run(worker: Worker) -> None
 
 
 def test_a_follower_does_not_plan(worker: Worker) -> None:
-    worker.coordinator.answer(JOIN, joined(leader="other"))
+    worker.coordinator.answer(JOIN, create_join_response(leader="other"))
     worker.join()
     assert worker.planned == []
     (sync,) = worker.coordinator.sent(SYNC)
@@ -156,7 +158,7 @@ def test_a_follower_does_not_plan(worker: Worker) -> None:
 
 def test_a_leader_that_is_to_skip_the_assignment_does_not_plan(worker: Worker) -> None:
     members = {"member-1": subscribed("0_0")}
-    answer = joined(leader="member-1", members=members, skip_assignment=True)
+    answer = create_join_response(leader="member-1", members=members, skip_assignment=True)
     worker.coordinator.answer(JOIN, answer)
     worker.join()
     assert worker.planned == []
@@ -166,7 +168,7 @@ def test_a_leader_that_is_to_skip_the_assignment_does_not_plan(worker: Worker) -
 
 def test_members_of_another_application_are_named_as_such(worker: Worker) -> None:
     members = {"member-1": subscribed(), "foreign": b"\0\1foreign"}
-    worker.coordinator.answer(JOIN, joined(leader="member-1", members=members))
+    worker.coordinator.answer(JOIN, create_join_response(leader="member-1", members=members))
     with pytest.raises(StreamsError, match="group 'a' has members that are not of this app"):
         worker.join()
 
@@ -223,10 +225,10 @@ def test_a_long_wait_for_the_others_is_no_trouble(new_worker: NewWorker) -> None
 
     def after_a_long_time(given_up: Callable[[], bool]) -> dict[str, object]:
         worker.clock.elapsed_s += 300.0
-        return joined()
+        return create_join_response()
 
     worker.coordinator.answer(JOIN, after_a_long_time)
-    worker.coordinator.answer(SYNC, ConnectionLost("gone"), assigned(ONE_TASK))
+    worker.coordinator.answer(SYNC, ConnectionLost("gone"), create_sync_response(ONE_TASK))
     assert worker.join() == ONE_TASK
 
 
@@ -321,8 +323,8 @@ def test_a_static_member_whose_topology_has_changed_joins_anew(new_worker: NewWo
     worker = new_worker(topology=DeclaredTopology("now", {}, {}))
     before = AssignmentInfo(("0_0",), (("in", 0),), fingerprint="before", leader="before")
     after = AssignmentInfo(("1_0",), (("in", 0),), fingerprint="now", leader="before")
-    worker.coordinator.answer(JOIN, joined(1, "m"), joined(2, "m"))
-    worker.coordinator.answer(SYNC, assigned(before), assigned(after))
+    worker.coordinator.answer(JOIN, create_join_response(1, "m"), create_join_response(2, "m"))
+    worker.coordinator.answer(SYNC, create_sync_response(before), create_sync_response(after))
     assert worker.join() == after
     first, second = worker.coordinator.sent(JOIN)
     assert [join.member_id for join in (first, second)] == ["", ""]
@@ -339,6 +341,6 @@ def test_a_static_member_with_its_old_topology_gets_its_tasks_back_at_once(
 ) -> None:
     worker = new_worker(topology=DeclaredTopology("now", {}, {}))
     kept = ONE_TASK._replace(fingerprint=fingerprint, leader=fingerprint)
-    worker.coordinator.answer(SYNC, assigned(kept))
+    worker.coordinator.answer(SYNC, create_sync_response(kept))
     assert worker.join() == kept
     assert not worker.coordinator.sent(LEAVE)

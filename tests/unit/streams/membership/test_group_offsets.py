@@ -10,7 +10,14 @@ from kio.schema.errors import ErrorCode
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import StreamsError
 from streams.membership.connection import ConnectionLost
-from tests.unit.streams.membership.fakes import COMMIT, COORDINATOR, FETCH, JOIN, Worker, joined
+from tests.unit.streams.membership.fakes import (
+    COMMIT,
+    COORDINATOR,
+    FETCH,
+    JOIN,
+    Worker,
+    create_join_response,
+)
 
 OFFSETS = [
     (Partition("in", 0), OffsetAndMetadata(7, "zero")),
@@ -38,7 +45,7 @@ def fetching(*parts: tuple[ErrorCode, int, str | None]) -> dict[str, object]:
 
 
 def test_offsets_are_committed_by_topic_as_the_member_of_this_generation(worker: Worker) -> None:
-    worker.coordinator.answer(JOIN, joined(4, "member-7"))
+    worker.coordinator.answer(JOIN, create_join_response(4, "member-7"))
     worker.join()
     worker.coordinator.answer(COMMIT, committing(ErrorCode.none, ErrorCode.none))
     assert worker.member.commit_offsets(OFFSETS)

@@ -17,8 +17,8 @@ from tests.unit.streams.membership.fakes import (
     NOTHING,
     SYNC,
     Worker,
-    assigned,
-    joined,
+    create_join_response,
+    create_sync_response,
 )
 
 UNKNOWN = (
@@ -34,11 +34,11 @@ GONE = (
 
 
 def refuse_sync(worker: Worker, code: ErrorCode) -> None:
-    worker.coordinator.answer(SYNC, {**assigned(NOTHING), "error_code": code})
+    worker.coordinator.answer(SYNC, {**create_sync_response(NOTHING), "error_code": code})
 
 
 def test_a_stable_group_confirms_its_member_by_its_assignment(worker: Worker) -> None:
-    worker.coordinator.answer(JOIN, joined(3, "member-7"))
+    worker.coordinator.answer(JOIN, create_join_response(3, "member-7"))
     worker.join()
     assert worker.member.confirm_membership()
     asked = worker.coordinator.sent(SYNC)[-1]

@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 from streams.membership.connection import ConnectionLost
 from streams.membership.group_member import MembershipSignal
 from tests.processes import HANG_LIMIT_S, wait_until
-from tests.unit.streams.membership.fakes import HEARTBEAT, JOIN, LEAVE, Worker, joined
+from tests.unit.streams.membership.fakes import HEARTBEAT, JOIN, LEAVE, Worker, create_join_response
 
 NewWorker = Callable[..., Worker]
 
@@ -36,7 +36,7 @@ def wait_for_signal(worker: Worker, signal: MembershipSignal) -> None:
 
 
 def test_heartbeats_name_the_member_and_its_generation(beating: Worker) -> None:
-    beating.coordinator.answer(JOIN, joined(3, "member-7"))
+    beating.coordinator.answer(JOIN, create_join_response(3, "member-7"))
     beating.join()
     wait_for_beats(beating, 1)
     beat = beating.coordinator.sent(HEARTBEAT)[0]
@@ -71,7 +71,7 @@ def test_a_signal_is_over_with_the_generation_that_it_was_for(beating: Worker) -
     beating.coordinator.refuse(HEARTBEAT, ErrorCode.rebalance_in_progress)
     beating.join()
     wait_for_signal(beating, MembershipSignal.REBALANCE)
-    beating.coordinator.answer(JOIN, joined(2))
+    beating.coordinator.answer(JOIN, create_join_response(2))
     beating.join()
     assert beating.member.read_signal() is MembershipSignal.NOTHING
 
@@ -105,7 +105,7 @@ def test_an_answer_that_comes_after_the_next_join_is_for_nobody(beating: Worker)
     beating.coordinator.answer(HEARTBEAT, late)
     beating.join()
     assert asked.wait(HANG_LIMIT_S)
-    beating.coordinator.answer(JOIN, joined(2))
+    beating.coordinator.answer(JOIN, create_join_response(2))
     beating.join()
     answered.set()
     wait_for_beats(beating, 2)
@@ -143,7 +143,7 @@ def test_leaving_ends_the_heartbeats(beating: Worker) -> None:
 
 
 def test_a_member_whose_thread_makes_no_turn_for_too_long_leaves_the_group(beating: Worker) -> None:
-    beating.coordinator.answer(JOIN, joined(3, "member-7"))
+    beating.coordinator.answer(JOIN, create_join_response(3, "member-7"))
     beating.join()
     beating.clock.elapsed_s += 299
     wait_for_beats(beating, 2)
@@ -197,11 +197,11 @@ def test_how_long_the_coordinator_has_been_silent_is_known_until_it_answers(
 def test_a_member_that_left_unheard_and_joins_the_same_generation_is_not_lost_again(
     beating: Worker,
 ) -> None:
-    beating.coordinator.answer(JOIN, joined(3, "member-7"))
+    beating.coordinator.answer(JOIN, create_join_response(3, "member-7"))
     beating.join()
     beating.clock.elapsed_s += 301
     wait_for_signal(beating, MembershipSignal.LOST)
-    beating.coordinator.answer(JOIN, joined(3, "member-7"))
+    beating.coordinator.answer(JOIN, create_join_response(3, "member-7"))
     beating.join()
     assert beating.member.current_membership == (3, "member-7")
     wait_for_beats(beating, 2)

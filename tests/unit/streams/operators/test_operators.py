@@ -59,7 +59,7 @@ def test_null_keys_and_values_pass_without_a_serde() -> None:
 
 def test_a_full_queue_is_waited_for_and_the_record_is_not_lost() -> None:
     task = through(lambda s: s)
-    task.full = 1
+    task.full_queue_count = 1
     task.pipe("k", "v")
     assert (task.made_room, task.pairs) == (1, [(b"k", b"v")])
 

@@ -7,19 +7,19 @@ import pytest
 
 from streams.errors import SerdeError, StoreUnavailable
 from streams.queries.local import LocalStore
-from tests.unit.streams.runtime.world import World, counting
+from tests.unit.streams.runtime.world import World, build_counting_topology
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    world = World(counting(), tmp_path, partitions=2)
+    world = World(build_counting_topology(), tmp_path, partitions=2)
     world.load("x", "x", key="a", partition=0)
     world.load("x", key="b", partition=1)
     return world
 
 
 def view_of(world: World) -> LocalStore:
-    [spec] = counting().subtopologies[0].stores
+    [spec] = build_counting_topology().subtopologies[0].stores
     return LocalStore(spec, lambda: list(world.loop.tasks.values()))
 
 
@@ -47,7 +47,7 @@ def test_what_is_not_committed_is_not_seen(tmp_path: Path) -> None:
         seen.append(view.get("k"))
         return count
 
-    world = World(counting(then=look), tmp_path)
+    world = World(build_counting_topology(then=look), tmp_path)
     view = view_of(world)
     world.load("x")
     world.run_until(world.consumed)

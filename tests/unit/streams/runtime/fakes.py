@@ -55,17 +55,17 @@ class Script:
         if failure is not None:
             raise failure.error
 
-    def follow(self, client: object, name: str, methods: str) -> None:
+    def record_calls(self, client: object, name: str, methods: str) -> None:
         """Record each call of these methods of `client` in the script, such as `consumer.close`."""
         for method in methods.split():
             call = self.call(f"{name}.{method}")
             setattr(client, method, call(getattr(client, method)))
 
-    def untold(self) -> list[str]:
+    def list_unmade_failures(self) -> list[str]:
         """Return the names of calls that were to fail but were not made."""
         return [name for name, left in self._failures.items() if left]
 
-    def only(self, *names: str) -> list[str]:
+    def filter_calls(self, *names: str) -> list[str]:
         """Return the recorded calls with these names, in their order."""
         return [call for call in self.calls if call in names]
 
@@ -127,7 +127,7 @@ class FakeConsumer(InMemoryConsumer):
         super().__init__(kafka)
         self._clock = clock
         self.taken: list[Message] = []
-        script.follow(
+        script.record_calls(
             self, name, "add_partitions remove_partitions poll_records next_offsets close"
         )
 
@@ -167,7 +167,7 @@ class FakeProducer(InMemoryProducer):
         self.identity = None  # As with a real producer, it is looked up when needed.
         self.produced: list[tuple[str, bytes | None, bytes | None]] = []
         self.sent: list[list[tuple[Partition, OffsetAndMetadata]]] = []
-        self.full = 0
+        self.full_queue_count = 0
         """This many more calls of `produce` find the queue full."""
         self.lost_topics: set[str] = set()
         """Records to these topics are not delivered, and their delivery reports have an error."""
@@ -175,7 +175,7 @@ class FakeProducer(InMemoryProducer):
         self.away = False
         """Whether `close` finds no broker that answers, and returns False."""
         self._kafka, self._script = kafka, script
-        script.follow(
+        script.record_calls(
             self,
             "producer",
             (
@@ -190,8 +190,8 @@ class FakeProducer(InMemoryProducer):
         with self._script.call(f"produce {topic}"):
             assert not self.discarded, "a producer was used after it was given up"
             assert self._transaction or not self.transactional, "outside of a transaction"
-            if self.full:
-                self.full -= 1
+            if self.full_queue_count:
+                self.full_queue_count -= 1
                 raise BufferError
             super().produce(topic, value, key, *rest, **named)
             self.produced.append((topic, key, value))
@@ -231,13 +231,13 @@ class FakeAdmin(InMemoryAdmin):
         super().__init__(kafka)
         self.script = script
         self.created: dict[str, tuple[int, dict[str, str], int]] = {}
-        self.others: list[str] = []
+        self.group_ids: list[str] = []
         """Ids of the groups that `list_groups` returns."""
         asked = (
             "fetch_partition_counts fetch_topic_ids fetch_topic_settings list_groups "
             "fetch_earliest_offsets fetch_offsets_for_time fetch_latest_offsets"
         )
-        script.follow(self, "admin", f"{asked} create_topics delete_records")
+        script.record_calls(self, "admin", f"{asked} create_topics delete_records")
 
     def create_topics(
         self,
@@ -250,7 +250,7 @@ class FakeAdmin(InMemoryAdmin):
             self.created[topic] = (number, settings[topic], replication_factor)
 
     def list_groups(self) -> list[str]:
-        return list(self.others)
+        return list(self.group_ids)
 
 
 class FakeMember(OnlyMember):
@@ -265,12 +265,12 @@ class FakeMember(OnlyMember):
         self.former: list[tuple[str, ...]] = []
         """The tasks of each join's subscription that the member ran before it was lost."""
         self.accepts_offsets = True
-        self.known = False
+        self.is_known_to_group = False
         """Whether the group still knows a member whose offsets it refuses."""
         self._generation = 0
         self._assigned: AssignmentInfo | None = None
         offsets = "commit_offsets fetch_committed_offsets"
-        script.follow(
+        script.record_calls(
             self,
             "member",
             f"join_group confirm_membership {offsets} leave_group hand_over_membership",
@@ -299,7 +299,7 @@ class FakeMember(OnlyMember):
         return self._assigned
 
     def confirm_membership(self) -> bool:
-        return self.accepts_offsets or self.known
+        return self.accepts_offsets or self.is_known_to_group
 
     def commit_offsets(self, offsets: Iterable[tuple[tuple[str, int], OffsetAndMetadata]]) -> bool:
         return self.accepts_offsets and super().commit_offsets(offsets)

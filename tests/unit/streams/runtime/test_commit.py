@@ -47,7 +47,7 @@ from tests.unit.streams.runtime.kafka import Kafka
 INPUTS = ("left", "right")
 
 
-def two_stores() -> Subtopology:
+def build_subtopology_of_two_stores() -> Subtopology:
     """Build a sub-topology that counts `left` in store `l` and `right` in store `r`, into `out`."""
     graph = Graph()
     counts = []
@@ -113,7 +113,7 @@ class Thread:
             is_member=self.member.confirm_membership,
         )
         self.disks: dict[tuple[int, str], MemoryDisk] = {}
-        self.subtopology = two_stores()
+        self.subtopology = build_subtopology_of_two_stores()
         self.directory = StateDirectory(state, "a")
         self.tasks = [self._task(number) for number in range(2)]
         self.committer = TaskCommitter(
@@ -169,7 +169,7 @@ class Thread:
         stores = {}
         for spec in self.subtopology.stores:
             disk = self.disks[number, spec.name] = MemoryDisk()
-            self.script.follow(disk, "store", "write_changes")
+            self.script.record_calls(disk, "store", "write_changes")
             store = open_store(spec, disk)
             changelog = Partition(f"a-{spec.name}-changelog", number)
             stores[spec.name] = LoggedStore(
@@ -286,7 +286,7 @@ def test_the_ledger_is_written_when_all_else_is_delivered_and_before_the_offsets
         "producer.send_offsets_to_transaction",
         "producer.commit_transaction",
     ]
-    assert thread.script.only(*names) == names
+    assert thread.script.filter_calls(*names) == names
 
 
 def test_a_ledger_that_can_not_tell_the_producer_leaves_the_outcome_unknown(tmp_path: Path) -> None:
@@ -365,7 +365,7 @@ def test_all_dirty_tasks_go_into_one_transaction(tmp_path: Path) -> None:
     assert thread.commit() == 2
     (sent,) = thread.producer.sent
     assert {partition.number for partition, _ in sent} == {0, 1}
-    assert thread.script.only("producer.flush", "producer.commit_transaction") == [
+    assert thread.script.filter_calls("producer.flush", "producer.commit_transaction") == [
         "producer.flush",
         "producer.commit_transaction",
     ]
@@ -380,7 +380,7 @@ def test_a_task_with_a_producer_of_its_own_has_a_transaction_of_its_own(tmp_path
         assert thread.producer_of(number).name == f"a-task:0_{number}"
         (sent,) = thread.producer_of(number).sent
         assert {partition.number for partition, _ in sent} == {number}
-    assert thread.script.only(
+    assert thread.script.filter_calls(
         "producer.flush",
         "producer.send_offsets_to_transaction",
         "producer.commit_transaction",
@@ -463,7 +463,7 @@ def test_a_failure_at_any_step_leaves_the_disks_as_they_were(
         list(thread.disks[0, "l"].range(None, None)),
         thread.disks[0, "l"].read_checkpoint(),
     ) == before
-    assert thread.script.untold() == []
+    assert thread.script.list_unmade_failures() == []
 
 
 def test_a_changelog_that_was_not_delivered_leaves_the_outcome_unknown(tmp_path: Path) -> None:
@@ -479,7 +479,7 @@ def test_a_changelog_that_was_not_delivered_leaves_the_outcome_unknown(tmp_path:
 def test_a_full_queue_is_waited_for_and_the_changelog_is_whole(tmp_path: Path) -> None:
     thread = Thread(tmp_path)
     thread.process("left", 0, "a", "b")
-    thread.producer.full = 1
+    thread.producer.full_queue_count = 1
     thread.script.calls.clear()
     for task in thread.tasks:
         task.log_changes(thread.producer)
@@ -542,7 +542,7 @@ def test_at_least_once_offsets_that_the_group_refuses_mean_that_the_tasks_are_go
     thread = Thread(tmp_path, guarantee="at_least_once")
     thread.process("left", 0, "a")
     thread.member.accepts_offsets = False
-    thread.member.known = True  # The group still knows the member.
+    thread.member.is_known_to_group = True  # The group still knows the member.
     with pytest.raises(TaskMigrated, match="offsets were refused"):
         thread.commit()
     assert list(thread.disks[0, "l"].range(None, None)) == []

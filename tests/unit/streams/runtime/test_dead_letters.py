@@ -71,7 +71,7 @@ def test_a_transaction_that_fails_leaves_no_second_dead_letter_and_no_change_in_
     made.load(*VALUES)
     made.script.fail(call, OutcomeUnknown("no answer"), after=after)
     made.run_until(made.consumed)
-    assert made.script.untold() == []
+    assert made.script.list_unmade_failures() == []
     assert collected(made) == GOOD
     assert dead(made) == {b"poison 1": 1, b"poison 2": 1}
 

@@ -352,7 +352,7 @@ def test_a_broker_that_is_away_at_the_start_is_asked_again() -> None:
     ):
         copying.script.fail(call, OutcomeUnknown("nobody answers"))
     assert rows(copying.begun()) == {"a": "1"}
-    assert not copying.script.untold()
+    assert not copying.script.list_unmade_failures()
 
 
 def test_a_broker_that_stays_away_ends_the_worker_after_its_time() -> None:

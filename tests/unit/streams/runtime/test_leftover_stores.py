@@ -16,7 +16,7 @@ from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.fakes import FakeAdmin, Script
 from tests.unit.streams.runtime.kafka import Kafka
-from tests.unit.streams.runtime.world import World, counting
+from tests.unit.streams.runtime.world import World, build_counting_topology
 
 TOPICS = {"in": 1, "out": 1}
 OLD = "a-old-changelog"
@@ -29,7 +29,7 @@ class Leading:
         self.kafka = Kafka(TOPICS | dict.fromkeys(topics, 1))
         self.admin = FakeAdmin(self.kafka, Script())
         self.planner = StreamsPartitionAssignor(
-            counting(store), StreamsConfig(state_dir=directory), self.admin
+            build_counting_topology(store), StreamsConfig(state_dir=directory), self.admin
         )
 
     def plan(self) -> None:
@@ -90,7 +90,7 @@ def test_changelogs_of_applications_whose_ids_begin_alike_are_not_taken_for_left
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     leading = Leading(tmp_path, "a-eu-old-changelog", "a-us-old-changelog")
-    leading.admin.others.append("a-eu")
+    leading.admin.group_ids.append("a-eu")
     StateDirectory(tmp_path, "a-us")
     leading.plan()
     assert not caplog.records
@@ -120,7 +120,7 @@ def test_a_store_that_is_there_is_not_told_of_whatever_is_left(
 
 
 def unlogged(name: str) -> Topology:
-    return counting(Store.persistent(name, logged=False))
+    return build_counting_topology(Store.persistent(name, logged=False))
 
 
 def test_a_store_without_a_changelog_is_told_of_by_the_directory_that_is_left(
@@ -142,7 +142,7 @@ def test_a_store_with_a_changelog_that_comes_to_this_machine_is_not_told_of(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     StateDirectory(tmp_path, "a").store_path("0_0", "old").mkdir(parents=True)
-    world = World(counting(), tmp_path)
+    world = World(build_counting_topology(), tmp_path)
     world.kafka.load(Partition("in", 0), ("k", "x"))
     world.run_until(world.consumed)
     assert "begins empty" not in caplog.text

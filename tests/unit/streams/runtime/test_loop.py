@@ -12,7 +12,14 @@ from streams.membership.group_member import MembershipSignal
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.commit import CommitStep
 from streams.testing.cluster import InMemoryTransaction
-from tests.unit.streams.runtime.world import CHANGELOG, World, counting, mapping, sharing, tasks
+from tests.unit.streams.runtime.world import (
+    CHANGELOG,
+    World,
+    assign_partitions,
+    build_counting_topology,
+    build_mapping_topology,
+    build_one_task_topology,
+)
 
 
 def rebalance_once(
@@ -30,16 +37,16 @@ def rebalance_once(
 
 
 def test_every_record_is_processed_once_and_committed(tmp_path: Path) -> None:
-    world = World(counting(), tmp_path, partitions=2)
+    world = World(build_counting_topology(), tmp_path, partitions=2)
     world.load("1", "2", "3", partition=0)
     world.load("1", key="other", partition=1)
     world.run_until(lambda: world.consumed(0) and world.consumed(1))
-    assert world.counts() == {"k": [3], "other": [1]}
+    assert world.read_counts() == {"k": [3], "other": [1]}
     assert world.loop.counters.records == 4
 
 
 def test_a_task_has_its_producer_before_its_offsets_are_read(tmp_path: Path) -> None:
-    world = World(counting(), tmp_path)
+    world = World(build_counting_topology(), tmp_path)
     world.load("1")
     world.run_until(world.consumed)
     names = [
@@ -48,11 +55,11 @@ def test_a_task_has_its_producer_before_its_offsets_are_read(tmp_path: Path) -> 
         "member.fetch_committed_offsets",
         "consumer.add_partitions",
     ]
-    assert world.script.only(*names) == names
+    assert world.script.filter_calls(*names) == names
 
 
 def test_a_thread_without_tasks_waits_for_some(tmp_path: Path) -> None:
-    world = World(counting(), tmp_path)
+    world = World(build_counting_topology(), tmp_path)
     world.member.assign(AssignmentInfo((), ()))
     began_s = world.clock.elapsed_s
     world.run_until(lambda: world.clock.elapsed_s > began_s + 1)
@@ -61,19 +68,19 @@ def test_a_thread_without_tasks_waits_for_some(tmp_path: Path) -> None:
 
 
 def test_a_commit_waits_for_its_interval(tmp_path: Path) -> None:
-    world = World(counting(), tmp_path, commit_every_ms=1_000)
+    world = World(build_counting_topology(), tmp_path, commit_every_ms=1_000)
     world.run_until(lambda: loaded_and_taken(world) and bool(world.steps))
     # The interval began with the previous commit, which was due when the thread started.
     assert 1_001 <= world.clock.elapsed_s <= 1_002
 
 
 def test_a_rebalance_commits_what_was_done_before_it_joins(tmp_path: Path) -> None:
-    world = World(counting(), tmp_path, commit_every_ms=3_600_000)
+    world = World(build_counting_topology(), tmp_path, commit_every_ms=3_600_000)
     # The first commit is due at once: what comes after it waits for an hour, or a rebalance.
-    world.run_until(rebalance_once(world, lambda: loaded_and_taken(world), tasks(0)))
+    world.run_until(rebalance_once(world, lambda: loaded_and_taken(world), assign_partitions(0)))
     rejoin = len(world.script.calls) - world.script.calls[::-1].index("member.join_group") - 1
     assert "producer.commit_transaction" in world.script.calls[:rejoin]
-    assert world.counts() == {"k": [1]}
+    assert world.read_counts() == {"k": [1]}
 
 
 def loaded_and_taken(world: World) -> bool:
@@ -84,9 +91,9 @@ def loaded_and_taken(world: World) -> bool:
 
 
 def test_tasks_are_kept_across_consecutive_generations(tmp_path: Path) -> None:
-    world = World(counting(), tmp_path)
+    world = World(build_counting_topology(), tmp_path)
     world.load("1")
-    world.run_until(rebalance_once(world, world.consumed, tasks(0)))
+    world.run_until(rebalance_once(world, world.consumed, assign_partitions(0)))
     assert world.member.subscribed == [(), ("0_0",)]
     assert world.script.calls.count("consumer.add_partitions") == 1
     # The only removal is at the end.
@@ -94,9 +101,9 @@ def test_tasks_are_kept_across_consecutive_generations(tmp_path: Path) -> None:
 
 
 def test_tasks_are_read_back_when_a_generation_was_missed(tmp_path: Path) -> None:
-    world = World(counting(), tmp_path)
+    world = World(build_counting_topology(), tmp_path)
     world.load("1")
-    rebalanced = rebalance_once(world, world.consumed, tasks(0), generations=2)
+    rebalanced = rebalance_once(world, world.consumed, assign_partitions(0), generations=2)
     world.run_until(
         lambda: rebalanced() and world.script.calls.count("consumer.add_partitions") == 2
     )
@@ -106,7 +113,7 @@ def test_tasks_are_read_back_when_a_generation_was_missed(tmp_path: Path) -> Non
 
 
 def test_what_another_member_did_in_a_missed_generation_is_read_back(tmp_path: Path) -> None:
-    world = World(mapping(str.upper), tmp_path)
+    world = World(build_mapping_topology(str.upper), tmp_path)
     world.load("1", "2")
 
     def other_member_went_on() -> bool:
@@ -118,16 +125,20 @@ def test_what_another_member_did_in_a_missed_generation_is_read_back(tmp_path: P
             world.kafka.committed_offsets[Partition("in", 0)] = held._replace(offset=3)
         return True
 
-    world.run_until(rebalance_once(world, other_member_went_on, tasks(0), generations=2))
+    world.run_until(
+        rebalance_once(world, other_member_went_on, assign_partitions(0), generations=2)
+    )
     assert [value for _, value in world.kafka.committed("out")] == [b"1", b"2"]
 
 
 def test_tasks_that_go_elsewhere_are_closed_and_the_others_stay(tmp_path: Path) -> None:
-    world = World(counting(), tmp_path, partitions=2)
+    world = World(build_counting_topology(), tmp_path, partitions=2)
     world.load("1", partition=0)
     world.load("1", partition=1)
 
-    done = rebalance_once(world, lambda: world.consumed(0) and world.consumed(1), tasks(1))
+    done = rebalance_once(
+        world, lambda: world.consumed(0) and world.consumed(1), assign_partitions(1)
+    )
     free: list[bool] = []
 
     def moved() -> bool:
@@ -142,7 +153,7 @@ def test_tasks_that_go_elsewhere_are_closed_and_the_others_stay(tmp_path: Path) 
 
 
 def test_a_task_whose_directory_is_locked_is_tried_until_it_is_free(tmp_path: Path) -> None:
-    world = World(counting(), tmp_path, partitions=2)
+    world = World(build_counting_topology(), tmp_path, partitions=2)
     world.load("1", partition=0)
     world.load("1", key="other", partition=1)
     lock = world.directory.lock_task("0_1")
@@ -158,7 +169,7 @@ def test_a_task_whose_directory_is_locked_is_tried_until_it_is_free(tmp_path: Pa
         return world.consumed(1)
 
     world.run_until(done)
-    assert world.counts() == {"k": [1], "other": [1]}
+    assert world.read_counts() == {"k": [1], "other": [1]}
     assert world.states[-1] == "RUNNING"
 
 
@@ -172,10 +183,12 @@ def restoring(world: World, partition: int) -> InMemoryTransaction:
 
 
 def test_a_rebalance_while_stores_are_restored_is_answered_first(tmp_path: Path) -> None:
-    world = World(counting(), tmp_path)
+    world = World(build_counting_topology(), tmp_path)
     restoring(world, 0)
     world.run_until(
-        rebalance_once(world, lambda: "restore.poll_records" in world.script.calls, tasks(0))
+        rebalance_once(
+            world, lambda: "restore.poll_records" in world.script.calls, assign_partitions(0)
+        )
     )
     assert "consumer.add_partitions" not in world.script.calls
     # The member keeps and reports what it has restored so far, so the leader doesn't move the task.
@@ -183,7 +196,7 @@ def test_a_rebalance_while_stores_are_restored_is_answered_first(tmp_path: Path)
 
 
 def test_tasks_that_are_ready_run_while_another_is_restored(tmp_path: Path) -> None:
-    world = World(counting(), tmp_path, partitions=2)
+    world = World(build_counting_topology(), tmp_path, partitions=2)
     transaction = restoring(world, 0)
     world.load("1", partition=0)
     world.load("1", "2", key="other", partition=1)
@@ -197,16 +210,18 @@ def test_tasks_that_are_ready_run_while_another_is_restored(tmp_path: Path) -> N
         return bool(ended) and world.consumed(0)
 
     world.run_until(both)
-    assert world.counts()["other"] == [2]
+    assert world.read_counts()["other"] == [2]
     assert world.states[-1] == "RUNNING"
 
 
 def test_a_task_that_goes_elsewhere_in_the_middle_of_a_restore_keeps_what_it_has(
     tmp_path: Path,
 ) -> None:
-    world = World(counting(), tmp_path, partitions=2)
+    world = World(build_counting_topology(), tmp_path, partitions=2)
     restoring(world, 0)
-    moved = rebalance_once(world, lambda: world.loop.counters.restored_records == 1, tasks(1))
+    moved = rebalance_once(
+        world, lambda: world.loop.counters.restored_records == 1, assign_partitions(1)
+    )
     free: list[bool] = []
 
     def freed() -> bool:
@@ -224,16 +239,16 @@ def test_a_task_that_goes_elsewhere_in_the_middle_of_a_restore_keeps_what_it_has
 
 
 def test_the_state_goes_from_rebalancing_to_running_and_back(tmp_path: Path) -> None:
-    world = World(counting(), tmp_path)
+    world = World(build_counting_topology(), tmp_path)
     world.load("1")
-    world.run_until(rebalance_once(world, world.consumed, tasks(0)))
+    world.run_until(rebalance_once(world, world.consumed, assign_partitions(0)))
     assert world.states == ["REBALANCING", "RUNNING", "REBALANCING", "RUNNING"]
 
 
 def test_a_stop_commits_a_last_time_and_leaves_the_group(tmp_path: Path) -> None:
-    world = World(counting(), tmp_path, commit_every_ms=3_600_000)
+    world = World(build_counting_topology(), tmp_path, commit_every_ms=3_600_000)
     world.run_until(lambda: loaded_and_taken(world))
-    assert world.counts() == {"k": [1]}
+    assert world.read_counts() == {"k": [1]}
     ends = (
         "producer.commit_transaction",
         "producer.close",
@@ -241,11 +256,11 @@ def test_a_stop_commits_a_last_time_and_leaves_the_group(tmp_path: Path) -> None
         "consumer.close",
         "restore.close",
     )
-    assert world.script.only(*ends) == list(ends)
+    assert world.script.filter_calls(*ends) == list(ends)
 
 
 def test_a_stop_while_joining_leaves_the_group_and_commits_nothing(tmp_path: Path) -> None:
-    world = World(counting(), tmp_path)
+    world = World(build_counting_topology(), tmp_path)
     world.member.assign(None)
     world.run_until(lambda: bool(world.member.subscribed))
     assert "producer.send_offsets_to_transaction" not in world.script.calls
@@ -253,7 +268,7 @@ def test_a_stop_while_joining_leaves_the_group_and_commits_nothing(tmp_path: Pat
 
 
 def test_the_steps_of_every_commit_are_told(tmp_path: Path) -> None:
-    world = World(counting(), tmp_path)
+    world = World(build_counting_topology(), tmp_path)
     world.load("1")
     world.run_until(world.consumed)
     assert world.steps == [
@@ -263,7 +278,7 @@ def test_the_steps_of_every_commit_are_told(tmp_path: Path) -> None:
 
 def test_inputs_with_new_partitions_are_assigned_anew_by_the_leader(tmp_path: Path) -> None:
     changed: list[bool] = []
-    world = World(mapping(str.upper), tmp_path, inputs_changed=lambda: bool(changed))
+    world = World(build_mapping_topology(str.upper), tmp_path, inputs_changed=lambda: bool(changed))
     world.load("a")
 
     def grown() -> bool:
@@ -271,7 +286,7 @@ def test_inputs_with_new_partitions_are_assigned_anew_by_the_leader(tmp_path: Pa
             world.kafka.grow("in", 2)
             world.load("b", partition=1)
             changed.append(True)
-            world.member.assign(tasks(0, 1))
+            world.member.assign(assign_partitions(0, 1))
         return changed != [] and world.consumed(0) and world.consumed(1)
 
     world.run_until(grown)
@@ -280,7 +295,7 @@ def test_inputs_with_new_partitions_are_assigned_anew_by_the_leader(tmp_path: Pa
 
 
 def test_only_the_leader_looks_at_the_inputs(tmp_path: Path) -> None:
-    world = World(mapping(str.upper), tmp_path, inputs_changed=lambda: True)
+    world = World(build_mapping_topology(str.upper), tmp_path, inputs_changed=lambda: True)
     world.member.is_leader = False
     began_s = world.clock.elapsed_s
     world.run_until(lambda: world.clock.elapsed_s > began_s + 5)
@@ -294,7 +309,7 @@ def test_every_slice_says_that_the_thread_is_not_stuck(tmp_path: Path) -> None:
         worlds[0].clock.advance_monotonic_clock(0.1)
         return value
 
-    worlds.append(World(mapping(take_time), tmp_path))
+    worlds.append(World(build_mapping_topology(take_time), tmp_path))
     worlds[0].load(*map(str, range(20)))
     worlds[0].run_until(worlds[0].consumed)
     assert worlds[0].member.turns > 10
@@ -307,14 +322,14 @@ def test_inputs_that_can_not_be_looked_at_are_looked_at_another_time(tmp_path: P
         looks.append(True)
         raise OutcomeUnknown("no broker answers")
 
-    world = World(mapping(str.upper), tmp_path, inputs_changed=away)
+    world = World(build_mapping_topology(str.upper), tmp_path, inputs_changed=away)
     world.run_until(lambda: len(looks) == 3)
     assert world.loop.counters.recoveries == 0
 
 
 def test_a_task_that_reads_other_partitions_than_before_begins_anew(tmp_path: Path) -> None:
     topics = {"left": 1, "right": 1, "out-right": 1}
-    world = World(sharing("left", "right"), tmp_path, topics=topics)
+    world = World(build_one_task_topology("left", "right"), tmp_path, topics=topics)
     world.member.assign(AssignmentInfo(("0_0",), (("left", 0),)))
     both = AssignmentInfo(("0_0",), (("left", 0), ("right", 0)))
     begun = rebalance_once(world, lambda: bool(world.consumer.assigned), both)

@@ -14,7 +14,7 @@ from streams.errors import OutcomeUnknown, StreamsError
 from streams.runtime.offset_reset import OffsetResetter
 from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, Script
 from tests.unit.streams.runtime.kafka import Kafka
-from tests.unit.streams.runtime.world import World, mapping
+from tests.unit.streams.runtime.world import World, build_mapping_topology
 
 INPUT = Partition("in", 0)
 INTERNAL = Partition("a-c-repartition", 0)
@@ -76,7 +76,7 @@ def test_records_between_two_steps_are_never_skipped(policy: str) -> None:
 
 def outside(tmp_path: Path, policy: str) -> World:
     """Return a world whose committed offset 1 is below the topic's first offset, 3."""
-    world = World(mapping(str.upper), tmp_path, offset_out_of_range=policy)
+    world = World(build_mapping_topology(str.upper), tmp_path, offset_out_of_range=policy)
     world.load("a", "b", "c", "d", "e")
     world.kafka.logs[INPUT].start_offset = 3
     world.kafka.committed_offsets[INPUT] = OffsetAndMetadata(1, "")
@@ -103,7 +103,7 @@ def test_a_thread_that_is_to_stop_processes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_topic_that_is_cut_while_it_is_read_goes_by_the_policy_too(tmp_path: Path) -> None:
-    world = World(mapping(str.upper), tmp_path, offset_out_of_range="earliest")
+    world = World(build_mapping_topology(str.upper), tmp_path, offset_out_of_range="earliest")
     world.load("a", "b")
 
     def cut() -> bool:
@@ -133,7 +133,7 @@ def test_a_member_that_finds_deleted_what_the_new_owner_has_read_joins_again(
 
     Its tasks have moved, and no heartbeat could tell it.
     """
-    world = World(mapping(str.upper), tmp_path, offset_out_of_range="fail")
+    world = World(build_mapping_topology(str.upper), tmp_path, offset_out_of_range="fail")
     world.load("a", "b")
 
     def moved() -> bool:
@@ -153,7 +153,7 @@ def test_a_member_that_finds_deleted_what_the_new_owner_has_read_joins_again(
 def test_what_a_rollback_takes_back_before_the_first_commit_is_not_skipped(
     tmp_path: Path, policy: str
 ) -> None:
-    world = World(mapping(str.upper), tmp_path, auto_offset_reset=policy)
+    world = World(build_mapping_topology(str.upper), tmp_path, auto_offset_reset=policy)
     world.load("before")
     world.script.fail("producer.commit_transaction", OutcomeUnknown("no answer"))
 
@@ -163,5 +163,5 @@ def test_what_a_rollback_takes_back_before_the_first_commit_is_not_skipped(
         return world.consumed()
 
     world.run_until(begun)
-    assert world.script.untold() == []
+    assert world.script.list_unmade_failures() == []
     assert written(world) == [b"A", b"B"]

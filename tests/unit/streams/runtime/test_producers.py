@@ -101,7 +101,7 @@ def test_the_producer_of_a_thread_outlives_its_tasks() -> None:
     before = thread.producers.get_producer("0_0")
     thread.producers.release_producer("0_0")
     assert thread.producers.get_producer("0_0") is before
-    assert thread.script.only("producer.close", "producer.discard") == []
+    assert thread.script.filter_calls("producer.close", "producer.discard") == []
 
 
 def test_the_producer_of_a_task_is_closed_with_it() -> None:
@@ -119,7 +119,7 @@ def test_after_they_were_given_up_the_next_ones_are_new(guarantee: str) -> None:
     before = thread.producers.get_producer("0_0")
     thread.producers.discard_producers()
     assert thread.producers.get_producer("0_0") is not before
-    assert thread.script.only("producer.discard", "producer.init") == [
+    assert thread.script.filter_calls("producer.discard", "producer.init") == [
         "producer.init",
         "producer.discard",
         "producer.init",
@@ -163,6 +163,6 @@ def test_while_no_broker_answers_only_the_first_is_waited_for() -> None:
     thread.producers.release_producer("0_0")
     thread.producers.release_producer("0_1")
     thread.producers.close_producers()
-    ends = thread.script.only("producer.close", "producer.discard")
+    ends = thread.script.filter_calls("producer.close", "producer.discard")
     assert ends == ["producer.close", *["producer.discard"] * 3]
     assert all(producer.discarded for producer in thread.made)

@@ -32,7 +32,7 @@ class World:
         )
 
     def cut(self, group: str, offsets: dict[Partition, int]) -> None:
-        self.admin.others.append(group)
+        self.admin.group_ids.append(group)
         self.cuts[group] = offsets
 
     def commit(self, offsets: dict[Partition, int], after_s: float = 1.0) -> dict[Partition, int]:
@@ -86,9 +86,9 @@ def test_nothing_above_a_kept_cut_is_deleted() -> None:
     world.cut("a-cut", {FIRST: 5, SECOND: 90})
     world.cut("a-cut-monday", {FIRST: 6, SECOND: 3})
     assert world.commit({FIRST: 70, SECOND: 80}) == {INPUT: 0, FIRST: 5, SECOND: 3}
-    world.admin.others.remove("a-cut")
+    world.admin.group_ids.remove("a-cut")
     assert world.commit({FIRST: 71, SECOND: 81}) == {INPUT: 0, FIRST: 6, SECOND: 3}
-    world.admin.others.clear()
+    world.admin.group_ids.clear()
     assert world.commit({FIRST: 72, SECOND: 82}) == {INPUT: 0, FIRST: 72, SECOND: 82}
 
 

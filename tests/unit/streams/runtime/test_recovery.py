@@ -20,7 +20,12 @@ from streams.runtime.context import COMMIT_ORIGIN
 from streams.runtime.recovery import to_recovery_error
 from streams.runtime.task import Task, TaskState
 from streams.topology.build import Topology
-from tests.unit.streams.runtime.world import CHANGELOG, World, counting, mapping
+from tests.unit.streams.runtime.world import (
+    CHANGELOG,
+    World,
+    build_counting_topology,
+    build_mapping_topology,
+)
 
 CALLS = [
     "producer.begin_transaction",
@@ -37,17 +42,17 @@ CALLS = [
 
 def loaded(state: Path, guarantee: str = "exactly_once_v2") -> World:
     """Return a world with thirty records for one task, which commits after every ten."""
-    world = World(counting(), state, guarantee=guarantee)
+    world = World(build_counting_topology(), state, guarantee=guarantee)
     world.load(*map(str, range(30)))
     return world
 
 
 def assert_exact(world: World) -> None:
     """Assert that the committed counts only grow and that the last one counts every record."""
-    (counts,) = world.counts().values()
+    (counts,) = world.read_counts().values()
     assert counts == sorted(set(counts))
     assert counts[-1] == 30
-    assert world.script.untold() == []
+    assert world.script.list_unmade_failures() == []
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -80,7 +85,7 @@ def test_no_record_is_lost_or_doubled_by_several_errors_in_one_run(tmp_path: Pat
 
 def test_a_checker_of_exactness_that_sees_a_doubled_record(tmp_path: Path) -> None:
     """Test that `assert_exact` refuses output that occurs twice, as without transactions."""
-    world = World(counting(), tmp_path, guarantee="at_least_once")
+    world = World(build_counting_topology(), tmp_path, guarantee="at_least_once")
     world.load(*map(str, range(30)))
     world.script.fail("member.commit_offsets", ConnectionLost("gone"), at=2)
     world.run_until(world.consumed)
@@ -123,7 +128,7 @@ def test_a_commit_that_took_effect_without_an_answer_is_not_repeated(tmp_path: P
     world = loaded(tmp_path)
     world.script.fail("producer.commit_transaction", OutcomeUnknown("?"), after=True)
     world.run_until(world.consumed)
-    assert world.counts() == {"k": [10, 20, 30]}
+    assert world.read_counts() == {"k": [10, 20, 30]}
     # The changelog restored the writes that the disk had missed.
     assert world.loop.counters.restored_records == 1
 
@@ -163,13 +168,16 @@ def test_a_rollback_keeps_the_task_its_directory_and_its_databases_open(tmp_path
 
 
 def test_only_the_stores_that_are_corrupt_are_rebuilt(tmp_path: Path) -> None:
-    world = World(counting(), tmp_path, partitions=2)
+    world = World(build_counting_topology(), tmp_path, partitions=2)
     world.load(*map(str, range(30)), partition=0)
     world.load(*map(str, range(30)), key="other", partition=1)
     corrupt = TaskCorrupted("0_0", ["c"], "a block has the wrong checksum")
     world.script.fail("producer.flush", corrupt, at=2)
     world.run_until(lambda: world.consumed(0) and world.consumed(1))
-    assert {key: counts[-1] for key, counts in world.counts().items()} == {"k": 30, "other": 30}
+    assert {key: counts[-1] for key, counts in world.read_counts().items()} == {
+        "k": 30,
+        "other": 30,
+    }
     # Partition 0 is replayed from the start of its changelog, 1 is where it was.
     assert world.loop.counters.restored_records == 1
     assert world.loop.counters.tasks_corrupted == 1
@@ -185,7 +193,7 @@ def test_tasks_that_moved_are_closed_and_the_member_rejoins_without_them(tmp_pat
 
 
 def test_a_lost_membership_closes_the_tasks_without_a_commit(tmp_path: Path) -> None:
-    world = World(counting(), tmp_path, commit_every_ms=1_000)
+    world = World(build_counting_topology(), tmp_path, commit_every_ms=1_000)
     world.load("1", "2")
 
     def rejoined() -> bool:
@@ -234,7 +242,7 @@ def test_produce_that_refuses_since_the_producer_was_fenced_is_recovered_from(
 
 
 def test_a_fenced_produce_of_a_record_on_its_way_is_recovered_from(tmp_path: Path) -> None:
-    world = World(mapping(str.upper), tmp_path)
+    world = World(build_mapping_topology(str.upper), tmp_path)
     world.load("a", "b", "c")
     world.script.fail("produce out", KafkaException(KafkaError(KafkaError._FATAL)), at=2)
     world.run_until(world.consumed)
@@ -246,7 +254,7 @@ def raises_of_its_own_client(value: str) -> str:
 
 
 def test_a_users_own_kafka_error_is_not_taken_for_one_of_ours(tmp_path: Path) -> None:
-    world = World(mapping(raises_of_its_own_client), tmp_path)
+    world = World(build_mapping_topology(raises_of_its_own_client), tmp_path)
     world.load("a")
     with pytest.raises(StreamsError, match=r"in\[0\]@0.*a producer of the user's"):
         world.run_until(world.consumed)
@@ -254,7 +262,7 @@ def test_a_users_own_kafka_error_is_not_taken_for_one_of_ours(tmp_path: Path) ->
 
 
 def test_a_record_that_is_too_large_ends_the_thread_and_is_named(tmp_path: Path) -> None:
-    world = World(mapping(str.upper), tmp_path)
+    world = World(build_mapping_topology(str.upper), tmp_path)
     world.load("a", "b")
     too_large = KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
     world.script.fail("produce out", too_large, at=2)
@@ -263,7 +271,7 @@ def test_a_record_that_is_too_large_ends_the_thread_and_is_named(tmp_path: Path)
 
 
 def test_errors_without_a_commit_for_task_timeout_ms_end_the_thread(tmp_path: Path) -> None:
-    world = World(counting(), tmp_path, task_timeout_ms=1_000)
+    world = World(build_counting_topology(), tmp_path, task_timeout_ms=1_000)
     world.load("1")
     for attempt in range(1, 50):
         world.script.fail("producer.commit_transaction", OutcomeUnknown("no answer"), at=attempt)
@@ -273,7 +281,7 @@ def test_errors_without_a_commit_for_task_timeout_ms_end_the_thread(tmp_path: Pa
 
 
 def test_a_commit_in_between_ends_the_trouble(tmp_path: Path) -> None:
-    world = World(counting(), tmp_path, task_timeout_ms=1_000)
+    world = World(build_counting_topology(), tmp_path, task_timeout_ms=1_000)
     world.load(*map(str, range(100)))
     for attempt in range(1, 20, 2):
         world.script.fail("producer.commit_transaction", OutcomeUnknown("no answer"), at=attempt)
@@ -282,7 +290,7 @@ def test_a_commit_in_between_ends_the_trouble(tmp_path: Path) -> None:
 
 
 def test_a_quiet_time_between_two_errors_ends_the_trouble_of_the_first(tmp_path: Path) -> None:
-    world = World(counting(), tmp_path, commit_every_ms=100, task_timeout_ms=10_000)
+    world = World(build_counting_topology(), tmp_path, commit_every_ms=100, task_timeout_ms=10_000)
     world.script.fail("producer.poll_delivery_reports", OutcomeUnknown("a broker went away"))
     world.script.fail("producer.poll_delivery_reports", OutcomeUnknown("and again"), at=1_000)
     began_s = world.clock.elapsed_s
@@ -300,8 +308,8 @@ LINE = failing.__code__.co_firstlineno + 1
 @pytest.mark.parametrize(
     ("topology", "where"),
     [
-        (mapping(failing), r"in\[0\]@0"),
-        (counting(then=failing), r"in\[0\]@0"),
+        (build_mapping_topology(failing), r"in\[0\]@0"),
+        (build_counting_topology(then=failing), r"in\[0\]@0"),
     ],
     ids=["record", "commit"],
 )
@@ -330,20 +338,20 @@ def test_what_a_disk_can_not_do_begins_with_its_store_and_not_with_what_was_proc
 
 
 def test_a_value_that_can_not_be_read_ends_the_thread_with_its_own_message(tmp_path: Path) -> None:
-    world = World(mapping(str.upper), tmp_path)
+    world = World(build_mapping_topology(str.upper), tmp_path)
     world.kafka.append_record(Partition("in", 0), b"k", b"\xff", 0)
     with pytest.raises(SerdeError, match=r"can't read in\[0\]@0"):
         world.run_until(world.consumed)
 
 
 def test_a_thread_that_failed_leaves_its_directory_to_the_next(tmp_path: Path) -> None:
-    world = World(mapping(failing), tmp_path)
+    world = World(build_mapping_topology(failing), tmp_path)
     world.load("1")
     with pytest.raises(StreamsError):
         world.run_until(world.consumed)
     world.directory.lock_task("0_0").release()
     ends = ("producer.close", "member.leave_group", "consumer.close", "restore.close")
-    assert world.script.only(*ends) == list(ends)
+    assert world.script.filter_calls(*ends) == list(ends)
 
 
 def test_the_first_moment_of_1970_survives_a_restore(tmp_path: Path) -> None:
@@ -352,12 +360,12 @@ def test_the_first_moment_of_1970_survives_a_restore(tmp_path: Path) -> None:
     librdkafka takes a timestamp of 0 for none; Kafka would put the present time there, and all that
     is kept by time would be old.
     """
-    world = World(counting(), tmp_path / "here")
+    world = World(build_counting_topology(), tmp_path / "here")
     world.load("x")
     world.run_until(world.consumed)
     (written,) = world.kafka.logs[Partition("out", 0)].read_committed(0)
     assert written.timestamp()[1] == 1, "the nearest that there is"
-    restored = World(counting(), tmp_path / "there", kafka=world.kafka)
+    restored = World(build_counting_topology(), tmp_path / "there", kafka=world.kafka)
     found: list[Any] = []
 
     def is_running() -> bool:
@@ -393,4 +401,4 @@ def test_a_record_that_could_not_be_written_is_not_lost_where_user_code_catches_
     world.script.fail("producer.wait_for_queue_room", lost)
     world.run_until(world.consumed)
     assert [value for _, value in world.kafka.committed("out")] == [b"a", b"b", b"c"]
-    assert world.script.untold() == []
+    assert world.script.list_unmade_failures() == []

@@ -172,7 +172,7 @@ def test_a_store_that_is_at_the_end_reads_nothing() -> None:
     world = Restoring()
     world.kafka.load(CHANGELOG, ("a", "1"))
     assert world.restore(world.store({"a": "1"}, position=1)) == 0
-    assert world.script.only("restore.add_partitions", "restore.poll_records") == []
+    assert world.script.filter_calls("restore.add_partitions", "restore.poll_records") == []
 
 
 def test_a_task_without_stores_is_ready_at_once_and_asks_nothing() -> None:

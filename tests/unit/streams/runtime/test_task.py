@@ -25,7 +25,7 @@ from streams.runtime.task import Task, TaskState
 from streams.testing.clients import InMemoryProducer
 from tests.unit.streams.runtime.fakes import Clock, FakeConsumer, FakeProducer, Script
 from tests.unit.streams.runtime.kafka import Kafka
-from tests.unit.streams.runtime.world import CHANGELOG, counting
+from tests.unit.streams.runtime.world import CHANGELOG, build_counting_topology
 
 INPUT = Partition("in", 0)
 
@@ -36,7 +36,7 @@ class Made:
     def __init__(self, state: Path) -> None:
         self.kafka = Kafka({"in": 1, "out": 1, CHANGELOG: 1})
         self.directory = StateDirectory(state, "a")
-        (subtopology,) = counting().subtopologies
+        (subtopology,) = build_counting_topology().subtopologies
         store = open_store(subtopology.stores[0], MemoryDisk())
         self.task = Task(
             "0_0",
@@ -165,7 +165,7 @@ def test_a_task_lets_its_directory_go_though_a_store_fails_to_close(tmp_path: Pa
         def close(self) -> None:
             raise StateError("no space left")
 
-    (spec,) = counting().subtopologies[0].stores
+    (spec,) = build_counting_topology().subtopologies[0].stores
     store = open_store(spec, Full())
     made.task.stores["another"] = LoggedStore(
         store, Partition("another", 0), "id", changelog_position=0

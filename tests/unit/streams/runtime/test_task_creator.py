@@ -27,7 +27,7 @@ from tests.unit.streams.runtime.fakes import (
     Script,
 )
 from tests.unit.streams.runtime.kafka import Kafka
-from tests.unit.streams.runtime.world import counting
+from tests.unit.streams.runtime.world import build_counting_topology
 
 INPUT = Partition("in", 0)
 REPARTITION = Partition("a-c-repartition", 0)
@@ -96,7 +96,7 @@ class Opening:
 
 
 def test_a_task_begins_at_the_committed_offset(tmp_path: Path) -> None:
-    world = Opening(counting(), tmp_path)
+    world = Opening(build_counting_topology(), tmp_path)
     world.kafka.committed_offsets[INPUT] = OffsetAndMetadata(7, "")
     assert world.position() == 7
 
@@ -106,7 +106,7 @@ def test_offsets_of_an_open_transaction_are_waited_for(
     tmp_path: Path, committed: bool, position: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    world = Opening(counting(), tmp_path)
+    world = Opening(build_counting_topology(), tmp_path)
     world.kafka.committed_offsets[INPUT] = OffsetAndMetadata(7, "")
     transaction = InMemoryTransaction(offsets={INPUT: OffsetAndMetadata(9, "")})
     world.kafka.open_transactions["another"] = transaction
@@ -133,7 +133,7 @@ def test_a_task_whose_offsets_are_stable_does_not_wait_for_another(tmp_path: Pat
 
 
 def test_the_coordinator_is_not_asked_without_a_pause(tmp_path: Path) -> None:
-    world = Opening(counting(), tmp_path)
+    world = Opening(build_counting_topology(), tmp_path)
     world.kafka.open_transactions["another"] = InMemoryTransaction(
         offsets={INPUT: OffsetAndMetadata(9, "")}
     )
@@ -145,7 +145,7 @@ def test_the_coordinator_is_not_asked_without_a_pause(tmp_path: Path) -> None:
 
 
 def test_offsets_that_can_not_be_read_leave_the_outcome_unknown(tmp_path: Path) -> None:
-    world = Opening(counting(), tmp_path)
+    world = Opening(build_counting_topology(), tmp_path)
     world.script.fail("member.fetch_committed_offsets", ConnectionLost("gone"))
     task = world.create()
     with pytest.raises(OutcomeUnknown, match="gone"):
@@ -154,7 +154,7 @@ def test_offsets_that_can_not_be_read_leave_the_outcome_unknown(tmp_path: Path) 
 
 
 def test_a_task_that_can_not_be_created_leaves_its_directory_free(tmp_path: Path) -> None:
-    world = Opening(counting(), tmp_path)
+    world = Opening(build_counting_topology(), tmp_path)
     path = world.directory.store_path("0_0", "c")
     path.parent.mkdir()
     path.touch()
@@ -170,7 +170,7 @@ def test_a_task_that_can_not_be_created_leaves_its_directory_free(tmp_path: Path
 def test_an_input_without_a_committed_offset_begins_where_the_setting_says(
     tmp_path: Path, reset: str, position: int
 ) -> None:
-    world = Opening(counting(), tmp_path, reset)
+    world = Opening(build_counting_topology(), tmp_path, reset)
     world.kafka.load(INPUT, ("a", "1"), ("a", "2"), ("a", "3"))
     world.kafka.logs[INPUT].start_offset = 1
     assert world.position() == position
@@ -179,7 +179,7 @@ def test_an_input_without_a_committed_offset_begins_where_the_setting_says(
 def test_an_input_without_a_committed_offset_is_refused_where_the_setting_says_so(
     tmp_path: Path,
 ) -> None:
-    world = Opening(counting(), tmp_path, "none")
+    world = Opening(build_counting_topology(), tmp_path, "none")
     task = world.create()
     with pytest.raises(StreamsError, match=r"nothing is committed for in\[0\], and auto_offset"):
         world.opener.start_restoring_from_committed([task])
@@ -196,12 +196,12 @@ def test_a_repartition_topic_is_never_skipped(tmp_path: Path, reset: str) -> Non
 
 
 def test_offsets_are_read_before_the_changelogs_ends(tmp_path: Path) -> None:
-    world = Opening(counting(), tmp_path)
+    world = Opening(build_counting_topology(), tmp_path)
     world.replayed()
     names = ["member.fetch_committed_offsets", "admin.fetch_latest_offsets"]
     # The first latest offsets are for inputs that begin at their end: here there are none.
-    assert world.script.only(*names)[0] == names[0]
-    assert world.script.only(*names)[-1] == names[1]
+    assert world.script.filter_calls(*names)[0] == names[0]
+    assert world.script.filter_calls(*names)[-1] == names[1]
 
 
 def load_changelog(world: Opening) -> None:
@@ -214,7 +214,7 @@ def load_changelog(world: Opening) -> None:
 def test_a_store_in_memory_is_replayed_each_time_and_one_on_disk_once(
     tmp_path: Path, store: Store, again: int
 ) -> None:
-    world = Opening(counting(store), tmp_path)
+    world = Opening(build_counting_topology(store), tmp_path)
     load_changelog(world)
     assert [world.replayed(), world.replayed()] == [3, again]
 
@@ -222,7 +222,7 @@ def test_a_store_in_memory_is_replayed_each_time_and_one_on_disk_once(
 def test_a_damaged_store_is_rebuilt_when_it_is_opened_and_the_log_says_why(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world = Opening(counting(), tmp_path)
+    world = Opening(build_counting_topology(), tmp_path)
     load_changelog(world)
     assert world.replayed() == 3
     (world.directory.store_path("0_0", "c") / "CURRENT").write_text("nothing\n")
@@ -233,7 +233,7 @@ def test_a_damaged_store_is_rebuilt_when_it_is_opened_and_the_log_says_why(
 
 
 def test_a_locked_directory_is_left_alone_until_it_is_free(tmp_path: Path) -> None:
-    world = Opening(counting(), tmp_path)
+    world = Opening(build_counting_topology(), tmp_path)
     lock = world.directory.lock_task("0_0")
     assert world.opener.create_task("0_0", [INPUT]) is None
     lock.release()

@@ -18,7 +18,14 @@ from streams.membership.protocol import AssignmentInfo
 from streams.runtime.offset_metadata import decode_metadata, encode_metadata
 from streams.settings.exception_handlers import ExceptionHandlers
 from streams.topology.build import Topology
-from tests.unit.streams.runtime.world import Through, World, counting, mapping, sharing, tasks
+from tests.unit.streams.runtime.world import (
+    Through,
+    World,
+    assign_partitions,
+    build_counting_topology,
+    build_mapping_topology,
+    build_one_task_topology,
+)
 
 INPUT = Partition("in", 0)
 LEFT, RIGHT = Partition("left", 0), Partition("right", 0)
@@ -50,7 +57,7 @@ def processing(
     process: Callable[[Any, Record[str, str]], object] = nothing,
     topics: Sequence[str] = ("in",),
 ) -> Topology:
-    return sharing(*topics, processor=lambda: Scripted(init, process))
+    return build_one_task_topology(*topics, processor=lambda: Scripted(init, process))
 
 
 def offsets_sent(world: World, partition: Partition = INPUT) -> list[int]:
@@ -78,7 +85,7 @@ def slow_world(state: Path, commit_every_ms: int) -> World:
         worlds[0].clock.advance_monotonic_clock(0.1)
         return value
 
-    worlds.append(World(mapping(take_time), state, commit_every_ms=commit_every_ms))
+    worlds.append(World(build_mapping_topology(take_time), state, commit_every_ms=commit_every_ms))
     worlds[0].load(*NUMBERS)
     return worlds[0]
 
@@ -126,7 +133,7 @@ def test_records_that_wait_go_with_a_task_that_goes(tmp_path: Path) -> None:
             world.member.assign(AssignmentInfo((), ()))
         elif joined == 2 and not world.loop.tasks:
             world.member.signalled = MembershipSignal.REBALANCE
-            world.member.assign(tasks(0))
+            world.member.assign(assign_partitions(0))
         return world.consumed()
 
     world.run_until(gone_and_back)
@@ -143,7 +150,7 @@ def test_records_that_wait_are_read_again_after_a_rollback_and_counted_once(
     world.script.fail("producer.commit_transaction", error, at=2, after=after)
     world.run_until(world.consumed)
     assert values(world) == NUMBERS
-    assert world.script.untold() == []
+    assert world.script.list_unmade_failures() == []
 
 
 # Order
@@ -234,7 +241,7 @@ def test_stream_time_goes_on_after_a_restart(tmp_path: Path) -> None:
 def test_after_a_restart_stream_time_punctuates_without_waiting_for_a_record(
     tmp_path: Path,
 ) -> None:
-    world = World(mapping(str.upper), tmp_path)
+    world = World(build_mapping_topology(str.upper), tmp_path)
     load_times(world, INPUT, 700)
     world.run_until(world.consumed)
     called: list[int] = []
@@ -245,14 +252,18 @@ def test_after_a_restart_stream_time_punctuates_without_waiting_for_a_record(
 
 
 def test_a_record_with_a_negative_timestamp_fails_and_is_named(tmp_path: Path) -> None:
-    world = World(mapping(str.upper), tmp_path)
+    world = World(build_mapping_topology(str.upper), tmp_path)
     load_times(world, INPUT, 5, -1, 6)
     with pytest.raises(StreamsError, match=r"can't take in\[0\]@1: its timestamp is -1"):
         world.run_until(world.consumed)
 
 
 def test_a_record_with_a_negative_timestamp_can_be_skipped(tmp_path: Path) -> None:
-    world = World(mapping(str.upper), tmp_path, handlers=ExceptionHandlers(deserialization="skip"))
+    world = World(
+        build_mapping_topology(str.upper),
+        tmp_path,
+        handlers=ExceptionHandlers(deserialization="skip"),
+    )
     load_times(world, INPUT, 5, -1, 6)
     world.run_until(world.consumed)
     assert values(world) == ["IN@5", "IN@6"]
@@ -461,7 +472,7 @@ def test_damage_that_a_users_function_has_caught_is_not_committed_over(tmp_path:
     world = World(app.topology(), tmp_path)
     world.load(*map(str, range(30)))
     world.run_until(world.consumed)
-    assert world.counts() == {"k": list(range(1, 31))}
+    assert world.read_counts() == {"k": list(range(1, 31))}
     assert world.loop.counters.tasks_corrupted == 1
 
 
@@ -473,9 +484,9 @@ def test_a_store_that_can_not_be_read_is_rebuilt_and_nothing_is_lost(tmp_path: P
             raise StoreCorrupted("c", tmp_path, broken.pop())
         return counted
 
-    world = World(counting(then=fail_once), tmp_path)
+    world = World(build_counting_topology(then=fail_once), tmp_path)
     world.load(*map(str, range(30)))
     world.run_until(world.consumed)
-    assert world.counts() == {"k": [10, 20, 30]}
+    assert world.read_counts() == {"k": [10, 20, 30]}
     assert world.loop.counters.tasks_corrupted == 1
     assert world.loop.counters.restored_records == 1

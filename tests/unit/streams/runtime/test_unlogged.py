@@ -10,7 +10,7 @@ from state.rocksdb import RocksDisk
 from streams import Store
 from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, TaskCorrupted
-from tests.unit.streams.runtime.world import CHANGELOG, World, counting
+from tests.unit.streams.runtime.world import CHANGELOG, World, build_counting_topology
 
 UNLOGGED = [Store.in_memory("c", logged=False), Store.persistent("c", logged=False)]
 
@@ -19,11 +19,11 @@ UNLOGGED = [Store.in_memory("c", logged=False), Store.persistent("c", logged=Fal
 def test_a_store_without_a_changelog_rolls_back_with_its_transaction(
     tmp_path: Path, store: Store
 ) -> None:
-    world = World(counting(store), tmp_path)
+    world = World(build_counting_topology(store), tmp_path)
     world.load("a", "b")
     world.script.fail("producer.commit_transaction", OutcomeUnknown("no answer"))
     world.run_until(world.consumed)
-    assert world.counts() == {"k": [2]}
+    assert world.read_counts() == {"k": [2]}
     assert world.kafka.logs[Partition(CHANGELOG, 0)].high_watermark == 0
     assert world.loop.counters.restored_records == 0
 
@@ -31,7 +31,7 @@ def test_a_store_without_a_changelog_rolls_back_with_its_transaction(
 def test_a_persistent_store_without_a_changelog_is_on_disk_after_the_commit(
     tmp_path: Path,
 ) -> None:
-    world = World(counting(UNLOGGED[1]), tmp_path)
+    world = World(build_counting_topology(UNLOGGED[1]), tmp_path)
     world.load("a", "b")
     world.run_until(world.consumed)
     disk = RocksDisk(world.directory.store_path("0_0", "c"))
@@ -44,9 +44,9 @@ def test_a_persistent_store_without_a_changelog_is_on_disk_after_the_commit(
 def test_a_store_without_a_changelog_that_is_damaged_is_emptied_and_the_log_says_so(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world = World(counting(UNLOGGED[1]), tmp_path)
+    world = World(build_counting_topology(UNLOGGED[1]), tmp_path)
     world.load("a", "b")
     world.script.fail("producer.commit_transaction", TaskCorrupted("0_0", ["c"], "planted"))
     world.run_until(world.consumed)
-    assert world.counts() == {"k": [2]}
+    assert world.read_counts() == {"k": [2]}
     assert "store 'c' is emptied: it has no changelog" in caplog.text

@@ -16,7 +16,7 @@ from streams.runtime import clients
 from streams.runtime.watchdog import ThreadActivity, ThreadFailure, ThreadLocation, Watchdog
 from tests.processes import HANG_LIMIT_S
 from tests.unit.streams.runtime.fakes import Clock, ThreadsOnClock
-from tests.unit.streams.runtime.world import World, mapping
+from tests.unit.streams.runtime.world import World, build_mapping_topology
 
 STUCK_AFTER_S = 30.0
 
@@ -74,7 +74,7 @@ class Watching:
 def mapped(function: Callable[[str], str]) -> None:
     """Run a stream thread that passes one record through `function`."""
     with TemporaryDirectory() as directory:
-        world = World(mapping(function), Path(directory))
+        world = World(build_mapping_topology(function), Path(directory))
         world.load("value")
         world.run_until(world.consumed)
 
@@ -210,7 +210,7 @@ def test_the_record_in_hand_is_known_while_it_is_processed(tmp_path: Path) -> No
         seen.append(world.loop.record_origin)
         return value
 
-    world = World(mapping(look), tmp_path)
+    world = World(build_mapping_topology(look), tmp_path)
     world.load("a", "b")
     world.run_until(world.consumed)
     assert seen == ["in[0]@0", "in[0]@1"]

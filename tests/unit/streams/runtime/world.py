@@ -39,7 +39,7 @@ _NO_TOPICS: Mapping[str, int] = {}
 CHANGELOG = "a-c-changelog"
 
 
-def counting(
+def build_counting_topology(
     store: str | Store = "c", then: Callable[[int], int] = lambda counted: counted
 ) -> Topology:
     """Build application `a`: count `in` by key in store `c`, write `then(count)` into `out`."""
@@ -50,7 +50,7 @@ def counting(
     return app.topology()
 
 
-def mapping(function: Callable[[str], str]) -> Topology:
+def build_mapping_topology(function: Callable[[str], str]) -> Topology:
     """Build application `a`, which writes `function` of each value of `in` to `out`."""
     app = App("a")
     app.stream("in", key=serdes.string, value=serdes.string).map_values(function).to("out")
@@ -66,7 +66,7 @@ class Through(Processor[str, str, str, str]):
         self.context.forward(record)
 
 
-def sharing(
+def build_one_task_topology(
     *topics: str, processor: Callable[[], Processor[str, str, str, str]] = Through
 ) -> Topology:
     """Build application `a`: one task forwards the first topic to `out`, the others to `out-*`."""
@@ -79,7 +79,7 @@ def sharing(
     return app.topology()
 
 
-def tasks(*numbers: int) -> AssignmentInfo:
+def assign_partitions(*numbers: int) -> AssignmentInfo:
     """Return an assignment of the tasks of sub-topology 0 on these partitions of `in`."""
     return AssignmentInfo(
         tuple(f"0_{number}" for number in numbers), tuple(("in", number) for number in numbers)
@@ -118,7 +118,7 @@ class World:
         self.kafka = kafka or Kafka(names)
         self.stop = StopWhen(self.clock)
         self.member = FakeMember(self.kafka, self.script)
-        self.member.assign(tasks(*range(partitions)))
+        self.member.assign(assign_partitions(*range(partitions)))
         self.consumer = FakeConsumer(self.kafka, self.script, self.clock)
         self.directory = StateDirectory(state, "a")
         self.producers: list[FakeProducer] = []
@@ -201,7 +201,7 @@ class World:
         held = self.kafka.committed_offsets.get(asked)
         return held is not None and held.offset == self.kafka.logs[asked].high_watermark
 
-    def counts(self) -> dict[str, list[int]]:
+    def read_counts(self) -> dict[str, list[int]]:
         """Return every count that was written to `out` for each key, in order."""
         written: dict[str, list[int]] = {}
         for key, value in self.kafka.committed("out"):

@@ -214,7 +214,7 @@ def test_a_record_that_is_too_large_is_for_the_production_handler(full: int) -> 
     for handler, expected in (("skip", ["before", "after"]), ("fail", ["before"])):
         task = branching(lambda s: s, production=handler)
         task.refused["out"] = TOO_LARGE
-        task.full = full
+        task.full_queue_count = full
         if handler == "skip":
             task.pipe("k", "v")
         else:
@@ -264,7 +264,7 @@ def test_a_punctuation_that_fails_is_processing_and_its_dead_letter_comes_from_n
 
 def test_a_full_queue_is_waited_for_by_a_dead_letter_too() -> None:
     task = unreadable(deserialization=dead_letter("dead"))
-    task.full = 1
+    task.full_queue_count = 1
     task.pipe("k", "v")
     assert (task.made_room, topics(task)) == (1, ["dead"])
 

@@ -22,7 +22,7 @@ from streams.settings.uncaught_exceptions import (
     call_uncaught_handler,
     parse_uncaught_handler,
 )
-from tests.unit.streams.runtime.world import World, counting
+from tests.unit.streams.runtime.world import World, build_counting_topology
 
 
 @pytest.mark.parametrize("name", ["replace_thread", "shutdown_client", "shutdown_application"])
@@ -96,7 +96,7 @@ def test_who_asks_for_the_shutdown_of_all_says_why_through_the_leader() -> None:
 
 
 def test_a_thread_that_is_told_of_the_shutdown_ends_with_the_reason(tmp_path: Path) -> None:
-    world = World(counting(), tmp_path)
+    world = World(build_counting_topology(), tmp_path)
     world.member.assign(AssignmentInfo((), (), "disk is full"))
     with pytest.raises(ApplicationShutdown, match="disk is full"):
         world.run_until(lambda: False)
@@ -109,11 +109,11 @@ def test_a_thread_that_is_told_of_the_shutdown_ends_with_the_reason(tmp_path: Pa
 def test_a_thread_that_is_replaced_hands_its_place_in_the_group_over(
     tmp_path: Path, replaced: Callable[[Exception], bool], call: str
 ) -> None:
-    world = World(counting(then=lambda count: 1 // 0), tmp_path, replaced=replaced)
+    world = World(build_counting_topology(then=lambda count: 1 // 0), tmp_path, replaced=replaced)
     world.load("x")
     with pytest.raises(StreamsError, match="ZeroDivisionError"):
         world.run_until(lambda: False)
-    assert world.script.only("member.leave_group", "member.hand_over_membership") == [
+    assert world.script.filter_calls("member.leave_group", "member.hand_over_membership") == [
         f"member.{call}"
     ]
 
@@ -124,9 +124,9 @@ def test_a_thread_that_is_refused_leaves_the_group(tmp_path: Path) -> None:
     def refuse(assigned: AssignmentInfo) -> AssignmentInfo:
         raise TopologyRefused("other stores")
 
-    world = World(counting(), tmp_path, adopt=refuse)
+    world = World(build_counting_topology(), tmp_path, adopt=refuse)
     with pytest.raises(TopologyRefused):
         world.run_until(lambda: False)
-    assert world.script.only("member.leave_group", "member.hand_over_membership") == [
+    assert world.script.filter_calls("member.leave_group", "member.hand_over_membership") == [
         "member.leave_group"
     ]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from streams import App, Processor, Record, Store, serdes
 
 
-def word_count(store: str | Store = "counts", **settings: Any) -> App:
+def build_word_count_app(store: str | Store = "counts", **settings: Any) -> App:
     """Build an application that counts the words of `lines` into `counts-by-word`.
 
     The words go through a repartition topic.
@@ -24,7 +24,7 @@ def word_count(store: str | Store = "counts", **settings: Any) -> App:
     return app
 
 
-def counting(store: str | Store = "c", **settings: Any) -> App:
+def build_counting_app(store: str | Store = "c", **settings: Any) -> App:
     """Build an application that counts records of `in` by key into `out`."""
     app = App("counting", **settings)
     stream = app.stream("in", key=serdes.string, value=serdes.string)
@@ -32,7 +32,7 @@ def counting(store: str | Store = "c", **settings: Any) -> App:
     return app
 
 
-def upper(**settings: Any) -> App:
+def build_upper_app(**settings: Any) -> App:
     """Build an application that writes the values of `in` in capitals to `out`."""
     app = App("upper", **settings)
     app.stream("in", key=serdes.string, value=serdes.string).map_values(str.upper).to("out")
@@ -55,7 +55,7 @@ class Ticking(Processor[str, str, str, str]):
         self.context.forward(record)
 
 
-def ticking() -> App:
+def build_ticking_app() -> App:
     """Build an application that passes `in` through Ticking to `out`."""
     app = App("ticking")
     stream = app.stream("in", key=serdes.string, value=serdes.string)
@@ -71,7 +71,7 @@ class LookUp(Processor[str, str, str, str]):
         self.context.forward(record.with_value(rate or "none"))
 
 
-def looking_up(store: str | Store = "rates") -> App:
+def build_look_up_app(store: str | Store = "rates") -> App:
     """Build an application that looks up values of `in` in the global table `rates`, into `out`."""
     app = App("looking-up")
     app.global_table("rates", key=serdes.string, value=serdes.string, store=store)

@@ -12,7 +12,7 @@ from coordinator import EmbeddedBroker
 from streams import App, TopologyTestDriver, serdes
 from tests.processes import wait_until
 from tests.reading import records
-from tests.unit.streams.testing.apps import word_count
+from tests.unit.streams.testing.apps import build_word_count_app
 
 LINES = [(f"k{n % 7}", f"the word w{n % 5} and the word w{n % 3}") for n in range(40)]
 TOPICS = {"lines": 4, "counts-by-word": 3}
@@ -25,9 +25,9 @@ Cells = dict[tuple[int, bytes | None], bytes | None]
 
 def test_topics_partitions_and_last_values_are_the_same(tmp_path: Path) -> None:
     with EmbeddedBroker(topics=TOPICS) as broker:
-        app = word_count(bootstrap_servers=broker.bootstrap_servers, state_dir=tmp_path)
+        app = build_word_count_app(bootstrap_servers=broker.bootstrap_servers, state_dir=tmp_path)
         real = on_a_broker(app, broker.bootstrap_servers)
-    assert in_a_driver(word_count()) == real
+    assert in_a_driver(build_word_count_app()) == real
 
 
 def on_a_broker(app: App, servers: str) -> dict[str, tuple[int, Cells]]:

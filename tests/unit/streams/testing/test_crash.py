@@ -16,7 +16,7 @@ from streams.runtime.logged_store import LoggedStore
 from streams.runtime.task import Task
 from streams.testing.clients import InMemoryProducer
 from streams.testing.cluster import InMemoryCluster
-from tests.unit.streams.testing.apps import counting, word_count
+from tests.unit.streams.testing.apps import build_counting_app, build_word_count_app
 
 IN_A_COMMIT = [
     CommitStep.PROCESSED,
@@ -33,7 +33,7 @@ def check_once(step: CommitStep, store: str | Store) -> None:
 
     The crash is at `step` of the second record's commit.
     """
-    with TopologyTestDriver(counting(store)) as driver:
+    with TopologyTestDriver(build_counting_app(store)) as driver:
         topic, out = driver.topic("in"), driver.topic("out")
         topic.pipe("k", "x")
         driver.crash(at=step)
@@ -111,7 +111,7 @@ def test_a_planted_bug_is_seen(
 @pytest.mark.parametrize("times", [1, 2, 3])
 @pytest.mark.parametrize("step", IN_A_COMMIT, ids=lambda step: step.name)
 def test_so_it_is_on_the_way_through_a_repartition_topic(step: CommitStep, times: int) -> None:
-    with TopologyTestDriver(word_count(), partitions={"lines": 2}, seed=times) as driver:
+    with TopologyTestDriver(build_word_count_app(), partitions={"lines": 2}, seed=times) as driver:
         driver.crash(at=step, times=times)
         driver.topic("lines").pipe_many([("k", "a b"), ("l", "b c"), ("m", "c a")])
         assert not driver.is_running
@@ -122,7 +122,7 @@ def test_so_it_is_on_the_way_through_a_repartition_topic(step: CommitStep, times
 
 
 def test_a_store_in_memory_comes_back_from_its_changelog() -> None:
-    with TopologyTestDriver(counting(Store.in_memory("c"))) as driver:
+    with TopologyTestDriver(build_counting_app(Store.in_memory("c"))) as driver:
         driver.topic("in").pipe_many([("k", "x"), ("l", "x")])
         driver.crash()
         driver.restart()
@@ -131,7 +131,7 @@ def test_a_store_in_memory_comes_back_from_its_changelog() -> None:
 
 
 def test_a_store_on_disk_goes_on_from_there_and_catches_up() -> None:
-    with TopologyTestDriver(counting()) as driver:
+    with TopologyTestDriver(build_counting_app()) as driver:
         driver.topic("in").pipe_many([("k", "x"), ("l", "x")])
         driver.crash(at=CommitStep.COMMITTED)
         driver.topic("in").pipe("k", "x")
@@ -141,7 +141,7 @@ def test_a_store_on_disk_goes_on_from_there_and_catches_up() -> None:
 
 
 def test_it_may_be_killed_while_it_restores() -> None:
-    with TopologyTestDriver(counting(Store.in_memory("c"))) as driver:
+    with TopologyTestDriver(build_counting_app(Store.in_memory("c"))) as driver:
         driver.topic("in").pipe("k", "x")
         driver.crash()
         driver.crash(at="RESTORING")
@@ -152,7 +152,7 @@ def test_it_may_be_killed_while_it_restores() -> None:
 
 
 def test_without_transactions_a_crash_doubles_what_it_had_produced() -> None:
-    with TopologyTestDriver(counting(processing_guarantee="at_least_once")) as driver:
+    with TopologyTestDriver(build_counting_app(processing_guarantee="at_least_once")) as driver:
         driver.crash(at=CommitStep.PRODUCED)
         driver.topic("in").pipe("k", "x")
         driver.restart()
@@ -160,7 +160,7 @@ def test_without_transactions_a_crash_doubles_what_it_had_produced() -> None:
 
 
 def test_a_crash_that_never_came_is_told() -> None:
-    with TopologyTestDriver(counting()) as driver:
+    with TopologyTestDriver(build_counting_app()) as driver:
         driver.crash(at="STORING")
         driver.topic("in").pipe("k", "x")
         with pytest.raises(StreamsError, match="a crash at STORING, and nothing has reached"):
@@ -168,14 +168,14 @@ def test_a_crash_that_never_came_is_told() -> None:
 
 
 def test_a_restart_without_a_crash_commits_first() -> None:
-    with TopologyTestDriver(counting(), commit="manual") as driver:
+    with TopologyTestDriver(build_counting_app(), commit="manual") as driver:
         driver.topic("in").pipe("k", "x")
         driver.restart()
         assert driver.topic("out").read_values() == [1]
 
 
 def test_a_step_that_there_is_not_is_refused() -> None:
-    with TopologyTestDriver(counting()) as driver:
+    with TopologyTestDriver(build_counting_app()) as driver:
         with pytest.raises(ValueError, match="'COMMIT': the steps are PROCESSED, PRODUCED"):
             driver.crash(at="COMMIT")
         with pytest.raises(ValueError, match="at least 1"):

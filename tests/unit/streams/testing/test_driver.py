@@ -20,11 +20,16 @@ from streams import (
 )
 from streams.errors import ConfigError
 from streams.settings.exception_handlers import dead_letter
-from tests.unit.streams.testing.apps import counting, ticking, upper, word_count
+from tests.unit.streams.testing.apps import (
+    build_counting_app,
+    build_ticking_app,
+    build_upper_app,
+    build_word_count_app,
+)
 
 
 def test_the_word_count_of_the_interface() -> None:
-    with TopologyTestDriver(word_count(), partitions={"lines": 4}, seed=7) as driver:
+    with TopologyTestDriver(build_word_count_app(), partitions={"lines": 4}, seed=7) as driver:
         driver.topic("lines").pipe("k", "to be or not to be", timestamp_ms=0)
         counts = {"to": 2, "be": 2, "or": 1, "not": 1}
         assert driver.topic("counts-by-word").read_table() == counts
@@ -33,7 +38,7 @@ def test_the_word_count_of_the_interface() -> None:
 
 
 def test_records_go_through_the_internal_topics_of_a_broker() -> None:
-    with TopologyTestDriver(word_count(), partitions={"lines": 2}) as driver:
+    with TopologyTestDriver(build_word_count_app(), partitions={"lines": 2}) as driver:
         driver.topic("lines").pipe("k", "a b", timestamp_ms=5)
         repartition = next(t for t in driver.topics if t.endswith("-repartition"))
         assert driver.topic(repartition).read_pairs() == [("a", "a"), ("b", "b")]
@@ -43,14 +48,14 @@ def test_records_go_through_the_internal_topics_of_a_broker() -> None:
 
 
 def test_each_record_is_committed_before_the_next() -> None:
-    with TopologyTestDriver(counting()) as driver:
+    with TopologyTestDriver(build_counting_app()) as driver:
         driver.topic("in").pipe_many([("k", "x")] * 3)
         assert driver.topic("out").read_values() == [1, 2, 3]
         assert driver.metrics()["commits"] == 3
 
 
 def test_between_two_commits_nothing_is_to_be_read_and_then_the_last_of_each_key() -> None:
-    with TopologyTestDriver(counting(), commit="manual") as driver:
+    with TopologyTestDriver(build_counting_app(), commit="manual") as driver:
         driver.topic("in").pipe_many([("k", "x"), ("l", "x"), ("k", "x")])
         assert driver.topic("out").is_empty
         assert driver.store("c").get("k") is None
@@ -60,7 +65,7 @@ def test_between_two_commits_nothing_is_to_be_read_and_then_the_last_of_each_key
 
 
 def test_stream_time_punctuates_before_the_commit_and_wall_clock_time_when_it_is_told_to() -> None:
-    with TopologyTestDriver(ticking(), start_ms=1_000) as driver:
+    with TopologyTestDriver(build_ticking_app(), start_ms=1_000) as driver:
         driver.topic("in").pipe("k", "v", timestamp_ms=25)
         assert driver.topic("out").read_pairs() == [("k", "v"), ("stream", "25")]
         assert driver.metrics()["commits"] == 1
@@ -110,7 +115,7 @@ def test_a_handler_may_be_a_function_that_names_any_topic() -> None:
 
 @pytest.mark.parametrize("guarantee", ["exactly_once_v2", "exactly_once", "at_least_once"])
 def test_every_guarantee_commits(guarantee: str) -> None:
-    with TopologyTestDriver(counting(processing_guarantee=guarantee)) as driver:
+    with TopologyTestDriver(build_counting_app(processing_guarantee=guarantee)) as driver:
         driver.topic("in").pipe_many([("k", "x")] * 2)
         driver.restart()
         driver.topic("in").pipe("k", "x")
@@ -118,7 +123,7 @@ def test_every_guarantee_commits(guarantee: str) -> None:
 
 
 def test_a_ledger_names_what_each_transaction_wrote() -> None:
-    with TopologyTestDriver(counting(ledger=True)) as driver:
+    with TopologyTestDriver(build_counting_app(ledger=True)) as driver:
         driver.topic("in").pipe("k", "x")
         (entry,) = driver.topic("counting-ledger").read_values()
         assert b'"out":{"0":[[0,0]]}' in entry
@@ -126,7 +131,7 @@ def test_a_ledger_names_what_each_transaction_wrote() -> None:
 
 def test_a_store_without_a_changelog_is_read_too() -> None:
     store = Store.in_memory("c", logged=False)
-    with TopologyTestDriver(counting(store)) as driver:
+    with TopologyTestDriver(build_counting_app(store)) as driver:
         driver.topic("in").pipe("k", "x")
         assert driver.store("c").get("k") == 1
 
@@ -144,7 +149,7 @@ def test_what_comes_after_its_window_has_closed_is_shown() -> None:
 
 
 def test_headers_and_timestamps_go_through() -> None:
-    with TopologyTestDriver(upper()) as driver:
+    with TopologyTestDriver(build_upper_app()) as driver:
         driver.topic("in").pipe("k", "v", timestamp_ms=9, headers=[("trace", b"1")])
         assert driver.topic("out").read() == Record("k", "V", 9, [("trace", b"1")])
 
@@ -153,16 +158,16 @@ def test_state_on_disk_is_gone_with_the_driver(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with TopologyTestDriver(counting()) as driver:
+    with TopologyTestDriver(build_counting_app()) as driver:
         driver.topic("in").pipe("k", "x")
         assert list(tmp_path.iterdir())
     assert not list(tmp_path.iterdir())
-    with TopologyTestDriver(upper()):
+    with TopologyTestDriver(build_upper_app()):
         assert not list(tmp_path.iterdir()), "no store needs a disk"
 
 
 def test_with_stores_in_memory_it_is_ready_sooner_than_with_stores_on_disk() -> None:
-    app = word_count()
+    app = build_word_count_app()
 
     def once(stores: Literal["declared", "memory"]) -> float:
         begin = time.process_time()
@@ -175,10 +180,10 @@ def test_with_stores_in_memory_it_is_ready_sooner_than_with_stores_on_disk() -> 
 
 def test_wrong_use_is_told_what_there_is() -> None:
     with pytest.raises(ConfigError, match=r"'line': 2.*there are \['counts-by-word', 'lines'\]"):
-        TopologyTestDriver(word_count(), partitions={"line": 2})
+        TopologyTestDriver(build_word_count_app(), partitions={"line": 2})
     with pytest.raises(ValueError, match="0 partitions"):
-        TopologyTestDriver(word_count(), partitions={"lines": 0})
-    driver = TopologyTestDriver(word_count())
+        TopologyTestDriver(build_word_count_app(), partitions={"lines": 0})
+    driver = TopologyTestDriver(build_word_count_app())
     with pytest.raises(ConfigError, match=r"no topic 'line'; there are \['counts-by-word', "):
         driver.topic("line")
     with pytest.raises(ConfigError, match="no topic 'lost'"):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from streams import Store, StoreUnavailable, TopologyTestDriver, serdes
-from tests.unit.streams.testing.apps import looking_up
+from tests.unit.streams.testing.apps import build_look_up_app
 
 STORES: dict[str, str | Store] = {"disk": "rates", "memory": Store.in_memory("rates")}
 
 
 @pytest.mark.parametrize("store", STORES.values(), ids=STORES)
 def test_every_task_finds_all_of_it_after_crashes_too(store: str | Store) -> None:
-    with TopologyTestDriver(looking_up(store), partitions={"in": 3, "rates": 2}) as driver:
+    with TopologyTestDriver(build_look_up_app(store), partitions={"in": 3, "rates": 2}) as driver:
         rates, out = driver.topic("rates"), driver.topic("out")
 
         def asked(*currencies: str) -> list[str]:
@@ -35,7 +35,7 @@ def test_every_task_finds_all_of_it_after_crashes_too(store: str | Store) -> Non
 
 
 def test_what_the_application_writes_into_its_topic_is_in_it_too() -> None:
-    app = looking_up()
+    app = build_look_up_app()
     updates = app.stream("updates", key=serdes.string, value=serdes.string)
     updates.map_values(lambda rate: f"{rate}!").to("rates", value=serdes.string)
     with TopologyTestDriver(app, stores="memory") as driver:
@@ -44,7 +44,7 @@ def test_what_the_application_writes_into_its_topic_is_in_it_too() -> None:
 
 
 def test_with_a_seed_it_has_all_that_was_piped() -> None:
-    with TopologyTestDriver(looking_up(), seed=1, stores="memory") as driver:
+    with TopologyTestDriver(build_look_up_app(), seed=1, stores="memory") as driver:
         driver.topic("rates").pipe_many([("eur", "1.1")])
         driver.topic("in").pipe_many([("k", "eur")])
         assert driver.topic("out").read_values() == ["1.1"]

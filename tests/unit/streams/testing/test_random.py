@@ -10,7 +10,7 @@ import pytest
 
 from streams import TopologyTestDriver
 from streams.runtime.commit import CommitStep
-from tests.unit.streams.testing.apps import word_count
+from tests.unit.streams.testing.apps import build_word_count_app
 
 STEPS = [step for step in CommitStep if step is not CommitStep.STORING]
 
@@ -20,7 +20,9 @@ def test_counts_go_up_by_one_and_end_at_the_number_of_words(seed: int) -> None:
     random = Random(seed)
     stores: Literal["declared", "memory"] = "memory" if seed % 2 else "declared"
     piped: Counter[str] = Counter()
-    app = word_count(processing_guarantee=["exactly_once_v2", "exactly_once"][seed // 2 % 2])
+    app = build_word_count_app(
+        processing_guarantee=["exactly_once_v2", "exactly_once"][seed // 2 % 2]
+    )
     with TopologyTestDriver(app, partitions={"lines": 2}, seed=seed, stores=stores) as driver:
         for number in range(30):
             match random.randrange(5):

@@ -14,7 +14,7 @@ from streams.runtime.commit import CommitStep
 TEXT: Any = {"key": serdes.string, "value": serdes.string}
 
 
-def books(*, caching: bool, optimized: bool) -> App:
+def build_accounts_app(*, caching: bool, optimized: bool) -> App:
     """Build an application of accounts with owners and balances.
 
     It sums the balances by owner and joins the accounts with their notes.
@@ -48,7 +48,7 @@ def books(*, caching: bool, optimized: bool) -> App:
 @pytest.mark.parametrize("seed", range(8))
 def test_sums_counts_and_joins_are_those_of_the_rows_at_the_end(seed: int) -> None:
     random = Random(seed)
-    app = books(caching=bool(seed % 2), optimized=bool(seed // 2 % 2))
+    app = build_accounts_app(caching=bool(seed % 2), optimized=bool(seed // 2 % 2))
     rows: dict[str, dict[str, str]] = {"accounts": {}, "notes": {}}
     steps = [step for step in CommitStep if step is not CommitStep.STORING]
     partitions = {"accounts": 3, "notes": 3}

@@ -10,7 +10,7 @@ from streams import App, TopologyTestDriver, serdes
 from streams.common.topic_partitions import Partition
 from streams.testing.cluster import InMemoryCluster
 from streams.testing.record_order import TimestampOrder
-from tests.unit.streams.testing.apps import word_count
+from tests.unit.streams.testing.apps import build_word_count_app
 
 # Written by Java's PriorityQueue of queues: +queue,timestamp puts a record, -queue took one.
 OF_JAVA = """
@@ -41,7 +41,9 @@ def test_equal_timestamps_are_taken_as_javas_priority_queue_has_them(history: st
 
 def words(seed: int | None) -> list[Any]:
     given = {"lines": 4}
-    with TopologyTestDriver(word_count(), partitions=given, seed=seed, stores="memory") as driver:
+    with TopologyTestDriver(
+        build_word_count_app(), partitions=given, seed=seed, stores="memory"
+    ) as driver:
         driver.topic("lines").pipe_many([(str(n), f"w{n} x{n}") for n in range(12)])
         return driver.topic("counts-by-word").read_pairs()
 

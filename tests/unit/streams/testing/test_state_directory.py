@@ -10,11 +10,11 @@ import pytest
 
 from streams import TopologyTestDriver
 from streams.testing.state_directory import TemporaryStateDirectory
-from tests.unit.streams.testing.apps import counting
+from tests.unit.streams.testing.apps import build_counting_app
 
 
 def test_many_crashes_lose_nothing() -> None:
-    with TopologyTestDriver(counting()) as driver:
+    with TopologyTestDriver(build_counting_app()) as driver:
         for _ in range(20):  # RocksDB compacts every fourth time or so
             driver.topic("in").pipe("k", "x")
             driver.crash()

@@ -9,7 +9,11 @@ import pytest
 from streams import App, Record, SerdeError, Store, TopologyTestDriver, serdes, windows
 from streams.errors import ConfigError
 from streams.testing import DriverTopic
-from tests.unit.streams.testing.apps import counting, upper, word_count
+from tests.unit.streams.testing.apps import (
+    build_counting_app,
+    build_upper_app,
+    build_word_count_app,
+)
 
 
 def values(topic: DriverTopic) -> list[Any]:
@@ -17,7 +21,7 @@ def values(topic: DriverTopic) -> list[Any]:
 
 
 def test_what_was_read_is_not_read_again_by_any_handle() -> None:
-    with TopologyTestDriver(upper()) as driver:
+    with TopologyTestDriver(build_upper_app()) as driver:
         driver.topic("in").pipe_many([("k", "a"), ("k", "b"), ("k", "c")])
         out = driver.topic("out")
         assert out.read().value == "A"
@@ -41,7 +45,7 @@ def test_a_table_is_of_all_records_and_those_without_a_value_remove_their_key() 
 
 
 def test_records_of_several_partitions_are_read_in_the_order_in_which_they_were_written() -> None:
-    with TopologyTestDriver(upper(), partitions={"in": 3, "out": 3}) as driver:
+    with TopologyTestDriver(build_upper_app(), partitions={"in": 3, "out": 3}) as driver:
         letters = [chr(ord("a") + n) for n in range(20)]
         driver.topic("in").pipe_many([(letter, letter) for letter in letters])
         read = driver.topic("out").read_all()
@@ -50,7 +54,7 @@ def test_records_of_several_partitions_are_read_in_the_order_in_which_they_were_
 
 
 def test_a_key_goes_to_the_partition_that_kafkas_clients_choose() -> None:
-    with TopologyTestDriver(upper(), partitions={"in": 10}) as driver:
+    with TopologyTestDriver(build_upper_app(), partitions={"in": 10}) as driver:
         topic = driver.topic("in")
         topic.pipe_many([("21", ""), ("foobar", ""), ("a-little-bit-long-string", "")])
         # murmur2 of these keys: Kafka's own UtilsTest.
@@ -61,7 +65,7 @@ def test_a_key_goes_to_the_partition_that_kafkas_clients_choose() -> None:
 
 def test_a_partition_may_be_given_and_without_a_key_is_drawn_from_the_seed() -> None:
     def drawn(seed: int) -> list[int]:
-        with TopologyTestDriver(upper(), partitions={"in": 4}, seed=seed) as driver:
+        with TopologyTestDriver(build_upper_app(), partitions={"in": 4}, seed=seed) as driver:
             driver.topic("in").pipe("k", "v", partition=3)
             driver.topic("in").pipe_many([(None, "v")] * 8)
             return [record.partition for record in driver.topic("in").read_all()]
@@ -71,7 +75,7 @@ def test_a_partition_may_be_given_and_without_a_key_is_drawn_from_the_seed() -> 
 
 
 def test_timestamps_are_given_or_counted_up_or_the_wall_clocks() -> None:
-    with TopologyTestDriver(upper(), start_ms=100) as driver:
+    with TopologyTestDriver(build_upper_app(), start_ms=100) as driver:
         topic = driver.topic("in")
         topic.pipe("k", "v")
         driver.advance_wall_clock(5)
@@ -83,7 +87,7 @@ def test_timestamps_are_given_or_counted_up_or_the_wall_clocks() -> None:
 
 
 def test_serdes_are_the_topologys_unless_others_are_given() -> None:
-    with TopologyTestDriver(counting()) as driver:
+    with TopologyTestDriver(build_counting_app()) as driver:
         driver.topic("in").pipe("k", "x")
         assert driver.topic("out", value=serdes.bytes).read_pairs() == [("k", (1).to_bytes(8))]
         assert driver.topic("counting-c-changelog").read_pairs() == [("k", 1)]
@@ -105,7 +109,7 @@ def test_a_topic_that_only_a_record_names_is_there_when_it_is_written() -> None:
 
 
 def test_wrong_records_are_refused_and_nothing_of_them_is_written() -> None:
-    with TopologyTestDriver(word_count()) as driver:
+    with TopologyTestDriver(build_word_count_app()) as driver:
         lines = driver.topic("lines")
         with pytest.raises(ValueError, match="'lines': a timestamp can't be negative: -1"):
             lines.pipe("k", "v", timestamp_ms=-1)
