@@ -357,8 +357,7 @@ def test_a_thread_that_failed_leaves_its_directory_to_the_next(tmp_path: Path) -
 def test_the_first_moment_of_1970_survives_a_restore(tmp_path: Path) -> None:
     """Test that a record of time 0 does not get the present time in a restored store.
 
-    librdkafka takes a timestamp of 0 for none; Kafka would put the present time there, and all that
-    is kept by time would be old.
+    librdkafka takes 0 for none and writes the present; all that is kept by time would then be old.
     """
     world = World(build_counting_topology(), tmp_path / "here")
     world.load("x")

@@ -119,7 +119,10 @@ def test_a_thread_that_is_replaced_hands_its_place_in_the_group_over(
 
 
 def test_a_thread_that_is_refused_leaves_the_group(tmp_path: Path) -> None:
-    """A refused thread leaves its group, or the next rebalance would wait for its session."""
+    """Test that a refused thread leaves its group.
+
+    Otherwise the next rebalance of the others would wait for its session to expire.
+    """
 
     def refuse(assigned: AssignmentInfo) -> AssignmentInfo:
         raise TopologyRefused("other stores")
