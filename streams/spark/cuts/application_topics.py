@@ -23,7 +23,7 @@ _CHANGELOG = "-changelog"
 
 @dataclass(frozen=True, slots=True)
 class StoreChangelog:
-    """Represents a store's changelog and the topics whose offsets name the store's positions.
+    """Represents a store's changelog, and the topics whose committed offsets tell its positions.
 
     With `is_source_topic` the changelog is one of these topics, and its committed offset is the
     position.
@@ -127,7 +127,7 @@ def _store_of_changelog(
 def commit_numbers(
     sources: Iterable[Partition], offsets: Mapping[Partition, OffsetAndMetadata]
 ) -> dict[Partition, int]:
-    """Return the number of the commit that brought each offset, if its metadata name it.
+    """Map each partition to the commit number that the metadata of its committed offset names.
 
     The number is 0, which no commit has, for `sources` of which no offset is committed.
     """
@@ -142,7 +142,7 @@ def resolve_store_positions(
     offsets: Mapping[Partition, OffsetAndMetadata],
     partition_counts: Mapping[str, int],
 ) -> tuple[dict[str, StoreCut], list[tuple[str, Partition]]]:
-    """Return each store's positions by the committed offsets, and those that are not named.
+    """Return each store's changelog positions, and the partitions whose position is unknown.
 
     The second result has the store and the changelog partition of each position that the offsets'
     metadata don't name, though something is committed there.

@@ -19,7 +19,7 @@ from streams.spark.source.ranges import OffsetRange
 
 
 class Members:
-    """Decides by the ledger's entries which transactions are in `cut`."""
+    """Decides whether a transaction of the ledger is in `cut`."""
 
     def __init__(self, cut: Cut) -> None:
         self._offsets, self._commits = cut.offsets, cut.commits
@@ -50,7 +50,7 @@ class Members:
 def find_runs_outside_cut(
     transactions: Iterable[LedgerTransaction], cut: Cut, end_offsets: Mapping[Partition, int]
 ) -> dict[Partition, tuple[WrittenRange, ...]]:
-    """Collect the runs below `end_offsets` that transactions outside the cut wrote, merged."""
+    """Collect the runs of offsets below `end_offsets` that transactions outside the cut wrote."""
     members = Members(cut)
     runs_by_partition: dict[Partition, list[WrittenRange]] = {}
     for entry in transactions:
@@ -67,7 +67,7 @@ def trim_ends(
     end_offsets: Mapping[Partition, int],
     excluded_runs: Mapping[Partition, tuple[WrittenRange, ...]],
 ) -> tuple[dict[Partition, int], dict[Partition, tuple[WrittenRange, ...]]]:
-    """Lower the end offsets below trailing runs that are not in the cut, and drop these runs.
+    """Lower the end offsets below trailing runs outside the cut, and return the runs that remain.
 
     Ends and runs stand for the same records before and after. `excluded_runs` are merged and in
     order. Returns the ends and the runs that are left.
@@ -135,7 +135,7 @@ def in_flight(cut: Cut) -> list[OffsetRange]:
 
 
 def _require_ends(cut: Cut) -> Mapping[Partition, int]:
-    """Return the ends of written topics. Raises ConfigError if the cut doesn't know them."""
+    """Return the end offsets of written topics at the cut. Raises ConfigError if it has none."""
     if cut.ends is None:
         raise ConfigError(
             f"the cut of {cut.application_id!r} doesn't tell what was written by then: the "
@@ -146,7 +146,7 @@ def _require_ends(cut: Cut) -> Mapping[Partition, int]:
 
 
 def subtract_runs(offset_range: OffsetRange, runs: Iterable[WrittenRange]) -> Iterator[OffsetRange]:
-    """Yield the parts of an offset range that lie outside of `runs`, which are in order.
+    """Yield the parts of an offset range that none of `runs` covers; `runs` are in ascending order.
 
     The last part is yielded even if it is empty.
     """

@@ -109,13 +109,13 @@ class OffsetClient:
             time.sleep(_PENDING_POLL_S)
 
     def fetch_high_watermarks(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
-        """Fetch the high watermark of each partition, above records of open transactions too."""
+        """Fetch the high watermark of each partition; records of open transactions are below it."""
         return self._retry_until_answered(
             "read the ends of topics", lambda: self._admin.fetch_latest_offsets(partitions)
         )
 
     def fetch_last_stable_offsets(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
-        """Fetch the last stable offset of each partition: all transactions below it have ended."""
+        """Fetch the last stable offset of each partition; all transactions below it have ended."""
         return self._retry_until_answered(
             "read the ends of topics", lambda: self._admin.fetch_last_stable_offsets(partitions)
         )
@@ -144,7 +144,7 @@ class OffsetClient:
                 time.sleep(_PENDING_POLL_S)
 
     def fetch_completed_ends(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
-        """Fetch the high watermarks, and wait until all transactions below them have ended."""
+        """Return the high watermarks once all transactions that began below them have ended."""
         ends = self.fetch_high_watermarks(partitions)
         self.wait_for_transactions(ends)
         return ends

@@ -1,4 +1,4 @@
-"""Take a cut: fetch stable offsets once, then wait until all that they rest on can be read.
+"""Take a consistent cut: fetch stable offsets once, then wait until all changelogs are readable.
 
 Why one fetch is one moment. A transaction sends its offsets to the group's coordinator before it
 asks to be committed, and there they are pending until its marker arrives, when all of them take
@@ -128,7 +128,7 @@ def read_cut(
 
 
 def _find_ledger(client: OffsetClient, app: App | None, application_id: str) -> Partition | None:
-    """Return the ledger's partition; None if there is no ledger, or the App keeps none now.
+    """Return the ledger's partition, or None if there is no ledger or the App no longer writes it.
 
     A ledger that an App no longer keeps says nothing of what the App does now.
     """
@@ -166,7 +166,7 @@ def _no_offsets_error(client: OffsetClient, group: str) -> ConfigError:
 def _locate_stores(
     client: OffsetClient, app_topics: ApplicationTopics, committed: CommittedOffsets
 ) -> tuple[dict[str, StoreCut], bool]:
-    """Return each store's positions, and whether the committed offsets name all of them.
+    """Return each store's changelog positions, and whether the committed offsets name all of them.
 
     Waits until the changelogs can be read up to there. A position that is not named is replaced by
     the last stable offset of its changelog partition, with a warning.
@@ -213,7 +213,7 @@ def _add_ends_by_ledger(
     ledger: Partition,
     settled_offset: int,
 ) -> Cut:
-    """Add the ends of the written topics to a cut, by its ledger.
+    """Return the cut with the end offsets of its written topics, which the ledger tells.
 
     `settled_offset`: all entries of the ledger below it are of transactions that had ended before
     the offsets were fetched.
@@ -240,7 +240,7 @@ def _add_ends_by_ledger(
 def _list_written_topics(
     cut: Cut, transactions: Iterable[LedgerTransaction]
 ) -> frozenset[str] | None:
-    """List the topics that the ledger's transactions wrote, without changelogs.
+    """List the topics other than changelogs that the ledger's transactions wrote.
 
     Returns None if some offset of the cut is in none of the transactions: then the ledger is no
     longer kept.
@@ -259,7 +259,7 @@ def _list_written_topics(
 def _add_ends_if_idle(
     client: OffsetClient, cut: Cut, app_topics: ApplicationTopics, first_committed: CommittedOffsets
 ) -> Cut:
-    """Add the ends of the written topics to a cut if nothing was committed meanwhile."""
+    """Return the cut with the end offsets of written topics if nothing was committed meanwhile."""
     if app_topics.outputs is None:
         return cut
     sources = list(cut.offsets)
