@@ -1,4 +1,4 @@
-"""Export changelogs and outputs up to a cut as Parquet, each export going on from the last.
+"""Export changelogs and outputs up to a cut as Parquet; an export continues the previous one.
 
     read_cut -> which topics, from where (the last manifest) and how far (the cut)
              -> Spark: one range of offsets, one task, one file
@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportRequest:
-    """Says what to export of an application.
+    """Says which stores and topics of an application to export, and up to which end.
 
     `stores`: their changelogs; None takes all. `outputs`, `inputs`: topics. `to_now`: export topics
     whose end the cut doesn't tell up to their last stable offset.
@@ -167,7 +167,7 @@ def exported(
 
 
 def _outside_cut_condition(cut: Cut) -> Column:
-    """Return a condition that is true for rows below the ends of a cut that are not in it."""
+    """Return a condition for the rows below the cut's ends that are still not in the cut."""
     found = functions.lit(False)
     for (topic, number), runs in cut.beyond.items():
         here = (functions.col("topic") == topic) & (functions.col("partition") == number)
@@ -187,7 +187,7 @@ def _check_application(directory: Path, manifests: Sequence[ExportManifest], cut
 
 
 def _resolve_topics(admin: Admin, cut: Cut, request: ExportRequest) -> dict[str, ExportedTopic]:
-    """Return each topic to export with its ends: the cut's where it tells them, or the last stable.
+    """Return each topic to export with its end offsets: those of the cut, or the last stable ones.
 
     Raises ConfigError for a topic or store that isn't there, or an end that is not known.
     """
@@ -224,7 +224,7 @@ def _resolve_topics(admin: Admin, cut: Cut, request: ExportRequest) -> dict[str,
 
 
 def _changelog_ends(cut: Cut, store_names: Collection[str] | None) -> dict[str, dict[int, int]]:
-    """Return the ends of each changelog at the cut, by topic and partition.
+    """Return the end offset of each changelog's partitions at the cut, by topic and partition.
 
     Raises ConfigError for a store that isn't there.
     """
@@ -244,7 +244,7 @@ def _changelog_ends(cut: Cut, store_names: Collection[str] | None) -> dict[str, 
 
 
 def _ends_at_cut(cut: Cut, topic: str) -> dict[int, int] | None:
-    """Return the ends of a topic that the application reads or writes; None if the cut has none."""
+    """Return an input's or output's end offsets at the cut, or None if the cut has none for it."""
     for offsets in (cut.ends or {}, cut.offsets):
         found = {p.number: at for p, at in offsets.items() if p.topic == topic}
         if found:
@@ -277,7 +277,7 @@ def _last_stable_ends(
 def _new_ranges(
     admin: Admin, topics: Mapping[str, ExportedTopic], manifests: Iterable[ExportManifest]
 ) -> list[OffsetRange]:
-    """Return the ranges of offsets that no export before has.
+    """Return the ranges of offsets that no earlier export contains.
 
     Raises ConfigError where an export can't go on: another topic of the same name, a cut that is
     older than the last export, records that are gone.
@@ -315,7 +315,7 @@ def _new_ranges(
 
 
 def _ask_broker(subject: str, request: Callable[[], T]) -> T:
-    """Return the result of a request to brokers; raise StreamsError if its outcome is not known."""
+    """Return the result of a request to brokers. Raises StreamsError if none answers in time."""
     try:
         return request()
     except OutcomeUnknown as unknown:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ExportFormat(StrEnum):
-    """Names the formats of files; there is one, which all of Spark's readers have."""
+    """Names the file formats of an export; Parquet is the only one."""
 
     PARQUET = "parquet"
 
@@ -72,7 +72,7 @@ def export(
     spark: SparkSettings = None,
     verbose: Verbose = False,
 ) -> None:
-    """Write an application's changelogs and outputs up to one cut, on from the last export.
+    """Write an application's changelogs and outputs up to one cut, continuing the last export.
 
     With --verify a directory is checked: status 1 if it is not what its manifests and the topics
     say, and each finding is a line.

@@ -1,4 +1,4 @@
-"""Keep a directory of exports, where one rename makes an export part of it, whole or not at all.
+"""Keep a directory of exports; a rename adds each export to it as a whole or not at all.
 
     DIR/export=00000001/_manifest.json
     DIR/export=00000001/topic=T/partition=0/FIRST-UNTIL.parquet
@@ -37,7 +37,7 @@ def export_path(directory: Path, number: int) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class ManifestChain:
-    """Represents the readable manifests of a directory in order, and each problem as a line."""
+    """Represents the readable manifests of a directory in order, and the problems found in it."""
 
     manifests: tuple[ExportManifest, ...]
     problems: tuple[str, ...]

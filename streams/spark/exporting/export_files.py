@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class FileInspection:
-    """Represents what a file holds by now; None where it can't be read, for the reason `wrong`."""
+    """Represents what a file on disk contains; a field is None where it can't be read."""
 
     bytes: int | None = None
     sha256: str | None = None
@@ -83,7 +83,7 @@ class RangeWriter:
         self._directory = directory
 
     def __call__(self, offset_range: OffsetRange) -> FileAttempt:
-        """Write a range to a file, which is on the disk when this returns.
+        """Write the records of a range of offsets to a file, and sync the file to disk.
 
         Raises StreamsError where the range can't be read, or the file not be written.
         """
@@ -95,7 +95,7 @@ class RangeWriter:
             ) from error
 
     def _write_file(self, offset_range: OffsetRange, path: Path) -> FileAttempt:
-        """Write a range to a file of this path and return its description."""
+        """Write the records of a range of offsets to a file of this path, and describe the file."""
         decoder = create_batch_decoder(SerdeOptions(headers=True))
         records = 0
         with (
@@ -125,7 +125,7 @@ class RangeWriter:
 
 
 def inspect_file(path: Path) -> FileInspection:
-    """Return size, checksum, number of records and offsets of a file; nothing if it isn't there."""
+    """Return a file's size, checksum, record count and offsets; all are None if it is missing."""
     try:
         size, sha256 = _size_and_checksum(path)
     except FileNotFoundError:
@@ -160,7 +160,7 @@ def in_tasks(
 
 
 class _ItemTask:
-    """Runs `work` on the item of a number and returns the result's fields as JSON."""
+    """Runs `work` on the item with a given number and returns the fields of the result as JSON."""
 
     def __init__(self, work: Callable[[Any], DataclassInstance], things: list[Any]) -> None:
         self._work = work

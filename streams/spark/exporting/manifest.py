@@ -1,4 +1,4 @@
-"""Represent an export by a manifest: the files it has written, and which export it goes on from.
+"""Represent an export by a manifest, which lists its files and names the export that it continues.
 
 A manifest names its files by size and checksum, itself by a checksum of its content, and the one
 before it by that one's. So manifests are a chain, in which nothing can be changed or left out
@@ -27,7 +27,7 @@ _FORMAT_VERSION = 1
 
 
 class TopicRole(StrEnum):
-    """Names what a topic is to the application."""
+    """Names a topic's role in the application: changelog, output or input."""
 
     CHANGELOG = "changelog"
     INPUT = "input"
@@ -43,7 +43,7 @@ class ExportEnd(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedTopic:
-    """Describes a topic of an export.
+    """Describes an exported topic: its role, its id, its columns and where the export ends.
 
     `stores`: those of which it is the changelog. `topic_id` tells it from one of the same name made
     later. `columns`: Spark's schema of its files. `ends`: of each partition, the first offset that
@@ -84,7 +84,7 @@ class ExportedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportManifest:
-    """Describes one export and names the one before.
+    """Describes one export and names the previous one by its checksum.
 
     Numbers begin with 1; `previous` is the checksum of the export before, None for the first.
     `versions`: of Python and the packages that have written it.
@@ -106,7 +106,7 @@ class ExportManifest:
 
     @property
     def sha256(self) -> str:
-        """Return the checksum of the content, however it is laid out as text."""
+        """Return the checksum of the content, however the JSON text is laid out."""
         return _content_checksum(self._to_content())
 
     def end_offsets(self) -> dict[Partition, int]:
@@ -142,7 +142,7 @@ class ExportManifest:
             raise ConfigError(f"{name} is no manifest of an export: {error!r}") from error
 
     def _to_content(self) -> dict[str, Any]:
-        """Return all fields as values that JSON has."""
+        """Return all fields of the manifest as values that JSON can represent."""
         return {
             "format": _FORMAT_VERSION,
             "number": self.number,
@@ -163,13 +163,13 @@ def file_path(offset_range: OffsetRange) -> str:
 
 
 def _topic_content(topic: ExportedTopic) -> dict[str, Any]:
-    """Return a topic's fields as values that JSON has."""
+    """Return the fields of a topic as values that JSON can represent."""
     found = asdict(topic)
     return found | {"ends": {str(p): at for p, at in sorted(topic.ends.items())}}
 
 
 def _from_content(content: dict[str, Any]) -> ExportManifest:
-    """Return the manifest with this content."""
+    """Create a manifest from the decoded JSON content that `_to_content` returned."""
     return ExportManifest(
         number=int(content["number"]),
         previous=content["previous"],
@@ -193,5 +193,5 @@ def _from_content(content: dict[str, Any]) -> ExportManifest:
 
 
 def _content_checksum(content: dict[str, Any]) -> str:
-    """Return the SHA-256 of a content as JSON with sorted keys."""
+    """Return the SHA-256 of a manifest's content, encoded as JSON with sorted keys."""
     return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()

@@ -1,4 +1,4 @@
-"""Verify that a directory of exports is what its manifests say, and what the topics say.
+"""Verify that a directory of exports agrees with its manifests and with the exported topics.
 
 First each file is compared with its manifest: size, checksum, number of records, offsets within its
 range; then that no other file is there, and that files go on from each other. Then the rows are
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExportVerdict:
-    """Holds the result of a verification.
+    """Holds the result of verifying a directory of exports.
 
     `problems` and `gone_records`: one line each; the latter were exported, and their topic has them
     no longer. `is_compared`: whether the topics were compared.
@@ -45,7 +45,7 @@ class ExportVerdict:
 
     @property
     def holds(self) -> bool:
-        """Whether no problem was found; records that are gone are none."""
+        """Whether no problem was found; records that topics have removed since are no problem."""
         return not self.problems
 
 
@@ -89,7 +89,7 @@ def verify_exports(
 
 
 def find_gaps_and_overlaps(manifests: Sequence[ExportManifest]) -> Iterator[str]:
-    """Yield a line for each run of a partition's offsets that no file has, or that two have.
+    """Yield a line for each run of a partition's offsets that no file has, or that two files have.
 
     Also for an end that a manifest says and the files don't have.
     """

@@ -1,4 +1,4 @@
-"""Compare exported rows with those that the topics still have.
+"""Compare exported rows with the rows that their topics still have.
 
 Digests of runs of offsets are compared first; where they differ, the rows of the run. Records that
 compaction or retention has removed since are no error: exports are made to outlast them.
@@ -32,7 +32,7 @@ _NAMED_ROWS_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Represents a finding about a topic or its exported rows.
+    """Represents a difference between a topic and its exported rows, as a line of text.
 
     `is_gone`: records were exported, and their topic has them no longer.
     """
@@ -48,7 +48,7 @@ def compare_topics(
     readable_paths: Sequence[str],
     access: BrokerAccess,
 ) -> Iterator[Finding]:
-    """Compare each topic with its rows in the files that can be read; yield what differs.
+    """Compare each topic with its rows in the readable files; yield each difference.
 
     Raises StreamsError if brokers don't answer.
     """
@@ -85,7 +85,7 @@ def compare_topics(
 def _exported_spans(
     topic: str, manifests: Sequence[ExportManifest]
 ) -> dict[Partition, tuple[int, int]]:
-    """Return the exported offsets of each partition, from the first to behind the last.
+    """Return the first exported offset of each partition and the offset after the last one.
 
     They have no gap.
     """
@@ -111,7 +111,7 @@ def _read_files(
 
 @dataclass(frozen=True, slots=True)
 class _TopicState:
-    """Describes a topic as it is now, and the offsets that were exported of it."""
+    """Describes a topic's present offsets, and the offsets that were exported from it."""
 
     name: str
     spans: Mapping[Partition, tuple[int, int]]
@@ -131,7 +131,7 @@ class _TopicState:
 def _compare_topic(
     spark: SparkSession, files: DataFrame, topic: _TopicState, access: BrokerAccess
 ) -> Iterator[Finding]:
-    """Compare a topic's log and rows with its files; yield what differs."""
+    """Compare a topic's offsets and rows with its exported files; yield each difference."""
     for partition, (first, until) in sorted(topic.spans.items()):
         if until > topic.ends[partition]:
             yield Finding(
@@ -164,7 +164,7 @@ def _compare_topic(
 def _compare_rows(
     ours: DataFrame, theirs: DataFrame, runs: DataFrame, topic: _TopicState
 ) -> Iterator[Finding]:
-    """Compare the rows of runs whose digests differ; yield what differs."""
+    """Compare exported and topic rows in those runs of offsets whose digests differ."""
     keys = ["partition", "run", "offset"]
     rows = (
         ours.join(functions.broadcast(runs), ["partition", "run"], "left_semi")
@@ -232,7 +232,7 @@ def _read_topic(
     spans: Mapping[Partition, tuple[int, int]],
     access: BrokerAccess,
 ) -> DataFrame:
-    """Return the rows that a topic has of these offsets."""
+    """Read the rows of a topic whose offsets are within `spans`."""
     numbers = ",".join(str(partition.number) for partition in spans)
     return (
         spark.read.format(FORMAT)
@@ -252,7 +252,7 @@ def _offsets_to_json(offsets: Mapping[Partition, int]) -> str:
 
 
 def _within_spans_condition(spans: Mapping[Partition, tuple[int, int]]) -> Column:
-    """Return a condition that is true for rows within these offsets."""
+    """Return a condition for rows whose offsets are within the `spans` of their partition."""
     found = functions.lit(False)
     for partition, (first, until) in spans.items():
         here = functions.col("partition") == partition.number
@@ -263,7 +263,7 @@ def _within_spans_condition(spans: Mapping[Partition, tuple[int, int]]) -> Colum
 
 
 def _hash_rows(rows: DataFrame) -> DataFrame:
-    """Return the place of each row and a hash of all of its columns.
+    """Return partition, run and offset of each row with a hash of its other columns.
 
     Spark's hash passes over nulls, so which columns are null is hashed too.
     """
