@@ -37,7 +37,7 @@ __all__ = ["DerivedAccounts", "Refusal", "derive_accounts", "derive_accounts_at_
 
 @dataclass(frozen=True, slots=True)
 class DerivedAccounts:
-    """Represents the accounts that follow from a topology, and what doesn't.
+    """Represents the accounts that a topology determines, and the refusals of the others.
 
     `recomputed`: the repartition topics, purged of processed records, that are checked with what
     their readers make of them.
@@ -65,7 +65,7 @@ class RecordReader(Protocol):
 
 
 def derive_accounts_at_cut(app: App, cut: Cut, record_reader: RecordReader) -> DerivedAccounts:
-    """Derive the accounts of `app` as of `cut` from the records that topics have there.
+    """Derive the accounts of `app` as of `cut` from the records that its topics had then.
 
     A repartition topic of which processed records were deleted (docs/runtime.md) is recomputed from
     the sub-topology that writes it, without the records that were written at the cut and not read.
@@ -167,7 +167,7 @@ def derive_accounts(
 
 
 class _UnknownInput(Exception):
-    """Signals that the records of a source topic are not known, with the refusal that says why."""
+    """Signals that not all records of a source topic are known, with the refusal that says why."""
 
     def __init__(self, topic: str, sub: Subtopology, reason: str) -> None:
         super().__init__(reason)
@@ -208,7 +208,7 @@ def _recompute_topic(
     written: Mapping[str, DataFrame],
     read_in_transit: Callable[[str], DataFrame] | None,
 ) -> SourceRecords:
-    """Recompute the records that a repartition topic had, without those in transit.
+    """Recompute the records of a purged repartition topic, except those in transit.
 
     Their offsets are not known. Raises _UnknownInput if they can't be recomputed.
     """
@@ -235,7 +235,7 @@ def _recompute_topic(
 def _order_writers_first(
     topology: Topology, recomputed_topics: Collection[str]
 ) -> list[Subtopology]:
-    """Order sub-topologies so that those come first that write what others read."""
+    """Order sub-topologies so that writers of repartition topics come before their readers."""
     left = list(topology.subtopologies)
     ordered: list[Subtopology] = []
     while left:

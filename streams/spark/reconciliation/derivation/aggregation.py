@@ -26,7 +26,7 @@ from streams.windows import TimeWindows, UnlimitedWindows
 
 
 def is_computable(node: ProcessorNode, spec: StoreSpec) -> bool:
-    """Whether a step says that its inputs give the same results in any order."""
+    """Whether a step is an aggregation whose result doesn't depend on the order of its inputs."""
     rule = node.rule
     if not isinstance(rule, AggregationRule) or not rule.commutative or spec.ttl_ms is not None:
         return False
@@ -39,7 +39,7 @@ def is_computable(node: ProcessorNode, spec: StoreSpec) -> bool:
 
 
 def reads_values(rule: AggregationRule) -> bool:
-    """Whether a step uses more of a value than that there is one."""
+    """Whether an aggregation uses the values themselves, and doesn't merely count them."""
     return not rule.folding.is_count
 
 
@@ -59,13 +59,13 @@ class ComputedTable:
 
     @property
     def closed_rows(self) -> DataFrame:
-        """Return those of the rows whose windows have closed."""
+        """Return the rows whose windows have closed."""
         assert isinstance(self.rule.windows, TimeWindows)
         return select_closed_windows(self.rows, self.records, self.rule.windows)
 
     @property
     def expired_rows(self) -> DataFrame | None:
-        """Return key and window of the rows that the store may have dropped as expired."""
+        """Return key and window of rows that the store may have dropped; None if no row expires."""
         if self.spec.retention_ms is None or isinstance(self.rule.windows, UnlimitedWindows):
             return None
         return select_expired_windows(self.rows, "window_start", self.spec.retention_ms)
@@ -74,7 +74,7 @@ class ComputedTable:
 def compute_table(
     node: ProcessorNode, spec: StoreSpec, records: DataFrame, *, is_ordered: bool
 ) -> ComputedTable | str:
-    """Compute the table of `node`, or return why it depends on an unknown order.
+    """Compute the table of an aggregation, or return why it depends on an unknown order.
 
     `records`: those that were captured on the way to it.
     """
@@ -102,7 +102,7 @@ def compute_table(
 
 
 def select_expired_windows(rows: DataFrame, time_column: str, retention_ms: int) -> DataFrame:
-    """Select the windows whose time is `retention_ms` or more behind their partition's latest.
+    """Select windows that are `retention_ms` or more older than the latest of their partition.
 
     `rows` have a `partition`; `time_column` is that of the window's time.
     """

@@ -1,4 +1,4 @@
-"""Compute with Spark the results of those steps of a sub-topology that allow it.
+"""Compute joins and aggregations of a sub-topology with Spark where record order is irrelevant.
 
 These are joins of streams, and aggregations: what follows from them is computed from these results,
 and their own operators are not run.
@@ -48,7 +48,7 @@ from streams.topology.rules import AggregationRule, StreamJoinRule, SuppressionR
 
 @dataclass(frozen=True, slots=True)
 class SourceRecords:
-    """Represents the records of a source topic, with the columns of READ.
+    """Represents the records of a source topic as rows of the schema READ.
 
     `is_ordered`: whether they have their offsets.
     """
@@ -58,7 +58,7 @@ class SourceRecords:
 
 
 class ComputableSteps:
-    """Finds the steps of a sub-topology whose results Spark computes, and computes them.
+    """Computes with Spark those steps of a sub-topology whose results don't need record order.
 
     `source_records`: what its source topics had. `partition_counts`: of the topics of which it
     matters where records go. Of `compacted_topics` only the last record of a key is known.
@@ -87,12 +87,12 @@ class ComputableSteps:
         """Of the tables, and of those that hold them back, what is passed on at last."""
 
     def are_in_topic_order(self, nodes: Iterable[Node]) -> bool:
-        """Whether the records that come to these steps are of one topic, in its order."""
+        """Whether the records that reach these steps come from one topic, in the topic's order."""
         topics = {node.topic for node in nodes if isinstance(node, SourceNode)}
         return len(topics) == 1 and all(self._source_records[topic].is_ordered for topic in topics)
 
     def _find_joins(self) -> None:
-        """Find the joins of streams that Spark computes; those before others come first."""
+        """Compute the stream joins that Spark can compute, those upstream of others first."""
         for node in self._subtopology.nodes:
             rule = node.rule if isinstance(node, ProcessorNode) and not node.stores else None
             if not isinstance(rule, StreamJoinRule) or self.are_in_topic_order(
@@ -116,7 +116,7 @@ class ComputableSteps:
                 self.failures |= dict.fromkeys((node, *node.parents), (rule.step, result))
 
     def _compute_join(self, rule: StreamJoinRule, left: Node, right: Node) -> JoinedStream | str:
-        """Compute a join of two streams, or return why that isn't possible."""
+        """Compute a join of two streams, or return why Spark can't compute it."""
         if rule.emit_interval_ms is not None:
             return (
                 "when a record that has met nobody is joined with None depends on the order in "
@@ -138,7 +138,7 @@ class ComputableSteps:
         return join_streams(rule, lefts, rights, (this, other), sorted(find_source_topics([left])))
 
     def _compute_tables(self) -> dict[Node, ComputedTable]:
-        """Compute the tables of the steps that allow it; the others are added to `failures`."""
+        """Compute the tables of aggregations where Spark can; add the others to `failures`."""
         tables: dict[Node, ComputedTable] = {}
         users = [n for n in self._subtopology.nodes if isinstance(n, ProcessorNode)]
         for node in users:
@@ -166,7 +166,7 @@ class ComputableSteps:
     def _compute_aggregation(
         self, node: ProcessorNode, rule: AggregationRule, spec: StoreSpec
     ) -> ComputedTable | str:
-        """Compute the table of an aggregation, or return why that isn't possible."""
+        """Compute the table of an aggregation, or return why Spark can't compute it."""
         serialize_value = pickle_value if reads_values(rule) else serialize_presence
         operator = create_tap(node.name, spec.key.serialize, serialize_value)
         work = self.create_replay_work([node], operators_by_node={node: operator})
@@ -180,7 +180,7 @@ class ComputableSteps:
         return compute_table(node, spec, records, is_ordered=in_order)
 
     def _select_final_rows(self) -> dict[Node, DataFrame]:
-        """Select of the computed tables the rows that are passed on at last."""
+        """Select from each computed table the final rows that it or a suppression forwards."""
         final_rows: dict[Node, DataFrame] = {}
         for node, table in self.computed_tables.items():
             final_rows[node] = table.closed_rows if table.rule.on_close else table.rows
@@ -193,7 +193,7 @@ class ComputableSteps:
     def replay_after_tables(
         self, nodes: list[Node], tables: list[Node], stores: tuple[str, ...]
     ) -> DataFrame:
-        """Return what comes to `nodes`, or is in their stores, from the rows of `tables` alone."""
+        """Replay the steps from `tables` to `nodes`; return the records that reach `nodes`."""
         given: dict[Node, list[SourceNode]] = {}
         rows: list[DataFrame] = []
         for table in tables:
@@ -217,7 +217,7 @@ class ComputableSteps:
         operators_by_node: Mapping[Node, Operator] | None = None,
         known_sources: Mapping[Node, Sequence[SourceNode]] | None = None,
     ) -> ReplayWork:
-        """Create what executors replay for `nodes`: the steps before them and the handlers."""
+        """Create the work that executors replay for `nodes`: their upstream steps, and handlers."""
         sources = {node: join.sources for node, join in self.joined_streams.items()} | dict(
             known_sources or {}
         )
@@ -227,7 +227,7 @@ class ComputableSteps:
         return ReplayWork(subtopology, self._handlers, stores, self._partition_counts)
 
     def replay_each_record(self, replay_work: ReplayWork, nodes: Iterable[Node]) -> DataFrame:
-        """Replay steps record by record on all that comes to `nodes`, from topics and joins."""
+        """Replay the steps up to `nodes` on each record of their topics and joins, one by one."""
         before = set().union(*(find_ancestors(node, self.joined_streams) for node in nodes))
         topics = {node.topic for node in before if isinstance(node, SourceNode)}
         frames = [self._source_records[topic].records for topic in sorted(topics)]

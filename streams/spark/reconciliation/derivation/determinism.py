@@ -1,4 +1,4 @@
-"""Decide what of a step's results the inputs alone determine.
+"""Decide how far an application's inputs alone determine the results of its steps.
 
     EACH      every one: they are the same however often the application commits
     LAST      the last of each key: with caching the others depend on when it commits
@@ -60,7 +60,7 @@ class Determinism(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class StepDeterminism:
-    """Represents how far the results of a step are determined.
+    """Represents how far the inputs determine a step's results, and why no further.
 
     `step` and `reason`: of the first step that isn't determined.
     """
@@ -75,7 +75,7 @@ _LAST = StepDeterminism(Determinism.LAST)
 
 
 def is_stateless(node: Node, known_nodes: Collection[Node] = ()) -> bool:
-    """Whether a step, and all before it, handle each record alone and keep no state.
+    """Whether a step, and every step upstream of it, handles each record alone, without state.
 
     Steps before those of `known_nodes` don't count, since the results of these are known.
     """
@@ -91,14 +91,14 @@ def is_stateless(node: Node, known_nodes: Collection[Node] = ()) -> bool:
 
 
 def reads_every_record(subtopology: Subtopology, topic: str) -> bool:
-    """Whether a step reads each record of a source topic, and not only the last of a key."""
+    """Whether a step reads every record of a source topic, and not only the last of each key."""
     source = subtopology.sources[topic]
     readers = [node for node in subtopology.nodes if source in node.parents]
     return any(not isinstance(n, ProcessorNode) or n.kind not in _TABLES for n in readers)
 
 
 def find_ancestors(node: Node, stop_nodes: Collection[Node] = ()) -> set[Node]:
-    """Find a step and all before it, but nothing before the steps in `stop_nodes`."""
+    """Find a step and everything upstream of it, but nothing upstream of `stop_nodes`."""
     found = {node}
     left = [node]
     while left:
@@ -112,13 +112,13 @@ def find_ancestors(node: Node, stop_nodes: Collection[Node] = ()) -> set[Node]:
 
 
 def find_source_topics(nodes: Iterable[Node]) -> set[str]:
-    """Find the topics that the records of these steps come from."""
+    """Find the topics that the records of these steps originate from."""
     every = (each for node in nodes for each in find_ancestors(node))
     return {each.topic for each in every if isinstance(each, SourceNode)}
 
 
 def explain_not_compared(spec: StoreSpec) -> str | None:
-    """Explain why the content of a store is not compared; None if it is."""
+    """Explain why the content of a store is not compared, or return None if it is."""
     if not spec.logged:
         return "the store has no changelog: nobody sees what is in it"
     if spec.ttl_ms is not None:
@@ -131,13 +131,13 @@ def explain_not_compared(spec: StoreSpec) -> str | None:
 
 
 def _determine_final_results(node: Node) -> StepDeterminism:
-    """Return LAST for a table whose final rows are known; EACH if it emits windows on close."""
+    """Return EACH for an aggregation that emits closed windows, and LAST for any other table."""
     rule = node.rule if isinstance(node, ProcessorNode) else None
     return _EACH if isinstance(rule, AggregationRule) and rule.on_close else _LAST
 
 
 def _determine_by_rule(node: ProcessorNode) -> StepDeterminism | None:
-    """Return what the step's rule alone says of its results; None if it says nothing."""
+    """Return the determinism that follows from the step's rule alone, or None if none follows."""
     rule = node.rule
     if isinstance(rule, SuppressionRule):
         if rule.final_only:
@@ -188,7 +188,7 @@ class DeterminismAnalysis:
         return self._known[node]
 
     def determinism_of_store(self, spec: StoreSpec) -> StepDeterminism:
-        """Return how far a store's last content is determined, as by its least known writer."""
+        """Return how far a store's last content is determined: as its least determined writer."""
         flows = [self._known[node] for node in self.find_store_writers(spec)]
         return min(flows, key=lambda flow: flow.determinism)
 
@@ -205,7 +205,7 @@ class DeterminismAnalysis:
         return [n for n in users if n is first or (n.emits_updates and n.kind == first.kind != "")]
 
     def _determine_step(self, node: Node) -> StepDeterminism:
-        """Decide how far a step's results are determined, given those of its parents."""
+        """Return how far a step's results are determined, given the determinism of its parents."""
         if isinstance(node, SourceNode):
             if node.topic in self._compacted:
                 return StepDeterminism(Determinism.UNKNOWN, node.topic, f"it {COMPACTED_REASON}")
@@ -242,7 +242,7 @@ class DeterminismAnalysis:
         return any(each.topic in self._compacted for each in sources)
 
     def _explain_lost_order(self, node: ProcessorNode) -> str | None:
-        """Explain why a step that keeps state gets its records in an unknown order, if it does."""
+        """Explain why a stateful step gets records in an unknown order, or return None if not."""
         if node.kind in _TABLE_LOOKUPS and not node.stores:
             return "what it finds in a global table depends on when it looks there"
         topics = self._find_topics_in_store(node)
@@ -261,7 +261,7 @@ class DeterminismAnalysis:
     def _determine_table_updates(
         self, node: ProcessorNode, incoming: StepDeterminism
     ) -> StepDeterminism:
-        """Return LAST for a table whose updates are cached or joined, otherwise what came to it."""
+        """Return LAST if a table's updates are cached or joined, otherwise `incoming`."""
         joins = node.kind.startswith("KTABLE-JOIN")
         caches = any(self._specs[name].caching for name in node.stores)
         if joins or (
@@ -271,7 +271,7 @@ class DeterminismAnalysis:
         return replace(incoming)
 
     def _find_topics_in_store(self, node: ProcessorNode) -> set[str]:
-        """Find the topics of a step's records, and of those of the steps that share its stores."""
+        """Find the source topics of a step, and of the steps that share one of its stores."""
         store_users = [
             other
             for other in self._nodes

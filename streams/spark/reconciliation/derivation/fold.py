@@ -58,7 +58,7 @@ class FoldFunction:
 
 
 class _RowFolder:
-    """Folds the rows of one key and window after the other; `output_rows` are the results."""
+    """Folds rows sorted by key and window; `output_rows` has a result for each key and window."""
 
     def __init__(
         self, step: str, folding: WindowFold, key_serde: Serde[Any], value_serde: Serde[Any]

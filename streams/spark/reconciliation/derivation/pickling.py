@@ -18,7 +18,7 @@ from streams.errors import UserError
 
 
 class NotPicklable(UserError):
-    """Signals that something holds what only this process has: a lock, a socket, an open file."""
+    """Signals that a value holds what only this process has: a lock, a socket, an open file."""
 
 
 def pickle_for_executors(value: object) -> bytes:
@@ -48,6 +48,6 @@ _DISPATCH_TABLE: ChainMap[Any, Any] = ChainMap(
 
 
 class _Pickler(cloudpickle.Pickler):
-    """Pickles also the structs of numbers that serdes have and pickle refuses."""
+    """Pickles values with the `struct.Struct` objects that serdes have and that pickle refuses."""
 
     dispatch_table = _DISPATCH_TABLE

@@ -1,4 +1,4 @@
-"""Plan for each store and topic of one sub-topology how its expected rows are computed."""
+"""Plan how Spark computes the expected rows of each store and topic of one sub-topology."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ IN_ORDER = "replayed in the order of the offsets, by the application's own steps
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Represents something that is not checked, with the reason.
+    """Represents a step, store or topic that can't be checked, with the reason.
 
     `step`: the step, store or topic that is the reason.
     """
@@ -70,7 +70,7 @@ class Refusal:
 
 @dataclass(slots=True)
 class SubtopologyAccounts:
-    """Collects the accounts of a sub-topology, and what was refused.
+    """Collects the planned accounts of a sub-topology, and the refusals of the others.
 
     `written_records`: its records for each topic, with the columns of MADE, if each of them is
     determined.
@@ -107,7 +107,7 @@ def plan_accounts(
 
 
 class _AccountPlanner:
-    """Plans the accounts of one sub-topology; `result` collects them."""
+    """Plans the accounts of one sub-topology and collects them in `result`."""
 
     def __init__(
         self,
@@ -215,7 +215,7 @@ class _AccountPlanner:
     def _downgrade_after_failure(
         self, nodes: Iterable[Node], flow: StepDeterminism
     ) -> StepDeterminism:
-        """Return UNKNOWN if Spark failed on a step before these and order is lost, or `flow`."""
+        """Return UNKNOWN if Spark failed upstream and order is lost, otherwise `flow`."""
         ancestors = set().union(*map(find_ancestors, nodes))
         for node, (step, why) in self._computable.failures.items():
             if node in ancestors and not self._computable.are_in_topic_order(ancestors):
@@ -229,7 +229,7 @@ class _AccountPlanner:
         nodes: list[ProcessorNode] | list[SinkNode],
         spec: StoreSpec | None = None,
     ) -> tuple[DataFrame, str] | None:
-        """Compute the rows of MADE for a target, and say how; None if that was refused."""
+        """Compute a target's rows and name the method, or add a refusal and return None."""
         stores = () if spec is None else (spec.name,)
         frames: list[DataFrame] = []
         how = ONE_BY_ONE
@@ -244,7 +244,7 @@ class _AccountPlanner:
         return reduce(DataFrame.unionByName, frames), how
 
     def _run_steps(self, nodes: list[Node], stores: tuple[str, ...]) -> tuple[DataFrame, str]:
-        """Run the steps before `nodes` by the simplest way there is, and name that way."""
+        """Run the steps up to `nodes` by the simplest method; return rows and method."""
         computable = self._computable
         ancestors = set().union(
             *(
@@ -273,7 +273,7 @@ class _AccountPlanner:
         ), IN_ORDER
 
     def _find_origins(self, nodes: Iterable[Node]) -> DataFrame | None:
-        """Find the records with the keys of a table, if it has the keys of its topics."""
+        """Return the input records by key, or None where records may have changed their keys."""
         topics = find_source_topics(nodes)
         if not all(self._source_records[topic].is_ordered for topic in topics):
             return None
@@ -315,7 +315,7 @@ class _AccountPlanner:
 
 
 def _dry_run(replay_work: ReplayWork) -> None:
-    """Bind the steps on the driver, which can report what they refuse. Raises UserError."""
+    """Run the steps without records on the driver, so that it reports errors. Raises UserError."""
     try:
         ReplayedTask(replay_work, partition=0).finish_task()
     except UserError:

@@ -65,7 +65,7 @@ class ReplayWork:
 
 
 def create_tap(step: str, serialize_key: Serialize, serialize_value: Serialize) -> Operator:
-    """Create an operator that sends what reaches `step` to the target of that name, as bytes.
+    """Create an operator that captures, as bytes, the records that reach `step`.
 
     It takes the place of `step`. Records without a key are left out.
     """
@@ -91,12 +91,12 @@ def create_tap(step: str, serialize_key: Serialize, serialize_value: Serialize) 
 
 
 def serialize_presence(value: Any) -> bytes:
-    """Serialize a value as nothing but the fact that there is one."""
+    """Serialize any value as empty bytes, where only its presence counts."""
     return b""
 
 
 def pickle_value(value: Any) -> bytes:
-    """Pickle a value that goes from one executor to another."""
+    """Pickle a value that is sent from one executor to another."""
     try:
         return pickle.dumps(value, protocol=5)
     except Exception:
@@ -121,7 +121,7 @@ class ReplayEachRecord:
 
 
 class ReplayPartitions:
-    """Replays a task for each partition, one after the other: a function for `map_in_arrow`.
+    """Replays one task for each partition, one after the other: a function for `map_in_arrow`.
 
     The records of each partition come together and in order.
     """
@@ -149,7 +149,7 @@ class ReplayPartitions:
 
 
 class ReplayedTask:
-    """Runs one task without a broker; `output_rows` collects its results as rows of MADE."""
+    """Runs one task without a broker and collects its results in `output_rows`."""
 
     def __init__(self, work: ReplayWork, partition: int) -> None:
         self.partition = partition
@@ -174,7 +174,7 @@ class ReplayedTask:
         self._receive = compile_subtopology(work.subtopology, self._context)
 
     def process_message(self, message: Any) -> None:
-        """Process a record through the steps. Raises what the application would end with."""
+        """Process a record through the steps; errors that would end the application are raised."""
         context = self._context
         context.message = message
         self._receive[message.topic()](message)
@@ -185,7 +185,7 @@ class ReplayedTask:
             stream.call_due(context.stream_time_ms)
 
     def commit_stores(self) -> None:
-        """Emit the results that are held until a commit, and collect what the stores log."""
+        """Emit the results that wait for a commit, and apply the stores' writes to changelogs."""
         context = self._context
         context.message = None
         context.origin_without_record = COMMIT_ORIGIN
@@ -207,7 +207,7 @@ class ReplayedTask:
         store.commit(StoreCheckpoint(self._positions[name], "replayed"))
 
     def finish_task(self) -> None:
-        """Commit the replayed task, output its reported stores' rows, and close its steps."""
+        """Commit, add rows of the reported stores to `output_rows`, and close the steps."""
         self.commit_stores()
         for name in self._reported_stores:
             spec = self._specs[name]
@@ -227,7 +227,7 @@ class ReplayedTask:
     def _append_row(
         self, target: str, row: tuple[Any, ...], message: Any, target_partition: int | None
     ) -> None:
-        """Append a row for a target, with the position of the record that it was made of."""
+        """Append a row for a target, with the position of the input record that caused it."""
         at = (None, self.partition, -1)
         if message is not None and message.topic() is not None:
             at = (message.topic(), message.partition(), message.offset())
@@ -307,12 +307,12 @@ class _CapturingProducer(StreamsProducer):
         """Return at once, since there is always room."""
 
     def fetch_partition_count(self, topic: str) -> int:
-        """Return a topic's number of partitions; 1 if it doesn't matter where records go."""
+        """Return a topic's number of partitions, or 1 where it makes no difference."""
         return self._partition_counts.get(topic, 1)
 
 
 class _AllTopics(frozenset[str]):
-    """Represents the set of all topic names: it contains each name."""
+    """Represents the set of all topic names, which contains every name."""
 
     def __contains__(self, name: object) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""Convert rows of results to records of a topic, last rows of keys, and origins."""
+"""Convert the rows that a replay yields to records of a topic, to table rows, and to origins."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streams.spark.reconciliation.derivation.stream_joins import strip_join_pref
 
 
 def to_source_records(rows: DataFrame, topic: str, *, windowed: bool) -> DataFrame:
-    """Convert the rows of a table to records of a topic, with the columns of READ."""
+    """Convert the rows of a table to records of the topic `topic`, with the columns of READ."""
     key = f.concat("key", encode_int64(f.col("window_start"))) if windowed else f.col("key")
     return rows.select(
         key.alias("key"),
@@ -24,7 +24,7 @@ def to_source_records(rows: DataFrame, topic: str, *, windowed: bool) -> DataFra
 
 
 def select_last_rows(output_rows: DataFrame) -> DataFrame:
-    """Select the last row of each key, and none where that is a deletion."""
+    """Select the last row of each key, leaving out keys whose last row is a deletion."""
     row = f.struct("value", "timestamp")
     last = output_rows.groupBy("key").agg(f.max_by(row, f.col("number")).alias("last"))
     null = f.lit(None).cast("long")
@@ -38,7 +38,7 @@ def select_last_rows(output_rows: DataFrame) -> DataFrame:
 
 
 def select_origins(rows: DataFrame) -> DataFrame:
-    """Select for each row its key and the position of the record that it was made of.
+    """Select each row's key with the position of the input record that it was made from.
 
     For a join's result that is the left record.
     """

@@ -1,4 +1,4 @@
-"""Define the rows that go to executors and come back, as Arrow batches.
+"""Define the schemas of the rows that go to executors and come back as Arrow batches.
 
 READ      a record of a source topic
 MADE      what the steps have made of it, for one target: a topic, a step (`create_tap`) or a store
@@ -91,7 +91,7 @@ class ReplayedMessage:
 
 
 def iterate_messages(batch: pa.RecordBatch) -> Iterator[ReplayedMessage]:
-    """Iterate over the records of a batch of READ, as messages."""
+    """Iterate over the rows of a READ batch as messages of a consumer."""
     columns = (batch.column(name).to_pylist() for name in READ.names)
     return map(ReplayedMessage, *columns)
 
@@ -103,7 +103,7 @@ OutputRow = tuple[Any, ...]
 def drain_into_batches(
     output_rows: list[OutputRow], schema: pa.Schema = MADE
 ) -> Iterator[pa.RecordBatch]:
-    """Yield rows as Arrow batches, and remove them from the list."""
+    """Yield the collected rows as Arrow batches, and empty the list."""
     while output_rows:
         part, output_rows[:] = output_rows[:_BATCH_ROWS_MAX], output_rows[_BATCH_ROWS_MAX:]
         columns = zip(*part, strict=True)

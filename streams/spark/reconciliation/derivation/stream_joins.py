@@ -43,7 +43,7 @@ _PAIR_COLUMNS = ("key", "left", "right", "topic", "partition", "offset", "timest
 
 @dataclass(frozen=True, slots=True)
 class JoinedStream:
-    """Represents the results of a join: `rows`, as records of `sources`, in any order."""
+    """Represents the records that a stream join results in, in no particular order."""
 
     sources: Sequence[SourceNode]
     rows: DataFrame
@@ -79,17 +79,17 @@ def join_streams(
 
 
 def strip_join_prefix(topic: Column) -> Column:
-    """Strip the join's name from the name of a topic that is called after a join."""
+    """Strip the prefix `step:JOIN:` from the topic names that results of joins have."""
     return f.regexp_replace(topic, "^.*:.*:", "")
 
 
 def _retention_ms(window: JoinWindow) -> int:
-    """Return for how long the stores of a join keep records."""
+    """Return how long the window stores of a join keep records."""
     return window.size_ms + window.grace_ms
 
 
 def _pair_records(window: JoinWindow, left: DataFrame, right: DataFrame) -> DataFrame:
-    """Pair the records of two streams, with the columns of `_PAIR_COLUMNS` and `certain`.
+    """Pair records of equal keys that are within the join window, in any order of arrival.
 
     `certain`: whether the two have met in every order.
     """
@@ -134,7 +134,7 @@ def _pair_records(window: JoinWindow, left: DataFrame, right: DataFrame) -> Data
 
 
 def _mark_retained(records: DataFrame, window: JoinWindow) -> DataFrame:
-    """Add `kept`: whether a record is still in its store when all others have come."""
+    """Add the column `kept`: whether a record is still in its store after all others have come."""
     records = records.where(f.col("value").isNotNull())
     latest = f.max("timestamp").over(Window.partitionBy("partition"))
     return records.withColumn("kept", f.col("timestamp") > latest - _retention_ms(window))

@@ -1,4 +1,4 @@
-"""Extract from a sub-topology those steps that some results need."""
+"""Extract from a sub-topology the steps that certain results depend on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def extract_steps(
     operators_by_node: Mapping[Node, Operator] | None = None,
     known_sources: Mapping[Node, Sequence[SourceNode]] | None = None,
 ) -> Subtopology:
-    """Extract the steps before `targets`, which are the last, as a sub-topology.
+    """Extract `targets` and the steps upstream of them as a sub-topology of their own.
 
     Those of `operators_by_node` have another operator and no stores. Of those of `known_sources`
     the results are known: they come from sources instead. Steps are copied. What steps only do
@@ -66,7 +66,7 @@ def extract_steps(
 def _find_store_writers(
     subtopology: Subtopology, needed_nodes: set[Node], operators_by_node: Mapping[Node, Operator]
 ) -> set[Node]:
-    """Find the processors that write stores which these steps use, with all before them."""
+    """Find the processors, and steps upstream of them, that write stores of `needed_nodes`."""
     used = {
         name
         for node in _select_processors(needed_nodes)
@@ -94,7 +94,7 @@ def _copy_node(
 
 
 def create_result_source(topic: str, key: Serde[Any], value: Serde[Any]) -> SourceNode:
-    """Create a source for the results of a step that are known already."""
+    """Create a source node that stands for a step whose results are already known."""
     return SourceNode(name=f"{topic}-rows", topic=topic, key=key, value=value)
 
 
@@ -114,12 +114,12 @@ def _select_processors(nodes: Iterable[Node]) -> list[ProcessorNode]:
 
 
 def _has_only_side_effects(node: Node) -> bool:
-    """Whether a step ends a branch and has nothing but side effects."""
+    """Whether a step ends a branch and has side effects only, as `for_each` has."""
     return isinstance(node, ProcessorNode) and node.kind in SIDE_EFFECT_KINDS
 
 
 def group_sinks_by_topic(nodes: Collection[Node]) -> dict[str, list[SinkNode]]:
-    """Group the sinks that write topics with fixed names by these names."""
+    """Group sinks by the fixed name of the topic that they write."""
     sinks: dict[str, list[SinkNode]] = {}
     for node in nodes:
         if isinstance(node, SinkNode) and isinstance(node.topic, str):

@@ -1,4 +1,4 @@
-"""Assign records to windows by Spark SQL, without those that came too late.
+"""Assign records to windows by Spark SQL, leaving out those that came too late.
 
 A step's stream time is the largest timestamp that it was given in its partition, and a window takes
 no records when stream time is the grace past its end. Within a topic's partition the order is that
@@ -17,7 +17,7 @@ from streams.windows import TimeWindows, UnlimitedWindows
 def assign_windows(
     records: DataFrame, windows: TimeWindows | UnlimitedWindows, *, is_ordered: bool
 ) -> DataFrame:
-    """Return a row for each record and window that takes it.
+    """Return a row for each record and each window that accepts it.
 
     `window_start` and `window_end` are in ms. `is_ordered`: the records of a partition are of one
     topic, and what was late is left out. Otherwise `count_possibly_late` counts what may have been.
@@ -41,7 +41,7 @@ def assign_windows(
 
 
 def count_possibly_late(records: DataFrame, windows: TimeWindows) -> int:
-    """Count the records that would come too late if all others of their partition came before.
+    """Count the records that would be late if all others of their partition came before them.
 
     A record counts once for each window. 0 says that nothing was late, whatever the order was.
     """
@@ -51,13 +51,13 @@ def count_possibly_late(records: DataFrame, windows: TimeWindows) -> int:
 
 
 def select_closed_windows(rows: DataFrame, records: DataFrame, windows: TimeWindows) -> DataFrame:
-    """Select the windows that have closed when all `records` of their partition have come."""
+    """Select the windows that are closed after all `records` of their partition."""
     times = records.groupBy("partition").agg(f.max("timestamp").alias("stream_time"))
     return rows.join(f.broadcast(times), "partition").where(_is_late(windows)).drop("stream_time")
 
 
 def _is_late(windows: TimeWindows) -> Column:
-    """Build the condition that a window takes no records at the stream time."""
+    """Build the condition that a window has closed, grace included, at `stream_time`."""
     return f.col("window_end") <= f.col("stream_time") - windows.grace_ms
 
 
