@@ -21,7 +21,7 @@ ORIGIN = "key BINARY, topic STRING, partition INT, offset BIGINT"
 
 
 class AccountKind(StrEnum):
-    """Names the kind of an account, which decides how its rows are compared.
+    """Names the kinds of accounts, which decide how their rows are compared.
 
     A table has one row for each key (and window); of a table in a topic the last row of a key
     counts; the rows of a stream all count, in any order.
@@ -34,7 +34,7 @@ class AccountKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Represents a store or a topic with the rows that are expected in it at the cut.
+    """Represents a store or topic with the rows that it should have at the cut.
 
     `name` is the store's or the topic's. `expected` has the columns of ROW; `origins`, with those
     of ORIGIN, is read only for rows that are off. `method` tells people how `expected` was

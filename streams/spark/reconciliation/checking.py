@@ -35,7 +35,7 @@ def check_account(
     tolerance: float = 0.0,
     ledger_verdicts: DataFrame | None = None,
 ) -> CheckedAccount:
-    """Compare an account with the rows that are there, and count the records of each verdict.
+    """Compare an account's expected rows with the actual ones, and count records by verdict.
 
     `actual_rows` has the columns of ROW and FOUND; `ledger_verdicts` are rows of
     `LedgerRuns.check_records`.
@@ -83,7 +83,7 @@ def check_account(
 
 
 def _exclude_unledgered_records(actual_rows: DataFrame, ledger_verdicts: DataFrame) -> DataFrame:
-    """Exclude the records that no ledger entry names, which have the ledger's verdict."""
+    """Exclude the records that no ledger entry names, since the ledger has judged them already."""
     is_unledgered = F.col("verdict") == RowVerdict.UNEXPECTED.value
     unledgered = ledger_verdicts.where(is_unledgered).select(F.inline("positions"))
     return actual_rows.join(F.broadcast(unledgered), ["topic", "partition", "offset"], "left_anti")
@@ -95,7 +95,7 @@ def select_expired_rows(
     target: ReconciliationTarget,
     partition_count: int,
 ) -> DataFrame | None:
-    """Select those of the expected windows that a store may have dropped as expired.
+    """Select the expected windows that a store may already have dropped as expired.
 
     Each is judged by the time of its key's own partition, which is the latest of that partition's
     rows in `actual_rows`. Which partition a key belongs to is known by its rows there. For a key
@@ -122,7 +122,7 @@ def select_expired_rows(
 
 
 def _exclude_expired_rows(compared: DataFrame, expired_rows: DataFrame) -> DataFrame:
-    """Exclude missing rows that the store may have dropped as expired."""
+    """Exclude from a comparison the missing rows that the store may have dropped as expired."""
     expired_keys = expired_rows.select(
         *(F.col(name).alias(f"gone_{name}") for name in KEY_COLUMNS)
     ).distinct()
@@ -133,7 +133,7 @@ def _exclude_expired_rows(compared: DataFrame, expired_rows: DataFrame) -> DataF
 
 
 def _build_repeat_verdicts(actual_rows: DataFrame, *, is_mistake: bool) -> DataFrame:
-    """Build a verdict for each record that repeats the one before it.
+    """Build a verdict for each record that repeats its key's previous record.
 
     It is `unexpected` if that must be a mistake, and otherwise `doubled`, which is no error.
     """
@@ -152,12 +152,12 @@ def _build_repeat_verdicts(actual_rows: DataFrame, *, is_mistake: bool) -> DataF
 
 
 def _append_verdicts(compared: DataFrame, more_verdicts: DataFrame) -> DataFrame:
-    """Append the rows of further verdicts to those of a comparison."""
+    """Append rows of further verdicts to the rows of a comparison."""
     return compared.unionByName(more_verdicts.withColumn("expected_rows", F.lit(1).cast("BIGINT")))
 
 
 def _duplicate_key_error(target: ReconciliationTarget, compared: DataFrame) -> ConfigError:
-    """Create the error that names a key which is expected more than once."""
+    """Create the error that names a key for which more than one row is expected."""
     key = to_text_column(F.col("key"), target.key_serde).alias("key")
     (row,) = compared.where("expected_rows > 1").limit(1).select(key).collect()
     return ConfigError(

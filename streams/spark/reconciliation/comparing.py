@@ -39,7 +39,7 @@ POSITIONS_MAX = 1_000
 
 
 class RowVerdict(StrEnum):
-    """Names the result of the comparison of one row."""
+    """Names the possible results of comparing one row."""
 
     OK = "ok"
     MISSING = "missing"
@@ -54,7 +54,7 @@ OFF_VERDICTS = (RowVerdict.MISSING, RowVerdict.UNEXPECTED, RowVerdict.DIFFERENT)
 
 @dataclass(frozen=True, slots=True)
 class ValueComparison:
-    """Represents how values are compared whose bytes differ: by their serde.
+    """Represents how two values with different bytes are compared: by what their serde reads.
 
     `tolerance`: by how much floats may differ, in tables only.
     """
@@ -129,7 +129,7 @@ def _compare_table(
     compares_timestamps: bool,
     keys_span_partitions: bool,
 ) -> DataFrame:
-    """Compare a table's rows: one verdict for each key and window, and for each row too many."""
+    """Compare a table's rows: a verdict for each key and window, and for each superfluous row."""
     rows = _pair_table_rows(all_rows, keys_span_partitions=keys_span_partitions).select(
         *KEY_COLUMNS,
         "expected_rows",
@@ -162,7 +162,7 @@ def _compare_table(
 
 
 def _pair_table_rows(all_rows: DataFrame, *, keys_span_partitions: bool) -> DataFrame:
-    """Pair for each key the expected row `e` with the actual one `f`, the last of a partition.
+    """Pair each key's expected row (`e`) with the last actual row (`f`) of each partition.
 
     Where a key is in several partitions, the row that is as expected, or else the latest, has
     `number` 0, and the others follow with nothing expected of them.
@@ -204,7 +204,7 @@ def _pair_table_rows(all_rows: DataFrame, *, keys_span_partitions: bool) -> Data
 def _compare_stream(
     all_rows: DataFrame, comparison: ValueComparison, *, compares_timestamps: bool
 ) -> DataFrame:
-    """Compare a stream's records by how many of them have each key and value."""
+    """Compare a stream's records by how often each pair of key and value occurs."""
     is_found = F.col("topic").isNotNull()
     by = [*KEY_COLUMNS, "says", *(["timestamp"] if compares_timestamps else [])]
     position = F.when(is_found, F.struct("topic", "partition", "offset"))
@@ -241,12 +241,12 @@ _VALUE_COLUMNS = ("expected", "found", "expected_ms", "found_ms")
 
 
 def _build_verdict_count(verdict: RowVerdict, count: Column) -> Column:
-    """Build the struct of a verdict and of the number of records that it is for."""
+    """Build a struct of a verdict and the number of records that have it."""
     return F.struct(F.lit(verdict.value).alias("verdict"), count.alias("count"))
 
 
 def _build_positions(position: Column) -> Column:
-    """Build the array of a record's position, empty if there is none."""
+    """Build an array with the position of a record, which is empty if the record has none."""
     return F.array_compact(F.array(position)).alias("positions")
 
 

@@ -1,4 +1,4 @@
-"""Measure how much of what was asked for a reconciliation has checked.
+"""Measure how many of the requested accounts and records a reconciliation has checked.
 
 An account that was asked for is either checked or unchecked, with the reason; only one that the
 caller allows by its name may go unchecked. How many records an account has is reckoned by offsets,
@@ -27,7 +27,7 @@ AccountKey = tuple[bool, str]
 
 
 class NamedAccount(Protocol):
-    """Describes what has an account's name and kind."""
+    """Describes any object that has the name and the kind of an account."""
 
     @property
     def name(self) -> str: ...
@@ -43,7 +43,7 @@ def account_key(account: NamedAccount) -> AccountKey:
 
 @dataclass(frozen=True, slots=True)
 class UncheckedAccount:
-    """Represents an account that was asked for and not checked, with the reason.
+    """Represents an account that was requested and not checked, with the reason.
 
     `is_allowed`: `allow_unchecked` names it. `record_count`: how many records it has by its
     offsets, None if that is not known.
@@ -58,7 +58,7 @@ class UncheckedAccount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """Counts the accounts, and their records, that were asked for and that were checked.
+    """Counts the requested accounts, with their records, and those of them that were checked.
 
     `accounts_total`: how many accounts the application has. Records are counted by offsets.
     """
@@ -82,13 +82,13 @@ class Coverage:
 
     @property
     def refused(self) -> tuple[str, ...]:
-        """Return the names of the unchecked accounts that may not go unchecked."""
+        """Return the names of the unchecked accounts that `allow_unchecked` does not name."""
         names = (each.name for each in self.unchecked if not each.is_allowed)
         return tuple(dict.fromkeys(names))
 
     @property
     def allowed(self) -> tuple[str, ...]:
-        """Return the names of the unchecked accounts that are allowed to go unchecked."""
+        """Return the names of the unchecked accounts that `allow_unchecked` names."""
         return tuple(dict.fromkeys(each.name for each in self.unchecked if each.is_allowed))
 
     def __str__(self) -> str:
@@ -116,7 +116,7 @@ def measure_coverage(
     record_counts: Mapping[AccountKey, int],
     account_count: int,
 ) -> Coverage:
-    """Compare the accounts that were asked for with those that were checked.
+    """Compare the requested accounts with the checked ones, and count their records.
 
     `refusals` has the reason of each account that was not checked.
     """
@@ -144,7 +144,7 @@ def measure_coverage(
 def count_record_offsets(
     admin: Admin, cut: Cut, accounts: Iterable[NamedAccount]
 ) -> dict[AccountKey, int]:
-    """Count the offsets of each account in the cut, from the first that is still there.
+    """Count the offsets of each account in the cut, from its topic's first remaining offset.
 
     A topic whose end the cut doesn't know is counted as it is now; what has no topic is left out.
 
@@ -179,7 +179,7 @@ def count_record_offsets(
 
 
 def check_allowed_names(allowed_names: Iterable[str], accounts: Iterable[NamedAccount]) -> None:
-    """Raise ConfigError if a name that is allowed to go unchecked is no account's."""
+    """Raise ConfigError if the application has no account of one of these names."""
     names = sorted({each.name for each in accounts})
     for name in allowed_names:
         if name in names:

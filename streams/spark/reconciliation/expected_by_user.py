@@ -1,4 +1,4 @@
-"""Turn what the user's `expected` function returns into accounts with rows of bytes."""
+"""Convert what the user's `expected` function returns to accounts whose rows are bytes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def compute_expected_accounts(
     targets: Sequence[ReconciliationTarget],
     names: Sequence[str] | None,
 ) -> list[tuple[ReconciliationTarget, Account]]:
-    """Call `expected` and return an account for each target that it answers for.
+    """Call `expected`, and return an account for each target whose rows it returns.
 
     One DataFrame is meant for the targets with these `names`, or for the only ones that there are;
     a dict has one for each name.
@@ -58,7 +58,7 @@ def compute_expected_accounts(
 
 
 def require_single_target(targets: Sequence[ReconciliationTarget]) -> list[ReconciliationTarget]:
-    """Return the application's only store with the topic of its rows, or its only topic.
+    """Return the only store, with the topic that has its rows, or else the only topic.
 
     Raises: ConfigError if there are more.
     """
@@ -77,7 +77,7 @@ def require_single_target(targets: Sequence[ReconciliationTarget]) -> list[Recon
 
 
 def _to_account(target: ReconciliationTarget, answer: DataFrame) -> Account:
-    """Serialize a user's DataFrame with the application's serdes as the account of a target."""
+    """Serialize a user's DataFrame of expected rows to the account of a target."""
     for name in ("key", "value"):
         _require_column(target, answer, name)
     kinds = {field.name: field.dataType for field in answer.schema.fields}
@@ -103,7 +103,7 @@ def _to_account(target: ReconciliationTarget, answer: DataFrame) -> Account:
 
 
 def _window_columns(target: ReconciliationTarget, answer: DataFrame) -> tuple[Column, Column]:
-    """Return the columns of windows' starts and ends in ms, null for targets without windows."""
+    """Return the columns with window start and end in ms, null for targets without windows."""
     if target.windowed is None:
         return F.lit(None), F.lit(None)
     _require_column(target, answer, "window_start")
@@ -126,7 +126,7 @@ def _require_column(target: ReconciliationTarget, answer: DataFrame, column_name
 
 
 def _convert_to_ms(frame: DataFrame, column_name: str) -> Column:
-    """Convert a column of TIMESTAMP to ms since 1970; BIGINT is taken as such a number.
+    """Convert a TIMESTAMP column to ms since 1970; a BIGINT column is taken to be in ms already.
 
     Raises: ConfigError for other types.
     """

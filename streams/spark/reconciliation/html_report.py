@@ -66,8 +66,8 @@ def render_html(report: ReconciliationResult) -> str:
     )
 
 
-def _name_verdict(report: ReconciliationResult) -> tuple[str, str]:
-    """Return the CSS class of the heading and the words of the title for a report."""
+def _name_verdict(report: Report) -> tuple[str, str]:
+    """Return the CSS class and the title that show a report's overall verdict."""
     if report.is_off:
         return "off", "not balanced"
     return ("balanced", "balanced") if report.balanced else ("unchecked", "not checked as asked")
@@ -117,7 +117,7 @@ def _draw_bar(checked: CheckedAccount, top_px: int) -> str:
 
 
 def _compute_bar_lengths(checked: CheckedAccount) -> Iterator[tuple[RowVerdict, float]]:
-    """Yield for each verdict that an account has the length of its part of the bar."""
+    """Yield each verdict that an account has records of, with the length of its part of the bar."""
     counts = {v: checked.counts[v] for v in RowVerdict if checked.counts.get(v, 0)}
     total = sum(counts.values())
     free_length = _BAR - _PART_MIN * len(counts)
@@ -149,8 +149,8 @@ def _render_accounts(accounts: Iterable[CheckedAccount]) -> str:
     return _render_table(heads, rows)
 
 
-def _render_refusals(report: ReconciliationResult) -> Iterator[str]:
-    """Yield the tables of accounts that were not checked, and of what keeps them from it."""
+def _render_refusals(report: Report) -> Iterator[str]:
+    """Yield tables of the accounts that were not checked, and of the steps that are the reason."""
     missed = report.coverage.unchecked
     if missed:
         yield "<h2>Accounts that were not checked</h2>"
@@ -172,8 +172,8 @@ def _render_unchecked(account: UncheckedAccount) -> str:
     return _render_table_row([account.name, account.kind.value, allowed, account.why, count])
 
 
-def _render_rows_off(report: ReconciliationResult) -> Iterator[str]:
-    """Yield the table of the first rows that are off, with its heading."""
+def _render_rows_off(report: Report) -> Iterator[str]:
+    """Yield a heading and the table of the first rows that are missing, unexpected or different."""
     some = report.some_off(ROWS_MAX)
     if not some:
         return
@@ -186,7 +186,7 @@ def _render_rows_off(report: ReconciliationResult) -> Iterator[str]:
 
 
 def _render_row_off(row: Row) -> str:
-    """Render the table row of a row that is off."""
+    """Render the table row of a row that is missing, unexpected or different."""
     window = f"{row.window_start} to {row.window_end}" if row.window_start else ""
     positions = format_positions(row).removeprefix("; ")
     why = f"{row.why}; " if row.why else ""

@@ -32,7 +32,7 @@ _KEEP_RECORDS = (
 
 
 class TopicRecords:
-    """Reads the records of topics as of a cut: `records(topic, cut)`.
+    """Reads the records that a topic has as of a cut, when called with the topic and the cut.
 
     `access`: how the brokers are reached, from the driver and from executors.
     """
@@ -55,7 +55,7 @@ class TopicRecords:
         return self.read_decoded(topic, cut)
 
     def read_decoded(self, topic: str, cut: Cut, **options: str) -> DataFrame:
-        """Read a topic's records in the cut, with options of the data source: serdes, a mode."""
+        """Read a topic's records in the cut, decoded as options of the data source say."""
         begins = self.fetch_earliest_offsets(topic, cut)
         until = {p: max(begins[p], at) for p, at in end_offsets_in_cut(topic, cut).items()}
         return exclude_runs_beyond_cut(self._read_range(topic, begins, until, options), topic, cut)
@@ -63,7 +63,7 @@ class TopicRecords:
     def read_written(
         self, topic: str, first_offsets: Mapping[Partition, int], cut: Cut
     ) -> DataFrame:
-        """Read as bytes what the application has written to a topic up to the cut.
+        """Read the records, as bytes, that the application wrote to a topic up to the cut.
 
         The records begin at `first_offsets`; partitions that are not in it from their beginning.
 
@@ -115,7 +115,7 @@ class TopicRecords:
         end_offsets: Mapping[Partition, int],
         options: Mapping[str, str],
     ) -> DataFrame:
-        """Read a topic between offsets, by the data source."""
+        """Read the records of a topic between offsets with Millrace's data source."""
         return (
             self._spark.read.format(FORMAT)
             .options(**connection_options(self._access))
@@ -129,7 +129,7 @@ class TopicRecords:
 
 
 class Inputs(Mapping[str, "DataFrame"]):
-    """Provides the input topics up to the cut, by name, to a user's function.
+    """Provides the input topics up to the cut, by name, to the user's `expected` function.
 
     `inputs["lines"]` has the columns `key, value, topic, partition, offset, timestamp`, decoded as
     the application's serdes say: text, numbers and bytes as they are; JSON as its text (see
@@ -178,7 +178,7 @@ class Inputs(Mapping[str, "DataFrame"]):
     def decoded(
         self, topic: str, *, key_schema: str | None = None, value_schema: str | None = None
     ) -> DataFrame:
-        """Return the DataFrame of an input topic, with JSON decoded by the schemas given.
+        """Return the DataFrame of an input topic whose JSON is decoded with the given schemas.
 
         `key_schema` and `value_schema` are Spark schemas (DDL) of what is JSON. A record that can't
         be read ends the query.
@@ -266,7 +266,7 @@ def explain_unknown_end(topic: str, cut: Cut) -> str:
 
 
 def exclude_runs_beyond_cut(records: DataFrame, topic: str, cut: Cut) -> DataFrame:
-    """Exclude the runs of offsets below a topic's ends that are not in the cut."""
+    """Exclude the records below a topic's ends whose transactions are not in the cut."""
     for partition, runs in cut.beyond.items():
         if partition.topic == topic:
             here = F.col("partition") == partition.number

@@ -1,4 +1,4 @@
-"""Check written records against the ledger: foreign records, and records that are missing.
+"""Compare written records with the ledger, to find foreign records and missing ones.
 
 The ledger says of each committed transaction which offsets it wrote. So a record of another
 producer, be it a copy of one that was there, is told by where it lies, whatever it says.
@@ -46,7 +46,7 @@ def entries_in_cut(access: BrokerAccess, cut: Cut) -> Iterator[LedgerTransaction
 
 
 class LedgerRuns:
-    """Indexes by topic the runs of offsets that the ledger's entries name."""
+    """Indexes by topic the runs of offsets that the ledger says transactions have written."""
 
     def __init__(self, spark: SparkSession, entries: Iterable[LedgerTransaction]) -> None:
         self._spark = spark
@@ -56,7 +56,7 @@ class LedgerRuns:
                 self._runs.setdefault(partition.topic, {}).setdefault(partition, []).extend(runs)
 
     def check_records(self, actual_rows: DataFrame, topic: str, *, is_complete: bool) -> DataFrame:
-        """Find records that no ledger entry names, and runs of which records are missing.
+        """Find the records that the ledger doesn't name, and the runs with missing records.
 
         `actual_rows`: records of `topic` with the columns of ROW and FOUND. Returns rows of a
         comparison (see `comparing`): records in no entry are `unexpected`, and, if the topic
@@ -94,7 +94,7 @@ class LedgerRuns:
         )
 
     def _find_missing_records(self, rows_with_runs: DataFrame) -> DataFrame:
-        """Build a verdict for each run of which fewer records are there than it has offsets."""
+        """Build a verdict for each run that has fewer records than offsets."""
         there = F.count(F.when(F.col("last").isNull() & (F.col("offset") <= F.col("run.last")), 1))
         runs = (
             rows_with_runs.where("run IS NOT NULL")

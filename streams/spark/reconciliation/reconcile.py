@@ -121,7 +121,7 @@ class _Reconciliation:
         tolerance: float,
         allowed_names: Collection[str],
     ) -> Report:
-        """Check what can be checked, and report it. Raises ConfigError if that is nothing."""
+        """Check all accounts that can be checked, and report. Raises ConfigError if none can be."""
         targets = reconcilable_targets(self.topology)
         in_transit = self._read_records_in_transit()
         in_transit_count = None if in_transit is None else in_transit.count()
@@ -175,7 +175,7 @@ class _Reconciliation:
         list[tuple[ReconciliationTarget, Account]],
         frozenset[str],
     ]:
-        """Derive the accounts that are asked for from the topology.
+        """Select the requested targets, and derive their accounts from the topology.
 
         Returns the targets that are asked for, which are all that need a check unless there are
         names; those of them whose accounts follow from the topology; and the repartition topics
@@ -211,14 +211,14 @@ class _Reconciliation:
         wanted_keys: set[AccountKey],
         recomputed: Collection[str],
     ) -> int:
-        """Count the accounts of the application, with those of `wanted_keys` that need no check."""
+        """Count the accounts that need a check or are in `wanted_keys`."""
         own = {account_key(each) for each in targets if not _explain_exemption(each, recomputed)}
         return len(
             own | {account_key(each) for each in list_opaque_accounts(self.topology)} | wanted_keys
         )
 
     def _derive_accounts(self) -> DerivedAccounts:
-        """Derive the accounts that follow from the topology, as of the cut."""
+        """Derive the accounts that the topology and the inputs determine, as of the cut."""
         return derive_accounts_at_cut(self.app, self.cut, self.records)
 
     def _select_comparable(
@@ -227,7 +227,7 @@ class _Reconciliation:
         in_transit_count: int | None,
         refusals: list[RefusedCheck],
     ) -> list[tuple[ReconciliationTarget, Account]]:
-        """Select the accounts that an answer from the inputs alone can be compared with.
+        """Select the accounts for which rows computed from all inputs are what the cut should have.
 
         Adds to `refusals` why the others can't be.
         """
@@ -243,7 +243,7 @@ class _Reconciliation:
     def _explain_not_comparable(
         self, target: ReconciliationTarget, in_transit_count: int | None
     ) -> str | None:
-        """Explain why a target can't be compared with an answer from the inputs alone, if it can't.
+        """Explain why records in transit keep a target from comparison, or return None if none do.
 
         Records in transit to its sub-topology are in that answer and not in its state.
         """
@@ -297,7 +297,7 @@ class _Reconciliation:
             yield checked
 
     def _add_origins(self, checked: dict[str, CheckedAccount]) -> dict[str, CheckedAccount]:
-        """Add to the user's own accounts that are off the origins that the topology tells."""
+        """Add to the user's accounts the origins of rows that the topology tells, if any is off."""
         if all(each.balanced for each in checked.values()):
             return checked
         try:
@@ -314,7 +314,7 @@ class _Reconciliation:
         return accounts_with_origins
 
     def _load_ledger_runs(self) -> LedgerRuns | None:
-        """Load what the transactions of the cut wrote from the ledger; None if there is none."""
+        """Load from the ledger what the cut's transactions wrote; None without a ledger."""
         if self.cut.ledger_end is None:
             return None
         return LedgerRuns(self.spark, entries_in_cut(self.access, self.cut))
@@ -366,7 +366,7 @@ def _index_by_name(accounts: Iterable[CheckedAccount]) -> dict[str, CheckedAccou
 
 
 def _explain_exemption(target: ReconciliationTarget, recomputed: Collection[str]) -> str | None:
-    """Explain why a target needs no check, though nothing is compared with it; None if it does.
+    """Explain why a target needs no check of its own, or return None if it needs one.
 
     `recomputed`: repartition topics that are checked with what is made of them.
     """
@@ -383,7 +383,7 @@ def _add_missing_reasons(
     *,
     is_derived: bool,
 ) -> None:
-    """Add to `refusals` a reason for each account that was missed without one.
+    """Add to `refusals` a reason for each unchecked account that has none yet.
 
     The reason is the steps and inputs of its sub-topology that were refused, or else the other
     accounts.

@@ -1,4 +1,4 @@
-"""Define the report of a reconciliation: its result, as text, as HTML or on a console."""
+"""Define the report of a reconciliation: verdicts, the rows that are off, and their positions."""
 
 from __future__ import annotations
 
@@ -13,6 +13,179 @@ from streams.spark.reconciliation.text_report import print_report, summarize_rep
 if TYPE_CHECKING:
     from rich.console import Console
 
+REPORT_COLUMNS = (
+    "account STRING, kind STRING, key STRING, window_start TIMESTAMP, window_end TIMESTAMP, "
+    "expected STRING, found STRING, count BIGINT, why STRING, inputs BIGINT, "
+    "offsets ARRAY<STRUCT<topic: STRING, partition: INT, offset: BIGINT, role: STRING>>"
+)
+"""The columns of the report's DataFrames."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedCheck:
+    """Represents a store, topic or step that was not checked, with the reason.
+
+    `name`: of a store, a topic or a step.
+    """
+
+    name: str
+    subtopology: int | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedAccount:
+    """Represents a checked account with its rows and the number of records of each verdict.
+
+    Its DataFrames have the columns of the report's, but `account` and `kind`, with keys and values
+    of Spark's own types where the serdes are plain.
+    """
+
+    target: ReconciliationTarget
+    account: Account
+    counts: Mapping[RowVerdict, int]
+    compared: DataFrame
+
+    @property
+    def name(self) -> str:
+        """Return the name of the store or topic."""
+        return self.target.name
+
+    @property
+    def kind(self) -> AccountKind:
+        """Return the kind of the account."""
+        return self.target.kind
+
+    @property
+    def balanced(self) -> bool:
+        """Whether no record is missing, unexpected or different."""
+        return not any(self.counts.get(verdict, 0) for verdict in OFF_VERDICTS)
+
+    @property
+    def ok(self) -> DataFrame:
+        """Return the rows that are as expected."""
+        return self._select_typed_rows(RowVerdict.OK)
+
+    @property
+    def missing(self) -> DataFrame:
+        """Return the rows that are expected and not there."""
+        return self._select_typed_rows(RowVerdict.MISSING)
+
+    @property
+    def unexpected(self) -> DataFrame:
+        """Return the rows that are there and not expected."""
+        return self._select_typed_rows(RowVerdict.UNEXPECTED)
+
+    @property
+    def different(self) -> DataFrame:
+        """Return the rows that are there with another value than expected."""
+        return self._select_typed_rows(RowVerdict.DIFFERENT)
+
+    def _select_typed_rows(self, verdict: RowVerdict) -> DataFrame:
+        """Select the rows of a verdict, with keys and values converted to Spark's own types."""
+        place = self.target
+        return self._locate_rows([verdict]).select(
+            to_typed_column(F.col("key"), place.key_serde).alias("key"),
+            "window_start",
+            "window_end",
+            to_typed_column(F.col("expected"), place.value_serde).alias("expected"),
+            to_typed_column(F.col("found"), place.value_serde).alias("found"),
+            "count",
+            "why",
+            "inputs",
+            "offsets",
+        )
+
+    @property
+    def doubled(self) -> DataFrame:
+        """Return the records of a table's topic that repeat their key's previous record.
+
+        They may be right, and are no error.
+        """
+        return self._select_typed_rows(RowVerdict.DOUBLED)
+
+    def select_text_rows(self, *verdicts: RowVerdict) -> DataFrame:
+        """Select the rows that have one of these verdicts, as text, with a column `verdict`."""
+        place = self.target
+        return self._locate_rows(list(verdicts)).select(
+            "verdict",
+            F.lit(place.name).alias("account"),
+            F.lit(place.kind.value).alias("kind"),
+            to_text_column(F.col("key"), place.key_serde).alias("key"),
+            "window_start",
+            "window_end",
+            to_text_column(F.col("expected"), place.value_serde).alias("expected"),
+            to_text_column(F.col("found"), place.value_serde).alias("found"),
+            "count",
+            "why",
+            "inputs",
+            "offsets",
+        )
+
+    def _locate_rows(self, verdicts: list[RowVerdict]) -> DataFrame:
+        """Select the rows that have these verdicts, with positions, and keys and values as bytes.
+
+        The rows that are off have the positions of the inputs that went into them, where these are
+        known.
+        """
+        role = "state" if self.target.kind is AccountKind.STORE else "output"
+        rows = self.compared.where(F.col("verdict").isin([each.value for each in verdicts]))
+        own_positions = F.transform("positions", lambda at: _build_position(at, role))
+        no_inputs = F.lit(None).cast("BIGINT").alias("inputs")
+        rows = rows.withColumns(
+            {name: _to_timestamp(name) for name in ("window_start", "window_end")}
+        )
+        if RowVerdict.OK in verdicts or self.account.origins is None:
+            return rows.select("*", own_positions.alias("offsets"), no_inputs)
+        origins = self._collect_origins(self.account.origins, rows)
+        all_positions = F.concat(F.coalesce("origins", F.array()), own_positions)
+        return rows.join(origins, rows["key"].eqNullSafe(origins["of"]), "left").select(
+            *(rows[name] for name in rows.columns), all_positions.alias("offsets"), "inputs"
+        )
+
+    def _collect_origins(self, origins: DataFrame, rows: DataFrame) -> DataFrame:
+        """Collect for each key in `rows` the input records that went into it.
+
+        Returns `of` (the key), `inputs` (how many records went in), `origins` (the first of them).
+        """
+        keys = rows.select("key").distinct()
+        wanted = origins.join(keys, "key", "left_semi")
+        by_key = Window.partitionBy("key")
+        in_order = by_key.orderBy("topic", "partition", "offset")
+        numbered = wanted.select(
+            "*",
+            F.row_number().over(in_order).alias("number"),
+            F.count(F.lit(1)).over(by_key).alias("inputs"),
+        )
+        position = F.struct("topic", "partition", "offset", F.lit("input").alias("role"))
+        return (
+            numbered.where(F.col("number") <= POSITIONS_MAX)
+            .groupBy(F.col("key").alias("of"))
+            .agg(
+                F.first("inputs").alias("inputs"),
+                F.sort_array(F.collect_list(position)).alias("origins"),
+            )
+        )
+
+
+def _build_position(position: Column, role: str) -> Column:
+    """Build the struct of a position and its role: input, state or output."""
+    return F.struct(
+        position["topic"].alias("topic"),
+        position["partition"].alias("partition"),
+        position["offset"].alias("offset"),
+        F.lit(role).alias("role"),
+    )
+
+
+def _to_timestamp(column_name: str) -> Column:
+    """Convert a column of ms since 1970 to TIMESTAMP.
+
+    A time that Spark doesn't have, as the end of a window that never closes, is null.
+    """
+    at = F.col(column_name)
+    return F.when(at <= 2**53, F.timestamp_millis(at))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Report(ReconciliationResult):
@@ -20,6 +193,87 @@ class Report(ReconciliationResult):
 
     A context manager that releases at its end the rows that Spark stores.
     """
+
+    application_id: str
+    cut: Cut
+    spark: SparkSession = field(repr=False)
+    accounts: Mapping[str, CheckedAccount]
+    coverage: Coverage
+    refused: tuple[RefusedCheck, ...] = ()
+    in_flight: DataFrame | None = None
+    in_flight_count: int | None = None
+    inputs: Mapping[str, int] = field(default_factory=dict)
+    """Offsets of each input topic that are in the cut."""
+
+    @property
+    def balanced(self) -> bool:
+        """Whether all that was requested was checked and is as expected.
+
+        What is allowed to go unchecked is left out. True is status 0 of `millrace reconcile`.
+        """
+        return bool(self.accounts) and not self.unchecked and not self.is_off
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """Return the names of accounts that were not checked and not allowed to go unchecked."""
+        return self.coverage.refused
+
+    @property
+    def is_off(self) -> bool:
+        """Whether something that was checked is missing, unexpected or different."""
+        return not all(each.balanced for each in self.accounts.values())
+
+    @property
+    def ok(self) -> DataFrame:
+        """Return the rows that are as expected, of the accounts that were checked, as text.
+
+        This is a DataFrame, which says nothing of the accounts that were not checked: the verdict
+        is `balanced`.
+        """
+        return self._union_text_rows(RowVerdict.OK).drop("verdict")
+
+    @property
+    def missing(self) -> DataFrame:
+        """Return the rows that are expected and not there."""
+        return self._union_text_rows(RowVerdict.MISSING).drop("verdict")
+
+    @property
+    def unexpected(self) -> DataFrame:
+        """Return the rows that are there and not expected."""
+        return self._union_text_rows(RowVerdict.UNEXPECTED).drop("verdict")
+
+    @property
+    def different(self) -> DataFrame:
+        """Return the rows that are there with another value than expected."""
+        return self._union_text_rows(RowVerdict.DIFFERENT).drop("verdict")
+
+    @property
+    def doubled(self) -> DataFrame:
+        """Return the records of tables' topics that repeat their key's previous record.
+
+        Where that can only be a mistake they are `unexpected` instead.
+        """
+        return self._union_text_rows(RowVerdict.DOUBLED).drop("verdict")
+
+    @property
+    def off(self) -> DataFrame:
+        """Return all rows that are missing, unexpected or different, with a column `verdict`."""
+        return self._union_text_rows(*OFF_VERDICTS)
+
+    def count(self, verdict: RowVerdict) -> int:
+        """Count the records of all accounts that have a verdict."""
+        return sum(each.counts.get(verdict, 0) for each in self.accounts.values())
+
+    def some_off(self, rows_max: int) -> list[Row]:
+        """Collect up to `rows_max` rows that are off, in a fixed order."""
+        by = ("account", "verdict", "key", "window_start")
+        return self.off.orderBy(*by).limit(rows_max).collect() if self.is_off else []
+
+    def write(self, directory: Path) -> None:
+        """Write the rows of each verdict as Parquet, to a subdirectory that the verdict names."""
+        for verdict in RowVerdict:
+            frame = self._union_text_rows(verdict).drop("verdict")
+            frame.write.mode("overwrite").parquet(str(directory / verdict.value))
 
     def summary(self) -> str:
         """Summarize the report for a person, in a few lines of text."""
@@ -38,3 +292,16 @@ class Report(ReconciliationResult):
 
     def __exit__(self, *error: object) -> None:
         self.unpersist()
+
+    def _union_text_rows(self, *verdicts: RowVerdict) -> DataFrame:
+        """Select the rows that have one of these verdicts from all accounts, as text."""
+        parts = list(self._text_rows_by_account(verdicts))
+        if not parts:
+            return self.spark.createDataFrame([], f"verdict STRING, {REPORT_COLUMNS}")
+        return reduce(lambda one, other: one.unionByName(other), parts)
+
+    def _text_rows_by_account(self, verdicts: tuple[RowVerdict, ...]) -> Iterator[DataFrame]:
+        """Yield for each account with such rows those that have one of the verdicts."""
+        for each in self.accounts.values():
+            if any(each.counts.get(verdict, 0) for verdict in verdicts):
+                yield each.select_text_rows(*verdicts)

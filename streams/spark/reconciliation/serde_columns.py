@@ -1,4 +1,4 @@
-"""Convert columns of Spark to bytes as an application's serdes write them, and back.
+"""Convert Spark columns to the bytes that an application's serdes write, and back.
 
 Text and integers are converted by Spark itself. Other serdes run in Python on batches, and only for
 the rows that somebody looks at, or whose bytes differ.
@@ -66,7 +66,7 @@ class ExecutorSerde:
 
     @property
     def is_available(self) -> bool:
-        """Whether executors can have the serde, so that they can read bytes with it."""
+        """Whether the serde could be pickled, so that executors can use it."""
         return self._pickled != b""
 
     def load_functions(self) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]:
@@ -85,7 +85,7 @@ def _create_plain_serde(name: str) -> ExecutorSerde:
 
 
 def _unpickle_serde(name: str, pickled: bytes) -> ExecutorSerde:
-    """Create a serde on an executor from its pickled functions."""
+    """Create on an executor the serde whose functions were pickled."""
     serialize, deserialize = loads(pickled)
     serde = ExecutorSerde.__new__(ExecutorSerde)
     serde._serde, serde._pickled = Serde(name, serialize, deserialize), pickled
@@ -151,7 +151,7 @@ def to_bytes_column(
 
 
 def to_canonical_bytes(data: Column, serde: Serde[Any]) -> Column:
-    """Convert bytes to a form that is equal where the values are equal.
+    """Convert serialized bytes to a form that is equal whenever the values are equal.
 
     The members of JSON are sorted. Bytes of other serdes, and what is no JSON, stay as they are.
     """
@@ -162,7 +162,7 @@ def to_canonical_bytes(data: Column, serde: Serde[Any]) -> Column:
 
 
 def compare_values(one: Column, other: Column, serde: Serde[Any], tolerance: float) -> Column:
-    """Compare two columns of bytes by the values that the serde reads of them.
+    """Compare two columns of serialized bytes by the values that the serde reads from them.
 
     Returns a column of BOOLEAN, for rows whose bytes differ; it is false where the bytes are equal.
     Floats may differ by `tolerance` (absolute).
@@ -196,7 +196,7 @@ def _are_values_equal(
 
 
 def are_close(one: Any, other: Any, tolerance: float) -> bool:
-    """Whether two values are equal, floats in them within `tolerance`, whatever their size."""
+    """Whether two values are equal, where floats may differ by the absolute `tolerance`."""
     if dataclasses.is_dataclass(one) and type(one) is type(other):
         one, other = (_list_fields(one), _list_fields(other))
     if isinstance(one, bool) != isinstance(other, bool):
@@ -247,7 +247,7 @@ def _type_mismatch_error(column_name: str, data_type: DataType, serde: Serde[Any
 def _apply_in_python(
     serde: ExecutorSerde, result_type: str, function: Callable[[ExecutorSerde, list[Any]], pa.Array]
 ) -> Callable[[Column], Column]:
-    """Create a column function that applies a Python function to batches of values."""
+    """Create a function of columns that applies a Python function to batches of values."""
 
     def apply_to_batch(column: pa.Array) -> pa.Array:
         return function(serde, column.to_pylist())

@@ -67,7 +67,7 @@ class ReconciliationTarget:
 
 @dataclass(frozen=True, slots=True)
 class OpaqueAccount:
-    """Represents an account that can't be compared with anything.
+    """Represents a store or step whose content can't be compared with anything.
 
     It is a store without a changelog, or that holds records back; or, by its name, a step that
     chooses the topic of each record.
@@ -79,7 +79,7 @@ class OpaqueAccount:
 
 
 def list_opaque_accounts(topology: Topology) -> list[OpaqueAccount]:
-    """List the accounts of an application that can't be compared with anything."""
+    """List the stores and steps of a topology whose content can't be compared with anything."""
     accounts = {}
     for sub in topology.subtopologies:
         for spec in sub.stores:
@@ -92,7 +92,7 @@ def list_opaque_accounts(topology: Topology) -> list[OpaqueAccount]:
 
 
 def reconcilable_targets(topology: Topology) -> list[ReconciliationTarget]:
-    """List the stores that are restored from a topic, and the written topics with a fixed name."""
+    """List the stores that are restored from a topic, and the topics written under fixed names."""
     all_targets = [place for sub in topology.subtopologies for place in _list_targets(sub)]
     by_key: dict[tuple[bool, str], ReconciliationTarget] = {}
     for place in all_targets:
@@ -121,7 +121,7 @@ def _list_targets(sub: Subtopology) -> Iterator[ReconciliationTarget]:
 
 
 def _describe_topic(sub: Subtopology, sink: SinkNode, topic: str) -> ReconciliationTarget:
-    """Describe a written topic: its windows, and the table whose rows it has."""
+    """Describe a written topic as a target: its serdes, windows and the table that it mirrors."""
     inner = sink.key.inner
     windowed, size = None, None
     if inner is not None:
@@ -149,13 +149,13 @@ def _describe_topic(sub: Subtopology, sink: SinkNode, topic: str) -> Reconciliat
 
 
 def _always_increments(table: ProcessorNode) -> bool:
-    """Whether each update of a table has another value, as that of a count of records has."""
+    """Whether each update of a table changes its value, as a count's does."""
     rule = table.rule
     return isinstance(rule, AggregationRule) and rule.folding.is_count and not rule.on_close
 
 
 def _iterate_ancestors(node: Node) -> Iterator[Node]:
-    """Yield all steps before a node, each once."""
+    """Yield each step upstream of a node once."""
     left = list(node.parents)
     for each in left:  # the list grows while it is walked
         yield each
@@ -163,7 +163,7 @@ def _iterate_ancestors(node: Node) -> Iterator[Node]:
 
 
 def _find_written_table(sink: SinkNode) -> ProcessorNode | None:
-    """Find the step whose table's rows a sink writes unchanged; None if there is none."""
+    """Find the table whose rows a sink writes unchanged, or return None if it writes others."""
     node: Node = sink
     while len(node.parents) == 1:
         (node,) = node.parents
@@ -175,7 +175,7 @@ def _find_written_table(sink: SinkNode) -> ProcessorNode | None:
 
 
 class ActualRowReader:
-    """Reads the rows that stores and topics have at `cut`."""
+    """Reads the actual rows of stores and topics as of `cut`."""
 
     def __init__(
         self, spark: SparkSession, access: BrokerAccess, cut: Cut, records: TopicRecords
@@ -203,7 +203,7 @@ class ActualRowReader:
     def check_against_ledger(
         self, target: ReconciliationTarget, rows: DataFrame, ledger_runs: LedgerRuns
     ) -> DataFrame | None:
-        """Compare a target's records with the ledger; None for a store without an own changelog.
+        """Compare a target's records with the ledger; None if a store has no changelog of its own.
 
         `rows`: all records that are there. Of a store those of its changelog are read in their
         place.
@@ -275,14 +275,14 @@ def split_windowed_keys(frame: DataFrame, target: ReconciliationTarget) -> DataF
 
 
 def _compute_window_end(start: Column, size_ms: int | None) -> Column:
-    """Compute the end of windows of a size; None stands for windows without an end."""
+    """Compute a window's end from its start and size; a window without a size has no end."""
     if size_ms is None or size_ms == TIME_MAX:
         return F.lit(TIME_MAX).cast("BIGINT")
     return start + F.lit(size_ms)
 
 
 def _read_int64(data: Column, byte_offset: Column) -> Column:
-    """Decode the eight bytes behind the first `byte_offset` bytes as a big-endian integer."""
+    """Decode the big-endian integer of eight bytes that follows `byte_offset` bytes."""
     return F.conv(F.hex(F.substring(data, byte_offset + 1, F.lit(_TIME_BYTES))), 16, -10).cast(
         "BIGINT"
     )

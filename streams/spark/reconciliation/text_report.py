@@ -40,8 +40,8 @@ def _format_summary_lines(report: ReconciliationResult) -> Iterator[str]:
         yield f"  {line}"
 
 
-def format_headline(report: ReconciliationResult) -> str:
-    """Format the verdict on the application as one line."""
+def format_headline(report: Report) -> str:
+    """Format the overall verdict on the application as one line."""
     name = report.application_id
     missed = report.coverage.unchecked
     rest = f", {len(missed)} accounts not checked" if missed else ""
@@ -113,7 +113,7 @@ def print_report(
 
 
 def format_row(row: Row) -> str:
-    """Format a row that is off as a line: verdict, key, expected, found, and where it lies."""
+    """Format a row that is off as a line: verdict, key, expected, found, and the positions."""
     window = f" in [{row.window_start}, {row.window_end})" if row.window_start else ""
     times = f" ({row['count']:,} times)" if row["count"] > 1 else ""
     what = {
@@ -128,7 +128,7 @@ def format_row(row: Row) -> str:
 
 
 def format_positions(row: Row) -> str:
-    """Format where the row that was found lies, and which inputs have gone into it."""
+    """Format the position of the actual row, and those of the inputs that went into it."""
     own_positions = [
         f"{at.topic}[{at.partition}]@{at.offset}" for at in row.offsets if at.role != "input"
     ]
