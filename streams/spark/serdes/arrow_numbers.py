@@ -16,7 +16,7 @@ _ARRAY_TYPE_CODES = {pa.int32(): "i", pa.int64(): "q", pa.float64(): "d"}
 
 
 def from_big_endian(values: Sequence[bytes | None], arrow_type: Any) -> Any:
-    """Return big-endian bytes as an Arrow array of `arrow_type`: int32, int64 or float64.
+    """Convert big-endian bytes to an Arrow array of `arrow_type`: int32, int64 or float64.
 
     Raises pyarrow.ArrowInvalid where the length of one is not that of the type.
     """
@@ -31,7 +31,7 @@ def from_big_endian(values: Sequence[bytes | None], arrow_type: Any) -> Any:
 
 
 def to_big_endian(numbers: Any) -> list[bytes | None]:
-    """Return the big-endian bytes of each number of an Arrow array of int32, int64 or float64."""
+    """Convert an Arrow array of int32, int64 or float64 to the big-endian bytes of each number."""
     whole = pa.concat_arrays([numbers])  # A slice of another array then begins at 0, or:
     validity, data = whole.buffers()
     if whole.offset:  # a single array was returned as it is, with its offset.
@@ -45,7 +45,7 @@ def to_big_endian(numbers: Any) -> list[bytes | None]:
 
 
 def _swap_byte_order(data: Any, arrow_type: Any) -> array[Any]:
-    """Return the numbers of a buffer, their bytes swapped on a little-endian machine."""
+    """Return the numbers of a buffer, with their bytes swapped on a little-endian machine."""
     numbers = array(_ARRAY_TYPE_CODES[arrow_type])
     if data is not None:
         numbers.frombytes(data)

@@ -1,4 +1,4 @@
-"""Convert Avro values of a schema registry to Spark's types, as Spark's own Avro source maps them.
+"""Convert a schema registry's Avro values to Spark's types, as Spark's own Avro source does.
 
 Values are read by the serde that applications use (`streams.serdes.avro`), with the reader's
 schema, which also gives the type of the column. Source: SchemaConverters.toSqlTypeHelper of Spark
@@ -117,7 +117,7 @@ def avro_to_spark_type(schema: str) -> DataType:
 def _spark_type(
     schema: Any, known_types: dict[str, DataType], enclosing_records: tuple[str, ...]
 ) -> DataType:
-    """Return the Spark type of a part of a schema.
+    """Return the Spark type of an Avro schema, which may be a part of another schema.
 
     `known_types`: the named types seen so far, which this adds to; `enclosing_records`: the names
     of the records that the part is in. Raises ValueError for a type that Spark has none for.
@@ -161,7 +161,7 @@ def _spark_type(
 def _union_type(
     schema: list[Any], known_types: dict[str, DataType], enclosing_records: tuple[str, ...]
 ) -> DataType:
-    """Return the Spark type of a union: one type or null, int and long, or float and double.
+    """Return the Spark type of a union, which may be of one type and null, or of two number types.
 
     Raises ValueError for any other union.
     """
@@ -186,7 +186,7 @@ Converter = Callable[[Any], Any]
 def _create_converter(
     schema: Any, known_converters: dict[str, Converter | None]
 ) -> Converter | None:
-    """Return a function that converts a value for Arrow, or None if Arrow takes it as it is."""
+    """Return a function that converts a decoded value for Arrow, or None if Arrow needs none."""
     if isinstance(schema, list):
         some = [each for each in schema if each != "null"]
         return (
@@ -221,7 +221,7 @@ def _create_converter(
 
 
 def _make_null_safe(convert: Converter | None) -> Converter | None:
-    """Return a converter that leaves null as it is."""
+    """Wrap a converter so that it returns null for null."""
     if convert is None:
         return None
     return lambda value: None if value is None else convert(value)

@@ -1,4 +1,4 @@
-"""Decode batches of records into Arrow batches with the columns of a topic or of a store."""
+"""Decode batches of records into Arrow batches with the columns of a topic or a store."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class RowKind(StrEnum):
 
 
 class BatchDecoder:
-    """Decodes raw batches with the serdes of a read into the columns that Spark is told of.
+    """Decodes raw batches of records into Arrow batches by the serdes that a read's options name.
 
     `topic` is where the records come from.
     """
@@ -71,7 +71,7 @@ class BatchDecoder:
     def decode_batch(
         self, raw: RawBatch, validity_ms: tuple[Sequence[int], Sequence[int | None]] | None = None
     ) -> Any:
-        """Decode a batch of records into a pyarrow.RecordBatch of this schema.
+        """Decode a batch of records into a pyarrow.RecordBatch of the decoder's schema.
 
         `validity_ms`: of versions, from when and to when each holds. Raises UserError for what
         can't be read, with FAILFAST.
@@ -140,7 +140,7 @@ class BatchDecoder:
     def _decode_column(
         name: str, decoder: ColumnDecoder, values: Sequence[bytes | None], malformed: MalformedRows
     ) -> Any:
-        """Decode the keys or values of a batch, and hand what can't be read to `malformed`."""
+        """Decode the keys or values of a batch, and add unreadable ones to `malformed`."""
         causes: CausesByRow
         array, causes = decode_column(decoder, values)
         if causes:
@@ -151,12 +151,12 @@ class BatchDecoder:
 def create_batch_decoder(
     serdes: SerdeOptions, topic: str = "", row_kind: RowKind = RowKind.RECORDS
 ) -> BatchDecoder:
-    """Return a decoder of the records of `topic` that are written with these serdes."""
+    """Create a decoder of the records of `topic`, which were written with these serdes."""
     return BatchDecoder(serdes, topic, row_kind)
 
 
 def pin_registry_schemas(serdes: SerdeOptions, topic: str) -> SerdeOptions:
-    """Return the options with the newest schemas of a registry, which then stay for all of a read.
+    """Return the options with the registry's newest schemas, so that all tasks use the same ones.
 
     Raises ConfigError if the registry has none.
     """
@@ -171,7 +171,7 @@ def pin_registry_schemas(serdes: SerdeOptions, topic: str) -> SerdeOptions:
 def _choose_key_layout(
     serdes: SerdeOptions, topic: str, row_kind: RowKind
 ) -> WindowKeyLayout | None:
-    """Return the layout of windowed keys in a topic or a store's changelog; None if none are."""
+    """Return the layout of the windowed keys in a topic or changelog, or None without windows."""
     match serdes.windowed:
         case None:
             return None

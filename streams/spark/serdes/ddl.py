@@ -70,7 +70,7 @@ def parse_type(text: str) -> DataType:
 
 
 class _TypeParser:
-    """Parses the words of one text in order."""
+    """Parses one DDL text into a Spark type, word by word."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -78,7 +78,7 @@ class _TypeParser:
         self._at = 0
 
     def read_type(self) -> DataType:
-        """Read a type."""
+        """Read the next type with its parameters."""
         name = self._next_word().lower()
         if name in _PRIMITIVE_TYPES:
             return _PRIMITIVE_TYPES[name]
@@ -102,7 +102,7 @@ class _TypeParser:
         return found
 
     def read_fields(self, end_word: str) -> StructType:
-        """Read the fields of a struct up to `end_word`, which is left to be read."""
+        """Read the fields of a struct up to `end_word`, which remains the next word."""
         found: dict[str, DataType] = {}
         while True:
             name = self._next_word()
@@ -121,7 +121,7 @@ class _TypeParser:
             self._expect_word(",")
 
     def expect_end(self) -> None:
-        """Raise ConfigError if there are words left."""
+        """Raise ConfigError if the text goes on after the type."""
         if self._peek_word():
             raise self._syntax_error(f"{self._peek_word()!r} is too much")
 
@@ -140,7 +140,7 @@ class _TypeParser:
         return DecimalType(*digits)
 
     def _skip_remarks(self) -> None:
-        """Skip a column's NOT NULL and COMMENT '...', which don't change its type."""
+        """Skip NOT NULL and COMMENT, which make no difference to how a value is read."""
         if self._peek_word().lower() == "not":
             self._next_word()
             self._expect_word("null")
@@ -174,7 +174,7 @@ class _TypeParser:
             raise self._syntax_error(f"{wanted!r} was to come, not {found!r}")
 
     def _syntax_error(self, problem: str) -> ConfigError:
-        """Return a ConfigError that quotes the text and says what is wrong with it."""
+        """Create the ConfigError that quotes the text and says what is wrong with it."""
         return ConfigError(
             f"{self._text!r} is no schema: {problem}. Give a Spark type, or fields as "
             "'id BIGINT, tags ARRAY<STRING>'"

@@ -1,4 +1,4 @@
-"""Decode bytes into Arrow arrays with each serde: a batch at once, or one by one where that fails.
+"""Decode bytes into Arrow arrays with each serde: whole batches, or value by value on failure.
 
 A `ColumnDecoder` belongs to one column. It is made where it is used, in each Python process, from a
 `ColumnSerde`, which is sent there.
@@ -42,7 +42,7 @@ _PLAIN_TYPES: Mapping[SerdeName, DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class ColumnSerde:
-    """Says how the keys or the values (`field`) of `topic` are written.
+    """Describes the serde of the keys or the values (`field`) of `topic`.
 
     `schema`: Spark's, as DDL, of `json`; Avro's, as JSON, of `avro`, which needs a `registry` too.
     """
@@ -80,7 +80,7 @@ def column_serde(options: SerdeOptions, field: Field, topic: str) -> ColumnSerde
 
 @cache
 def create_column_decoder(serde: ColumnSerde) -> ColumnDecoder:
-    """Return the decoder of a column's serde. Raises ConfigError for a schema that can't be."""
+    """Create the decoder of a column's serde. Raises ConfigError for an unsupported schema."""
     name = serde.serde.value
     match serde.serde:
         case SerdeName.JSON:
@@ -112,12 +112,12 @@ def create_column_decoder(serde: ColumnSerde) -> ColumnDecoder:
 
 
 def arrow_type_for(spark_type: DataType) -> Any:
-    """Return the Arrow type that Spark takes for one of its own types."""
+    """Return the Arrow type that Spark uses for one of its own types."""
     return to_arrow_type(spark_type, timezone="UTC")
 
 
 def _create_json_decoder(serde: ColumnSerde) -> ColumnDecoder:
-    """Return the decoder of a column of JSON. Raises ConfigError for a schema that can't be."""
+    """Create the decoder of a JSON column. Raises ConfigError for an unsupported schema."""
     kind = parse_type(serde.schema or "")
     try:
         one = create_json_reader(kind)
@@ -139,7 +139,7 @@ def _to_string_array(values: Sequence[bytes | None]) -> Any:
 def _decode_one_by_one(
     decode_one: Callable[[bytes], Any], arrow_type: Any
 ) -> Callable[[Sequence[bytes | None]], Any]:
-    """Return a function that decodes a batch into an Arrow array, value by value."""
+    """Create a function that decodes a batch value by value into an Arrow array."""
 
     def decode_many(values: Sequence[bytes | None]) -> Any:
         return pa.array([None if each is None else decode_one(each) for each in values], arrow_type)

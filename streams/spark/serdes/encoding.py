@@ -1,4 +1,4 @@
-"""Encode Arrow arrays as the bytes that an application reads: the inverse of `decoding`."""
+"""Encode Arrow arrays as bytes with the serde of a write's options, the inverse of `decoding`."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _avro_converter(kind: Any) -> Callable[[Any], Any]:
 def _nested_converter(
     kind: Any, create_converter: Callable[[Any], Callable[[Any], Any]]
 ) -> Callable[[Any], Any]:
-    """Return a converter that applies `create_converter` to what structs, lists and maps contain.
+    """Return a converter for structs, lists and maps that converts the values nested in them.
 
     Maps, which Arrow returns as lists of pairs, become dicts.
     """
@@ -130,10 +130,10 @@ def _return_unchanged(value: Any) -> Any:
 
 
 def _make_null_safe(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a converter that leaves null as it is."""
+    """Wrap a converter so that it returns null for null."""
     return lambda value: None if value is None else convert(value)
 
 
 def _decimal_fragment(value: Decimal) -> orjson.Fragment:
-    """Return a decimal as a JSON number with all of its digits."""
+    """Convert a decimal to a JSON number with all of its digits."""
     return orjson.Fragment(format(value, "f"))

@@ -1,4 +1,4 @@
-"""Convert JSON to Arrow arrays of a Spark type, by the rules of Spark's from_json.
+"""Convert JSON to Arrow arrays of a Spark type by the rules of Spark's from_json.
 
 A field that is missing or null is null, one that the type doesn't have is passed over, and a value
 of another kind makes the whole value unreadable. A string takes anything: a value that is no text
@@ -60,7 +60,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def create_json_reader(spark_type: DataType) -> Callable[[bytes], Any]:
-    """Return a function that reads one value into a value that `pyarrow.array` takes.
+    """Create a function that parses one JSON value into an object that `pyarrow.array` accepts.
 
     The function raises ValueError for a value that can't be read; this one for a type that JSON
     can't have.
@@ -79,7 +79,7 @@ def create_json_reader(spark_type: DataType) -> Callable[[bytes], Any]:
 def create_json_batch_reader(
     spark_type: DataType, arrow_type: Any
 ) -> Callable[[Sequence[bytes | None]], Any] | None:
-    """Return a function that reads a batch at once, or None if Arrow reads the type unlike Spark.
+    """Create a function that parses a whole batch, or return None if Arrow and Spark would differ.
 
     The function raises ValueError if any value needs to be read by itself.
     """
@@ -127,7 +127,7 @@ def _check_are_objects(values: Any) -> None:
 
 
 def _is_parsed_by_arrow(spark_type: DataType) -> bool:
-    """Return whether a type has nothing but what Arrow's parser reads as Spark does."""
+    """Return whether Arrow's parser reads a type, nested types included, as Spark does."""
     match spark_type:
         case StructType():
             return len(spark_type) > 0 and all(
@@ -139,7 +139,7 @@ def _is_parsed_by_arrow(spark_type: DataType) -> bool:
 
 
 def _contains_type(spark_type: DataType, wanted: type[DataType]) -> bool:
-    """Return whether a type is, or has in it, a type of class `wanted`."""
+    """Return whether a type is of class `wanted`, or has such a type nested in it."""
     match spark_type:
         case StructType():
             return any(_contains_type(each.dataType, wanted) for each in spark_type)
@@ -161,7 +161,7 @@ def _refuse_constant(text: str) -> Any:
 
 
 def _create_converter(kind: DataType) -> Converter:
-    """Return a function that checks and converts a parsed value to a Spark type."""
+    """Create a function that checks a parsed JSON value and converts it to a Spark type."""
     match kind:
         case StructType():
             return _struct_converter(kind)
@@ -179,7 +179,7 @@ def _create_converter(kind: DataType) -> Converter:
 
 
 def _struct_converter(kind: StructType) -> Converter:
-    """Return a converter of objects to dicts of the struct's fields."""
+    """Create a converter of JSON objects to dicts of the struct's fields."""
     fields = [(each.name, _create_converter(each.dataType)) for each in kind]
 
     def convert_struct(value: Any) -> Any:
@@ -199,7 +199,7 @@ def _struct_converter(kind: StructType) -> Converter:
 
 
 def _list_converter(convert_element: Converter) -> Converter:
-    """Return a converter of lists."""
+    """Create a converter of JSON arrays that converts each element."""
 
     def convert_list(value: Any) -> Any:
         if value is None:
@@ -212,7 +212,7 @@ def _list_converter(convert_element: Converter) -> Converter:
 
 
 def _map_converter(convert_value: Converter) -> Converter:
-    """Return a converter of objects to lists of pairs, as Arrow takes maps."""
+    """Create a converter of JSON objects to lists of pairs, which is how Arrow takes maps."""
 
     def convert_map(value: Any) -> Any:
         if value is None:
@@ -225,7 +225,7 @@ def _map_converter(convert_value: Converter) -> Converter:
 
 
 def _integer_converter(bits: int, type_name: str) -> Converter:
-    """Return a function that checks whole numbers of `bits` bits."""
+    """Create a function that checks that a value is an integer of at most `bits` bits."""
     minimum, maximum = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
     def convert_integer(value: Any) -> Any:
@@ -241,7 +241,7 @@ def _integer_converter(bits: int, type_name: str) -> Converter:
 
 
 def _decimal_converter(kind: DecimalType) -> Converter:
-    """Return a converter of numbers, and of texts of numbers, to Decimals of a given type."""
+    """Create a converter of numbers, or texts of numbers, to Decimals of the given type."""
     unit = Decimal(1).scaleb(-kind.scale)
 
     def convert_decimal(value: Any) -> Any:
@@ -263,7 +263,7 @@ def _decimal_converter(kind: DecimalType) -> Converter:
 
 
 def _convert_text(value: Any) -> Any:
-    """Return a text as it is, and any other value as JSON."""
+    """Return a text unchanged, and any other value as JSON."""
     if value is None or type(value) is str:
         return value
     return orjson.dumps(value, default=_decimal_to_float).decode()
@@ -275,14 +275,14 @@ def _decimal_to_float(value: Any) -> float:
 
 
 def _convert_boolean(value: Any) -> Any:
-    """Return a boolean as it is."""
+    """Return a boolean unchanged. Raises ValueError for any other value but null."""
     if value is not None and type(value) is not bool:
         raise _wrong_kind_error(value, "true or false")
     return value
 
 
 def _convert_float(value: Any) -> Any:
-    """Return a number, or one of the texts NaN and Infinity, as a float."""
+    """Convert a number, or one of the texts NaN and Infinity, to a float."""
     if value is None:
         return None
     if type(value) is str and value in _SPECIAL_FLOATS:
@@ -296,7 +296,7 @@ def _convert_float(value: Any) -> Any:
 
 
 def _convert_base64(value: Any) -> Any:
-    """Decode base64."""
+    """Decode a base64 text to bytes."""
     if value is None:
         return None
     if type(value) is not str:
@@ -305,7 +305,7 @@ def _convert_base64(value: Any) -> Any:
 
 
 def _convert_date(value: Any) -> Any:
-    """Parse a date in ISO 8601."""
+    """Parse a text in ISO 8601 to a date."""
     if value is None:
         return None
     if type(value) is not str:
@@ -314,7 +314,7 @@ def _convert_date(value: Any) -> Any:
 
 
 def _convert_timestamp(value: Any) -> Any:
-    """Return seconds since 1970, or a time in ISO 8601, as a time with a zone."""
+    """Convert seconds since 1970, or a text in ISO 8601, to a datetime with a zone."""
     if type(value) is int:
         try:
             return _EPOCH + timedelta(seconds=value)
@@ -325,7 +325,7 @@ def _convert_timestamp(value: Any) -> Any:
 
 
 def _convert_local_time(value: Any) -> Any:
-    """Parse a time in ISO 8601, with or without a zone."""
+    """Parse a text in ISO 8601 to a datetime, which has a zone only if the text has one."""
     if value is None:
         return None
     if type(value) is not str:
@@ -346,6 +346,6 @@ _SCALAR_CONVERTERS: dict[type[DataType], Converter] = {
 
 
 def _wrong_kind_error(value: Any, wanted: str) -> ValueError:
-    """Return a ValueError that says what kind of value a type needs."""
+    """Create the ValueError that says what kind of value a type needs."""
     shown = orjson.dumps(value, default=str).decode()
     return ValueError(f"needs {wanted}, got {shown:.60}")

@@ -1,4 +1,4 @@
-"""Handle values that a serde can't read by Spark's parse modes.
+"""Handle values that a serde can't read as Spark's parse modes do: fail, drop or make null.
 
     PERMISSIVE       the column is null, and `_corrupt_record` says what was wrong
     DROPMALFORMED    the row is left out
@@ -27,7 +27,7 @@ CausesByRow = dict[int, str]
 def decode_column(
     decoder: ColumnDecoder, values: Sequence[bytes | None]
 ) -> tuple[Any, dict[int, str]]:
-    """Decode a column; return its array, and the cause for each row that can't be read.
+    """Decode a column to an array, and return it with the cause for each unreadable row.
 
     Such a row is null in the array.
     """
@@ -40,7 +40,7 @@ def decode_column(
 def _decode_one_by_one(
     decoder: ColumnDecoder, values: Sequence[bytes | None]
 ) -> tuple[Any, dict[int, str]]:
-    """Decode a column value by value; return its array and the causes by row."""
+    """Decode a column value by value; return its array and the cause for each unreadable row."""
     read: list[Any] = []
     causes: dict[int, str] = {}
     for row, value in enumerate(values):
@@ -56,7 +56,7 @@ def _decode_one_by_one(
 
 
 class MalformedRows:
-    """Collects what is wrong with the rows of one batch, and handles them by the parse mode."""
+    """Collects the unreadable rows of one batch, and handles them as the parse mode says."""
 
     def __init__(self, mode: ParseMode, topic: str, partition: int, offsets: Sequence[int]) -> None:
         self._mode = mode
@@ -68,7 +68,7 @@ class MalformedRows:
     def add_causes(
         self, column: str, serde: str, causes: Mapping[int, str], values: Sequence[bytes | None]
     ) -> None:
-        """Add the causes of rows that a column has no value for. Raises UserError with FAILFAST.
+        """Record why values of a column can't be read. Raises UserError in mode FAILFAST.
 
         `serde`: its name, for the text; `values`: the bytes of all rows.
         """
@@ -94,7 +94,7 @@ class MalformedRows:
         return pa.array(texts, pa.string())
 
     def kept_rows_mask(self) -> Any | None:
-        """Return an Arrow array of booleans that says which rows stay; None if all do."""
+        """Return an Arrow array of booleans with the rows that the mode keeps; None if all."""
         if self._mode is not ParseMode.DROPMALFORMED or not self._descriptions:
             return None
         return pa.array([row not in self._descriptions for row in range(len(self._offsets))])

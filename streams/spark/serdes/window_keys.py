@@ -1,4 +1,4 @@
-"""Split keys that hold a window into columns: the key, and where its window begins and ends.
+"""Split windowed keys into columns: the key, the window's start and the window's end.
 
     TIME        key, start (int64)                             as a topic has them
     SEQUENCED   key, start (int64), sequence number (int32)    as the changelog of a store has them
@@ -32,7 +32,7 @@ _NULL = pa.scalar(None, pa.int64())
 
 
 class WindowKeyLayout(Enum):
-    """Describes how the bytes of a window follow those of its key, as a format of `struct`."""
+    """Names, as formats of `struct`, the layouts of the window bytes that follow a key."""
 
     TIME = ">q"
     SEQUENCED = ">qi"
@@ -40,13 +40,13 @@ class WindowKeyLayout(Enum):
 
     @property
     def size(self) -> int:
-        """Return the number of bytes that the window takes."""
+        """Return the number of bytes that a window takes in a key."""
         return struct.calcsize(self.value)
 
 
 @dataclass(frozen=True, slots=True)
 class WindowedKeys:
-    """Represents a batch of keys without their windows, and the windows.
+    """Represents a batch of windowed keys, split into keys and windows.
 
     `starts_ms` and `ends_ms` are int64 arrays; `causes` says why a row has no window. Such a row is
     null.
@@ -61,7 +61,7 @@ class WindowedKeys:
 def split_windowed_keys(
     keys: Sequence[bytes | None], layout: WindowKeyLayout, window_size_ms: int | None
 ) -> WindowedKeys:
-    """Split each key from its window; a null key has none."""
+    """Split each windowed key into its key and its window; a null key has no window."""
     size = layout.size
     causes = {
         row: f"a key and {size} bytes of its window are needed"
@@ -89,13 +89,13 @@ def split_windowed_keys(
 
 
 def to_spark_timestamps(times_ms: Any) -> Any:
-    """Return times in ms as Spark's timestamps; those that are too late for one are null."""
+    """Convert times in ms to Spark timestamps; times beyond the range of timestamps become null."""
     said = pc.if_else(pc.greater(times_ms, _LAST_MS), _NULL, times_ms)
     return said.cast(_MS).cast(_US)
 
 
 def _window_ends(starts_ms: Any, window_size_ms: int | None) -> Any:
-    """Return the end of each time window in ms, or nulls if the size is not known."""
+    """Return the end of each time window in ms, or nulls if the window size is unknown."""
     if window_size_ms is None:
         return pa.nulls(len(starts_ms), pa.int64())
     bounded = pc.min_element_wise(starts_ms, pa.scalar(2**62), skip_nulls=False)
