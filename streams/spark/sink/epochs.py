@@ -1,4 +1,4 @@
-"""Write each epoch exactly once: one transaction for each epoch and Spark partition, with a mark.
+"""Write each epoch exactly once, in a transaction that also commits an offset as the epoch's mark.
 
 Theory of operation. A sink has a name that outlives its tasks: the query's id, or a `write_id`.
 Each of its Spark partitions has a transactional id, and a consumer group of its own to keep offsets
@@ -65,7 +65,7 @@ Header = tuple[str, bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class EpochSink:
-    """Represents the destination of one query or named write: a topic, under a lasting name.
+    """Represents the destination of one query or named write: a topic, and a name that lasts.
 
     Transactional ids and consumer groups are made of the name, which outlives the tasks.
     """
@@ -78,18 +78,18 @@ class EpochSink:
         return f"{self.name}-{partition}"
 
     def group_id(self, partition: int) -> str:
-        """Return the consumer group in which a Spark partition keeps the mark of its last epoch."""
+        """Return the consumer group whose committed offset marks a Spark partition's last epoch."""
         return f"{self.name}-{partition}"
 
     @property
     def mark_partition(self) -> Partition:
-        """Return the topic partition for which each Spark partition's group commits its mark."""
+        """Return the topic partition for which groups commit the offsets that mark epochs."""
         return Partition(self.topic, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerRows:
-    """Represents rows as a producer takes them, with a list for each column.
+    """Represents a batch of rows as a producer takes them, with a list for each column.
 
     `partitions` are of the topic, where rows name them, else None for Kafka's own choice;
     `timestamps_ms` since 1970, None for now.
@@ -107,7 +107,7 @@ class ProducerRows:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts rows, and keeps a digest of their keys and values that doesn't depend on their order.
+    """Counts rows, and digests their keys and values independently of their order.
 
     The rows of a Spark partition come in another order when it is computed again.
     """
@@ -127,12 +127,12 @@ class Tally:
         self.rows += len(rows)
 
     def to_metadata(self) -> str:
-        """Return the tally as the metadata of a committed offset."""
+        """Encode the tally as the metadata of a committed offset."""
         return f"rows={self.rows} digest={self.digest:016x}"
 
     @classmethod
     def from_metadata(cls, text: str) -> Tally | None:
-        """Return the tally that `to_metadata` encoded, or None for any other text."""
+        """Decode the tally that `to_metadata` encoded, or return None for any other text."""
         found = _TALLY_METADATA.fullmatch(text)
         return None if found is None else cls(int(found[1]), int(found[2], 16))
 
@@ -140,7 +140,7 @@ class Tally:
 def read_written_tally(
     access: BrokerAccess, sink: EpochSink, partition: int, epoch: int
 ) -> Tally | None:
-    """Return the tally with which a Spark partition wrote an epoch, or None if it did not.
+    """Return the tally that a Spark partition committed with an epoch, or None if it did not.
 
     Raises StreamsError where the mark is above the epoch, is no sink's, or is not known in time.
     """
@@ -167,7 +167,7 @@ def read_written_tally(
 def find_extra_partitions(
     access: BrokerAccess, sink: EpochSink, partition_count: int, epoch: int
 ) -> list[int]:
-    """Return the Spark partitions from `partition_count` on that have written the epoch.
+    """Find the Spark partitions from `partition_count` on that have already written the epoch.
 
     There are some if an earlier attempt at the epoch had more partitions.
     """
@@ -188,7 +188,7 @@ def find_extra_partitions(
 def _read_mark(
     access: BrokerAccess, sink: EpochSink, partition: int, description: str
 ) -> OffsetAndMetadata | None:
-    """Read the mark of a Spark partition, stable, or None if it has none.
+    """Read the committed offset that marks a Spark partition's last epoch, or None if it has none.
 
     Raises StreamsError if it can't be read in time.
     """
@@ -249,7 +249,7 @@ class EpochAttempt:
         self._producer.poll_delivery_reports()
 
     def commit_epoch(self) -> Tally:
-        """Commit the rows together with the mark, and return the tally of the rows."""
+        """Commit the transaction with the offset that marks the epoch; return the rows' tally."""
         self._producer.begin_transaction()
         mark = OffsetAndMetadata(self._epoch + 1, self._tally.to_metadata())
         group = encode_group_metadata(self._sink.group_id(self._partition), -1, "", None)
@@ -265,7 +265,7 @@ class EpochAttempt:
         return _describe_epoch_write(self._sink, self._partition, self._epoch)
 
     def _produce_each(self, rows: ProducerRows) -> None:
-        """Produce each row, and make room where the producer's queue is full."""
+        """Produce each row, waiting for room whenever the producer's queue is full."""
         topic, produce = self._sink.topic, self._producer.produce
         chosen = {
             name: column
@@ -291,7 +291,7 @@ class EpochAttempt:
 def open_epoch_attempt(
     access: BrokerAccess, sink: EpochSink, partition: int, epoch: int
 ) -> Iterator[EpochAttempt]:
-    """Yield an attempt at an epoch; its transaction is aborted unless the block commits it.
+    """Open a transaction for an epoch for the with block, and abort it unless the block commits.
 
     Raises StreamsError, which says what a failure means for the task.
     """

@@ -1,4 +1,4 @@
-"""Write a stream to a topic, each epoch of a query once, as `streams.spark.sink.epochs` describes.
+"""Write a stream to a topic, with each epoch of a query written exactly once.
 
 A task learns its query and its epoch from local properties, as Spark sets them for its own sinks
 (StreamExecution.QUERY_ID_KEY, MicroBatchExecution.BATCH_ID_KEY). The query's id is kept in the
@@ -31,13 +31,13 @@ BATCH_ID_KEY = "streaming.sql.batchId"
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """Writes the epochs of a streaming query to a topic, each once."""
+    """Writes the epochs of a streaming query to a topic, each of them exactly once."""
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
 
     def write(self, iterator: Iterator[RecordBatch]) -> WriterCommitMessage:
-        """Write a task's rows as its part of the epoch."""
+        """Write a task's rows as its part of the epoch, unless an earlier attempt wrote them."""
         query, epoch = (
             _require_local_property(QUERY_ID_KEY),
             int(_require_local_property(BATCH_ID_KEY)),
@@ -46,7 +46,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return write_epoch_once(self._options, sink, spark_partition(), epoch, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Check that no other Spark partition has written a part of the epoch."""
+        """Raise StreamsError if an earlier attempt at the epoch had more Spark partitions."""
         written = [each for each in messages if isinstance(each, PartitionWritten)]
         if written:
             check_extra_partitions(self._options, written[0].sink, len(messages), batchId)

@@ -1,4 +1,4 @@
-"""Encode columns as rows of a topic, and write those of a task's Spark partition once.
+"""Encode columns as records, and write those of a task's Spark partition exactly once.
 
 Batch and streaming writers both do this, with the name of a sink and the number of an epoch.
 """
@@ -55,7 +55,7 @@ _IGNORED_COLUMNS = ("topic", "offset")
 
 
 class ChangedRowsPolicy(StrEnum):
-    """Says what is done where an epoch that was written comes again with other rows."""
+    """Says what to do if an epoch that was already written is attempted again with other rows."""
 
     FAIL = "fail"
     SKIP = "skip"
@@ -63,7 +63,7 @@ class ChangedRowsPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """Holds the options of a batch or streaming write. `write_id`: of a batch alone."""
+    """Holds the options of a batch or streaming write; only a batch write has a `write_id`."""
 
     access: BrokerAccess
     topic: str
@@ -74,7 +74,7 @@ class WriteOptions:
 
 @dataclass(frozen=True)
 class PartitionWritten(WriterCommitMessage):
-    """Reports to the driver what a task has written.
+    """Reports to the driver the rows that a task has written.
 
     `was_written_before`: an earlier attempt had written the rows.
     """
@@ -106,7 +106,7 @@ def parse_write_options(option_texts: Mapping[str, str], *, is_stream: bool) -> 
 
 
 def check_columns(options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
-    """Raise ConfigError for columns that can't be written, as far as their types tell."""
+    """Raise ConfigError for columns whose names or types a write can't take."""
     if overwrite:
         raise ConfigError("a topic can't be overwritten: use mode('append')")
     names = schema.fieldNames()
@@ -148,7 +148,7 @@ def write_epoch_once(
     epoch: int,
     batches: Iterator[RecordBatch],
 ) -> PartitionWritten:
-    """Write a task's rows as its part of an epoch, or compare them if an earlier attempt did.
+    """Write a task's rows of an epoch, or compare them with those that an earlier attempt wrote.
 
     Raises StreamsError where that can't be, with what to do.
     """
@@ -162,9 +162,9 @@ def write_epoch_once(
 def check_extra_partitions(
     options: WriteOptions, sink: EpochSink, partition_count: int, epoch: int
 ) -> None:
-    """Raise StreamsError if more Spark partitions have written the epoch than this attempt has.
+    """Raise StreamsError if an earlier attempt at the epoch had more Spark partitions.
 
-    It is called when all tasks have written.
+    It is called when all tasks have written. With `on_changed_rows=skip` it raises nothing.
     """
     try:
         strange = find_extra_partitions(options.access, sink, partition_count, epoch)
@@ -189,7 +189,7 @@ def spark_partition() -> int:
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Writes a DataFrame to a topic as epoch 0 of a sink; without a `write_id` its name is new.
+    """Writes a DataFrame to a topic as one epoch, which a `write_id` makes recognizable later.
 
     The groups of the sink stay until the broker deletes them, with the transactional ids: a task
     that Spark has given up may only begin when the write is done, and must find that it is.
@@ -200,11 +200,11 @@ class BatchWriter(DataSourceArrowWriter):
         self._sink = EpochSink(f"millrace-write-{options.write_id or uuid.uuid4()}", options.topic)
 
     def write(self, iterator: Iterator[RecordBatch]) -> WriterCommitMessage:
-        """Write a task's rows."""
+        """Write a task's rows, unless an earlier attempt wrote them."""
         return write_epoch_once(self._options, self._sink, spark_partition(), 0, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Check that no other Spark partition has written a part of a write with a `write_id`."""
+        """Raise StreamsError if an earlier write of this `write_id` had more Spark partitions."""
         if self._options.write_id is not None:
             check_extra_partitions(self._options, self._sink, len(messages), 0)
 
@@ -243,7 +243,7 @@ def _write_or_compare(
 def _check_same_rows(
     options: WriteOptions, tally: Tally, written_tally: Tally | None, partition: int
 ) -> None:
-    """Raise StreamsError if an earlier attempt wrote other rows, unless such rows are skipped."""
+    """Raise StreamsError if an earlier attempt wrote other rows, unless the options allow it."""
     if written_tally in (None, tally) or options.on_changed_rows is ChangedRowsPolicy.SKIP:
         return
     raise StreamsError(
@@ -279,7 +279,7 @@ def _encode_field(options: WriteOptions, name: Any, column: Any) -> list[bytes |
 
 
 def _partition_numbers(column: Any) -> list[int | None]:
-    """Return the column `partition` as numbers. Raises UserError for a number that can't be."""
+    """Convert the column `partition` to numbers. Raises UserError for an impossible number."""
     _check_type("partition", column, pa.types.is_integer(column.type), "an integer")
     for strange in (pc.min(column).as_py(), pc.max(column).as_py()):
         if strange is not None and not 0 <= strange < _PARTITIONS_END:
@@ -288,7 +288,7 @@ def _partition_numbers(column: Any) -> list[int | None]:
 
 
 def _timestamps_ms(column: Any) -> list[int | None]:
-    """Return the column `timestamp` as ms since 1970. Raises UserError for a time before 1 ms."""
+    """Convert the column `timestamp` to ms since 1970. Raises UserError for times before 1 ms."""
     _check_type("timestamp", column, pa.types.is_timestamp(column.type), "a timestamp")
     micros = column.cast(pa.timestamp("us", tz=column.type.tz)).cast(pa.int64())
     found = pc.divide(micros, 1000)
@@ -300,7 +300,7 @@ def _timestamps_ms(column: Any) -> list[int | None]:
 
 
 def _header_lists(column: Any) -> list[list[tuple[str, bytes | None]] | None]:
-    """Return the column `headers` as lists of pairs. Raises UserError for a header without key."""
+    """Convert the column `headers` to lists of pairs. Raises UserError for a header without key."""
     kind = column.type
     fits = pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)
     fits = fits and [each.name for each in kind.value_type] == ["key", "value"]
@@ -312,7 +312,7 @@ def _header_lists(column: Any) -> list[list[tuple[str, bytes | None]] | None]:
 
 
 def _check_type(name: str, column: Any, is_valid: bool, wanted_type: str) -> None:
-    """Raise ConfigError with the wanted type unless the column is valid."""
+    """Raise ConfigError, naming `wanted_type`, if a column is not valid."""
     if not is_valid:
         raise ConfigError(f"column {name} is {column.type}: it must be {wanted_type}")
 
