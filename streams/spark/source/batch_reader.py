@@ -1,4 +1,4 @@
-"""Read a topic as one batch: the driver plans splits, and each task reads one."""
+"""Read a topic as one batch: the driver plans splits of offsets, and each task reads one split."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def topic_schema(options: ReadOptions) -> StructType:
 
 
 def create_topic_reader(options: ReadOptions) -> DataSourceReader:
-    """Return a reader of a topic, one that takes filters where Spark has them pushed down."""
+    """Create a reader of a topic, which accepts filters where Spark pushes them down."""
     return FilteringReader(options) if is_pushdown_planner() else BatchReader(options)
 
 
 class BatchReader(DataSourceReader):
-    """Reads `options.topic` as one batch of splits, ranges of offsets of which a task reads one."""
+    """Reads `options.topic` as one batch; each task reads one split, a range of offsets."""
 
     def __init__(self, options: ReadOptions) -> None:
         assert options.topic is not None
@@ -44,7 +44,7 @@ class BatchReader(DataSourceReader):
         self._pruning = FilterBounds()
 
     def partitions(self) -> list[InputPartition]:
-        """Plan the read: return the splits, as they are when this is called."""
+        """Plan the read at the topic's present offsets, and return a split for each task."""
         options = self._options
         admin = options.access.create_admin()
         ranges = plan_offset_ranges(admin, self._topic, options.limits, options.isolation)
@@ -68,10 +68,10 @@ class BatchReader(DataSourceReader):
 
 
 class FilteringReader(BatchReader):
-    """Reads a topic like BatchReader, without the offsets in which filters can match no row."""
+    """Reads a topic as BatchReader does, but skips offsets where pushed filters match no row."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 Spark's name
-        """Take filters on partition, offset and timestamp; yield those that Spark must apply."""
+        """Accept filters on partition, offset and timestamp; yield those that Spark must apply."""
         for each in filters:
             self._pruning, unsure = self._pruning.with_filter(each)
             if unsure:

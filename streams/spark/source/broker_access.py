@@ -1,4 +1,4 @@
-"""Hold what is needed to reach the brokers, from the driver and from each executor.
+"""Hold the address and settings with which the driver and each executor reach the brokers.
 
 Executors get it as plain text in the options of a read or a write, and make their own clients.
 """
@@ -40,13 +40,13 @@ class BrokerAccess:
         }
 
     def create_admin(self) -> Admin:
-        """Return an admin client, which looks up topics, settings and offsets."""
+        """Create an admin client, which looks up topics, their settings and offsets."""
         return Admin(
             self.client_settings(), self.bootstrap_servers, REQUEST_TIMEOUT_S, START_TIMEOUT_S
         )
 
     def create_range_reader(self, isolation: str) -> RangeReader:
-        """Return a client that reads ranges of offsets with the isolation level `isolation`.
+        """Create a client that reads ranges of offsets with the isolation level `isolation`.
 
         Its consumer group commits nothing.
         """

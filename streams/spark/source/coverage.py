@@ -1,4 +1,4 @@
-"""Count how many offsets of a split hold a record and how many hold none, by reading them all.
+"""Count the offsets of a split that hold a record, and those that don't, by reading them all.
 
 Markers, aborted records and what compaction removed are no records. Together with the records they
 must make up the split, which proves that a read was complete.
@@ -33,7 +33,7 @@ _TYPES = (pa.string(), pa.int32(), pa.int64(), pa.int64(), pa.int64(), pa.int64(
 def count_offsets(
     access: BrokerAccess, isolation: IsolationLevel, offset_range: OffsetRange
 ) -> Any:
-    """Read a range of offsets and return its numbers of records as a RecordBatch of one row.
+    """Read a range and return, as a one-row RecordBatch, how many offsets hold a record.
 
     The columns are those of SCHEMA; `no_records` counts the offsets that hold none. Raises
     StreamsError where the range can't be read, or an offset came twice or out of order.

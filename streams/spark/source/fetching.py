@@ -68,7 +68,7 @@ def fetch_batches(
 def _read_batches(
     reader: RangeReader, offset_range: OffsetRange, with_headers: bool
 ) -> Iterator[RawBatch]:
-    """Yield the batches of a range from a reader that is open."""
+    """Yield the batches of a range of offsets that an open reader reads."""
     where = Partition(offset_range.topic, offset_range.partition)
     for lists in reader.read_range(
         where,

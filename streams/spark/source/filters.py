@@ -46,14 +46,14 @@ _COMPARISONS: dict[type[Filter], Callable[[Any, Any], bool]] = {
 
 
 def is_pushdown_planner() -> bool:
-    """Return whether this process is the planner in which Spark pushes filters down to a reader."""
+    """Return whether this process is the Python planner in which Spark pushes filters down."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     return _PLANNER_MODULE in sys.modules or (spec is not None and spec.name == _PLANNER_MODULE)
 
 
 @dataclass(frozen=True, slots=True)
 class FilterBounds:
-    """Represents the bounds that filters set to the partitions, offsets and times of a read.
+    """Represents the bounds on partitions, offsets and times that pushed filters set for a read.
 
     `first` and `until` are offsets of every partition, `until` None is no bound; `since_ms` is a
     timestamp in ms since 1970.
@@ -65,7 +65,7 @@ class FilterBounds:
     since_ms: int | None = None
 
     def prune_ranges(self, admin: Admin, ranges: Iterable[OffsetRange]) -> Iterator[OffsetRange]:
-        """Yield the parts of these ranges in which there can be a row.
+        """Yield those parts of offset ranges in which a row may match the filters.
 
         For a bound of the timestamp brokers are asked for offsets by time.
         """
@@ -123,7 +123,7 @@ class FilterBounds:
         return replace(self, first=first, until=until)
 
     def _with_time(self, condition: Filter, value: datetime) -> FilterBounds:
-        """Return the bounds with a later `since_ms` if the filter is a lower bound of timestamps.
+        """Return the bounds, with a later `since_ms` if the filter is a lower bound of timestamps.
 
         An upper bound narrows nothing: records are in no order of time, so that behind one which is
         too late there may be one which is not.
@@ -136,7 +136,7 @@ class FilterBounds:
 
 
 def _matches_partition(condition: Filter, partition_number: int) -> bool:
-    """Return whether a partition's number fulfils a filter on the column `partition`."""
+    """Return whether a partition number satisfies a filter on the column `partition`."""
     match condition:
         case Not(child):
             return not _matches_partition(child, partition_number)

@@ -1,4 +1,4 @@
-"""Parse the options of the data source: text becomes checked values, or one clear ConfigError.
+"""Parse the data source's options from texts to checked values, or raise a clear ConfigError.
 
 The table of docs/spark.md is the contract. Option names have no case, as in Spark.
 """
@@ -94,7 +94,7 @@ class VersionedRead(StrEnum):
 
 
 class ParseMode(StrEnum):
-    """Says what is done about a row that a serde can't read, as Spark's ParseMode does."""
+    """Names what to do about a row that a serde can't read, as Spark's ParseMode does."""
 
     PERMISSIVE = "PERMISSIVE"
     FAILFAST = "FAILFAST"
@@ -108,7 +108,7 @@ class IsolationLevel(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SerdeOptions:
-    """Says what the bytes of keys and values mean.
+    """Describes how the bytes of keys and values are encoded.
 
     Schemas are DDL, of `json`, or Avro's, of `avro`; `schema_registry` is there where one of them
     is that; `window_size_ms` where windows are of `time`.
@@ -127,7 +127,7 @@ class SerdeOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicReadLimits:
-    """Says which partitions, offsets and times of a topic a read has.
+    """Describes which partitions, offsets and times of a topic a read is limited to.
 
     A mapping is by partition; what it leaves out has no limit. Times in ms since 1970. Ends are
     exclusive.
@@ -205,7 +205,7 @@ def parse_read_options(
 
 
 def parse_serde_options(options: DataSourceOptions, *, is_write: bool = False) -> SerdeOptions:
-    """Parse how keys and values are read, or written (JSON then needs no schema)."""
+    """Parse the options for keys and values of a read, or of a write, where JSON has no schema."""
     windowed = options.get_choice("windowed", WindowedKeyKind)
     found = SerdeOptions(
         key=options.get_choice("key", SerdeName) or SerdeName.BYTES,
@@ -240,7 +240,7 @@ def parse_serde_options(options: DataSourceOptions, *, is_write: bool = False) -
 
 
 class DataSourceOptions:
-    """Holds the texts of the options of one operation, and converts them by name.
+    """Holds the option texts of one operation, and converts each of them by name.
 
     Names have no case. `operation` says in words what is done, for messages. Raises ConfigError for
     a name that is not allowed, and for a text that is not what it should be.
@@ -343,7 +343,7 @@ def _parse_limits(options: DataSourceOptions) -> TopicReadLimits:
 def parse_offsets(
     options: DataSourceOptions, option_name: str, default: OffsetSpec
 ) -> OffsetSpec | dict[int, OffsetSpec]:
-    """Parse offsets, `earliest` or `latest`: one for all partitions, or JSON of one for each."""
+    """Parse an option with one offset for all partitions, or with JSON of one for each."""
     text = options.get_text(option_name)
     if text is None:
         return default

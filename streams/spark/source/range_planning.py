@@ -1,4 +1,4 @@
-"""Plan which offsets of which partitions a read of a topic has; reads no records.
+"""Plan which offsets of which partitions a read of a topic covers, without reading records.
 
 The end is the last stable offset, below which no transaction is open; with `read_uncommitted` it is
 the high watermark. All limits hold together. Offsets that were asked for and are gone, or are not
@@ -31,7 +31,7 @@ from streams.spark.source.removal import explain_removal
 def plan_offset_ranges(
     admin: Admin, topic: str, limits: TopicReadLimits, isolation: IsolationLevel
 ) -> list[OffsetRange]:
-    """Return the ranges of offsets to read of each partition, within all limits.
+    """Return the ranges of offsets that a read within all limits has to cover.
 
     With a cut the offsets below its ends that are not in it are left out. A partition without any
     offset to read has an empty range. Raises ConfigError for a topic, a partition or offsets that
@@ -45,7 +45,7 @@ def plan_offset_ranges(
 
 
 def _resolve_partitions(admin: Admin, topic: str, limits: TopicReadLimits) -> list[Partition]:
-    """Return the partitions of a topic that the limits name, or all.
+    """Return the partitions of a topic that the limits name, or all if they name none.
 
     Raises ConfigError for a topic or partition that isn't there.
     """
@@ -79,7 +79,7 @@ def _check_partition_numbers(
 def _resolve_ranges(
     admin: Admin, partitions: list[Partition], limits: TopicReadLimits, isolation: IsolationLevel
 ) -> list[OffsetRange]:
-    """Ask for the offsets of each partition and return the ranges that the limits leave.
+    """Fetch the offsets of each partition, and return the ranges that are within the limits.
 
     Raises ConfigError for offsets that are gone or not there yet.
     """
@@ -125,7 +125,7 @@ def _resolve_ranges(
 def find_offsets_since(
     admin: Admin, partitions: Iterable[Partition], since_ms: int | Mapping[int, int] | None
 ) -> dict[Partition, int]:
-    """Return the first offset of each partition whose record is not older than a given time.
+    """Find for each partition the first offset whose record is not older than a given time.
 
     Times in ms since 1970, one for all or by partition; the offset is the end where all records are
     older. Partitions for which no time is given are left out.
@@ -142,7 +142,7 @@ def find_offsets_since(
 
 
 def select_by_time(limits: TopicReadLimits, raw: RawBatch) -> RawBatch:
-    """Return the records of a batch whose timestamps are within the limits' times."""
+    """Select the records of a batch whose timestamps are within the limits."""
     begin_ms = _time_of_partition(limits.timestamps_from, raw.partition)
     end_ms = _time_of_partition(limits.timestamps_to, raw.partition)
     if begin_ms is None and end_ms is None:
@@ -153,7 +153,7 @@ def select_by_time(limits: TopicReadLimits, raw: RawBatch) -> RawBatch:
 
 
 def cut_end_offset(cut: Cut, partition: Partition) -> int:
-    """Return the offset at which a cut ends a partition that was read, written or is a changelog's.
+    """Return a partition's end offset at the cut: committed offset, store position or output end.
 
     Raises ConfigError where the cut doesn't say.
     """
@@ -181,7 +181,7 @@ def _resolve_offset(
     log_end_offset: int,
     default_offset: int,
 ) -> int:
-    """Return the offset that a limit means for a partition; `default_offset` if it has none."""
+    """Convert a limit to a partition's offset, which is `default_offset` without a limit."""
     at = spec.get(partition_number, default_offset) if isinstance(spec, Mapping) else spec
     return log_start_offset if at == "earliest" else log_end_offset if at == "latest" else int(at)
 
@@ -189,7 +189,7 @@ def _resolve_offset(
 def _time_of_partition(
     times_ms: int | Mapping[int, int] | None, partition_number: int
 ) -> int | None:
-    """Return the time in ms that holds for a partition, or None."""
+    """Return the time limit of a partition in ms, or None if it has none."""
     return times_ms.get(partition_number) if isinstance(times_ms, Mapping) else times_ms
 
 

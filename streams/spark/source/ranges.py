@@ -23,7 +23,7 @@ class OffsetRange:
 
 
 def split_ranges(ranges: Iterable[OffsetRange], records_per_split: int) -> Iterator[OffsetRange]:
-    """Yield the same offsets in ranges of at most `records_per_split`, without empty ranges."""
+    """Yield the same offsets in non-empty ranges of at most `records_per_split` offsets."""
     for each in ranges:
         for first in range(each.first, each.until, records_per_split):
             until = min(first + records_per_split, each.until)

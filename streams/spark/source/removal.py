@@ -17,7 +17,7 @@ _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
 def explain_removal(admin: Admin, partition: Partition, first_offset: int) -> str:
-    """Return a sentence that says which records are gone, and what may have removed them.
+    """Describe in a sentence which records are gone, and what may have removed them.
 
     `first_offset`: the first of the partition that is still there.
     """
@@ -29,7 +29,7 @@ def explain_removal(admin: Admin, partition: Partition, first_offset: int) -> st
 
 
 def name_removal_cause(settings: Mapping[str, str]) -> str:
-    """Name what removes records from the beginning of a topic with these settings."""
+    """Name what can remove the first records of a topic with these settings."""
     limits = []
     policy = settings.get("cleanup.policy", "delete")
     if "delete" in policy:

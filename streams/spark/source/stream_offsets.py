@@ -1,4 +1,4 @@
-"""Represent how far a stream has read a topic, and plan how far each epoch of it goes.
+"""Represent how far a stream has read a topic, and plan where each epoch ends.
 
 Spark keeps a `StreamOffset` of each epoch in its checkpoint. All that an epoch's splits depend on
 is in the offsets of its two ends, options too: an epoch that is repeated after a restart, be it
@@ -18,7 +18,7 @@ from streams.spark.source.ranges import OffsetRange, split_ranges
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamOffset:
-    """Represents the position of a stream: the first offset of each partition that is not read yet.
+    """Represents a stream's position: the first unread offset of each partition.
 
     topic_id: tells the topic from one of the same name that is made later
     begun: where partitions begin that the offset before doesn't name: they came meanwhile
@@ -46,7 +46,7 @@ class StreamOffset:
 
     @classmethod
     def from_json(cls, content: Any) -> StreamOffset:
-        """Return the offset that `to_json` encoded. Raises StreamsError for anything else."""
+        """Create the offset from what `to_json` returned. Raises StreamsError for anything else."""
         try:
             return cls(
                 topic=str(content["topic"]),
@@ -73,7 +73,7 @@ def plan_epoch_splits(start: StreamOffset, end: StreamOffset) -> Iterator[Offset
 def describe_data_loss(
     start: StreamOffset, topic_id: str, log_offsets: Mapping[int, tuple[int, int]]
 ) -> str | None:
-    """Return a text that says which records behind `start` can't be read any more, or None.
+    """Describe the records after `start` that can no longer be read, or return None if all can.
 
     topic_id, log_offsets: the topic's as it is: for each partition its first offset, and the one
     behind its last record. A partition that `start` doesn't name came later, and begins at 0.
@@ -116,7 +116,7 @@ def advance_offset(
     records_max: int | None,
     records_per_split: int,
 ) -> StreamOffset:
-    """Return the offset at which the next epoch ends: at most `records_max` offsets, shared fairly.
+    """Return the end of the next epoch, which has at most `records_max` offsets, fairly divided.
 
     log_offsets: of each partition the first offset, and the end to which it may be read. Returns
     `start` itself where there is nothing to read. A partition that `start` doesn't name is read
@@ -146,7 +146,7 @@ def advance_offset(
 def divide_among_partitions(
     backlog: Mapping[int, int], records_max: int, rotation: int = 0
 ) -> dict[int, int]:
-    """Divide up to `records_max` records among partitions evenly, none above its backlog.
+    """Divide `records_max` records among partitions evenly, none above its own backlog.
 
     Shares that a partition doesn't need go to the others. `rotation`: which partition comes first
     where the division has a remainder; it changes from one epoch to the next, so that none waits
@@ -166,7 +166,7 @@ def divide_among_partitions(
 
 
 def _encode_offsets(offsets: Mapping[int, int]) -> dict[str, int]:
-    """Return offsets with partition numbers as text, in order: keys of JSON are text."""
+    """Return the offsets with partition numbers as texts, since JSON's keys are texts."""
     return {str(number): at for number, at in sorted(offsets.items())}
 
 

@@ -1,4 +1,4 @@
-"""Read a topic as a stream: the driver says how far each epoch goes, and tasks read its splits.
+"""Read a topic as a stream: the driver plans where each epoch ends, and tasks read its splits.
 
 Spark writes an epoch's offsets to the checkpoint before any task runs, and repeats an epoch that
 was not finished with the same offsets. Below the last stable offset a topic does not change, so it
@@ -53,7 +53,7 @@ LogOffsets = dict[int, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamReadOptions:
-    """Holds the options of a streaming read. `offsets_from`: where a new query begins."""
+    """Holds the options of a streaming read; a new query begins at `offsets_from`."""
 
     access: BrokerAccess
     topic: str
@@ -79,7 +79,7 @@ def parse_stream_read_options(option_texts: Mapping[str, str]) -> StreamReadOpti
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads `options.topic` as it grows, in epochs between two `StreamOffset`s as JSON."""
+    """Reads `options.topic` as a stream of epochs, each between two `StreamOffset`s as JSON."""
 
     def __init__(self, options: StreamReadOptions) -> None:
         self._options = replace(options, serdes=pin_registry_schemas(options.serdes, options.topic))
@@ -87,7 +87,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._available_now_offsets: LogOffsets | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Return the offset at which a new query begins."""
+        """Return the offset at which a new query begins to read."""
         options = self._options
         begin = TopicReadLimits(offsets_from=options.offsets_from)
         ranges = plan_offset_ranges(self._get_admin(), options.topic, begin, options.isolation)
@@ -120,7 +120,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start if end is at else end.to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Fix the end of the query at the topic's offsets of this moment."""
+        """Make the query end at the offsets that the topic ends at now."""
         self._available_now_offsets = self._fetch_log_offsets()
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -152,7 +152,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._cached_admin = None
 
     def _fetch_checked_offsets(self, start: StreamOffset) -> LogOffsets:
-        """Return the topic's offsets as they are, or raise StreamsError if records are lost.
+        """Fetch the topic's offsets. Raises StreamsError if unread records were lost.
 
         Records are lost if any behind `start` can't be read any more, or the topic is another one.
         """
@@ -170,7 +170,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return log
 
     def _fetch_log_offsets(self) -> LogOffsets:
-        """Ask for the first offset of each partition, and the end to which it may be read."""
+        """Fetch each partition's first offset, and the end up to which it may be read."""
         admin, topic = self._get_admin(), self._options.topic
         committed = self._options.isolation is IsolationLevel.READ_COMMITTED
         try:
@@ -189,7 +189,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {p.number: (firsts[p], ends[p]) for p in each}
 
     def _fetch_topic_id(self) -> str:
-        """Ask for the id of the topic."""
+        """Fetch the topic's id, which tells a topic from a later one of the same name."""
         topic = self._options.topic
         try:
             return self._get_admin().fetch_topic_ids([topic])[topic]
@@ -197,7 +197,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise StreamsError(f"the id of {topic} can't be asked for: {unknown}") from None
 
     def _get_admin(self) -> Admin:
-        """Return the driver's admin client, which is made on first use.
+        """Return the driver's admin client, and create it on first use.
 
         Before that the reader is sent to the tasks, and a client can't be.
         """
