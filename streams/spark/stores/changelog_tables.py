@@ -51,7 +51,7 @@ class LatestRecords:
     """The largest timestamp."""
 
     def add_batch(self, batch: RawBatch) -> None:
-        """Add a batch: each record replaces the one of its key; those without a key are skipped."""
+        """Add a batch: each record replaces its key's previous one; keyless records are skipped."""
         self.record_count += len(batch)
         self.stream_time_ms = max(self.stream_time_ms, *batch.timestamps_ms)
         records = map(
@@ -66,7 +66,7 @@ class LatestRecords:
     def iterate_live_rows(
         self, serdes: SerdeOptions, retention_ms: int | None
     ) -> Iterator[StoreRows]:
-        """Yield in batches the rows that are neither deleted nor expired.
+        """Yield in batches the last rows of keys that are neither deleted nor expired.
 
         A row has expired that is `retention_ms` or more behind the largest time, which for windowed
         stores is that of a window and otherwise of a record.
@@ -97,7 +97,7 @@ class LatestRecords:
 def _create_live_row_filter(
     table: LatestRecords, serdes: SerdeOptions, retention_ms: int | None
 ) -> Callable[[bytes, KeylessRecord], bool]:
-    """Create the function that says whether a key's last record has not expired."""
+    """Create the function that says whether a key's last record has not expired yet."""
     if retention_ms is None or not table.latest_by_key:
         return lambda key, last: True
     if serdes.windowed is None:
@@ -119,7 +119,7 @@ def _create_live_row_filter(
 
 @dataclass(slots=True)
 class RecordVersions:
-    """Keeps the versions of each key of a changelog partition by their timestamps.
+    """Keeps every version of each key of a changelog partition, by timestamp.
 
     A second version of the same time replaces the first. One that is older than `retention_ms`
     behind the largest time is not kept.
@@ -133,7 +133,7 @@ class RecordVersions:
     stream_time_ms: int = -1
 
     def add_batch(self, batch: RawBatch) -> None:
-        """Add a batch of records as versions; those that are too old or have no key are skipped."""
+        """Add a batch of records as versions, skipping records that are too old or have no key."""
         self.record_count += len(batch)
         for key, value, offset, timestamp_ms in zip(
             batch.keys, batch.values, batch.offsets, batch.timestamps_ms, strict=True
@@ -173,7 +173,7 @@ class RecordVersions:
     def _select_versions(
         self, all_versions: bool
     ) -> Iterator[tuple[bytes, KeylessRecord, int | None]]:
-        """Yield key, record and end of validity of each version that is asked for."""
+        """Yield key, record and end of validity of each version, or only of each key's latest."""
         for key, versions in self.latest_by_key.items():
             times = sorted(versions)
             ends: list[int | None] = [*times[1:], None]
@@ -184,7 +184,7 @@ class RecordVersions:
 
 
 def _split_into_batches(items: Iterable[T]) -> Iterator[list[T]]:
-    """Split items into lists of at most one batch's size."""
+    """Split items into lists of the size of a batch or less."""
     left = iter(items)
     while some := list(islice(left, _BATCH_ROWS_MAX)):
         yield some

@@ -52,7 +52,7 @@ _KEY_BYTES_SHOWN_MAX = 40
 
 @dataclass(frozen=True, slots=True)
 class CompactionPolicy:
-    """Represents by the topic's settings which records the cleaner may remove.
+    """Represents the topic settings that say which records the log cleaner may remove.
 
     `min_lag_ms`: the age below which no record is compacted (`min.compaction.lag.ms`).
     `tombstone_retention_ms`: for how long a deletion is kept (`delete.retention.ms`); None where
@@ -68,7 +68,7 @@ class CompactionPolicy:
         return cls(int(settings.get("min.compaction.lag.ms", 0)), tombstone_retention_ms(settings))
 
     def is_never_cleaned(self, timestamp_ms: int, now_ms: int) -> bool:
-        """Whether the record is too young for the cleaner to have looked at it or at any behind it.
+        """Whether a record is too young for the log cleaner to have looked at it or at later ones.
 
         Always False without a lag: then the cleaner asks for no age, and a record with a timestamp
         in the future may be gone as well.
@@ -78,7 +78,7 @@ class CompactionPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ChangelogRead:
-    """Represents what was read of a changelog partition below the cut.
+    """Represents the result of reading a changelog partition up to the cut.
 
     `store` is a name for messages; `last_stable_offset`: the partition's, fetched after the read;
     `record_count` and `keys_found`: how many records there were, and their keys.
@@ -93,13 +93,13 @@ class ChangelogRead:
 
 
 class LogInspector(Protocol):
-    """Finds by the batches of a partition's log what is gone, at the cost of reading them."""
+    """Determines from a partition's record batches, which it must read, what compaction removed."""
 
     def count_removed_offsets(self) -> int:
-        """Count the offsets below the cut's position of which nothing is left."""
+        """Count the offsets below the cut's position that hold nothing any more."""
 
     def find_last_segment_offset(self) -> int:
-        """Return the offset from which on all is there, in the log's last segment.
+        """Return the offset from which on the log has all records, in its last segment.
 
         It is the position of the cut or above.
         """
@@ -112,7 +112,7 @@ def check_rows_survived(
     newer_records: Iterator[RawBatch],
     now_ms: int,
 ) -> None:
-    """Raise UserError if compaction may have removed a row of the store as of the cut.
+    """Raise UserError if compaction may have removed a row that the store has at the cut.
 
     `newer_records`: the records from the position up to the last stable offset, of which only as
     many are taken as answer the question.
@@ -151,7 +151,7 @@ def check_rows_survived(
 
 @dataclass(frozen=True, slots=True)
 class _CompactionDoubt:
-    """Decides about a changelog of which some records below the position are gone.
+    """Judges a changelog of which compaction has removed some records below the cut's position.
 
     Each of them may have been the last record of its key.
     """
@@ -163,19 +163,19 @@ class _CompactionDoubt:
     now_ms: int
 
     def is_never_cleaned(self, offset: int, timestamp_ms: int) -> bool:
-        """Whether the cleaner has never looked at a record, by its segment or its age."""
+        """Whether the log cleaner has never looked at a record, by its segment or its age."""
         return offset >= self.last_segment_offset or self.policy.is_never_cleaned(
             timestamp_ms, self.now_ms
         )
 
     def excludes_earlier_deletion(self, first_batch: RawBatch) -> bool:
-        """Whether there can be no deletion from the position up to the first newer record."""
+        """Whether no deletion can have been removed between the cut and the first newer record."""
         behind = first_batch.offsets[0] - self.changelog_read.offset_range.until
         is_young = self.policy.is_never_cleaned(self.changelog_read.cut_taken_ms, self.now_ms)
         return behind == 0 or (behind == 1 and is_young)
 
     def check_new_keys(self, newer_records: Iterable[RawBatch]) -> None:
-        """Raise UserError if a key that is found only above the cut may have had a record below it.
+        """Raise UserError if a key with newer records only may have lost its record in the cut.
 
         Such a key must have a first record that the cleaner has never looked at.
         """

@@ -1,4 +1,4 @@
-"""Find out by the headers of record batches which offsets of a partition's log are gone.
+"""Find out from the headers of record batches which offsets of a partition hold nothing.
 
 A reader sees records only, and what compaction took looks to it like a marker or an aborted record.
 In the log those are batches, so an offset is gone that no batch covers, or whose batch has fewer
@@ -32,7 +32,7 @@ _MAGIC = 2
 
 
 class BatchHeader(NamedTuple):
-    """Represents a batch of the offsets from `base_offset` to `last_offset`, by its header."""
+    """Represents the header of a record batch, with its first and last offset."""
 
     base_offset: int
     last_offset: int
@@ -41,7 +41,7 @@ class BatchHeader(NamedTuple):
 
 
 def parse_batch_headers(data: bytes) -> Iterator[BatchHeader]:
-    """Yield the header of each batch that `data` holds as a whole.
+    """Yield the header of each batch that `data` holds completely.
 
     A broker may cut off the last batch of a fetch.
 
@@ -65,7 +65,7 @@ def parse_batch_headers(data: bytes) -> Iterator[BatchHeader]:
 
 @dataclass(slots=True)
 class LogScan:
-    """Counts the removed offsets from `first_offset` up to, and without, `end_offset`.
+    """Counts the offsets from `first_offset` up to, and without, `end_offset` that no batch holds.
 
     Give `read_batches` the data of a fetch from `fetch_offset`, until it `is_done`. `leader_epoch`
     is the partition's epoch now.
@@ -87,16 +87,16 @@ class LogScan:
 
     @property
     def fetch_offset(self) -> int:
-        """Return the offset to fetch from next."""
+        """Return the offset from which the next fetch has to begin."""
         return self._next_offset if self._last_batch_offset is None else self._last_batch_offset
 
     @property
     def is_done(self) -> bool:
-        """Whether all offsets of the range have been scanned."""
+        """Whether all offsets of the range have been scanned, so that no more fetch is needed."""
         return self._next_offset >= self.end_offset
 
     def read_batches(self, data: bytes) -> None:
-        """Count the removed offsets that the data of one fetch from `fetch_offset` shows.
+        """Count the offsets that are missing in the batches of one fetch from `fetch_offset`.
 
         A fetch without a new batch behind the last one says that the segment ends there; one
         without any batch at all says that nothing is left up to `end_offset`.
@@ -114,8 +114,8 @@ class LogScan:
             self._last_batch_offset = None
             self.last_segment_offset = self._next_offset
 
-    def _scan_batch(self, header: BatchHeader) -> None:
-        """Count the offsets missing before and in a batch, and move the scan behind the batch."""
+    def _count_batch(self, header: BatchHeader) -> None:
+        """Count the missing offsets within one batch, and those skipped before it."""
         self._skip_to(header.base_offset)
         self._last_batch_offset = header.base_offset
         missing = header.last_offset - header.base_offset + 1 - header.record_count
@@ -129,7 +129,7 @@ class LogScan:
             self.last_segment_offset = self._next_offset
 
     def _skip_to(self, offset: int) -> None:
-        """Count the offsets below `offset`, of which there is no batch, as removed."""
+        """Count the offsets below `offset` as removed, since no batch holds them."""
         if offset > self._next_offset:
             self.removed_count += max(min(offset, self.end_offset) - self._next_offset, 0)
             self._next_offset = self.last_segment_offset = offset

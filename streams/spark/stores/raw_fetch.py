@@ -1,4 +1,4 @@
-"""Fetch the record batches of a partition, undecoded, from its leader.
+"""Fetch the undecoded record batches of a partition from its leader.
 
 librdkafka hands out records only, and whether some are gone shows in the batches only
 (`raw_batches`).
@@ -49,18 +49,18 @@ class _PartitionLeader(NamedTuple):
 
 
 class _LeaderChanged(Exception):
-    """Signals that the partition has another leader than was assumed."""
+    """Signals that the partition's leader is no longer the one that was assumed."""
 
 
 def can_fetch_raw(access: BrokerAccess) -> bool:
-    """Whether batches can be fetched: the connection for it speaks plaintext only."""
+    """Whether record batches can be fetched raw, which needs a cluster without TLS or SASL."""
     return access.librdkafka_settings.get("security.protocol", "plaintext").lower() == "plaintext"
 
 
 def scan_range(
     access: BrokerAccess, offset_range: OffsetRange, *, bytes_max: int = _BYTES_MAX
 ) -> LogScan:
-    """Scan the batches of an offset range for what is gone. Raises StreamsError if that fails."""
+    """Scan the batches of an offset range for removed offsets. Raises StreamsError on failure."""
     where = Partition(offset_range.topic, offset_range.partition)
     return _scan_with_one_leader(
         access,
@@ -73,7 +73,7 @@ def scan_range(
 def find_last_segment_offset(
     access: BrokerAccess, offset_range: OffsetRange, *, bytes_max: int = _BYTES_MAX
 ) -> int:
-    """Return the first offset of the range from which on nothing was ever compacted.
+    """Find the first offset of the range from which on no offset was ever compacted.
 
     From it up to the high watermark of now all is there, in the last segment. Where there is no
     such offset the result is the end of the range or more.
@@ -94,7 +94,7 @@ def _scan_with_one_leader(
     create_scan: Callable[[int, int], LogScan],
     bytes_max: int,
 ) -> LogScan:
-    """Scan from begin to end with one leader, and start again if another one takes over.
+    """Scan a partition from one leader only, starting anew whenever the leader changes.
 
     Another leader's log has other segments.
     """
@@ -124,7 +124,7 @@ def _scan_over_connection(
     create_scan: Callable[[int, int], LogScan],
     bytes_max: int,
 ) -> LogScan:
-    """Scan over a connection to the leader until the scan is done. Raises _LeaderChanged."""
+    """Scan over a connection to the leader until done. Raises _LeaderChanged."""
     scan: LogScan | None = None
     throttled_s = 0.0
     position = create_scan(leader_epoch, 0).first_offset
@@ -152,7 +152,7 @@ def _fetch_batches(
     fetch_offset: int,
     bytes_max: int,
 ) -> tuple[Any, Any]:
-    """Fetch batches from an offset on; return the response and the partition's part of it."""
+    """Fetch batches from `fetch_offset`; return the response and the partition's part of it."""
     classes = load_request_classes(connection, _FETCH, _FETCH_VERSION)
     requested = build_entity(
         classes["FetchPartition"],

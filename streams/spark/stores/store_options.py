@@ -1,4 +1,4 @@
-"""Derive the options for reading a store of an App from what its topology knows."""
+"""Derive the data source's options for reading a store of an App from its topology."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def options_for(app: App, store: str) -> dict[str, str]:
 
 
 def layout_options(spec: StoreSpec) -> dict[str, str]:
-    """Return the options for the rows of a store: windows, versions and retention."""
+    """Return the options that describe a store's rows: windows, versions and retention."""
     options: dict[str, str] = {}
     match spec.kind:
         case StoreKind.WINDOW:
@@ -62,7 +62,7 @@ def layout_options(spec: StoreSpec) -> dict[str, str]:
 
 
 def _require_readable_store(app: App, store: str) -> StoreSpec:
-    """Return the spec of a store. Raises ConfigError if it isn't there or can't be read."""
+    """Return the spec of a store. Raises ConfigError if it is missing or can't be read."""
     topology = app.topology()
     stores = {spec.name: spec for sub in topology.subtopologies for spec in sub.stores}
     for table in topology.global_tables:
@@ -88,7 +88,7 @@ def _require_readable_store(app: App, store: str) -> StoreSpec:
 
 
 def _serde_option(serde: Serde[object]) -> str:
-    """Return the option value for a serde, which is `bytes` where Spark doesn't have it."""
+    """Return the option value for a serde, which is `bytes` if the data source lacks the serde."""
     is_ours = serde.binder is None and serde.inner is None
     if isinstance(serde, JsonSerde) or (is_ours and serde.name.startswith(f"{serdes.json.name}(")):
         return "string"
@@ -96,7 +96,7 @@ def _serde_option(serde: Serde[object]) -> str:
 
 
 def _store_retention_ms(spec: StoreSpec) -> int | None:
-    """Return for how long a store keeps rows, as `streams.runtime.stores` does; None: always."""
+    """Return how long a store keeps rows, defaults included, or None if it keeps them always."""
     match spec.kind:
         case StoreKind.WINDOW:
             kept_ms = _DEFAULT_RETENTION_MS if spec.retention_ms is None else spec.retention_ms

@@ -1,4 +1,4 @@
-"""Read a store as of a cut: the driver finds cut and changelog, each task reads a partition.
+"""Read a store as of a cut: the driver finds the changelog's ranges, and each task reads one.
 
 Without a cut one is taken when the read is planned.
 """
@@ -45,7 +45,7 @@ def infer_store_schema(options: ReadOptions) -> StructType:
 
 @dataclass(frozen=True, slots=True)
 class StoreReadTask:
-    """Represents the changelog range that one task reads, for its records or the store's rows."""
+    """Represents the changelog range that one task reads to rebuild rows or return records."""
 
     offset_range: OffsetRange
     compaction_policy: CompactionPolicy
@@ -53,7 +53,7 @@ class StoreReadTask:
 
 
 class StoreReader(DataSourceReader):
-    """Reads `options.store` as of a cut. Raises ConfigError for a store that isn't there."""
+    """Reads `options.store` as of a cut. Raises ConfigError if the store doesn't exist."""
 
     def __init__(self, options: ReadOptions) -> None:
         assert options.store is not None
@@ -62,7 +62,7 @@ class StoreReader(DataSourceReader):
         self._options = replace(options, serdes=pin_registry_schemas(options.serdes, self._topic))
 
     def partitions(self) -> list[InputPartition]:
-        """Plan the tasks: one for each changelog partition, or more to read its records."""
+        """Plan the tasks: one for each changelog partition, or splits to read its records."""
         options = self._options
         cut = resolve_cut(options)
         store = require_store(cut, self._store)
@@ -76,7 +76,7 @@ class StoreReader(DataSourceReader):
         return [InputPartition(StoreReadTask(each, compaction, cut.taken_ms)) for each in ranges]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
-        """Yield the rows of a task, or the changelog's records, as Arrow batches."""
+        """Yield a task's rows of the store, or its changelog records, as Arrow batches."""
         if partition.value is None:  # Spark's own partition if none are planned
             return
         options, part = self._options, partition.value
@@ -92,7 +92,7 @@ class StoreReader(DataSourceReader):
             yield columns.decode_batch(batch, valid)
 
     def _read_rows(self, task: StoreReadTask) -> Iterator[StoreRows]:
-        """Rebuild the rows of a task's changelog range: latest values, or versions."""
+        """Rebuild a store's rows from a task's changelog range: latest values, or versions."""
         options, below = self._options, task.offset_range
         if options.versioned is VersionedRead.NO:
             table = LatestRecords(below.topic, below.partition, {})
@@ -103,7 +103,7 @@ class StoreReader(DataSourceReader):
         return versions.iterate_versions(all_versions=options.versioned is VersionedRead.EVERY)
 
     def _load_records(self, table: LatestRecords | RecordVersions, task: StoreReadTask) -> None:
-        """Load all records below the cut. Raises UserError if some that are needed may be gone."""
+        """Load the changelog up to the cut. Raises UserError if needed records may be gone."""
         options, below = self._options, task.offset_range
         for raw in fetch_batches(options.access, options.isolation, below):
             table.add_batch(raw)
@@ -132,7 +132,7 @@ class StoreReader(DataSourceReader):
 
 @dataclass(frozen=True, slots=True)
 class _LeaderLogInspector:
-    """Finds what is gone of a changelog by the batches that its leader has.
+    """Determines from the record batches of a changelog's leader what compaction has removed.
 
     Where these can't be fetched, every offset that is none of the records may be gone.
     """
@@ -154,7 +154,7 @@ class _LeaderLogInspector:
 
 
 def resolve_cut(options: ReadOptions) -> Cut:
-    """Return the options' cut, or take one. Raises ConfigError if it is another application's."""
+    """Return the options' cut, or take one. Raises ConfigError for a cut of another application."""
     cut, name = options.limits.cut, options.application_id or ""
     if cut is None:
         access = options.access
@@ -173,7 +173,7 @@ def resolve_cut(options: ReadOptions) -> Cut:
 
 
 def require_store(cut: Cut, name: str) -> StoreCut:
-    """Return a store of the cut. Raises ConfigError, which lists the stores, if it isn't there."""
+    """Return the cut's store of this name. Raises ConfigError, listing the stores, without one."""
     if name not in cut.stores:
         stores = ", ".join(sorted(cut.stores)) or "none"
         raise ConfigError(
@@ -193,7 +193,7 @@ def _resolve_changelog(options: ReadOptions) -> str:
 
 
 def _build_columns(options: ReadOptions, topic: str) -> BatchDecoder:
-    """Build the columns of a read: records or rows, with validity for all versions."""
+    """Create the decoder for the columns of a store read: records, rows or versions."""
     is_table = options.content is not ReadContent.CHANGELOG
     shape = (
         RowKind.VERSIONS if is_table and options.versioned is VersionedRead.EVERY else RowKind.TABLE
@@ -202,7 +202,7 @@ def _build_columns(options: ReadOptions, topic: str) -> BatchDecoder:
 
 
 def _list_changelog_ranges(options: ReadOptions, cut: Cut, store: StoreCut) -> list[OffsetRange]:
-    """List the ranges from the changelog's start up to the cut, one for each partition.
+    """List the changelog's range of offsets up to the cut, for each of its partitions.
 
     Raises: ConfigError for a partition that isn't there; UserError if the cut is outside of what
     the changelog has.
