@@ -1,4 +1,4 @@
-"""Define the options that the commands with Spark share, and open a session around their work.
+"""Define the options of all commands that run Spark, and open a Spark session for a command.
 
 This module is imported with the command line, which most people use without Spark: pyspark is
 imported when a command of it runs.
@@ -55,7 +55,7 @@ def open_spark_session(
 
 
 def _parse_settings(pairs: Sequence[str]) -> dict[str, str]:
-    """Return NAME=VALUE texts as a dict. Raises ConfigError for a text that is none."""
+    """Parse texts like NAME=VALUE into a dict. Raises ConfigError for a text of another form."""
     found = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")

@@ -33,7 +33,7 @@ class MillraceDataSource(DataSource):
         return "millrace"
 
     def schema(self) -> StructType:
-        """Return the columns of a read, of a topic or of a store as the options say."""
+        """Return the columns of a read, which is of a topic or of a store as the options say."""
         options = parse_read_options(self.options, ignored_names=STREAM_READ_OPTIONS)
         return topic_schema(options) if options.store is None else infer_store_schema(options)
 
@@ -73,7 +73,7 @@ class MillraceDataSource(DataSource):
 
 
 def _check_user_schema(user_schema: StructType, expected_schema: StructType) -> None:
-    """Raise ConfigError if the schema that Spark passes on is another than that of the options.
+    """Raise ConfigError if the schema that Spark passes differs from that of the read's options.
 
     That is the case where a user has called `.schema()` on the read.
     """

@@ -105,7 +105,7 @@ def choose_interpreter() -> None:
 
 
 def check_environment(spark: SparkSession) -> None:
-    """Raise ConfigError unless the workers of a session, whoever made it, can read topics.
+    """Raise ConfigError unless the Python workers of any Spark session can import what reads need.
 
     On this machine the path of the interpreter is checked; on a cluster one task tries to import
     the modules on a worker. With Spark Connect nothing is checked: its server has its own

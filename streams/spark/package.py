@@ -55,7 +55,7 @@ def _source_files() -> Iterator[Path]:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command and return the exit status: 0, or 2 for an error that the user can mend."""
+    """Write the package and return the exit status: 0, or 2 for an error that the user can mend."""
     if len(arguments) != 1:
         sys.stderr.write("python -m streams.spark.package TO.zip\n")
         return 2

@@ -1,4 +1,4 @@
-"""Open the Spark session of the commands, and translate Spark's errors into one readable line.
+"""Open Spark sessions for commands, and translate Spark's errors into one readable line.
 
 A session that is there already is taken as it is, be it a notebook's or spark-submit's; otherwise
 one is made on this machine, quiet and closed to the network, and stopped when the command ends.
@@ -69,7 +69,7 @@ def session(
 def _create_session(
     master: str | None, name: str, settings: Mapping[str, str], *, verbose: bool
 ) -> SparkSession:
-    """Create a Spark session on this machine, or the one that spark-submit has prepared.
+    """Create a local Spark session, or return the one that spark-submit has prepared.
 
     Raises ConfigError if spark-submit chooses the master and `master` is given too.
     """
@@ -98,7 +98,7 @@ def _create_session(
 
 
 def _command_settings(*, verbose: bool) -> dict[str, str]:
-    """Return Spark's settings for a command: no user interface, quiet logs, the working directory.
+    """Return Spark's settings for a command: no web UI, quiet logs, the call's directory in paths.
 
     `module:app` is looked for in the directory of the call, so workers look there too.
     """
@@ -117,7 +117,7 @@ def _command_settings(*, verbose: bool) -> dict[str, str]:
 
 @contextmanager
 def translate_spark_errors() -> Iterator[None]:
-    """Raise Spark's errors as UserError with one line, from wherever in Spark they come.
+    """Translate any Spark error that the with block raises into a UserError of one line.
 
     A mistake of the user may be found in the driver, in a planner or in a worker; Spark hands on
     the traceback of the last two as text.
@@ -129,7 +129,7 @@ def translate_spark_errors() -> Iterator[None]:
 
 
 def to_user_error(error: Exception) -> UserError:
-    """Translate an error of Spark into one line: Millrace's own error in it, or else Spark's first.
+    """Translate a Spark error into a UserError of one line, Millrace's own error where it has one.
 
     Returns a ConfigError where that is what was raised, otherwise a StreamsError.
     """
