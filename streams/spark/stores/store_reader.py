@@ -79,16 +79,17 @@ class StoreReader(DataSourceReader):
         """Yield a task's rows of the store, or its changelog records, as Arrow batches."""
         if partition.value is None:  # Spark's own partition if none are planned
             return
-        options, part = self._options, partition.value
+        options = self._options
+        task: StoreReadTask = partition.value
         columns = _build_columns(options, self._topic)
         if options.content is ReadContent.CHANGELOG:
             headers = options.serdes.headers
             for raw in fetch_batches(
-                options.access, options.isolation, part.below, with_headers=headers
+                options.access, options.isolation, task.offset_range, with_headers=headers
             ):
                 yield columns.decode_batch(raw)
             return
-        for batch, valid in self._read_rows(part):
+        for batch, valid in self._read_rows(task):
             yield columns.decode_batch(batch, valid)
 
     def _read_rows(self, task: StoreReadTask) -> Iterator[StoreRows]:
