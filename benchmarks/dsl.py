@@ -100,10 +100,10 @@ class BoundApp:
         """Count a record that a sink produces."""
         self.produced += 1
 
-    def make_room(self) -> None:
-        """Do nothing, since the queue is never full."""
+    def wait_for_queue_room(self) -> None:
+        """Return at once, since the queue is never full."""
 
-    def partition_count(self, topic: str) -> int:
+    def fetch_partition_count(self, topic: str) -> int:
         """Return 1 for every topic."""
         return 1
 
