@@ -16,12 +16,12 @@ SUSPICIOUS = 10
 
 
 def add_attempt(account: str, login: dict[str, Any], seen: dict[str, Any]) -> dict[str, Any]:
-    """Add a failed login to the session's number of attempts and its addresses."""
+    """Add a failed login to its session's number of attempts and set of addresses."""
     return {"attempts": seen["attempts"] + 1, "from": sorted({*seen["from"], login["from"]})}
 
 
 def merge_sessions(account: str, one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Merge two sessions that a login has joined into one."""
+    """Merge the attempts and addresses of two sessions that a login has joined into one."""
     return {
         "attempts": one["attempts"] + other["attempts"],
         "from": sorted({*one["from"], *other["from"]}),
@@ -29,7 +29,7 @@ def merge_sessions(account: str, one: dict[str, Any], other: dict[str, Any]) -> 
 
 
 def as_alert(session: Windowed[str], seen: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return a session as an alert under its account, with its first and last time."""
+    """Return a session as an alert keyed by its account, with its first and last time."""
     return session.key, {**seen, "first_ms": session.start_ms, "last_ms": session.end_ms}
 
 

@@ -33,13 +33,13 @@ State = Annotated[Path | None, typer.Option(help="Where the embedded broker is k
 
 
 class Example(NamedTuple):
-    """Holds an example's application, and the generator of its input (seed, count)."""
+    """Holds an example's application and the generator `records(seed, count)` of its input."""
 
     app: App
     records: Any
 
     def sources(self) -> dict[str, Any]:
-        """Return the source of each input topic; it has the serdes `key` and `value`."""
+        """Return the source node of each input topic, with the topic's serdes `key` and `value`."""
         topology = self.app.topology()
         nodes = [node for sub in topology.subtopologies for node in sub.nodes]
         found: dict[str, Any] = {
@@ -48,20 +48,20 @@ class Example(NamedTuple):
         return found | {table.topic: table.store for table in topology.global_tables}
 
     def sinks(self) -> dict[str, SinkNode]:
-        """Return the sink of each output topic."""
+        """Return the sink node of each output topic."""
         nodes = [node for sub in self.app.topology().subtopologies for node in sub.nodes]
         sinks = [node for node in nodes if isinstance(node, SinkNode) and not node.internal]
         return {node.topic_name: node for node in sinks}
 
 
 def example(name: str) -> Example:
-    """Import the example of a name. Raises ModuleNotFoundError if there is none."""
+    """Import an example by its name. Raises ModuleNotFoundError if there is none."""
     app = importlib.import_module(f"examples.{name}").app
     return Example(app, importlib.import_module(f"examples.data.{name}").records)
 
 
 def configured(servers: str, state_dir: Path | None) -> StreamsConfig:
-    """Return the configuration for these servers and this state directory."""
+    """Load the configuration for the given servers and state directory."""
     given: dict[str, Any] = {"bootstrap_servers": servers}
     if state_dir is not None:
         given["state_dir"] = state_dir
@@ -70,7 +70,7 @@ def configured(servers: str, state_dir: Path | None) -> StreamsConfig:
 
 @contextmanager
 def one_message() -> Iterator[None]:
-    """Print an error that a person can mend, or try again, as one line, and exit with status 2."""
+    """Turn an error of the with block that a user can mend into a one-line message and status 2."""
     try:
         yield
     except UserError as error:
@@ -80,7 +80,7 @@ def one_message() -> Iterator[None]:
 
 
 def write(servers: str, chosen: Example, inputs: Iterator[Input]) -> int:
-    """Write all inputs with their timestamps and return how many there were.
+    """Write all inputs to their topics with their timestamps, and return how many there were.
 
     Raises StreamsError if one was not delivered.
     """

@@ -19,17 +19,17 @@ AMOUNT_MAX = 5_000
 
 
 class Rules(Processor[str, Payment, str, Payment]):
-    """Forwards payments that break a rule, together with the rules."""
+    """Forwards the payments that break a rule, together with the rules that they break."""
 
     stores = [Store.persistent("payments-by-card", key=serdes.string, value=serdes.json)]
 
     def init(self, context: ProcessorContext[str, Payment]) -> None:
-        """Get the store, and schedule the removal of old entries for each minute of event time."""
+        """Get the store, and schedule the removal of idle cards once a minute of event time."""
         self.recent: Any = context.store("payments-by-card")
         context.schedule(timedelta(minutes=1), self.forget_idle_cards)
 
     def process(self, record: Record[str, Payment]) -> None:
-        """Add a payment to its card's last ten minutes, and forward it if these break a rule."""
+        """Add a payment to its card's last ten minutes, and forward it if they now break a rule."""
         since_ms = record.timestamp_ms - REMEMBERED_MS
         known = [p for p in self.recent.get(record.key) or [] if p["time_ms"] > since_ms]
         payments = [*known, {**record.value, "time_ms": record.timestamp_ms}]
@@ -38,14 +38,14 @@ class Rules(Processor[str, Payment, str, Payment]):
             self.context.forward(record.with_value({**record.value, "rules": broken}))
 
     def forget_idle_cards(self, now_ms: int) -> None:
-        """Delete the cards whose last payment was longer than ten minutes ago."""
+        """Delete the cards whose last payment is more than ten minutes old."""
         for card, payments in self.recent.all():
             if all(payment["time_ms"] <= now_ms - REMEMBERED_MS for payment in payments):
                 self.recent.delete(card)
 
 
 def broken_rules(payments: list[Payment]) -> list[str]:
-    """Return the rules that a card's payments of the last ten minutes break."""
+    """Return the names of the rules that a card's payments of the last ten minutes break."""
     rules = {
         f"more than {PAYMENTS_MAX} payments": len(payments) > PAYMENTS_MAX,
         f"more than {AMOUNT_MAX} in all": sum(payment["amount"] for payment in payments)

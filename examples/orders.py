@@ -20,12 +20,12 @@ products = app.table("products", key=serdes.string, value=serdes.json)
 
 
 def with_customer(order: Row, customer: Row) -> Row:
-    """Return an order with its customer's name and city."""
+    """Add the customer's name and city to an order."""
     return {**order, "customer": customer["name"], "city": customer["city"]}
 
 
 def with_product(order: Row, product: Row | None) -> Row:
-    """Return an order with its product's name and the total price, or without if there is none.
+    """Add the product's name and the total price to an order, if the product exists.
 
     An order of a product that was taken out of the catalogue is still an order.
     """

@@ -1,4 +1,4 @@
-"""Count page views by region: join a stream of views with a table of users, count in windows.
+"""Count page views by region: join views with a table of users, and count them in windows.
 
     millrace run examples.page_views:app
 
@@ -20,12 +20,12 @@ users = app.table("users", key=serdes.string, value=serdes.json)
 
 
 def in_region(view: View, user: View | None) -> View:
-    """Return a view with the region of its user, or UNKNOWN if the user is not in the table."""
+    """Add the region of its user to a view, or UNKNOWN if the user is not in the table."""
     return {"page": view["page"], "region": "UNKNOWN" if user is None else user["region"]}
 
 
 def as_row(window: Windowed[str], count: int) -> tuple[str, dict[str, object]]:
-    """Return the number of views as a row under its region, with the times of its window."""
+    """Return a window's number of views as a row keyed by region, with the window's times."""
     return window.key, {"from_ms": window.start_ms, "to_ms": window.end_ms, "views": count}
 
 

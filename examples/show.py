@@ -1,4 +1,4 @@
-"""Print what an example has written so far, committed records only.
+"""Print the committed records that an example has written so far.
 
     python -m examples.show page_views --last 20
 
@@ -21,7 +21,7 @@ _WAIT_S = 10.0
 
 
 def read(servers: str, topic: str) -> list[Any]:
-    """Return all committed records of a topic, in order of their timestamps.
+    """Return all committed records of a topic in the order of their timestamps.
 
     Raises ConfigError for a topic that is not there, StreamsError if its records can't be read.
     """
@@ -55,7 +55,7 @@ def read(servers: str, topic: str) -> list[Any]:
 
 
 def _list_partitions(consumer: Consumer, servers: str, topic: str) -> list[int]:
-    """Return the partitions of a topic. Raises ConfigError if it, or a broker, is not there."""
+    """List a topic's partitions. Raises ConfigError if there is no such topic or no answer."""
     try:
         # All topics are listed, since a request for one topic by its name may create it.
         listed = consumer.list_topics(timeout=_WAIT_S).topics
@@ -72,7 +72,7 @@ def main(
     bootstrap_servers: Servers = "embedded",
     state_dir: State = None,
 ) -> None:
-    """Print what an example has written so far, committed records only."""
+    """Print the committed records that an example has written so far."""
     with one_message():
         servers = resolve_bootstrap_servers(configured(bootstrap_servers, state_dir))
         for topic, sink in example(name).sinks().items():

@@ -1,4 +1,4 @@
-"""Watch temperatures: report the highest of each sensor in each minute, once the minute is over.
+"""Watch temperatures: report each sensor's highest of each minute, once the minute is over.
 
     millrace run examples.temperature:app
 
@@ -15,7 +15,7 @@ LIMIT = 30.0
 
 
 def as_alert(minute: Windowed[str], highest: float) -> tuple[str, dict[str, float]]:
-    """Return the highest temperature of a minute as an alert under its sensor."""
+    """Return the highest temperature of a minute as an alert keyed by its sensor."""
     return minute.key, {"minute_ms": minute.start_ms, "highest": highest}
 
 

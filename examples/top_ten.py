@@ -21,12 +21,12 @@ songs = app.global_table("songs", key=serdes.string, value=serdes.json)
 
 
 def insert_song(song: str, played: dict[str, Any], ranked: Ranked) -> Ranked:
-    """Return the ranking with a song put in its place."""
+    """Return the ranking with a song inserted at its rank."""
     return sorted([*ranked, [played["plays"], song, played["title"]]], reverse=True)[:KEPT_SONGS]
 
 
 def remove_song(song: str, played: dict[str, Any], ranked: Ranked) -> Ranked:
-    """Return the ranking without a song."""
+    """Return the ranking without a given song."""
     return [row for row in ranked if row[1] != song]
 
 

@@ -12,7 +12,7 @@ ATTACKED = ["account-7", "account-21", "account-90"]
 
 
 def records(seed: int, count: int) -> Iterator[Input]:
-    """Yield `count` logins, about one each two seconds, attacks among them.
+    """Yield `count` logins, about one every two seconds, with attacks among them.
 
     One more follows an hour later, so that every session is over.
     """

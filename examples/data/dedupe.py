@@ -9,7 +9,7 @@ from examples.data.inputs import START_MS, Input
 
 
 def records(seed: int, count: int) -> Iterator[Input]:
-    """Yield `count` events, and those that are sent again."""
+    """Yield `count` events, some of which are followed by a duplicate."""
     chance = random.Random(seed)
     again: list[int] = []
     for number in range(count):

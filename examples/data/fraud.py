@@ -15,7 +15,7 @@ CARDS = 1_000
 
 
 def records(seed: int, count: int) -> Iterator[Input]:
-    """Yield `count` payments, two a second."""
+    """Yield `count` card payments, two a second."""
     chance = random.Random(seed)
     for number in range(count):
         time_ms = START_MS + number * 500

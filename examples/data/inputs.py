@@ -1,4 +1,4 @@
-"""Define the records that the inputs of all examples consist of."""
+"""Define the type of the records that the generators of all examples yield."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ START_MS = 1_767_225_600_000
 
 
 class Input(NamedTuple):
-    """Represents a record of an example's input; the example's own serdes write it."""
+    """Represents an input record of an example, before the example's serdes serialize it."""
 
     topic: str
     key: Any

@@ -15,7 +15,7 @@ CUSTOMERS, PRODUCTS = 50, 20
 
 
 def records(seed: int, count: int) -> Iterator[Input]:
-    """Yield customers and products, then `count` changes, of which four in five are orders.
+    """Yield customers and products, then `count` changes, four in five of which are orders.
 
     The others change a customer or a product; at the end the first product is deleted.
     """

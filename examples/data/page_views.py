@@ -12,7 +12,7 @@ USERS = 200
 
 
 def records(seed: int, count: int) -> Iterator[Input]:
-    """Yield the users, then `count` views, one each second; one user in twenty is unknown."""
+    """Yield the users, then `count` page views, one a second, some of unknown users."""
     chance = random.Random(seed)
     for user in range(USERS - USERS // 20):
         region = chance.choice(REGIONS)

@@ -1,4 +1,4 @@
-"""Generate songs of three genres, and plays by listeners most of whom play the same few."""
+"""Generate songs of three genres, and plays of them, most of which are of a few songs."""
 
 from __future__ import annotations
 

@@ -10,6 +10,6 @@ from examples.demo.corpus import read_lines
 
 
 def records(seed: int, count: int) -> Iterator[Input]:
-    """Yield `count` lines; the seed makes no difference."""
+    """Yield `count` lines, which are the same for every seed."""
     for number, line in enumerate(islice(read_lines(), count)):
         yield Input("lines", line.file, line.text, START_MS + number)

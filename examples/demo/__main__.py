@@ -1,4 +1,4 @@
-"""Run `make demo`: load, run, kill, start again, and check the counts word for word.
+"""Run `make demo`: load the input, kill workers and broker, and check the counts word for word.
 
 With `--spark` Spark reconciles the counts too, and says which words are off and by which records.
 
@@ -55,7 +55,7 @@ console = Console()
 
 @dataclass
 class Run:
-    """Follows one run of the demo: kills processes on the way, and keeps what was seen so far."""
+    """Follows one run of the demo, killing workers and the broker at set points of its progress."""
 
     books: Books
     follower: Follower
@@ -67,7 +67,7 @@ class Run:
     broker_kills: list[float] = field(default_factory=lambda: [BROKER_KILL_AT])
 
     def follow(self) -> float:
-        """Wait until all is processed, killing on the way, and return the seconds that it took."""
+        """Kill processes until all words are counted, and return the seconds that this took."""
         total = self.truth.total()
         bar = self.progress.add_task("words counted", total=total)
         began = changed_at = time.monotonic()
@@ -86,7 +86,7 @@ class Run:
                 return changed_at - began
 
     def _kill_at(self, share: float, total: int) -> None:
-        """Kill a worker or the broker if the shares of words for its kill are reached."""
+        """Kill and restart a worker or the broker if this share of words is due for a kill."""
         if self.worker_kills:
             phase, moment = self.worker_kills[0]
             reached = share if phase == "counted" else self.books.words_written() / total
@@ -122,7 +122,7 @@ class Run:
 
 
 def result_table(run: Run, lines: int, seconds: float, verdict: Verdict, guarantee: str) -> Table:
-    """Return the results of a run as a table."""
+    """Create a table with the results of a run."""
     table = Table(title=f"word count, {GUARANTEES[guarantee]}", show_header=False)
     table.add_column()
     table.add_column(justify="right")
@@ -221,7 +221,7 @@ def run_demo(
 
 
 def check_spark() -> None:
-    """Raise DemoFailed if Spark or its Java are missing, before half a minute of work."""
+    """Raise DemoFailed if Spark or Java is missing, before the demo has begun its work."""
     try:
         check_packages()
         check_java(os.environ)
@@ -230,7 +230,7 @@ def check_spark() -> None:
 
 
 def check_agreement(verdict: Verdict, *, balanced: bool) -> None:
-    """Raise DemoFailed unless Spark and the plain loop come to the same verdict.
+    """Raise DemoFailed unless Spark's verdict is that of the demo's own count.
 
     Spark has read the topics, and the loop has read the files.
     """
@@ -242,7 +242,7 @@ def check_agreement(verdict: Verdict, *, balanced: bool) -> None:
 
 
 def progress_bars() -> Progress:
-    """Return the bars that show how far a run is."""
+    """Create the bars that show the progress of a run."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -253,13 +253,13 @@ def progress_bars() -> Progress:
 
 
 def load_lines(books: Books, lines: list[Line], progress: Progress) -> None:
-    """Load the lines into the input topic with a bar that shows how many."""
+    """Write the lines to the input topic, and show the progress in a bar."""
     bar = progress.add_task("lines loaded", total=len(lines))
     books.load(lines, lambda number: progress.update(bar, completed=number))
 
 
 def print_verdict(verdict: Verdict, guarantee: str) -> bool:
-    """Print the verdict in a sentence and return whether the counts are exact."""
+    """Print whether all words were counted exactly once, and return whether they were."""
     if verdict.exact:
         console.print("[bold green]every word was counted exactly as often as it stands there")
         if guarantee == "at_least_once":

@@ -1,4 +1,4 @@
-"""Load the lines, follow the counts and compare them with the files, with a plain Kafka client."""
+"""Write the demo's lines, and compare the counts with the files, with a plain Kafka client."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _client_settings(address: str) -> dict[str, Any]:
 
 
 class Verdict(NamedTuple):
-    """Represents how the counts differ from the words in the files."""
+    """Represents how the counts differ from the words that are in the files."""
 
     counted: int
     missing: int
@@ -51,12 +51,12 @@ class Verdict(NamedTuple):
 
     @property
     def exact(self) -> bool:
-        """Whether every word was counted exactly as often as it stands in the files."""
+        """Whether every word was counted exactly as often as it occurs in the files."""
         return not self.missing and not self.twice
 
 
 def compare(truth: Counter[str], counts: Counter[str]) -> Verdict:
-    """Compare the counts with the truth word for word."""
+    """Compare the counts of all words with the true counts."""
     off = {word: counts[word] - truth[word] for word in truth.keys() | counts.keys()}
     worst = max(off, key=lambda word: abs(off[word]))
     return Verdict(
@@ -68,7 +68,7 @@ def compare(truth: Counter[str], counts: Counter[str]) -> Verdict:
 
 
 class Books:
-    """Manages the topics of one run on one broker, which has `wait_s` for an answer."""
+    """Manages the input and output topics of one run on one broker."""
 
     def __init__(self, address: str, suffix: str, *, wait_s: float = WAIT_S) -> None:
         self._address = address
@@ -110,7 +110,7 @@ class Books:
         return "; ".join(left)
 
     def load(self, lines: list[Line], advanced: Callable[[int], None]) -> None:
-        """Write all lines, keyed by file. Raises DemoFailed if one is not delivered."""
+        """Write all lines to the input topic by file. Raises DemoFailed if one is not delivered."""
         failed: list[str] = []
 
         def note_failure(error: KafkaError | None, _: object) -> None:
@@ -145,7 +145,7 @@ class Books:
         return sum(self._admin.fetch_latest_offsets(partitions).values())
 
     def drained(self) -> bool:
-        """Return whether no committed record is left to process, on any topic that is read."""
+        """Return whether the application has processed every committed record of its topics."""
         partitions = [
             Partition(topic, number)
             for topic in (self._lines, self._repartition)
@@ -166,7 +166,7 @@ class Books:
         return next(self._committed_from(committed), None) is None
 
     def final_counts(self) -> Counter[str]:
-        """Read the whole output anew and return the last count of each word."""
+        """Read the output topic from its start, and return the last count of each word."""
         start = [TopicPartition(self._counts, number, 0) for number in range(PARTITIONS)]
         decode_word, decode_count = serdes.string.deserialize, serdes.int64.deserialize
         return Counter(
@@ -174,7 +174,7 @@ class Books:
         )
 
     def _committed_from(self, positions: list[TopicPartition]) -> Iterator[Message]:
-        """Yield committed records from these positions to the ends of their partitions."""
+        """Yield the committed records from given positions to the ends of their partitions."""
         reader = Consumer(
             {
                 **self._settings,
@@ -207,7 +207,7 @@ class Books:
 
 
 class Follower:
-    """Follows the committed records of the output topic and keeps the last count of each word."""
+    """Follows the committed records of the output topic, and keeps the last count of each word."""
 
     def __init__(self, address: str, suffix: str) -> None:
         self.latest: dict[str, int] = {}

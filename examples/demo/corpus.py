@@ -1,4 +1,4 @@
-"""Read real input: the lines of the Python standard library's source files without its tests."""
+"""Read the demo's input: the source lines of the Python standard library, without its tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LEFT_OUT = {"test", "tests", "idle_test", "site-packages", "__pycache__"}
 
 
 class Line(NamedTuple):
-    """Represents a line and the file that it stands in."""
+    """Represents a line of text and the file that it is from."""
 
     file: str
     text: str
@@ -30,7 +30,7 @@ def read_lines() -> Iterator[Line]:
 
 
 def count_words(lines: list[Line]) -> Counter[str]:
-    """Count the words of lines with a plain loop: the truth that counts are compared with."""
+    """Count the words of lines with a plain loop, as the truth that counts are compared with."""
     counts: Counter[str] = Counter()
     for line in lines:
         counts.update(line.text.split())

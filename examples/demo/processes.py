@@ -1,4 +1,4 @@
-"""Start the demo's processes, kill them with `kill -9`, and start them again."""
+"""Start the demo's worker and broker processes, kill them with `kill -9`, and restart them."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _UNCHECKED = 3
 
 
 class DemoFailed(Exception):
-    """Says in its message what could not run."""
+    """Signals that a part of the demo could not run, with a message that says why."""
 
 
 class Process:
-    """Runs one child process whose errors go to a file, and which can be started again."""
+    """Runs a child process from its creation on; it can be killed and started again."""
 
     def __init__(self, command: list[str], log: Path, environment: dict[str, str]) -> None:
         self._command = command
@@ -57,7 +57,7 @@ class Process:
         self.kills += 1
 
     def stop(self, timeout_s: float = 30) -> int:
-        """Stop the process with SIGTERM and return its exit status; kill it after the time-out."""
+        """Stop the process with SIGTERM, or kill it after the time-out; return its exit status."""
         if self._process.poll() is None:
             self._process.terminate()
             try:
@@ -72,11 +72,11 @@ class Process:
         return self._process.poll()
 
     def said(self) -> str:
-        """Return the last lines of its log."""
+        """Return the last lines of the process's log."""
         return "\n".join(self._log.read_text(errors="replace").splitlines()[-5:])
 
     def first_line(self) -> str:
-        """Return the first line that it prints.
+        """Wait for the first line that the process prints, and return it.
 
         Raises DemoFailed if that takes too long or it ends.
         """
@@ -90,7 +90,7 @@ class Process:
 
 
 class Broker(Process):
-    """Runs the embedded broker in a process of its own, on the same port after each start."""
+    """Runs the embedded broker as a process that has the same port after each start."""
 
     def __init__(self, directory: Path) -> None:
         command = [sys.executable, "-m", "coordinator", "--data", str(directory / "broker")]
@@ -99,7 +99,7 @@ class Broker(Process):
         self._command = [*command, "--port", self.address.rpartition(":")[2]]
 
     def restart(self) -> float:
-        """Kill the broker, start it and wait until it listens; return the seconds it was away."""
+        """Kill the broker and start it again; return the seconds that it did not listen."""
         began = time.monotonic()
         self.kill()
         self.start()
@@ -108,7 +108,7 @@ class Broker(Process):
 
 
 def worker(number: int, address: str, guarantee: str, suffix: str, directory: Path) -> Process:
-    """Start a worker: `millrace run examples.word_count:app`."""
+    """Start a worker's process: `millrace run examples.word_count:app`."""
     command = [sys.executable, "-m", "streams", "run", "examples.word_count:app", "--verbose"]
     command += ["--bootstrap-servers", address, "--processing-guarantee", guarantee]
     command += ["--state-dir", str(directory / "state")]
@@ -119,7 +119,7 @@ def worker(number: int, address: str, guarantee: str, suffix: str, directory: Pa
 
 
 def reconcile(address: str, suffix: str) -> bool:
-    """Run `millrace reconcile examples.word_count:app` and return whether the counts are right.
+    """Run `millrace reconcile examples.word_count:app`, and return whether the counts are right.
 
     The command prints its report. Raises DemoFailed if it could not tell, or not of all stores and
     topics.

@@ -1,1 +1,1 @@
-"""Show how an application tests itself; docs/testing.md explains it."""
+"""Show three ways to test an application, which docs/testing.md explains."""

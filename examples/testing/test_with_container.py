@@ -24,7 +24,7 @@ from examples.word_count import app
 
 
 def container_of(image: str) -> KafkaContainer:
-    """Return a container of a Kafka image, or skip the test if no container engine answers."""
+    """Create a container of a Kafka image, or skip the test if no container engine answers."""
     with warnings.catch_warnings():
         # docker-py leaves the socket open when no engine answers; gc.collect() below closes it.
         warnings.simplefilter("ignore", ResourceWarning)
@@ -38,7 +38,7 @@ def container_of(image: str) -> KafkaContainer:
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[str]:
-    """Yield the address of a Kafka that is started for this session."""
+    """Start a Kafka for the session, and yield its address."""
     image = os.environ.get("KAFKA_IMAGE", "confluentinc/cp-kafka:8.1.0")
     container = container_of(image)
     # With one broker the topic of transactions can have one replica only.

@@ -1,4 +1,4 @@
-"""Write lines for the word count and read the counts, with plain confluent-kafka on any broker."""
+"""Write lines and read word counts with confluent-kafka, on any broker."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, Producer
 
 
 def produce(servers: str, lines: Iterable[str], topic: str = "lines") -> None:
-    """Write lines to a topic and wait until all are there."""
+    """Write lines to a topic and wait until all are delivered."""
     producer = Producer({"bootstrap.servers": servers})
     for line in lines:
         producer.produce(topic, line)
@@ -19,7 +19,7 @@ def produce(servers: str, lines: Iterable[str], topic: str = "lines") -> None:
 def read_counts(
     servers: str, words: int, topic: str = "counts-by-word", timeout_s: float = 30
 ) -> dict[str, int]:
-    """Return the last committed count of each word.
+    """Read the counts topic until the counts sum up to `words`, and return them by word.
 
     It waits until the counts sum up to `words`, or until the time-out.
     """
