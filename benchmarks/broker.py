@@ -52,7 +52,7 @@ console = Console(width=110)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """Says how much is measured."""
+    """Says how many records, transactions, megabytes and rounds are measured."""
 
     records: int
     transactions: int
@@ -66,7 +66,7 @@ QUICK = Size(records=300_000, transactions=200, wide_transactions=20, log_mb=50,
 
 
 def measure_throughput(brokers: Sequence[Rival], size: Size, figures: Figures) -> None:
-    """Measure produce and fetch over 1 and 4 partitions; the first round is not counted."""
+    """Measure produce and fetch over 1 and 4 partitions, without counting the first round."""
     for number in range(size.rounds + 1):
         for partitions in (1, 4):
             for broker in brokers:
@@ -91,7 +91,7 @@ def measure_throughput(brokers: Sequence[Rival], size: Size, figures: Figures) -
 
 
 def measure_transactions(brokers: Sequence[Rival], size: Size, figures: Figures) -> None:
-    """Measure transactions one after the other, over 1 and 100 partitions."""
+    """Measure transactions, one after the other, over 1 and 100 partitions."""
     for partitions, count in ((1, size.transactions), (100, size.wide_transactions)):
         for number in range(size.rounds + 1):
             for broker in brokers:
@@ -136,7 +136,7 @@ def measure_peak_memory(brokers: Sequence[Rival], figures: Figures) -> None:
 
 
 def measure_starts(brokers: Sequence[Rival], size: Size, figures: Figures) -> None:
-    """Measure starts with a full log, after a clean stop and after kill -9."""
+    """Measure how long brokers with a full log take to start, after a stop and after kill -9."""
     expected = {}
     for broker in brokers:
         create_topic(broker, "log", LOG_PARTITIONS)
@@ -171,7 +171,7 @@ def bench(
     log_mb: Annotated[int, typer.Option(help="Log to start on; default 1000, quick 50.")] = 0,
     output: Annotated[Path | None, typer.Option(help="Write the medians as JSON.")] = None,
 ) -> None:
-    """Measure and print the figures."""
+    """Run the comparison of the brokers and print its figures."""
     if only not in ("", *KINDS):
         raise typer.BadParameter(f"--only {only}: give embedded or kafka")
     base = QUICK if quick else FULL

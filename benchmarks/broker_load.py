@@ -62,7 +62,7 @@ def produce(load: Load) -> dict[str, float]:
 
 
 def fetch(load: Load) -> dict[str, float]:
-    """Fetch all records of the topic; return the rate from the assignment to the last record."""
+    """Fetch all records of the topic; return the rate from assignment to last record."""
     consumer = _create_consumer(load)
     consumer.list_topics(load.topic, TIMEOUT_S)
     found = size = 0
@@ -83,7 +83,7 @@ def fetch(load: Load) -> dict[str, float]:
 
 
 def transactions(load: Load) -> dict[str, float]:
-    """Run `count` transactions with one record to each partition; return rate and latencies.
+    """Run `count` transactions of a record for each partition; return their rate and latencies.
 
     `commit_ms` is commit_transaction() alone, with the records already acknowledged;
     `transaction_ms` all from begin to the end of the commit.
@@ -115,7 +115,7 @@ def transactions(load: Load) -> dict[str, float]:
 
 
 def _run_transaction(producer: Producer, load: Load) -> tuple[float, float]:
-    """Run a transaction and return the seconds of its commit and of all of it."""
+    """Run one transaction; return the seconds of its commit and those of the whole transaction."""
     begin = time.perf_counter()
     producer.begin_transaction()
     for partition in range(load.partitions):
@@ -128,7 +128,7 @@ def _run_transaction(producer: Producer, load: Load) -> tuple[float, float]:
 
 
 def count_stored(load: Load) -> int:
-    """Return the number of offsets that the topic has; without markers each is a record."""
+    """Return how many offsets the topic has, which are its records if there are no markers."""
     consumer = _create_consumer(load)
     ends = [
         consumer.get_watermark_offsets(TopicPartition(load.topic, each), TIMEOUT_S)
@@ -139,7 +139,7 @@ def count_stored(load: Load) -> int:
 
 
 def count_committed(load: Load, expected: int) -> int:
-    """Count the records of committed transactions, until there are as many as expected."""
+    """Count the topic's committed records, up to the expected number."""
     consumer = _create_consumer(load)
     consumer.assign([TopicPartition(load.topic, each, 0) for each in range(load.partitions)])
     found = 0
@@ -173,12 +173,12 @@ MEASURES: dict[str, Callable[[Load], dict[str, float]]] = {
 
 
 def command(load: Load) -> list[str]:
-    """Return the command that takes this measurement."""
+    """Return the command line of a process that takes the measurement `load`."""
     return [sys.executable, "-m", "benchmarks.broker_load", json.dumps(asdict(load))]
 
 
 def main() -> None:
-    """Take the measurement of the command line and print its figures."""
+    """Take the measurement that the command line describes, and print its figures as JSON."""
     load = Load(**json.loads(sys.argv[1]))
     print(json.dumps(MEASURES[load.what](load)))
 

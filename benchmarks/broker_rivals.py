@@ -1,4 +1,4 @@
-"""Run the two brokers of `benchmarks.broker` and `benchmarks.groups` as a person would run them.
+"""Start the embedded broker and Kafka for benchmarks, each as a person would run it.
 
 The embedded broker has its defaults. Real Kafka has the heap and the collector that its own start
 script gives it, both of the JVM's compilers, and its default numbers of threads; only the settings
@@ -47,7 +47,7 @@ Rival = EmbeddedProcess | RealKafka
 
 
 def create_rival(kind: str, settings: Mapping[str, str]) -> Rival:
-    """Return a broker, `embedded` or `kafka`, not started, with a data directory of its own."""
+    """Create, without starting it, a broker with a data directory: `embedded` or `kafka`."""
     if kind == "embedded":
         return EmbeddedProcess(settings)
     return RealKafka({**KAFKA_SETTINGS, **settings}, jvm_flags=JVM_FLAGS)
@@ -57,7 +57,7 @@ def create_rival(kind: str, settings: Mapping[str, str]) -> Rival:
 def running(
     kinds: Sequence[str], settings: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[list[Rival]]:
-    """Yield started brokers of these kinds, with settings beside their defaults, and close them."""
+    """Start brokers of these kinds for the with block, and close them after it."""
     with ExitStack() as exits:
         brokers = [create_rival(kind, settings) for kind in kinds]
         for broker in brokers:
@@ -67,7 +67,7 @@ def running(
 
 
 def create_topic(broker: Rival, name: str, partitions: int) -> None:
-    """Create a topic whose records are kept, however long the run takes."""
+    """Create a topic that keeps its records for the whole run."""
     admin = _create_admin(broker)
     new = NewTopic(name, partitions, config={"retention.ms": "-1"})
     admin.create_topics([new])[name].result(TIMEOUT_S)
@@ -79,7 +79,7 @@ def create_topic(broker: Rival, name: str, partitions: int) -> None:
 
 
 def delete_topic(broker: Rival, name: str) -> None:
-    """Delete a topic and wait for the answer."""
+    """Delete a topic and wait until the broker has answered."""
     admin = _create_admin(broker)  # The client must live until the answer is there.
     admin.delete_topics([name])[name].result(TIMEOUT_S)
 
@@ -89,7 +89,7 @@ def _create_admin(broker: Rival) -> AdminClient:
 
 
 def end_offsets(broker: Rival, topic: str, partitions: int) -> list[int]:
-    """Return the end offset of each partition; -1 where the broker does not say."""
+    """Return the end offset of each partition, or -1 for those of which the broker tells none."""
     requested = [{"partition_index": each, "timestamp": LATEST} for each in range(partitions)]
     with Client(broker.bootstrap_servers) as client:
         answer = client.send(
@@ -103,7 +103,7 @@ def end_offsets(broker: Rival, topic: str, partitions: int) -> list[int]:
 
 
 def start_s(broker: Rival, topic: str, expected: list[int]) -> float:
-    """Restart a broker and return the seconds until it tells the right end of every partition."""
+    """Restart a broker; return the seconds until it tells the expected end of every partition."""
     begin = time.perf_counter()
     broker.restart()
     wait_until(
@@ -115,7 +115,7 @@ def start_s(broker: Rival, topic: str, expected: list[int]) -> float:
 
 
 def resident_mb(broker: Rival, *, peak: bool = False) -> float:
-    """Return the memory of the process in MB of 10^6 bytes, now or at its highest."""
+    """Return a broker's resident memory in MB of 10^6 bytes, now or at its peak."""
     name = "VmHWM" if peak else "VmRSS"
     for line in Path(f"/proc/{broker.pid}/status").read_text().splitlines():
         if line.startswith(f"{name}:"):

@@ -1,4 +1,4 @@
-"""Measure how long produce and fetch wait while a log is compacted, and at rest.
+"""Measure the latency of produce and fetch while a log is compacted, and while it is not.
 
     python -m benchmarks.cleaning --megabytes 250 --codec none
 
@@ -29,7 +29,7 @@ SEGMENT_BYTES = 64 << 20
 
 
 def fill_topic(bootstrap_servers: str, megabytes: int, codec: str, keys: int) -> None:
-    """Write values of 100 bytes under so many keys to the topic."""
+    """Write values of 100 bytes to the topic, under `keys` different keys."""
     producer = Producer(
         {
             "bootstrap.servers": bootstrap_servers,
@@ -53,7 +53,7 @@ def fill_topic(bootstrap_servers: str, megabytes: int, codec: str, keys: int) ->
 
 
 def measure_pairs(client: Client, goes_on: Callable[[], bool]) -> list[float]:
-    """Return the milliseconds of each produce and fetch of it, while `goes_on()` is true."""
+    """Produce and fetch a record by turns while `goes_on()`; return each pair's milliseconds."""
     data = batches.encode(b"x" * 100)
     found = []
     while goes_on():
@@ -65,7 +65,7 @@ def measure_pairs(client: Client, goes_on: Callable[[], bool]) -> list[float]:
 
 
 def format_latencies(name: str, found: Sequence[float], seconds: float) -> str:
-    """Record the latencies and return a line with their percentiles."""
+    """Record the latencies, and format a line with their percentiles."""
     ordered = sorted(found)
     p50, p99, p999 = (ordered[int(len(ordered) * each)] for each in (0.5, 0.99, 0.999))
     for share, value in (("p50", p50), ("p99", p99)):
@@ -78,7 +78,7 @@ def format_latencies(name: str, found: Sequence[float], seconds: float) -> str:
 
 
 def set_ratio(client: Client, value: str) -> None:
-    """Set `min.cleanable.dirty.ratio` of the topic."""
+    """Set the topic's `min.cleanable.dirty.ratio`."""
     configs = [{"name": "min.cleanable.dirty.ratio", "config_operation": 0, "value": value}]
     client.send(
         Api.INCREMENTAL_ALTER_CONFIGS,
@@ -89,12 +89,12 @@ def set_ratio(client: Client, value: str) -> None:
 
 
 def log_bytes(directory: Path) -> int:
-    """Return the size of the log's segments."""
+    """Return the size in bytes of all segments of the topic's log."""
     return sum(path.stat().st_size for path in directory.glob("*.log"))
 
 
 def main() -> None:
-    """Measure and print the figures."""
+    """Measure the latencies with and without compaction, and print them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=int, default=250)
     parser.add_argument("--codec", default="none")

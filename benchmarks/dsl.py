@@ -1,4 +1,4 @@
-"""Measure what each operator of the DSL costs for a record: microseconds, and calls of functions.
+"""Measure what each DSL operator costs for a record: microseconds, and calls of functions.
 
     python -m benchmarks.dsl [--records 100000] [--rounds 3] [--only join]
 
@@ -36,7 +36,7 @@ _PROFILED = 2_000
 
 
 class Message:
-    """Represents a record as the consumer returns it."""
+    """Represents a record with the methods of a consumer's message."""
 
     __slots__ = ("_key", "_offset", "_time", "_topic", "_value")
 
@@ -70,7 +70,7 @@ Take = Callable[[Sequence[Message]], None]
 
 
 class BoundApp:
-    """Binds the sub-topologies of an application, as one task each would, and commits for them."""
+    """Runs an application's sub-topologies as one task each, and counts produced records."""
 
     def __init__(self, app: App) -> None:
         self.receivers: dict[str, Take] = {}
@@ -117,7 +117,7 @@ class BoundApp:
         return receive_all
 
     def commit(self) -> None:
-        """Flush the operators and commit the stores."""
+        """Flush the operators and commit the stores of all tasks."""
         for context in self._contexts:
             context.message = None
             for flush in reversed(context.commit_callbacks):
@@ -128,14 +128,14 @@ class BoundApp:
 
 
 class Cost(NamedTuple):
-    """Holds the cost of one record: microseconds and calls."""
+    """Holds the cost of one record in microseconds and in function calls."""
 
     us: float
     calls: float
 
 
 def create_batches(records: int) -> Iterator[dict[str, list[Message]]]:
-    """Yield the inputs between two commits: each topic's own share of the records."""
+    """Yield batches of input records by topic, each of them processed before one commit."""
     chance = random.Random(7)
     for begin in range(0, records, _COMMIT_RECORDS):
         batch: dict[str, list[Message]] = {topic: [] for topic in TOPICS}
@@ -150,7 +150,7 @@ def create_batches(records: int) -> Iterator[dict[str, list[Message]]]:
 def measure_seconds(
     describe: Callable[[App], object], inputs: list[dict[str, list[Message]]]
 ) -> float:
-    """Return the processor time of processing the inputs, commits included."""
+    """Process the inputs, commits included, and return the processor time in seconds."""
     app = App("bench")
     describe(app)
     bound_app = BoundApp(app)
@@ -163,7 +163,7 @@ def measure_seconds(
 
 
 def count_calls(describe: Callable[[App], object], topics: Sequence[str]) -> float:
-    """Return the number of calls of Python functions for a record, without commits."""
+    """Count the calls of Python functions for a record, leaving out those of commits."""
     app = App("bench")
     describe(app)
     bound_app = BoundApp(app)
@@ -186,13 +186,13 @@ def count_calls(describe: Callable[[App], object], topics: Sequence[str]) -> flo
 
 
 def read_only(app: App, topics: Sequence[str]) -> None:
-    """Describe an application that reads the topics and does nothing with their records."""
+    """Add to an application sources of the topics, with nothing done with their records."""
     for topic in topics:
         app._add_source(topic, *TOPICS[topic], None)
 
 
 def main() -> None:
-    """Measure and print the figures."""
+    """Measure every operator and print its cost."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=3)

@@ -1,4 +1,4 @@
-"""List the operators that `benchmarks.dsl` measures, each in an application of one or two steps."""
+"""List the operators that `benchmarks.dsl` measures, each in a small application of its own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TEXT: Any = {"key": serdes.string, "value": serdes.string}
 
 
 class Case(NamedTuple):
-    """Describes one measurement and the topics that it reads; each record of each counts as one."""
+    """Describes an operator to measure, and its input topics, whose records all count."""
 
     name: str
     describe: Callable[[App], object]
@@ -59,7 +59,7 @@ def _memory_store(name: str, *, caching: bool) -> Store:
 
 
 def _ignore_record(key: object, value: object) -> None:
-    """Ignore a record at the end of a branch."""
+    """Do nothing with a record, at the end of a branch."""
 
 
 CASES = [

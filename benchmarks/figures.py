@@ -25,18 +25,18 @@ LOAD_TIMEOUT_S = 600.0
 
 @dataclass(slots=True)
 class Figures:
-    """Holds what was measured, by line of the table and broker, in the order of measuring."""
+    """Holds measured values by line of the table and by broker, in the order of measuring."""
 
     values: dict[tuple[str, str], dict[str, list[float]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(list))
     )
 
     def add(self, line: str, unit: str, kind: str, value: float) -> None:
-        """Add a value to a line of the table."""
+        """Add a value of one broker to a line of the table."""
         self.values[line, unit][kind].append(value)
 
     def medians(self) -> Iterator[tuple[str, str, dict[str, float]]]:
-        """Yield each line with its unit and the median of each broker."""
+        """Yield each line of the table with its unit and the median of each broker."""
         for (line, unit), found in self.values.items():
             yield line, unit, {kind: statistics.median(each) for kind, each in found.items()}
 
@@ -53,7 +53,7 @@ class Figures:
 
 
 def measured(command: Sequence[str]) -> dict[str, float]:
-    """Run a client process and return its figures, or raise RuntimeError with its output."""
+    """Run a client process and return the figures it prints. Raises RuntimeError if it fails."""
     done = subprocess.run(
         list(command), capture_output=True, text=True, timeout=LOAD_TIMEOUT_S, check=False
     )
@@ -64,13 +64,13 @@ def measured(command: Sequence[str]) -> dict[str, float]:
 
 
 def cpu_s(pid: int) -> float:
-    """Return the processor time of a process so far; other load hardly counts in it."""
+    """Return the processor time in seconds that a process has used so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def all_cpu_s(pid: int) -> float:
-    """Return the processor time of a process and of all that it has started, also if ended."""
+    """Return the processor time of a process and of all processes that it has started."""
     ticks: dict[int, int] = {}
     children: dict[int, list[int]] = defaultdict(list)
     for found in Path("/proc").glob("[0-9]*"):
@@ -87,12 +87,12 @@ def all_cpu_s(pid: int) -> float:
 
 
 def at(ordered: Sequence[float], share: float) -> float:
-    """Return the value that this share of the values, in ascending order, does not exceed."""
+    """Return a percentile: the value that the given share of the ordered values does not exceed."""
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
 def table(figures: Figures, title: str) -> Table:
-    """Return the medians as a table, with how many times better the embedded broker is.
+    """Create a table of the medians, with the factor by which the embedded broker is better.
 
     More a second is better, less of all other units.
     """

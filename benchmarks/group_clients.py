@@ -1,4 +1,4 @@
-"""Run real consumers for `benchmarks.group_load`: librdkafka's, each polled by a thread.
+"""Run real consumers for `benchmarks.group_load`: librdkafka's, each polled by its own thread.
 
 Their settings are librdkafka's defaults. What each owns is told by its callbacks, as an application
 would learn it; stable is what `benchmarks.group_members` says, without the generation: once every
@@ -18,7 +18,7 @@ POLL_S = 0.05
 
 
 class Shares:
-    """Keeps what the consumers own, and notices when that is everything, evenly."""
+    """Keeps which partitions each consumer owns, and notices when all are owned evenly."""
 
     def __init__(self, consumers: int, partitions: int) -> None:
         self._lock = threading.Lock()
@@ -28,7 +28,7 @@ class Shares:
         self._stable_at = 0.0
 
     def add(self, consumer: int, partitions: Sequence[int]) -> None:
-        """Note partitions that a consumer was assigned."""
+        """Note partitions that were assigned to a consumer."""
         with self._lock:
             self._owned[consumer].update(partitions)
             if self._is_even():
@@ -41,7 +41,7 @@ class Shares:
             self._owned[consumer].difference_update(partitions)
 
     def stable_at(self, timeout_s: float) -> float:
-        """Wait until the shares are complete and even, and return since when.
+        """Wait until all partitions are owned evenly, and return the time since which they are.
 
         Raises RuntimeError, which says how far they are, after the time-out.
         """
@@ -60,7 +60,7 @@ class Shares:
 def seconds_to_stable(
     servers: str, group: str, topic: str, partitions: int, protocol: str, members: int
 ) -> float:
-    """Return the seconds from the first subscription of all consumers until the group is stable."""
+    """Subscribe all consumers, and return the seconds until the group is stable."""
     shares = Shares(members, partitions)
     stopping = threading.Event()
     consumers = [_create_consumer(servers, group, protocol) for _ in range(members)]

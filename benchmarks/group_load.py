@@ -1,4 +1,4 @@
-"""Take one measurement of `benchmarks.groups`, in a process of its own.
+"""Take one measurement of `benchmarks.groups` in a process of its own.
 
     python -m benchmarks.group_load '{"what": "group", "servers": "127.0.0.1:9092", ...}'
 
@@ -44,7 +44,7 @@ GROUPS_A_FETCH = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLoad:
-    """Describes one measurement. `count`: heartbeats, commits, or groups."""
+    """Describes one measurement, where `count` is that of heartbeats, commits or groups."""
 
     what: str
     servers: str
@@ -61,7 +61,7 @@ class GroupLoad:
 
 
 async def create_member(load: GroupLoad, group: str, board: Board, prepared: Any) -> Member:
-    """Connect a member of the protocol to the broker; it has not joined yet."""
+    """Create a member of the load's protocol and connect it to the broker, without joining."""
     connection = await connect(load.servers)
     if load.protocol == "classic":
         return ClassicMember(connection, group, load.topic, load.interval_ms, board, prepared)
@@ -69,7 +69,7 @@ async def create_member(load: GroupLoad, group: str, board: Board, prepared: Any
 
 
 async def measure_group(load: GroupLoad) -> dict[str, float]:
-    """Measure how soon a group is stable: all members start, one joins, one leaves.
+    """Measure how soon a group is stable after all members start, one joins, and one leaves.
 
     With a `count`, also heartbeats while nothing happens.
     """
@@ -101,7 +101,7 @@ async def measure_group(load: GroupLoad) -> dict[str, float]:
 
 
 async def measure_heartbeats(load: GroupLoad, members: Sequence[Member]) -> dict[str, float]:
-    """Measure the latency of heartbeats at a steady rate, and their cost at the highest rate."""
+    """Measure heartbeats: the latency at a steady rate, and the cost at the highest rate."""
     await asyncio.sleep(2 * load.interval_ms / 1_000)  # By then assignments are acknowledged.
     for member in members:
         member.rest()
@@ -123,7 +123,7 @@ async def measure_heartbeats(load: GroupLoad, members: Sequence[Member]) -> dict
 async def measure_latencies(
     sent: Sequence[tuple[Connection, bytes, bytes]], rate: int, count: int
 ) -> list[float]:
-    """Send `rate` requests a second by turns; return the seconds of each answer, ascending.
+    """Send `rate` requests a second over connections in turn; return the sorted latencies in s.
 
     A request is sent whether the answer before is there or not.
     """
@@ -149,7 +149,7 @@ async def measure_latencies(
 
 
 def check(answer: bytes, expected: bytes) -> None:
-    """Raise RuntimeError if an answer is not the expected one."""
+    """Raise RuntimeError if an answer is not as expected."""
     if answer != expected:
         raise RuntimeError(f"{answer!r}, not {expected!r}")
 
@@ -157,7 +157,7 @@ def check(answer: bytes, expected: bytes) -> None:
 async def pump_requests(
     sent: Sequence[tuple[Connection, Sequence[bytes], bytes]], depth: int, count: int
 ) -> float:
-    """Send `count` requests as fast as answers come, and return the seconds.
+    """Send `count` requests as fast as answers come, and return the seconds that it took.
 
     Each connection sends its frames in turn, over and over, with `depth` of them unanswered at any
     time.
@@ -194,7 +194,7 @@ async def pump_requests(
 
 
 async def measure_commits(load: GroupLoad) -> dict[str, float]:
-    """Measure commits of 10 partitions: by one member, by members of several groups, pipelined."""
+    """Measure commits of 10 partitions by one member, by several members, and pipelined."""
     members: list[Member] = []
     for number in range(COMMITTERS):
         board = Board(load.partitions)
@@ -237,12 +237,12 @@ async def measure_commits(load: GroupLoad) -> dict[str, float]:
 
 
 def create_offsets(seed: int) -> dict[int, int]:
-    """Return the offsets that a group commits."""
+    """Create the offsets that a group commits, different for each `seed`."""
     return {partition: 1_000 * seed + partition for partition in range(COMMITTED_PARTITIONS)}
 
 
 async def check_fetched(connection: Connection, expected: dict[str, dict[int, int]]) -> None:
-    """Raise RuntimeError unless every group has exactly these offsets."""
+    """Fetch the groups' offsets, and raise RuntimeError unless they are exactly as expected."""
     names = list(expected)
     for start in range(0, len(names), GROUPS_A_FETCH):
         asked = names[start : start + GROUPS_A_FETCH]
@@ -253,7 +253,7 @@ async def check_fetched(connection: Connection, expected: dict[str, dict[int, in
 
 
 async def fill_groups(load: GroupLoad) -> dict[str, float]:
-    """Commit offsets for `count` groups, each its own, and verify them."""
+    """Commit different offsets for each of `count` groups, and verify them."""
     connections = [await connect(load.servers) for _ in range(COMMITTERS)]
     names = filled(load)
     sent = []
@@ -271,7 +271,7 @@ async def fill_groups(load: GroupLoad) -> dict[str, float]:
 
 
 async def verify_groups(load: GroupLoad) -> dict[str, float]:
-    """Verify that every group that `fill_groups` made has its offsets."""
+    """Verify that the broker has the offsets of every group that `fill_groups` made."""
     connection = await connect(load.servers)
     expected = {name: create_offsets(number) for number, name in enumerate(filled(load))}
     await check_fetched(connection, expected)
@@ -280,12 +280,12 @@ async def verify_groups(load: GroupLoad) -> dict[str, float]:
 
 
 def filled(load: GroupLoad) -> list[str]:
-    """Return the names of the groups that `fill_groups` makes."""
+    """Return the names of the groups that `fill_groups` commits offsets for."""
     return [f"{load.group}-{number}" for number in range(load.count)]
 
 
 def measure_clients(load: GroupLoad) -> dict[str, float]:
-    """Measure how soon a group of real consumers is stable that start all at once."""
+    """Measure how soon a group is stable whose real consumers all start at once."""
     where = load.servers, load.group, load.topic, load.partitions
     return {"start_s": seconds_to_stable(*where, load.protocol, load.members)}
 
@@ -293,7 +293,7 @@ def measure_clients(load: GroupLoad) -> dict[str, float]:
 def on_a_loop(
     measure: Callable[[GroupLoad], Coroutine[Any, Any, dict[str, float]]],
 ) -> Callable[[GroupLoad], dict[str, float]]:
-    """Return the measurement as a function that runs it on an event loop."""
+    """Wrap an asynchronous measurement so that a plain call runs it on an event loop."""
     return lambda load: uvloop.run(measure(load))
 
 
@@ -307,12 +307,12 @@ MEASURES: dict[str, Callable[[GroupLoad], dict[str, float]]] = {
 
 
 def command(load: GroupLoad) -> list[str]:
-    """Return the command that takes this measurement."""
+    """Return the command line of a process that takes the measurement `load`."""
     return [sys.executable, "-m", "benchmarks.group_load", json.dumps(asdict(load))]
 
 
 def main() -> None:
-    """Take the measurement of the command line and print its figures."""
+    """Take the measurement that the command line describes, and print its figures as JSON."""
     load = GroupLoad(**json.loads(sys.argv[1]))
     gc.disable()  # A measurement is short enough to do without.
     print(json.dumps(MEASURES[load.what](load)))

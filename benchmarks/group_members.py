@@ -1,4 +1,4 @@
-"""Simulate members of a group, of either protocol, and notice when the group is stable.
+"""Simulate group members of either protocol, and notice when their group is stable.
 
 A member does on the wire what a real one does: it heartbeats at its interval, joins again when it
 is told to, gives up at once what it has to, and says so at once. It has no records to handle, so
@@ -27,11 +27,11 @@ PROTOCOL = "range"
 
 
 class Unstable(RuntimeError):
-    """Says that the group did not become stable in time, or did something that can't be."""
+    """Signals that a group did not become stable in time, or broke a rule of the protocol."""
 
 
 class Board:
-    """Keeps what each member owns, and since when the group is stable."""
+    """Keeps which partitions each member owns, and since when the group is stable."""
 
     def __init__(self, partitions: int) -> None:
         self._partitions = partitions
@@ -41,21 +41,21 @@ class Board:
         self._stable_at = 0.0
 
     def expect(self, members: int) -> None:
-        """Expect so many members; the group is not stable before something has changed."""
+        """Set the expected number of members; the group is stable again after a change only."""
         self._expected = members
         self._stable.clear()
 
     def has(self, member: Member, epoch: int, owned: frozenset[int]) -> None:
-        """Note the generation or epoch of a member and the partitions that it owns."""
+        """Note a member's generation or epoch, and the partitions that it owns."""
         self._have[member] = epoch, owned
         self._check_stability()
 
     def remove_member(self, member: Member) -> None:
-        """Forget a member that leaves."""
+        """Remove a member that leaves the group."""
         self._have.pop(member, None)
 
     async def stable_at(self, timeout_s: float) -> float:
-        """Wait until the group is stable and return since when, or raise Unstable in the end."""
+        """Wait until the group is stable; return since when. Raises Unstable after the time-out."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._stable.wait()
@@ -66,7 +66,7 @@ class Board:
         return self._stable_at
 
     def describe_progress(self) -> str:
-        """Return a text that says how many members own how many partitions."""
+        """Describe how many members own how many partitions so far."""
         epochs = sorted({epoch for epoch, _ in self._have.values()})
         owned = sum(len(owned) for _, owned in self._have.values())
         return (
@@ -88,28 +88,28 @@ class Board:
 
 
 class Member(Protocol):
-    """Represents one member on a connection of its own."""
+    """Represents a group member that has a connection of its own."""
 
     connection: Connection
 
     def start(self) -> None: ...
     async def leave(self) -> None: ...
     def rest(self) -> None:
-        """Stop sending heartbeats of its own accord."""
+        """Stop the heartbeats that the member sends of its own accord."""
         ...
 
     def heartbeat(self) -> tuple[bytes, bytes]:
-        """Return the frame of a heartbeat, and the answer that it gets while nothing happens."""
+        """Return the bytes of a heartbeat request, and of the answer while nothing changes."""
         ...
 
     @property
     def identity(self) -> tuple[int, str]:
-        """Return the generation or epoch, and the member id: what a commit needs."""
+        """Return the generation or epoch and the member id, which commits need."""
         ...
 
 
 class ClassicMember:
-    """Sends JoinGroup, SyncGroup and Heartbeat; the leader assigns ranges prepared before."""
+    """Sends JoinGroup, SyncGroup and Heartbeat; as leader it assigns ranges prepared in advance."""
 
     def __init__(
         self,
@@ -238,7 +238,7 @@ class ClassicMember:
 
 
 def ranges(topic: str, partitions: int, members: int) -> list[bytes]:
-    """Return the assignment of each of so many members as bytes that are ready to be sent."""
+    """Encode the assignment of each of `members` members, which get ranges of equal size."""
     assignments = []
     for number in range(members):
         owned = range(partitions * number // members, partitions * (number + 1) // members)
@@ -325,7 +325,7 @@ class ConsumerMember:
 
 
 def close(members: Sequence[Member]) -> None:
-    """Stop the heartbeats of members and close their connections."""
+    """Stop the members' heartbeats and close their connections."""
     for member in members:
         member.rest()
         member.connection.close()

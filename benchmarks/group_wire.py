@@ -1,4 +1,4 @@
-"""Provide a client as cheap as can be for `benchmarks.group_load`: one socket, frames made by hand.
+"""Provide a minimal Kafka client for `benchmarks.group_load`: one socket, hand-made requests.
 
 The versions are those that librdkafka 2.16 speaks. What a member sends again and again is made
 once, and an answer that must always be the same is compared, not read: the client's share of the
@@ -27,20 +27,20 @@ _CORRELATION_ID = 7  # One for all, since answers come in the order of the reque
 
 
 class Call(NamedTuple):
-    """Encodes requests and decodes answers of one version of one API."""
+    """Encodes requests, and opens responses, of one version of one API."""
 
     api_key: int
     version: int
     flexible: bool
 
     def frame(self, body: bytes) -> bytes:
-        """Return a whole request with this body, its length included."""
+        """Encode a request with this body, its header and its length."""
         head = pack(">hhih", self.api_key, self.version, _CORRELATION_ID, len(CLIENT_ID))
         rest = CLIENT_ID + (b"\0" if self.flexible else b"") + body
         return pack(">i", len(head) + len(rest)) + head + rest
 
     def reader(self, answer: bytes) -> FieldReader:
-        """Return a reader of an answer, past its header."""
+        """Create a reader of a response that stands behind the response's header."""
         reader = FieldReader(answer)
         reader.read_int32()
         if self.flexible:
@@ -108,7 +108,7 @@ def compact_array(elements: Sequence[bytes] | None) -> bytes:
 def offset_commit(
     group: str, epoch: int, member_id: str, topic: str, offsets: Mapping[int, int]
 ) -> bytes:
-    """Return an OffsetCommit request of the offsets of one topic."""
+    """Encode an OffsetCommit request for the offsets of one topic."""
     partitions = [
         pack(">iqi", partition, offset, -1) + compact("") + b"\0"
         for partition, offset in offsets.items()
@@ -119,7 +119,7 @@ def offset_commit(
 
 
 def check_committed(answer: bytes) -> None:
-    """Raise RuntimeError unless every offset of an OffsetCommit was taken."""
+    """Raise RuntimeError if an OffsetCommit response has an error for any partition."""
     reader = OFFSET_COMMIT.reader(answer)
     reader.read_int32()
     for _ in range(reader.read_array_length()):
@@ -133,13 +133,13 @@ def check_committed(answer: bytes) -> None:
 
 
 def offset_fetch(groups: Iterable[str]) -> bytes:
-    """Return an OffsetFetch request of all offsets of these groups."""
+    """Encode an OffsetFetch request for all offsets of these groups."""
     requested = [compact(group) + compact_array(None) + b"\0" for group in groups]
     return OFFSET_FETCH.frame(compact_array(requested) + b"\0" + b"\0")
 
 
 def fetched_offsets(answer: bytes) -> dict[str, tuple[int, dict[int, int]]]:
-    """Return the error code of each group, and its offsets by partition, from an answer."""
+    """Decode an OffsetFetch response to each group's error code and offsets by partition."""
     reader = OFFSET_FETCH.reader(answer)
     reader.read_int32()
     found: dict[str, tuple[int, dict[int, int]]] = {}
@@ -168,7 +168,7 @@ def consumer_heartbeat(
     topics: Sequence[str] | None = None,
     owned: tuple[UUID, Iterable[int]] | None = None,
 ) -> bytes:
-    """Return a ConsumerGroupHeartbeat request; None means unchanged since the last one."""
+    """Encode a ConsumerGroupHeartbeat request, where None means unchanged."""
     partitions = None
     if owned is not None:
         topic_id, numbers = owned
@@ -192,7 +192,7 @@ def consumer_heartbeat(
 
 
 class ConsumerAnswer(NamedTuple):
-    """Holds the answer to a heartbeat; `assigned` is None if it says nothing of it."""
+    """Holds a ConsumerGroupHeartbeat response; `assigned` is None if nothing is assigned anew."""
 
     epoch: int
     interval_ms: int
@@ -200,7 +200,7 @@ class ConsumerAnswer(NamedTuple):
 
 
 def consumer_answer(answer: bytes) -> ConsumerAnswer:
-    """Return the answer to a heartbeat, or raise RuntimeError if it is an error."""
+    """Decode a ConsumerGroupHeartbeat response. Raises RuntimeError for an error code."""
     reader = CONSUMER_GROUP_HEARTBEAT.reader(answer)
     _, code = reader.read_packed(">ih")
     message = reader.read_nullable_string()
@@ -219,7 +219,7 @@ def consumer_answer(answer: bytes) -> ConsumerAnswer:
 
 
 class Connection(asyncio.Protocol):
-    """Sends requests, and hands each answer in order to the callback that waits for it."""
+    """Sends requests over a socket, and hands each response to the callback of its request."""
 
     def __init__(self) -> None:
         self._frames = FrameReader(FRAME_BYTES_MAX)
@@ -242,18 +242,18 @@ class Connection(asyncio.Protocol):
             _end_process(traceback.format_exc())
 
     def send(self, frame: bytes, then: Callable[[bytes], None]) -> None:
-        """Send a request and call `then` with its answer."""
+        """Send a request, and call `then` with its response when it comes."""
         self._waiting.append(then)
         self._transport.write(frame)
 
     def call(self, frame: bytes) -> asyncio.Future[bytes]:
-        """Send a request and return a future of its answer."""
+        """Send a request, and return a future of its response."""
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self.send(frame, lambda answer: None if future.done() else future.set_result(answer))
         return future
 
     def close(self) -> None:
-        """Close the connection; answers that are still to come are dropped."""
+        """Close the connection, dropping responses that are still to come."""
         self._waiting.clear()
         self._transport.close()
 
@@ -269,7 +269,7 @@ def _end_process(reason: str) -> None:
 
 
 async def connect(servers: str) -> Connection:
-    """Connect to a broker."""
+    """Open a connection to a broker."""
     host, _, port = servers.rpartition(":")
     loop = asyncio.get_running_loop()
     _, connection = await loop.create_connection(Connection, host, int(port))

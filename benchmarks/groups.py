@@ -1,4 +1,4 @@
-"""Compare groups on the embedded broker with real Kafka: rebalances, heartbeats, commits, loading.
+"""Compare groups on the embedded broker and on Kafka: rebalances, heartbeats, commits, loading.
 
     python -m benchmarks.groups [--quick] [--only embedded|kafka] [--protocols classic] [--rounds 3]
 
@@ -83,7 +83,7 @@ console = Console(width=110)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """Says how much is measured, and which parts."""
+    """Says how many heartbeats, commits, groups and rounds are measured, and which parts."""
 
     heartbeats: int
     commits: int
@@ -100,7 +100,7 @@ QUICK = Size(
 
 
 class Bench:
-    """Measures groups on brokers and collects the figures."""
+    """Measures groups on brokers, and adds what it measures to the figures."""
 
     def __init__(self, protocols: Sequence[str], size: Size, figures: Figures) -> None:
         self.protocols = protocols
@@ -109,7 +109,7 @@ class Bench:
         self._groups = 0
 
     def create_load(self, broker: Rival, what: str, partitions: int, **more: object) -> GroupLoad:
-        """Describe a measurement with a group of its own."""
+        """Create the description of a measurement with a group of its own."""
         self._groups += 1
         topic = f"topic-{partitions}"
         with Client(broker.bootstrap_servers) as client:
@@ -126,14 +126,14 @@ class Bench:
         return replace(load, **more)  # type: ignore[arg-type]
 
     def measure_by_default(self, brokers: Sequence[Rival]) -> None:
-        """Measure how soon groups are stable with the intervals of Kafka's defaults."""
+        """Measure how soon groups are stable with Kafka's default intervals."""
         for _ in range(self.size.rounds):
             for protocol in self.protocols:
                 self._measure_clients(brokers, protocol, BY_DEFAULT)
                 self._measure_group(brokers, protocol, LARGE, CLASSIC_INTERVAL_MS, BY_DEFAULT)
 
     def measure_fast(self, brokers: Sequence[Rival]) -> None:
-        """Measure groups with the shortest intervals, and heartbeats and commits."""
+        """Measure rebalances, heartbeats and commits with the shortest intervals."""
         for number in range(self.size.warm_ups + self.size.rounds):
             counts = number >= self.size.warm_ups
             for protocol in self.protocols:
@@ -209,7 +209,7 @@ class Bench:
                     self.figures.add(cpu, CPU_EACH, broker.kind, found[f"{key}_cpu_us"])
 
     def measure_starts(self, brokers: Sequence[Rival]) -> None:
-        """Measure the start of brokers that have the offsets of many groups."""
+        """Measure how soon a broker that has the offsets of many groups answers after its start."""
         loads = {}
         for broker in brokers:
             load = self.create_load(broker, "fill", SMALL[1], count=self.size.groups)
@@ -235,7 +235,7 @@ class Bench:
 
 
 def prepare_broker(broker: Rival, partitions: Sequence[int]) -> None:
-    """Create topics with so many partitions, and wait until the group coordinator answers."""
+    """Create topics with these numbers of partitions, and wait for the group coordinator."""
     for count in partitions:
         create_topic(broker, f"topic-{count}", count)
     with Client(broker.bootstrap_servers) as client:
@@ -245,7 +245,7 @@ def prepare_broker(broker: Rival, partitions: Sequence[int]) -> None:
 
 
 async def until_loaded(servers: str, groups: Iterable[str]) -> dict[str, dict[int, int]]:
-    """Fetch the offsets of one group of each shard until every shard answers; return them."""
+    """Wait until every shard has loaded, by fetching a group's offsets of each; return these."""
     group_of_shard = {partition_for(name, SHARDS): name for name in groups}
     offsets = {}
     connection = await wire.connect(servers)
@@ -272,7 +272,7 @@ def bench(
     rounds: Annotated[int, typer.Option(help="Rounds; default 3, quick 1.")] = 0,
     output: Annotated[Path | None, typer.Option(help="Write the medians as JSON.")] = None,
 ) -> None:
-    """Measure and print the figures."""
+    """Run the comparison of groups and print its figures."""
     for given, known in ((only, KINDS), (protocols, PROTOCOLS)):
         if given not in ("", *known):
             raise typer.BadParameter(f"{given}: give one of {', '.join(known)}")

@@ -1,4 +1,4 @@
-"""Run the loop that a person would write by hand on confluent-kafka, as a baseline for Millrace.
+"""Run a loop on confluent-kafka, as a person would write it, as the baseline for Millrace.
 
 It does the same work with nothing in between: consume a batch, transform, produce, commit at an
 interval. Exactly once it sends its offsets with the transaction; it recovers from nothing and keeps
@@ -27,7 +27,7 @@ def run_loop(
     commit_interval_s: float,
     work: Callable[[Producer], tuple[Handle, Callable[[], None]]],
 ) -> float:
-    """Process `records` records of `topic`; return the seconds from the first to the last commit.
+    """Process `records` records; return the seconds from the first record to the last commit.
 
     `work` gets the producer and returns a function for each record, and one to call before a
     commit.
@@ -93,7 +93,7 @@ def run_loop(
 
 
 def map_values(output: str) -> Callable[[Producer], tuple[Handle, Callable[[], None]]]:
-    """Return the work of mapping values to upper case."""
+    """Create the handlers that a loop needs to map values to upper case."""
 
     def create_handlers(producer: Producer) -> tuple[Handle, Callable[[], None]]:
         produce = producer.produce
@@ -108,7 +108,7 @@ def map_values(output: str) -> Callable[[Producer], tuple[Handle, Callable[[], N
 
 
 def count_by_key(output: str) -> Callable[[Producer], tuple[Handle, Callable[[], None]]]:
-    """Return the work of counting in a dict, the changed counts written at each commit."""
+    """Create the handlers that a loop needs to count by key and write counts at each commit."""
 
     def create_handlers(producer: Producer) -> tuple[Handle, Callable[[], None]]:
         counts: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Measure the cost of the ledger: processor time of a worker with it and without, by turns.
+"""Measure what the ledger costs: a worker's processor time with it and without it, by turns.
 
 python -m benchmarks.ledger [--records 600000] [--rounds 6]
 """
@@ -20,7 +20,7 @@ _COMMIT_INTERVAL_MS = 100
 
 
 def main() -> None:
-    """Measure and print the figures."""
+    """Measure the processor time with and without a ledger, and print it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=600_000)
     parser.add_argument("--rounds", type=int, default=6)

@@ -1,4 +1,4 @@
-"""Keep measurements as rows: `BENCH_RECORD=DIR` lets every benchmark add what it measures to DIR.
+"""Record measurements as rows in the directory that the variable BENCH_RECORD names.
 
 One file of JSON lines for each run of a program, one line for each measurement, with what is needed
 to compare it with those of other machines and other days (`benchmarks.report`).
@@ -28,7 +28,7 @@ _PACKAGES = ("confluent-kafka", "rocksdict", "kio")
 def record(
     bench: str, case: str, way: str, unit: str, values: Iterable[float], *, baseline: bool = False
 ) -> None:
-    """Keep measured values, one for each round; without BENCH_RECORD nothing is kept.
+    """Append measured values, one for each round, to the records; do nothing without BENCH_RECORD.
 
     `way`: what was measured in this case, `ours` or `by hand`. `baseline`: the others of the case
     are measured against it.
@@ -53,7 +53,7 @@ def record(
 
 @cache
 def _record_file(directory: Path, bench: str) -> Path:
-    """Return the file of this run of this program."""
+    """Return the file to which this run of a program records its measurements."""
     directory.mkdir(parents=True, exist_ok=True)
     facts = _describe_run(bench)
     return directory / f"{bench}-{facts['at'].replace(':', '')}-{facts['run'][:8]}.jsonl"
@@ -61,7 +61,7 @@ def _record_file(directory: Path, bench: str) -> Path:
 
 @cache
 def _describe_run(bench: str) -> dict[str, Any]:
-    """Return what is equal for all measurements of a run: machine, versions, commit."""
+    """Describe what all measurements of a run have in common: machine, versions, commit."""
     return {
         "bench": bench,
         "run": uuid.uuid4().hex,
@@ -77,7 +77,7 @@ def _describe_run(bench: str) -> dict[str, Any]:
 
 
 def _cpu_model() -> str:
-    """Return the model of the processor."""
+    """Return the name of the processor's model."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         name, _, text = line.partition(":")
         if name.strip() == "model name":
@@ -86,7 +86,7 @@ def _cpu_model() -> str:
 
 
 def _git_commit() -> str:
-    """Return the commit, with `+` if the sources differ from it.
+    """Return the id of the checked-out commit, followed by `+` if the sources were changed.
 
     It is empty outside of a repository.
     """

@@ -1,4 +1,4 @@
-"""Collect all measurements in one table: several machines, several days, several commits.
+"""Summarize the recorded measurements of several machines, days and commits in one table.
 
     BENCH_RECORD=measured make bench OPTIONS=--quick
     python -m benchmarks.report measured [from-another-machine ...] --to measurements.parquet
@@ -56,7 +56,7 @@ ORDER BY ours.bench, ours.`case`, ours.unit, ours.machine, ours.day, ours.run, o
 
 
 def collect(spark: SparkSession, directories: list[Path], to: Path) -> DataFrame:
-    """Collect the measurements of directories into `to`, and return all that it then has.
+    """Merge the recorded measurements of directories into the Parquet `to`, and return all of it.
 
     Raises ConfigError where a directory has none.
     """
@@ -82,13 +82,13 @@ def collect(spark: SparkSession, directories: list[Path], to: Path) -> DataFrame
 
 
 def summary(measurements: DataFrame) -> list[Row]:
-    """Return a row for each way of each case, machine, day and run."""
+    """Summarize measurements to a row for each case, way, machine, day and run."""
     measurements.createOrReplaceTempView("measurements")
     return measurements.sparkSession.sql(SUMMARY).collect()
 
 
 def table(rows: list[Row]) -> Table:
-    """Return the summary as a table for people."""
+    """Create a table, for people to read, of the rows of the summary."""
     summary_table = Table(title="measured")
     for column in ("bench", "case", "way", "machine", "day", "commit"):
         summary_table.add_column(column)
@@ -120,7 +120,7 @@ def main(
     master: Master = None,
     settings: SparkSettings = None,
 ) -> None:
-    """Collect, and print what it comes to."""
+    """Collect recorded measurements, and print their summary."""
     try:
         for directory in directories:
             if not directory.is_dir():

@@ -1,4 +1,4 @@
-"""Measure restores beside a hand-written loop, and how soon a killed worker runs again.
+"""Measure restores of stores against a hand-written loop, and recoveries of killed workers.
 
     python -m benchmarks.restore [--broker host:port] [--records 1000000] [--rounds 3]
                                  [--sizes 10,100,1000]
@@ -61,7 +61,7 @@ class Keep(Processor[bytes, bytes, bytes, bytes]):
 
 
 def create_app(application: str, servers: str, state: Path) -> App:
-    """Return the application that keeps the values of its input topic."""
+    """Create the application that keeps the last value of each key of its input topic."""
     created = App(application, bootstrap_servers=servers, state_dir=state, session_timeout_ms=6_000)
     source = created.stream(f"{application}-in", key=serdes.bytes, value=serdes.bytes)
     source.process(Keep)
@@ -78,7 +78,7 @@ class Bench:
         self._id = uuid4().hex[:8]
 
     def fill_changelog(self, name: str, records: int, value_bytes: int) -> str:
-        """Write a changelog of so many records, each key once, and return its application's id."""
+        """Write a changelog of `records` keys, and return the id of its application."""
         application = f"{self._id}-{name}"
         self._create_topic(f"{application}-in")
         changelog = self._create_topic(f"{application}-{STORE}-changelog", compact=True)
@@ -105,7 +105,7 @@ class Bench:
         return application
 
     def ours(self, application: str, records: int) -> float:
-        """Return the seconds of a restore, from its first batch until the tasks run."""
+        """Restore with Millrace; return the seconds from the first batch until the tasks run."""
         state = self._directory / "state"
         with create_app(application, self._servers, state).start() as running:
             while not running.metrics()["restored_records"]:
@@ -120,7 +120,7 @@ class Bench:
         return seconds * records / (records - begun_with)
 
     def by_hand(self, application: str, records: int) -> float:
-        """Return the seconds of a restore by a loop on a consumer, into one database."""
+        """Restore with a loop on a consumer into one database; return the seconds that it took."""
         path = self._directory / "by-hand"
         consumer = Consumer(
             {
@@ -153,7 +153,7 @@ class Bench:
         return seconds
 
     def measure_recoveries(self, megabytes: int, kills: int) -> list[float]:
-        """Return the seconds from the start of a process to RUNNING, after each kill."""
+        """Kill a worker several times; return the seconds from each restart until it is RUNNING."""
         records = megabytes * 1_000_000 // RECOVERY_VALUE_BYTES
         application = self.fill_changelog(f"recovery-{megabytes}", records, RECOVERY_VALUE_BYTES)
         state = self._directory / "state"
@@ -175,7 +175,7 @@ class Bench:
         return seconds
 
     def _write_some(self, application: str, records: int) -> None:
-        """Write input for the worker that is to die: the values that the keys have already."""
+        """Write input for a worker that will be killed, without changing the values of its keys."""
         producer = Producer({"bootstrap.servers": self._servers})
         for number in range(0, records, max(records // 5_000, 1)):
             value = value_of(number, RECOVERY_VALUE_BYTES)
@@ -198,7 +198,7 @@ class Bench:
 
 
 class Worker:
-    """Runs the application in a process that says when it is RUNNING."""
+    """Runs the application in a process that prints when it is RUNNING."""
 
     def __init__(self, application: str, servers: str, state: Path) -> None:
         self._command = [sys.executable, "-m", "benchmarks.restore", "--worker", application]
@@ -206,7 +206,7 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> float:
-        """Start the process and return the seconds until it is RUNNING."""
+        """Start the process, and return the seconds until it is RUNNING."""
         began = time.perf_counter()
         self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE)
         output = self._process.stdout
@@ -231,7 +231,7 @@ class Worker:
 
 
 def run_worker(application: str, servers: str, state: Path) -> None:
-    """Run the application until SIGTERM."""
+    """Run the application in this process until SIGTERM."""
     stopped = False
 
     def request_stop(*_: object) -> None:
@@ -247,12 +247,12 @@ def run_worker(application: str, servers: str, state: Path) -> None:
 
 
 def value_of(number: int, value_bytes: int) -> bytes:
-    """Return the value of a key's number."""
+    """Create the value of the key with a given number."""
     return (b"%d:" % number).ljust(value_bytes, b"v")
 
 
 def _check_values(found: dict[bytes, bytes], records: int, value_bytes: int) -> None:
-    """Raise RuntimeError unless these are the values that were written, after their timestamps."""
+    """Raise RuntimeError unless the restored values, without their timestamps, are as written."""
     if len(found) != records:
         raise RuntimeError(f"{len(found)} keys and not {records}")
     for number in range(records):
@@ -261,7 +261,7 @@ def _check_values(found: dict[bytes, bytes], records: int, value_bytes: int) -> 
 
 
 def measure_rates(bench: Bench, records: int, rounds: int) -> Iterator[tuple[str, float]]:
-    """Measure restores by turns and yield the median rate of each way."""
+    """Measure restores of both kinds by turns, and yield the median rate of each kind."""
     application = bench.fill_changelog("rate", records, VALUE_BYTES)
     ours, by_hand = [], []
     for _ in range(rounds):
@@ -285,7 +285,7 @@ def main(
     worker: Annotated[str, typer.Option(hidden=True)] = "",
     state: Annotated[Path, typer.Option(hidden=True)] = Path(),
 ) -> None:
-    """Measure and print the figures."""
+    """Measure restores and recoveries, and print the figures."""
     if worker:
         run_worker(worker, broker, state)
         return

@@ -1,4 +1,4 @@
-"""Run one operator on one broker, by Millrace and by the hand-written loop; check each output."""
+"""Run one operator on one broker with Millrace and with a hand-written loop; check the outputs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DONE_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """Describes the records of a topic: how many, of how many keys in turn, how large."""
+    """Describes the records of an input topic: their number, number of keys and size."""
 
     records: int
     keys: int
@@ -36,7 +36,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Says how an input is processed."""
+    """Describes how an input is processed: operator, guarantee and commit interval."""
 
     operator: str
     guarantee: str
@@ -44,7 +44,7 @@ class Way:
 
 
 class Runs:
-    """Loads one input into one broker and processes it in several ways."""
+    """Loads an input into a broker once, and processes it with Millrace and by hand."""
 
     def __init__(self, servers: str, given: Input, directory: Path) -> None:
         self._servers = servers
@@ -66,7 +66,7 @@ class Runs:
             raise RuntimeError("the input could not be written in 120 s")
 
     def by_hand(self, way: Way) -> float:
-        """Return the seconds that the hand-written loop takes."""
+        """Process the input with the hand-written loop, and return the seconds that it took."""
         output = self._create_topic(f"by-hand-{way.operator}")
         seconds = run_loop(
             self._servers,
@@ -81,7 +81,7 @@ class Runs:
         return seconds
 
     def ours(self, way: Way, **settings: Any) -> float:
-        """Return the seconds of an application, from its first record to the last commit."""
+        """Process the input with Millrace; return the seconds from first record to last commit."""
         output = self._create_topic(f"ours-{way.operator}")
         app = App(
             f"bench-{self._id}-{self._runs}",
@@ -104,12 +104,12 @@ class Runs:
         return seconds
 
     def clear(self) -> None:
-        """Delete the topics, so that the next input has the disk to itself."""
+        """Delete the topics of all runs, so that they take no disk from the next input."""
         for answer in self._admin.delete_topics(self._topics).values():
             answer.result(60)
 
     def _until_done(self, running: RunningApp) -> float:
-        """Wait until the application has committed its last record, and return the seconds.
+        """Close the application once it has read all records; return the time to its last commit.
 
         Closing makes it commit when the last record is done, whatever the interval, as the loop
         does.
@@ -143,7 +143,7 @@ class Runs:
         return topic
 
     def _check_output(self, operator: str, topic: str) -> None:
-        """Raise RuntimeError unless the output is complete and right."""
+        """Raise RuntimeError unless the output topic has the right results."""
         found = 0
         counts: dict[bytes, int] = {}
         for message in records(self._servers, topic, PARTITIONS):
@@ -157,7 +157,7 @@ class Runs:
 
 @contextmanager
 def broker_at(address: str, directory: Path) -> Iterator[str]:
-    """Yield the given address, or that of an embedded broker in a process of its own."""
+    """Yield the given address, or that of an embedded broker started for the with block."""
     if address != "embedded":
         yield address
         return

@@ -1,4 +1,4 @@
-"""Read a topic into Spark with this data source and with Spark's own Kafka connector.
+"""Measure reads of a topic into Spark with Millrace's data source and Spark's Kafka connector.
 
     python -m benchmarks.spark_read [--quick] [--records N] [--broker embedded|HOST:PORT]
 
@@ -41,7 +41,7 @@ WARMING = 5
 
 
 def write_topic(servers: str, records: int) -> str:
-    """Write a topic of so many committed records and return its name; aborted ones lie between."""
+    """Write a topic of `records` committed records, with aborted ones between; return its name."""
     topic = f"spark-read-{uuid4().hex[:8]}"
     new = NewTopic(topic, PARTITIONS, config={"retention.ms": "-1"})
     admin = AdminClient({"bootstrap.servers": servers})
@@ -71,13 +71,13 @@ def write_topic(servers: str, records: int) -> str:
 
 
 def read_rows(directory: Path) -> pa.Table:
-    """Return the rows that a source has written, in order of partition and offset."""
+    """Read the rows that a session has written to a directory, sorted by partition and offset."""
     table = ds.dataset(directory, format="parquet").to_table()
     return table.sort_by([("partition", "ascending"), ("offset", "ascending")])
 
 
 def check_same_rows(sessions: dict[str, Session], servers: str, topic: str, records: int) -> None:
-    """Raise RuntimeError unless both sources read the same rows, and all of them."""
+    """Raise RuntimeError unless both sources read all records of the topic, and the same rows."""
     with tempfile.TemporaryDirectory() as directory:
         found = {}
         for source, session in sessions.items():
@@ -94,7 +94,7 @@ def check_same_rows(sessions: dict[str, Session], servers: str, topic: str, reco
 
 
 def main() -> None:
-    """Measure and print the figures."""
+    """Measure reads with both sources, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=5)
@@ -122,7 +122,7 @@ Figures = dict[str, dict[str, list[float]]]
 def measure_by_turns(
     sessions: dict[str, Session], servers: str, topic: str, rounds: int
 ) -> Figures:
-    """Let the sources read by turns; return their seconds and processor time for each round."""
+    """Let the sources read by turns; return the seconds and processor time of each round."""
     figures: Figures = {source: {SECONDS: [], CPU: []} for source in sessions}
     for number in range(WARMING + rounds):
         for source, session in sessions.items():
@@ -135,7 +135,7 @@ def measure_by_turns(
 
 
 def print_and_record(figures: Figures, records: int) -> None:
-    """Print the medians as a table, with the load of the machine, and record all values."""
+    """Print the medians in a table with the machine's load, and record all values."""
     load = os.getloadavg()[0]
     case = f"{records} records of 100 bytes"
     table = Table(title=f"{case}, local[2]; load of the machine {load:.1f}")

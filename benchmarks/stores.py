@@ -1,4 +1,4 @@
-"""Measure what the operations of stores cost on RocksDB, without a broker: processor time for each.
+"""Measure the processor time of store operations on RocksDB, without a broker.
 
     python -m benchmarks.stores [--records 100000]
 
@@ -29,21 +29,21 @@ _TRANSACTION = 10_000
 
 
 class OperationTimes:
-    """Adds up processor time by operation."""
+    """Adds up the processor time of each operation."""
 
     def __init__(self) -> None:
         self._seconds: dict[str, float] = {}
         self._times: dict[str, int] = {}
 
     def run_timed(self, what: str, action: Callable[[], object]) -> None:
-        """Run an action on the records of a transaction and add its time to the operation."""
+        """Run an action on a transaction's records, and add its processor time to `what`."""
         began = time.process_time()
         action()
         self._seconds[what] = self._seconds.get(what, 0.0) + time.process_time() - began
         self._times[what] = self._times.get(what, 0) + _TRANSACTION
 
     def print_report(self, title: str) -> None:
-        """Record and print the microseconds of each operation for a record."""
+        """Print and record the microseconds that each operation takes for a record."""
         print(title)
         for what, seconds in self._seconds.items():
             record("stores", f"{title}: {what}", "ours", "us", [1e6 * seconds / self._times[what]])
@@ -51,7 +51,7 @@ class OperationTimes:
 
 
 def main() -> None:
-    """Measure and print the figures."""
+    """Measure the operations of all kinds of stores, and print them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=100_000)
     records = parser.parse_args().records
@@ -70,7 +70,7 @@ def _open_store(path: Path, kind: StoreKind, **settings: Any) -> AnyStore:
 
 
 def _measure_count(path: Path, title: str, keys: int, records: int) -> None:
-    """Measure counting by key."""
+    """Measure the store operations of counting by key."""
     store: Any = _open_store(path, StoreKind.KEY_VALUE)
     one = serdes.int64.serialize(1)
     for first in range(0, keys, 50_000):
@@ -90,7 +90,7 @@ def _measure_count(path: Path, title: str, keys: int, records: int) -> None:
 
 
 def _measure_windows(path: Path, records: int) -> None:
-    """Measure counting in windows."""
+    """Measure the store operations of counting in windows."""
     store: Any = _open_store(path, StoreKind.WINDOW, window_size_ms=1_000, retention_ms=3_600_000)
 
     def count_in_windows(names: list[str]) -> None:
@@ -102,7 +102,7 @@ def _measure_windows(path: Path, records: int) -> None:
 
 
 def _measure_versions(path: Path, records: int) -> None:
-    """Measure writing and reading versions of keys."""
+    """Measure writes and reads of a versioned store."""
     store: Any = _open_store(path, StoreKind.VERSIONED, history_ms=10**9)
     clock = iter(range(10**9))
 
@@ -134,7 +134,7 @@ def _run_transactions(
     records: int,
     actions: Mapping[str, Callable[[list[str]], None]],
 ) -> None:
-    """Run the actions in transactions on random keys, commit each, and print the times."""
+    """Run the actions on random keys in transactions, with a commit each, and print the times."""
     chance, measured = random.Random(1), OperationTimes()
     for number in range(max(records // _TRANSACTION, 1)):
         names = [f"key-{chance.randrange(keys)}" for _ in range(_TRANSACTION)]

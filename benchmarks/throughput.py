@@ -1,4 +1,4 @@
-"""Measure records a second of map and count beside a hand-written loop.
+"""Measure the records a second of map and count, against a hand-written loop.
 
     python -m benchmarks.throughput [--quick] [--broker host:port] [--rounds 3]
 
@@ -37,7 +37,7 @@ console = Console(width=110)
 
 @dataclass(frozen=True)
 class Figure:
-    """Holds one line of the table: medians over the rounds, in records a second."""
+    """Holds a line of the table: the median records a second of Millrace and of the loop."""
 
     operator: str
     keys: int
@@ -49,13 +49,13 @@ class Figure:
 
     @property
     def ratio(self) -> float:
-        """Return how many times as fast as the loop the application is."""
+        """Return how many times as fast as the hand-written loop Millrace is."""
         return self.ours / self.by_hand
 
 
 @dataclass(frozen=True)
 class Part:
-    """Describes an input and what is measured on it."""
+    """Describes an input, and the operators and commit intervals to measure on it."""
 
     given: Input
     operators: Sequence[str]
@@ -63,7 +63,7 @@ class Part:
 
 
 def plan_parts(quick: bool) -> list[Part]:
-    """Return the inputs, and what is measured on each."""
+    """List the inputs, each with the operators and commit intervals to measure on it."""
     sizes, intervals = ((100,), (100, 1_000)) if quick else ((100, 1_000), INTERVALS_MS)
     found: list[Part] = []
     for value_bytes in sizes:
@@ -75,7 +75,7 @@ def plan_parts(quick: bool) -> list[Part]:
 
 
 def measure_part(runs: Runs, part: Part, rounds: int) -> list[Figure]:
-    """Run every way once in each round, ours beside the loop, and return the medians."""
+    """Run Millrace and the loop by turns in each round, and return the medians."""
     ways = [
         Way(operator, guarantee, interval_ms)
         for operator in part.operators
@@ -112,7 +112,7 @@ def measure_part(runs: Runs, part: Part, rounds: int) -> list[Figure]:
 
 
 def print_table(figures: Sequence[Figure]) -> None:
-    """Print a line for each operator, input and interval, both guarantees beside each other."""
+    """Print a line for each operator, input and interval, with both guarantees side by side."""
     table = Table(title="records a second, ours and by hand")
     for column in ("operator", "keys", "bytes", "commit, ms"):
         table.add_column(column, justify="right")
@@ -140,7 +140,7 @@ def bench(
     rounds: Annotated[int, typer.Option(help="Rounds; the median counts.")] = 3,
     output: Annotated[Path | None, typer.Option(help="Write the figures as JSON.")] = None,
 ) -> None:
-    """Measure and print the figures."""
+    """Measure the throughput of all parts, and print it."""
     figures: list[Figure] = []
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-bench-")))
