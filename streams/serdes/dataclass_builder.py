@@ -178,9 +178,10 @@ def _strip_type_hint(type_hint: Any) -> Any:
 def _union_converter(
     type_hints: Sequence[Any], builders: dict[type[Any], Convert]
 ) -> Convert | None:
-    """Return the conversion of a union type, where None stays None.
+    """Return the converter of `X | None`, or None if the union has no type that needs a converter.
 
-    Of several other types none may need building: a message does not tell which it has.
+    Raises TypeError for a union of several types of which one needs a converter, since a message
+    does not tell which of them it has.
     """
     others = [hint for hint in type_hints if hint is not types.NoneType]
     converts = [convert for hint in others if (convert := _converter_for(hint, builders))]

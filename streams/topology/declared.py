@@ -114,7 +114,7 @@ class DeclaredTopology:
 
 
 def declare_topology(description: TopologyDescription) -> DeclaredTopology:
-    """Declare a topology that is given as data; global tables make no tasks and are left out."""
+    """Convert a topology's description to what members declare to the group, less global tables."""
     subs = [sub for sub in description.subtopologies if not sub.is_global]
     return DeclaredTopology(
         fingerprint=_compute_fingerprint(description),
