@@ -25,9 +25,9 @@ from benchmarks.broker_rivals import (
     create_topic,
     delete_topic,
     end_offsets,
+    measure_restart,
     resident_mb,
-    running,
-    start_s,
+    run_brokers,
 )
 from benchmarks.figures import (
     CPU,
@@ -38,7 +38,7 @@ from benchmarks.figures import (
     SECONDS,
     Figures,
     cpu_s,
-    measured,
+    run_client,
     table,
 )
 from tests.kafka.server import missing
@@ -81,7 +81,7 @@ def measure_throughput(brokers: Sequence[Rival], size: Size, figures: Figures) -
                         count=size.records,
                     )
                     before_s = cpu_s(broker.pid)
-                    rate = measured(command(load))["records_per_s"]
+                    rate = run_client(command(load))["records_per_s"]
                     used = (cpu_s(broker.pid) - before_s) * 1_000_000 / size.records
                     if number:
                         line = f"{what}, {_format_partitions(partitions)}"
@@ -104,7 +104,7 @@ def measure_transactions(brokers: Sequence[Rival], size: Size, figures: Figures)
                     partitions=partitions,
                     count=count,
                 )
-                found = measured(command(load))
+                found = run_client(command(load))
                 if number:
                     _add_transactions(figures, broker.kind, partitions, found)
                 delete_topic(broker, topic)
@@ -147,15 +147,15 @@ def measure_starts(brokers: Sequence[Rival], size: Size, figures: Figures) -> No
             partitions=LOG_PARTITIONS,
             count=size.log_mb * 1_000_000 // RECORD_BYTES,
         )
-        measured(command(load))
+        run_client(command(load))
         expected[broker.kind] = end_offsets(broker, "log", LOG_PARTITIONS)
         broker.stop()
     for _ in range(size.rounds):
         for broker in brokers:  # Only the broker that is measured runs.
-            seconds = start_s(broker, "log", expected[broker.kind])
+            seconds = measure_restart(broker, "log", expected[broker.kind])
             figures.add(f"start, {size.log_mb} MB, clean stop", SECONDS, broker.kind, seconds)
             broker.kill()
-            seconds = start_s(broker, "log", expected[broker.kind])
+            seconds = measure_restart(broker, "log", expected[broker.kind])
             figures.add(f"start, {size.log_mb} MB, kill -9", SECONDS, broker.kind, seconds)
             broker.stop()
 
@@ -187,12 +187,12 @@ def bench(
     if reason:
         raise typer.BadParameter(f"{reason}; or give --only embedded")
     figures = Figures()
-    with running(kinds) as brokers:
+    with run_brokers(kinds) as brokers:
         measure_idle_memory(brokers, figures)
         measure_throughput(brokers, size, figures)
         measure_transactions(brokers, size, figures)
         measure_peak_memory(brokers, figures)
-    with running(kinds) as brokers:
+    with run_brokers(kinds) as brokers:
         measure_starts(brokers, size, figures)
     title = f"{size.records:,} records of {len(VALUE)} bytes, median of {size.rounds} rounds"
     console.print(table(figures, title))

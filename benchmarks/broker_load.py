@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from benchmarks.figures import at
+from benchmarks.figures import percentile
 
 VALUE = b"v" * 100
 TIMEOUT_S = 120.0
@@ -107,10 +107,10 @@ def transactions(load: Load) -> dict[str, float]:
     wholes = sorted(whole for _, whole in taken)
     return {
         "transactions_per_s": load.count / sum(wholes),
-        "commit_p50_ms": 1_000 * at(commits, 0.50),
-        "commit_p99_ms": 1_000 * at(commits, 0.99),
-        "transaction_p50_ms": 1_000 * at(wholes, 0.50),
-        "transaction_p99_ms": 1_000 * at(wholes, 0.99),
+        "commit_p50_ms": 1_000 * percentile(commits, 0.50),
+        "commit_p99_ms": 1_000 * percentile(commits, 0.99),
+        "transaction_p50_ms": 1_000 * percentile(wholes, 0.50),
+        "transaction_p99_ms": 1_000 * percentile(wholes, 0.99),
     }
 
 

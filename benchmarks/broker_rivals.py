@@ -54,7 +54,7 @@ def create_rival(kind: str, settings: Mapping[str, str]) -> Rival:
 
 
 @contextmanager
-def running(
+def run_brokers(
     kinds: Sequence[str], settings: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[list[Rival]]:
     """Start brokers of these kinds for the with block, and close them after it."""
@@ -102,7 +102,7 @@ def end_offsets(broker: Rival, topic: str, partitions: int) -> list[int]:
     return [each.offset for each in answer.topics[0].partitions]
 
 
-def start_s(broker: Rival, topic: str, expected: list[int]) -> float:
+def measure_restart(broker: Rival, topic: str, expected: list[int]) -> float:
     """Restart a broker; return the seconds until it tells the expected end of every partition."""
     begin = time.perf_counter()
     broker.restart()

@@ -64,7 +64,7 @@ def measure_pairs(client: Client, goes_on: Callable[[], bool]) -> list[float]:
     return found
 
 
-def format_latencies(name: str, found: Sequence[float], seconds: float) -> str:
+def record_latencies(name: str, found: Sequence[float], seconds: float) -> str:
     """Record the latencies, and format a line with their percentiles."""
     ordered = sorted(found)
     p50, p99, p999 = (ordered[int(len(ordered) * each)] for each in (0.5, 0.99, 0.999))
@@ -113,7 +113,7 @@ def main() -> None:
             print(f"{log_bytes(directory) / 1e6:.0f} MB to clean, {options.codec}")
             until = time.monotonic() + REST_S
             print(
-                format_latencies(
+                record_latencies(
                     "at rest", measure_pairs(client, lambda: time.monotonic() < until), REST_S
                 )
             )
@@ -122,7 +122,7 @@ def main() -> None:
             begin = time.monotonic()
             found = measure_pairs(client, lambda: not checkpoint.exists())
             seconds = time.monotonic() - begin
-            print(format_latencies("cleaning", found, seconds))
+            print(record_latencies("cleaning", found, seconds))
             wait_until(
                 lambda: not (directory / JOURNAL).exists(),
                 timeout_s=10,

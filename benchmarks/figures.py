@@ -52,7 +52,7 @@ class Figures:
         path.write_text(json.dumps(lines, indent=2) + "\n")
 
 
-def measured(command: Sequence[str]) -> dict[str, float]:
+def run_client(command: Sequence[str]) -> dict[str, float]:
     """Run a client process and return the figures it prints. Raises RuntimeError if it fails."""
     done = subprocess.run(
         list(command), capture_output=True, text=True, timeout=LOAD_TIMEOUT_S, check=False
@@ -86,7 +86,7 @@ def all_cpu_s(pid: int) -> float:
     return total / os.sysconf("SC_CLK_TCK")
 
 
-def at(ordered: Sequence[float], share: float) -> float:
+def percentile(ordered: Sequence[float], share: float) -> float:
     """Return a percentile: the value that the given share of the ordered values does not exceed."""
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 

@@ -40,7 +40,7 @@ class Shares:
         with self._lock:
             self._owned[consumer].difference_update(partitions)
 
-    def stable_at(self, timeout_s: float) -> float:
+    def wait_until_stable(self, timeout_s: float) -> float:
         """Wait until all partitions are owned evenly, and return the time since which they are.
 
         Raises RuntimeError, which says how far they are, after the time-out.
@@ -76,7 +76,7 @@ def seconds_to_stable(
     for thread in threads:
         thread.start()
     try:
-        return shares.stable_at(STABLE_TIMEOUT_S) - begin
+        return shares.wait_until_stable(STABLE_TIMEOUT_S) - begin
     finally:
         stopping.set()
         for thread in threads:

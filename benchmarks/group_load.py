@@ -22,7 +22,7 @@ from uuid import UUID
 import uvloop
 
 from benchmarks import group_wire as wire
-from benchmarks.figures import at, cpu_s
+from benchmarks.figures import cpu_s, percentile
 from benchmarks.group_clients import seconds_to_stable
 from benchmarks.group_members import (
     Board,
@@ -85,15 +85,15 @@ async def measure_group(load: GroupLoad) -> dict[str, float]:
     begin = time.perf_counter()
     for member in members:
         member.start()
-    figures["start_s"] = await board.stable_at(STABLE_TIMEOUT_S) - begin
+    figures["start_s"] = await board.wait_until_stable(STABLE_TIMEOUT_S) - begin
     board.expect(load.members + 1)
     begin = time.perf_counter()
     newcomer.start()
-    figures["join_s"] = await board.stable_at(STABLE_TIMEOUT_S) - begin
+    figures["join_s"] = await board.wait_until_stable(STABLE_TIMEOUT_S) - begin
     board.expect(load.members)
     begin = time.perf_counter()
     await newcomer.leave()
-    figures["leave_s"] = await board.stable_at(STABLE_TIMEOUT_S) - begin
+    figures["leave_s"] = await board.wait_until_stable(STABLE_TIMEOUT_S) - begin
     if load.count:
         figures |= await measure_heartbeats(load, members)
     await asyncio.gather(*(member.leave() for member in members))
@@ -104,7 +104,7 @@ async def measure_heartbeats(load: GroupLoad, members: Sequence[Member]) -> dict
     """Measure heartbeats: the latency at a steady rate, and the cost at the highest rate."""
     await asyncio.sleep(2 * load.interval_ms / 1_000)  # By then assignments are acknowledged.
     for member in members:
-        member.rest()
+        member.stop_heartbeats()
     await asyncio.sleep(load.interval_ms / 1_000)
     sent = [(member.connection, *member.heartbeat()) for member in members]
     taken = await measure_latencies(sent, load.rate, load.count // 10)
@@ -115,8 +115,8 @@ async def measure_heartbeats(load: GroupLoad, members: Sequence[Member]) -> dict
     return {
         "heartbeats_per_s": load.count / seconds,
         "heartbeat_cpu_us": (cpu_s(load.pid) - before_s) * 1_000_000 / load.count,
-        "heartbeat_p50_ms": 1_000 * at(taken, 0.50),
-        "heartbeat_p99_ms": 1_000 * at(taken, 0.99),
+        "heartbeat_p50_ms": 1_000 * percentile(taken, 0.50),
+        "heartbeat_p99_ms": 1_000 * percentile(taken, 0.99),
     }
 
 
@@ -204,11 +204,11 @@ async def measure_commits(load: GroupLoad) -> dict[str, float]:
             await create_member(load, name, board, {1: ranges(load.topic, load.partitions, 1)})
         )
         members[-1].start()
-        await board.stable_at(STABLE_TIMEOUT_S)
+        await board.wait_until_stable(STABLE_TIMEOUT_S)
     await asyncio.sleep(2 * load.interval_ms / 1_000)
     sent = []
     for number, member in enumerate(members):
-        member.rest()
+        member.stop_heartbeats()
         frames = [
             wire.offset_commit(
                 f"{load.group}-{number}", *member.identity, load.topic, create_offsets(each)

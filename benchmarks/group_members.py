@@ -45,7 +45,7 @@ class Board:
         self._expected = members
         self._stable.clear()
 
-    def has(self, member: Member, epoch: int, owned: frozenset[int]) -> None:
+    def note_owned(self, member: Member, epoch: int, owned: frozenset[int]) -> None:
         """Note a member's generation or epoch, and the partitions that it owns."""
         self._have[member] = epoch, owned
         self._check_stability()
@@ -54,7 +54,7 @@ class Board:
         """Remove a member that leaves the group."""
         self._have.pop(member, None)
 
-    async def stable_at(self, timeout_s: float) -> float:
+    async def wait_until_stable(self, timeout_s: float) -> float:
         """Wait until the group is stable; return since when. Raises Unstable after the time-out."""
         try:
             async with asyncio.timeout(timeout_s):
@@ -94,7 +94,7 @@ class Member(Protocol):
 
     def start(self) -> None: ...
     async def leave(self) -> None: ...
-    def rest(self) -> None:
+    def stop_heartbeats(self) -> None:
         """Stop the heartbeats that the member sends of its own accord."""
         ...
 
@@ -137,13 +137,13 @@ class ClassicMember:
         self._send_join()
 
     async def leave(self) -> None:
-        self.rest()
+        self.stop_heartbeats()
         self._board.remove_member(self)
         body = self._group + wire.string(self._member_id)
         await self.connection.call(wire.LEAVE_GROUP.frame(body))
         self.connection.close()
 
-    def rest(self) -> None:
+    def stop_heartbeats(self) -> None:
         self._rests = True
         if self._timer is not None:
             self._timer.cancel()
@@ -210,7 +210,7 @@ class ClassicMember:
         for _ in range(assigned.read_array_length()):
             assigned.read_string()
             owned += [assigned.read_int32() for _ in range(assigned.read_array_length())]
-        self._board.has(self, self._generation, frozenset(owned))
+        self._board.note_owned(self, self._generation, frozenset(owned))
         self._frame = self.heartbeat()[0]
         self._heartbeat_later()
 
@@ -275,12 +275,12 @@ class ConsumerMember:
         )
 
     async def leave(self) -> None:
-        self.rest()
+        self.stop_heartbeats()
         self._board.remove_member(self)
         await self.connection.call(wire.consumer_heartbeat(self._group, self._member_id, -1))
         self.connection.close()
 
-    def rest(self) -> None:
+    def stop_heartbeats(self) -> None:
         self._rests = True
         if self._timer is not None:
             self._timer.cancel()
@@ -306,11 +306,11 @@ class ConsumerMember:
         self._interval_s = interval_ms / 1_000
         if assigned is None:
             self._last_answer = answer
-            self._board.has(self, epoch, self._owned)
+            self._board.note_owned(self, epoch, self._owned)
             self._heartbeat_later()
             return
         self._owned = assigned
-        self._board.has(self, epoch, assigned)
+        self._board.note_owned(self, epoch, assigned)
         self._send_frame(
             wire.consumer_heartbeat(
                 self._group, self._member_id, epoch, owned=(self._topic_id, sorted(self._owned))
@@ -327,5 +327,5 @@ class ConsumerMember:
 def close(members: Sequence[Member]) -> None:
     """Stop the members' heartbeats and close their connections."""
     for member in members:
-        member.rest()
+        member.stop_heartbeats()
         member.connection.close()

@@ -28,7 +28,7 @@ import typer
 from rich.console import Console
 
 from benchmarks import group_wire as wire
-from benchmarks.broker_rivals import JVM_FLAGS, Rival, create_topic, running
+from benchmarks.broker_rivals import JVM_FLAGS, Rival, create_topic, run_brokers
 from benchmarks.figures import (
     CPU_EACH,
     KINDS,
@@ -36,7 +36,7 @@ from benchmarks.figures import (
     RATE,
     SECONDS,
     Figures,
-    measured,
+    run_client,
     table,
 )
 from benchmarks.group_load import (
@@ -153,7 +153,7 @@ class Bench:
             load = self.create_load(
                 broker, "clients", partitions, protocol=protocol, members=members
             )
-            seconds = measured(command(load))["start_s"]
+            seconds = run_client(command(load))["start_s"]
             line = f"{protocol}, {members} of librdkafka's consumers: all at once{suffix}"
             self.figures.add(line, SECONDS, broker.kind, seconds)
 
@@ -180,7 +180,7 @@ class Bench:
                 count=heartbeats,
                 rate=HEARTBEATS_PER_S,
             )
-            found = measured(command(load))
+            found = run_client(command(load))
             if counts:
                 self._add_group(broker.kind, f"{protocol}, {members} members", suffix, found)
 
@@ -200,7 +200,7 @@ class Bench:
             load = self.create_load(
                 broker, "commits", SMALL[1], protocol=protocol, count=self.size.commits
             )
-            found = measured(command(load))
+            found = run_client(command(load))
             for key, who in COMMITTING.items():
                 line = f"{protocol}: commits of {COMMITTED_PARTITIONS} partitions by {who}"
                 if counts:
@@ -214,7 +214,7 @@ class Bench:
         for broker in brokers:
             load = self.create_load(broker, "fill", SMALL[1], count=self.size.groups)
             loads[broker.kind] = replace(load, what="verify")
-            measured(command(load))
+            run_client(command(load))
             broker.stop()
         for _ in range(self.size.rounds):
             for broker in brokers:  # Only the broker that is measured runs.
@@ -222,7 +222,7 @@ class Bench:
                 begin = time.perf_counter()
                 broker.restart()
                 listening = time.perf_counter()
-                found = asyncio.run(until_loaded(broker.bootstrap_servers, filled(load)))
+                found = asyncio.run(wait_until_loaded(broker.bootstrap_servers, filled(load)))
                 end = time.perf_counter()
                 if not all(found.values()):
                     raise RuntimeError(f"{broker.kind} has lost offsets: {found}")
@@ -230,7 +230,7 @@ class Bench:
                 self.figures.add(line, SECONDS, broker.kind, end - begin)
                 waits = f"{line}: from the first answer to the last shard's"
                 self.figures.add(waits, SECONDS, broker.kind, end - listening)
-                measured(command(replace(load, servers=broker.bootstrap_servers)))
+                run_client(command(replace(load, servers=broker.bootstrap_servers)))
                 broker.stop()
 
 
@@ -241,10 +241,10 @@ def prepare_broker(broker: Rival, partitions: Sequence[int]) -> None:
     with Client(broker.bootstrap_servers) as client:
         client.send(Api.FIND_COORDINATOR, 2, key="any", key_type=0)
     names = (f"any-{number}" for number in range(SHARDS * SHARDS))
-    asyncio.run(until_loaded(broker.bootstrap_servers, names))
+    asyncio.run(wait_until_loaded(broker.bootstrap_servers, names))
 
 
-async def until_loaded(servers: str, groups: Iterable[str]) -> dict[str, dict[int, int]]:
+async def wait_until_loaded(servers: str, groups: Iterable[str]) -> dict[str, dict[int, int]]:
     """Wait until every shard has loaded, by fetching a group's offsets of each; return these."""
     group_of_shard = {partition_for(name, SHARDS): name for name in groups}
     offsets = {}
@@ -292,7 +292,7 @@ def bench(
     try:
         for part, (settings, measure) in measures.items():
             if part in size.parts.split(","):
-                with running(kinds, settings) as brokers:
+                with run_brokers(kinds, settings) as brokers:
                     for broker in brokers:
                         prepare_broker(broker, (SMALL[1], LARGE[1]))
                     measure(brokers)

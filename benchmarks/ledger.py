@@ -36,7 +36,7 @@ def main() -> None:
             for _ in range(options.rounds):
                 for ledger in taken:
                     began = time.process_time()
-                    runs.ours(way, ledger=ledger)
+                    runs.run_millrace(way, ledger=ledger)
                     taken[ledger].append(time.process_time() - began)
             for ledger, seconds in taken.items():
                 kept = "with a ledger" if ledger else "without"

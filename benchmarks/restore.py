@@ -104,7 +104,7 @@ class Bench:
             raise RuntimeError("the changelog was not written")
         return application
 
-    def ours(self, application: str, records: int) -> float:
+    def run_millrace(self, application: str, records: int) -> float:
         """Restore with Millrace; return the seconds from the first batch until the tasks run."""
         state = self._directory / "state"
         with create_app(application, self._servers, state).start() as running:
@@ -119,7 +119,7 @@ class Bench:
         # The first batch was restored before the clock was started.
         return seconds * records / (records - begun_with)
 
-    def by_hand(self, application: str, records: int) -> float:
+    def run_by_hand(self, application: str, records: int) -> float:
         """Restore with a loop on a consumer into one database; return the seconds that it took."""
         path = self._directory / "by-hand"
         consumer = Consumer(
@@ -265,8 +265,8 @@ def measure_rates(bench: Bench, records: int, rounds: int) -> Iterator[tuple[str
     application = bench.fill_changelog("rate", records, VALUE_BYTES)
     ours, by_hand = [], []
     for _ in range(rounds):
-        by_hand.append(records / bench.by_hand(application, records))
-        ours.append(records / bench.ours(application, records))
+        by_hand.append(records / bench.run_by_hand(application, records))
+        ours.append(records / bench.run_millrace(application, records))
     case = f"{records:,} records of {VALUE_BYTES} bytes"
     record("restore", case, "ours", RATE, ours)
     record("restore", case, "by hand", RATE, by_hand, baseline=True)

@@ -65,7 +65,7 @@ class Runs:
         if producer.flush(120):
             raise RuntimeError("the input could not be written in 120 s")
 
-    def by_hand(self, way: Way) -> float:
+    def run_by_hand(self, way: Way) -> float:
         """Process the input with the hand-written loop, and return the seconds that it took."""
         output = self._create_topic(f"by-hand-{way.operator}")
         seconds = run_loop(
@@ -80,7 +80,7 @@ class Runs:
         self._check_output(way.operator, output)
         return seconds
 
-    def ours(self, way: Way, **settings: Any) -> float:
+    def run_millrace(self, way: Way, **settings: Any) -> float:
         """Process the input with Millrace; return the seconds from first record to last commit."""
         output = self._create_topic(f"ours-{way.operator}")
         app = App(
@@ -99,7 +99,7 @@ class Runs:
             keyed = app.stream(self._input, key=serdes.string, value=serdes.bytes)
             keyed.group_by_key().count(store="counts").to_stream().to(output)
         with app.start() as running:
-            seconds = self._until_done(running)
+            seconds = self._close_when_done(running)
         self._check_output(way.operator, output)
         return seconds
 
@@ -108,7 +108,7 @@ class Runs:
         for answer in self._admin.delete_topics(self._topics).values():
             answer.result(60)
 
-    def _until_done(self, running: RunningApp) -> float:
+    def _close_when_done(self, running: RunningApp) -> float:
         """Close the application once it has read all records; return the time to its last commit.
 
         Closing makes it commit when the last record is done, whatever the interval, as the loop

@@ -86,8 +86,8 @@ def measure_part(runs: Runs, part: Part, rounds: int) -> list[Figure]:
     by_hand: dict[Way, list[float]] = {way: [] for way in ways}
     for _ in range(rounds):
         for way in ways:
-            by_hand[way].append(runs.by_hand(way))
-            ours[way].append(runs.ours(way))
+            by_hand[way].append(runs.run_by_hand(way))
+            ours[way].append(runs.run_millrace(way))
     given = part.given
     for way in ways:
         case = (

@@ -60,7 +60,7 @@ def example(name: str) -> Example:
     return Example(app, importlib.import_module(f"examples.data.{name}").records)
 
 
-def configured(servers: str, state_dir: Path | None) -> StreamsConfig:
+def load_settings(servers: str, state_dir: Path | None) -> StreamsConfig:
     """Load the configuration for the given servers and state directory."""
     given: dict[str, Any] = {"bootstrap_servers": servers}
     if state_dir is not None:
@@ -69,7 +69,7 @@ def configured(servers: str, state_dir: Path | None) -> StreamsConfig:
 
 
 @contextmanager
-def one_message() -> Iterator[None]:
+def exit_on_error() -> Iterator[None]:
     """Turn an error of the with block that a user can mend into a one-line message and status 2."""
     try:
         yield
@@ -79,7 +79,7 @@ def one_message() -> Iterator[None]:
         raise typer.Exit(report_error(UserError(str(error)))) from None
 
 
-def write(servers: str, chosen: Example, inputs: Iterator[Input]) -> int:
+def write_inputs(servers: str, chosen: Example, inputs: Iterator[Input]) -> int:
     """Write all inputs to their topics with their timestamps, and return how many there were.
 
     Raises StreamsError if one was not delivered.
@@ -124,8 +124,8 @@ def main(
 ) -> None:
     """Create an example's topics and write its input."""
     chosen = example(name)
-    with one_message():
-        config = configured(bootstrap_servers, state_dir)
+    with exit_on_error():
+        config = load_settings(bootstrap_servers, state_dir)
         servers = resolve_bootstrap_servers(config)
         topics = [*chosen.sources(), *chosen.sinks()]
         # Records have the times that the example gives them: retention must not delete them.
@@ -133,7 +133,7 @@ def main(
         admin = KafkaClientSupplier("feed", config, servers).create_admin(retry_s=BROKER_WAIT_S)
         admin.fetch_partition_counts_at_start(BROKER_WAIT_S)
         admin.create_topics(dict.fromkeys(topics, PARTITIONS), settings, config.replication_factor)
-        written = write(servers, chosen, chosen.records(seed, count))
+        written = write_inputs(servers, chosen, chosen.records(seed, count))
     print(f"{written} records in {', '.join(chosen.sources())} on {servers}")
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
-from examples.feed import Servers, State, configured, example, one_message
+from examples.feed import Servers, State, example, exit_on_error, load_settings
 from streams.errors import ConfigError, StreamsError
 from streams.processes.embedded import resolve_bootstrap_servers
 
@@ -73,8 +73,8 @@ def main(
     state_dir: State = None,
 ) -> None:
     """Print the committed records that an example has written so far."""
-    with one_message():
-        servers = resolve_bootstrap_servers(configured(bootstrap_servers, state_dir))
+    with exit_on_error():
+        servers = resolve_bootstrap_servers(load_settings(bootstrap_servers, state_dir))
         for topic, sink in example(name).sinks().items():
             messages = read(servers, topic)
             print(f"{topic}: {len(messages)} records")

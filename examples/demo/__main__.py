@@ -34,8 +34,8 @@ from examples.demo.processes import (
     Broker,
     DemoFailed,
     Process,
-    reconcile,
-    worker,
+    run_reconcile,
+    start_worker,
 )
 from streams.errors import OutcomeUnknown, UserError
 from streams.membership.connection import ConnectionLost
@@ -110,9 +110,11 @@ class Run:
     def _check_workers(self) -> None:
         """Raise DemoFailed if a worker has ended by itself."""
         for number, process in enumerate(self.workers):
-            status = process.ended()
+            status = process.poll_exit_status()
             if status is not None:
-                raise DemoFailed(f"worker {number} ended with status {status}:\n{process.said()}")
+                raise DemoFailed(
+                    f"worker {number} ended with status {status}:\n{process.read_log_tail()}"
+                )
 
     @property
     def kills(self) -> str:
@@ -202,16 +204,16 @@ def run_demo(
             load_lines(books, lines, progress)
             follower = Follower(address, suffix)
             for number in range(WORKERS):
-                workers.append(worker(number, address, guarantee, suffix, directory))
+                workers.append(start_worker(number, address, guarantee, suffix, directory))
             run = Run(books, follower, embedded, workers, truth, progress)
             seconds = run.follow()
         for process in workers:
             process.stop()
         follower.stop()
-        verdict = compare(truth, books.final_counts())
+        verdict = compare(truth, books.read_final_counts())
         console.print(result_table(run, len(lines), seconds, verdict, guarantee))
         if spark:
-            check_agreement(verdict, balanced=reconcile(address, suffix))
+            check_agreement(verdict, balanced=run_reconcile(address, suffix))
         if embedded is None and (why := books.delete_topics()):
             console.print(f"topics of this run may be left on {address} ({escape(why)})")
     finally:

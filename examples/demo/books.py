@@ -163,17 +163,17 @@ class Books:
             TopicPartition(*p, found.offsets[p].offset if p in found.offsets else 0)
             for p in partitions
         ]
-        return next(self._committed_from(committed), None) is None
+        return next(self._read_committed(committed), None) is None
 
-    def final_counts(self) -> Counter[str]:
+    def read_final_counts(self) -> Counter[str]:
         """Read the output topic from its start, and return the last count of each word."""
         start = [TopicPartition(self._counts, number, 0) for number in range(PARTITIONS)]
         decode_word, decode_count = serdes.string.deserialize, serdes.int64.deserialize
         return Counter(
-            {decode_word(m.key()): decode_count(m.value()) for m in self._committed_from(start)}
+            {decode_word(m.key()): decode_count(m.value()) for m in self._read_committed(start)}
         )
 
-    def _committed_from(self, positions: list[TopicPartition]) -> Iterator[Message]:
+    def _read_committed(self, positions: list[TopicPartition]) -> Iterator[Message]:
         """Yield the committed records from given positions to the ends of their partitions."""
         reader = Consumer(
             {

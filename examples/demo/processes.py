@@ -67,15 +67,15 @@ class Process:
                 self._process.wait()
         return self._process.returncode
 
-    def ended(self) -> int | None:
+    def poll_exit_status(self) -> int | None:
         """Return the exit status of a process that ended by itself, or None while it runs."""
         return self._process.poll()
 
-    def said(self) -> str:
+    def read_log_tail(self) -> str:
         """Return the last lines of the process's log."""
         return "\n".join(self._log.read_text(errors="replace").splitlines()[-5:])
 
-    def first_line(self) -> str:
+    def wait_for_first_line(self) -> str:
         """Wait for the first line that the process prints, and return it.
 
         Raises DemoFailed if that takes too long or it ends.
@@ -85,7 +85,7 @@ class Process:
         ready, _, _ = select.select([output], [], [], _START_S)
         line = output.readline().decode().strip() if ready else ""
         if not line:
-            raise DemoFailed(f"{self._command} did not start: {self.said()}")
+            raise DemoFailed(f"{self._command} did not start: {self.read_log_tail()}")
         return line
 
 
@@ -95,7 +95,7 @@ class Broker(Process):
     def __init__(self, directory: Path) -> None:
         command = [sys.executable, "-m", "coordinator", "--data", str(directory / "broker")]
         super().__init__([*command, "--port", "0"], directory / "broker.log", {})
-        self.address = self.first_line().removeprefix("listening on ")
+        self.address = self.wait_for_first_line().removeprefix("listening on ")
         self._command = [*command, "--port", self.address.rpartition(":")[2]]
 
     def restart(self) -> float:
@@ -103,11 +103,13 @@ class Broker(Process):
         began = time.monotonic()
         self.kill()
         self.start()
-        self.first_line()
+        self.wait_for_first_line()
         return time.monotonic() - began
 
 
-def worker(number: int, address: str, guarantee: str, suffix: str, directory: Path) -> Process:
+def start_worker(
+    number: int, address: str, guarantee: str, suffix: str, directory: Path
+) -> Process:
     """Start a worker's process: `millrace run examples.word_count:app`."""
     command = [sys.executable, "-m", "streams", "run", "examples.word_count:app", "--verbose"]
     command += ["--bootstrap-servers", address, "--processing-guarantee", guarantee]
@@ -118,7 +120,7 @@ def worker(number: int, address: str, guarantee: str, suffix: str, directory: Pa
     return Process(command, log, {"WORD_COUNT_SUFFIX": suffix})
 
 
-def reconcile(address: str, suffix: str) -> bool:
+def run_reconcile(address: str, suffix: str) -> bool:
     """Run `millrace reconcile examples.word_count:app`, and return whether the counts are right.
 
     The command prints its report. Raises DemoFailed if it could not tell, or not of all stores and

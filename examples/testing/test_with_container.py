@@ -23,7 +23,7 @@ from examples.testing.words import produce, read_counts
 from examples.word_count import app
 
 
-def container_of(image: str) -> KafkaContainer:
+def create_container(image: str) -> KafkaContainer:
     """Create a container of a Kafka image, or skip the test if no container engine answers."""
     with warnings.catch_warnings():
         # docker-py leaves the socket open when no engine answers; gc.collect() below closes it.
@@ -40,7 +40,7 @@ def container_of(image: str) -> KafkaContainer:
 def kafka() -> Iterator[str]:
     """Start a Kafka for the session, and yield its address."""
     image = os.environ.get("KAFKA_IMAGE", "confluentinc/cp-kafka:8.1.0")
-    container = container_of(image)
+    container = create_container(image)
     # With one broker the topic of transactions can have one replica only.
     container.with_env("KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR", "1")
     container.with_env("KAFKA_TRANSACTION_STATE_LOG_MIN_ISR", "1")

@@ -13,7 +13,7 @@ from streams.spark.sink.writing import (
     BatchWriter,
     PartitionWritten,
     WriteOptions,
-    check_extra_partitions,
+    check_no_extra_partitions,
     encode_rows,
     parse_write_options,
     write_epoch_once,
@@ -128,10 +128,10 @@ def test_an_epoch_that_comes_again_with_other_rows_is_an_error(
 def test_an_epoch_that_comes_again_in_fewer_partitions_is_an_error(target: Target) -> None:
     for partition in range(3):
         target.write(0, batch([f"v{partition}"]), partition=partition)
-    check_extra_partitions(target.options, target.sink, 3, 0)
-    check_extra_partitions(target.options, target.sink, 2, 1)
+    check_no_extra_partitions(target.options, target.sink, 3, 0)
+    check_no_extra_partitions(target.options, target.sink, 2, 1)
     with pytest.raises(StreamsError, match="what partitions 1, 2 wrote then may be there twice"):
-        check_extra_partitions(target.options, target.sink, 1, 0)
+        check_no_extra_partitions(target.options, target.sink, 1, 0)
 
 
 def test_a_checkpoint_that_is_older_than_the_topic_is_an_error(target: Target) -> None:

@@ -29,10 +29,10 @@ from streams.spark.environment import check_environment
 from streams.spark.exporting.export_directory import (
     commit_export,
     create_unfinished_directory,
-    locked,
+    lock_directory,
     read_complete_manifests,
 )
-from streams.spark.exporting.export_files import FILE_COLUMNS, RangeWriter, in_tasks
+from streams.spark.exporting.export_files import FILE_COLUMNS, RangeWriter, run_in_tasks
 from streams.spark.exporting.manifest import (
     ExportedFile,
     ExportedTopic,
@@ -102,7 +102,7 @@ def export_application(
     were exported.
     """
     check_environment(spark)
-    with locked(directory):
+    with lock_directory(directory):
         before = read_complete_manifests(directory)
         _check_application(directory, before, cut)
         admin = access.create_admin()
@@ -114,7 +114,7 @@ def export_application(
             create_unfinished_directory(directory, number),
         )
         work = RangeWriter(access, attempts.resolve())
-        found = in_tasks(spark, work, list(split_ranges(ranges, records_per_file)))
+        found = run_in_tasks(spark, work, list(split_ranges(ranges, records_per_file)))
         manifest = ExportManifest(
             number=number,
             previous=before[-1].sha256 if before else None,

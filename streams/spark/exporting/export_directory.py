@@ -93,7 +93,7 @@ def is_reserved_name(name: str) -> bool:
 
 
 @contextmanager
-def locked(directory: Path) -> Iterator[None]:
+def lock_directory(directory: Path) -> Iterator[None]:
     """Hold the lock of a directory, so that one export is written to it at a time.
 
     Unfinished exports of killed processes are removed when the block begins, and that of this

@@ -143,7 +143,7 @@ def inspect_file(path: Path) -> FileInspection:
     return FileInspection(size, sha256, len(offsets), ends["min"], ends["max"])
 
 
-def in_tasks(
+def run_in_tasks(
     spark: SparkSession, work: Callable[[T], DataclassInstance], items: Sequence[T]
 ) -> list[dict[str, Any]]:
     """Run `work(item)` in a Spark task for each item; return the fields of each result in order."""

@@ -18,7 +18,7 @@ from streams.spark.sink.epochs import EpochSink
 from streams.spark.sink.writing import (
     PartitionWritten,
     WriteOptions,
-    check_extra_partitions,
+    check_no_extra_partitions,
     spark_partition,
     write_epoch_once,
 )
@@ -49,7 +49,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         """Raise StreamsError if an earlier attempt at the epoch had more Spark partitions."""
         written = [each for each in messages if isinstance(each, PartitionWritten)]
         if written:
-            check_extra_partitions(self._options, written[0].sink, len(messages), batchId)
+            check_no_extra_partitions(self._options, written[0].sink, len(messages), batchId)
 
 
 def _require_local_property(name: str) -> str:

@@ -159,7 +159,7 @@ def write_epoch_once(
         raise StreamsError(f"{sink.topic}: {unknown}") from unknown
 
 
-def check_extra_partitions(
+def check_no_extra_partitions(
     options: WriteOptions, sink: EpochSink, partition_count: int, epoch: int
 ) -> None:
     """Raise StreamsError if an earlier attempt at the epoch had more Spark partitions.
@@ -206,7 +206,7 @@ class BatchWriter(DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Raise StreamsError if an earlier write of this `write_id` had more Spark partitions."""
         if self._options.write_id is not None:
-            check_extra_partitions(self._options, self._sink, len(messages), 0)
+            check_no_extra_partitions(self._options, self._sink, len(messages), 0)
 
 
 def _write_or_compare(

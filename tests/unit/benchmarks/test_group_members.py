@@ -21,9 +21,9 @@ async def is_stable(have: Mapping[str, tuple[int, set[int]]], members: int = 2) 
     board = Board(4)
     board.expect(members)
     for name, (epoch, owned) in have.items():
-        board.has(cast(Member, name), epoch, frozenset(owned))
+        board.note_owned(cast(Member, name), epoch, frozenset(owned))
     try:
-        await board.stable_at(0.0)
+        await board.wait_until_stable(0.0)
     except Unstable:
         return False
     return True
@@ -52,10 +52,10 @@ def test_a_group_that_does_not_stay_stable_is_not() -> None:
         board = Board(4)
         board.expect(2)
         for name, (epoch, owned) in EVEN.items():
-            board.has(cast(Member, name), epoch, frozenset(owned))
-        board.has(cast(Member, "b"), 4, frozenset({3}))
+            board.note_owned(cast(Member, name), epoch, frozenset(owned))
+        board.note_owned(cast(Member, "b"), 4, frozenset({3}))
         with pytest.raises(Unstable, match=r"did not stay so: 2 of 2 members in \[3, 4\] have 3"):
-            await board.stable_at(1.0)
+            await board.wait_until_stable(1.0)
 
     asyncio.run(scenario())
 
@@ -66,10 +66,10 @@ def test_consumers_are_stable_when_each_has_its_even_share() -> None:
     shares.take(0, [2, 3])
     shares.add(1, [1, 2])
     with pytest.raises(RuntimeError, match=r"shares of \[2, 2\]"):
-        shares.stable_at(0.0)
+        shares.wait_until_stable(0.0)
     shares.take(1, [1])
     shares.add(1, [3])
-    assert shares.stable_at(0.0) > 0
+    assert shares.wait_until_stable(0.0) > 0
 
 
 @pytest.mark.parametrize("members", [1, 7, 200, 201])

@@ -81,7 +81,7 @@ class ComputableSteps:
         self.failures: dict[Node, tuple[str, str]] = {}
         """What Spark could not compute: the name to give, and why."""
         self.joined_streams: dict[Node, JoinedStream] = {}
-        self._find_joins()
+        self._compute_joins()
         self.computed_tables = self._compute_tables()
         self.final_rows = self._select_final_rows()
         """Of the tables, and of those that hold them back, what is passed on at last."""
@@ -91,7 +91,7 @@ class ComputableSteps:
         topics = {node.topic for node in nodes if isinstance(node, SourceNode)}
         return len(topics) == 1 and all(self._source_records[topic].is_ordered for topic in topics)
 
-    def _find_joins(self) -> None:
+    def _compute_joins(self) -> None:
         """Compute the stream joins that Spark can compute, those upstream of others first."""
         for node in self._subtopology.nodes:
             rule = node.rule if isinstance(node, ProcessorNode) and not node.stores else None

@@ -16,7 +16,7 @@ from streams.spark.cuts.cut import Cut, StoreCut
 from streams.spark.exporting.export_directory import (
     commit_export,
     create_unfinished_directory,
-    locked,
+    lock_directory,
     read_complete_manifests,
     read_manifest_chain,
 )
@@ -75,7 +75,7 @@ def manifest(number: int, previous: str | None) -> ExportManifest:
 
 def exports(directory: Path, count: int) -> list[ExportManifest]:
     found: list[ExportManifest] = []
-    with locked(directory):
+    with lock_directory(directory):
         for number in range(1, count + 1):
             found.append(manifest(number, found[-1].sha256 if found else None))
             commit_export(directory, create_unfinished_directory(directory, number), found[-1])
@@ -168,21 +168,21 @@ def test_what_was_not_committed_is_not_there_and_goes_with_the_next_export(tmp_p
     left = create_unfinished_directory(tmp_path, 2)
     (left / "data").touch()
     assert len(read_complete_manifests(tmp_path)) == 1
-    with locked(tmp_path):
+    with lock_directory(tmp_path):
         assert not left.exists()
 
 
 def test_one_exports_at_a_time(tmp_path: Path) -> None:
     told = pytest.raises(ConfigError, match=r"process \d+ is exporting to")
-    with locked(tmp_path), told, locked(tmp_path):
+    with lock_directory(tmp_path), told, lock_directory(tmp_path):
         pass
 
 
 _HOLD = """
 import sys
 from pathlib import Path
-from streams.spark.exporting.export_directory import locked
-with locked(Path(sys.argv[1])):
+from streams.spark.exporting.export_directory import lock_directory
+with lock_directory(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -194,9 +194,9 @@ def test_the_lock_of_a_process_that_was_killed_is_free(tmp_path: Path) -> None:
         assert other.stdout is not None
         assert other.stdout.readline() == b"held\n"
         told = pytest.raises(ConfigError, match=f"process {other.pid} is exporting")
-        with told, locked(tmp_path):
+        with told, lock_directory(tmp_path):
             pass
         other.kill()
         other.wait(HANG_LIMIT_S)
-    with locked(tmp_path):
+    with lock_directory(tmp_path):
         pass
