@@ -26,7 +26,7 @@ from streams.windows import TimeWindows, UnlimitedWindows
 
 
 def is_computable(node: ProcessorNode, spec: StoreSpec) -> bool:
-    """Whether a step is an aggregation whose result doesn't depend on the order of its inputs."""
+    """Whether Spark can compute a step: an aggregation for which record order is irrelevant."""
     rule = node.rule
     if not isinstance(rule, AggregationRule) or not rule.commutative or spec.ttl_ms is not None:
         return False
@@ -102,7 +102,7 @@ def compute_table(
 
 
 def select_expired_windows(rows: DataFrame, time_column: str, retention_ms: int) -> DataFrame:
-    """Select windows that are `retention_ms` or more older than the latest of their partition.
+    """Select windows at least `retention_ms` older than the latest one of their partition.
 
     `rows` have a `partition`; `time_column` is that of the window's time.
     """

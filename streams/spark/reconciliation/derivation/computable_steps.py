@@ -193,7 +193,7 @@ class ComputableSteps:
     def replay_after_tables(
         self, nodes: list[Node], tables: list[Node], stores: tuple[str, ...]
     ) -> DataFrame:
-        """Replay the steps from `tables` to `nodes`; return the records that reach `nodes`."""
+        """Replay the steps from `tables` to `nodes`; return what reaches `nodes` or `stores`."""
         given: dict[Node, list[SourceNode]] = {}
         rows: list[DataFrame] = []
         for table in tables:

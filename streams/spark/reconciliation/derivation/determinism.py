@@ -91,7 +91,7 @@ def is_stateless(node: Node, known_nodes: Collection[Node] = ()) -> bool:
 
 
 def reads_every_record(subtopology: Subtopology, topic: str) -> bool:
-    """Whether a step reads every record of a source topic, and not only the last of each key."""
+    """Whether some step reads every record of a source topic, and not only the last of each key."""
     source = subtopology.sources[topic]
     readers = [node for node in subtopology.nodes if source in node.parents]
     return any(not isinstance(n, ProcessorNode) or n.kind not in _TABLES for n in readers)

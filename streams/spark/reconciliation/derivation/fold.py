@@ -37,9 +37,10 @@ FOLDED_DDL = (
 
 
 class FoldFunction:
-    """Folds rows of FOLD_COLUMNS into rows of FOLDED_SCHEMA: a function for `map_in_arrow`.
+    """Folds batches of rows into a row for each key and window: a function for `map_in_arrow`.
 
-    `work`: the step's name, its Folding, and the serdes of key and value, pickled.
+    The rows have the columns FOLD_COLUMNS, and become rows of FOLDED_SCHEMA. `work`: the step's
+    name, its Folding, and the serdes of key and value, pickled.
     """
 
     def __init__(self, work: bytes) -> None:

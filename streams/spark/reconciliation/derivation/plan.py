@@ -273,7 +273,7 @@ class _AccountPlanner:
         ), IN_ORDER
 
     def _find_origins(self, nodes: Iterable[Node]) -> DataFrame | None:
-        """Return the input records by key, or None where records may have changed their keys."""
+        """Return keys and positions of the source records, or None if the positions are unknown."""
         topics = find_source_topics(nodes)
         if not all(self._source_records[topic].is_ordered for topic in topics):
             return None
@@ -297,7 +297,7 @@ class _AccountPlanner:
         expired_rows: DataFrame | None = None,
         compares_timestamps: bool | None = None,
     ) -> None:
-        """Add an account to the result."""
+        """Add an account with the expected rows of a store or topic to the result."""
         account = Account(
             name=name,
             kind=kind,
