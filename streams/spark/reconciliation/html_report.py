@@ -66,7 +66,7 @@ def render_html(report: ReconciliationResult) -> str:
     )
 
 
-def _name_verdict(report: Report) -> tuple[str, str]:
+def _name_verdict(report: ReconciliationResult) -> tuple[str, str]:
     """Return the CSS class and the title that show a report's overall verdict."""
     if report.is_off:
         return "off", "not balanced"
@@ -149,7 +149,7 @@ def _render_accounts(accounts: Iterable[CheckedAccount]) -> str:
     return _render_table(heads, rows)
 
 
-def _render_refusals(report: Report) -> Iterator[str]:
+def _render_refusals(report: ReconciliationResult) -> Iterator[str]:
     """Yield tables of the accounts that were not checked, and of the steps that are the reason."""
     missed = report.coverage.unchecked
     if missed:
@@ -172,7 +172,7 @@ def _render_unchecked(account: UncheckedAccount) -> str:
     return _render_table_row([account.name, account.kind.value, allowed, account.why, count])
 
 
-def _render_rows_off(report: Report) -> Iterator[str]:
+def _render_rows_off(report: ReconciliationResult) -> Iterator[str]:
     """Yield a heading and the table of the first rows that are missing, unexpected or different."""
     some = report.some_off(ROWS_MAX)
     if not some:

@@ -78,7 +78,7 @@ class CheckedAccount:
         return self._select_typed_rows(RowVerdict.DIFFERENT)
 
     def _select_typed_rows(self, verdict: RowVerdict) -> DataFrame:
-        """Select the rows of a verdict, with keys and values of Spark's own types."""
+        """Select the rows of a verdict, with keys and values converted to Spark's own types."""
         place = self.target
         return self._locate_rows([verdict]).select(
             to_typed_column(F.col("key"), place.key_serde).alias("key"),
@@ -94,14 +94,14 @@ class CheckedAccount:
 
     @property
     def doubled(self) -> DataFrame:
-        """Return records of a table in a topic that repeat the one before them.
+        """Return the records of a table's topic that repeat their key's previous record.
 
         They may be right, and are no error.
         """
         return self._select_typed_rows(RowVerdict.DOUBLED)
 
     def select_text_rows(self, *verdicts: RowVerdict) -> DataFrame:
-        """Select the rows of verdicts, with the columns of the report and `verdict`."""
+        """Select the rows that have one of these verdicts, as text, with a column `verdict`."""
         place = self.target
         return self._locate_rows(list(verdicts)).select(
             "verdict",
@@ -119,7 +119,7 @@ class CheckedAccount:
         )
 
     def _locate_rows(self, verdicts: list[RowVerdict]) -> DataFrame:
-        """Select the rows of verdicts with their offsets; keys and values are still bytes.
+        """Select the rows that have these verdicts, with positions, and keys and values as bytes.
 
         The rows that are off have the positions of the inputs that went into them, where these are
         known.
@@ -175,7 +175,7 @@ def _build_position(position: Column, role: str) -> Column:
 
 
 def _to_timestamp(column_name: str) -> Column:
-    """Convert a column of ms to TIMESTAMP.
+    """Convert a column of ms since 1970 to TIMESTAMP.
 
     A time that Spark doesn't have, as the end of a window that never closes, is null.
     """

@@ -40,7 +40,7 @@ def _format_summary_lines(report: ReconciliationResult) -> Iterator[str]:
         yield f"  {line}"
 
 
-def format_headline(report: Report) -> str:
+def format_headline(report: ReconciliationResult) -> str:
     """Format the overall verdict on the application as one line."""
     name = report.application_id
     missed = report.coverage.unchecked

@@ -114,7 +114,7 @@ class LogScan:
             self._last_batch_offset = None
             self.last_segment_offset = self._next_offset
 
-    def _count_batch(self, header: BatchHeader) -> None:
+    def _scan_batch(self, header: BatchHeader) -> None:
         """Count the missing offsets within one batch, and those skipped before it."""
         self._skip_to(header.base_offset)
         self._last_batch_offset = header.base_offset
