@@ -1,8 +1,8 @@
-"""Disks for tests: one in memory, which can be cut off from a broker as a crash does it.
+"""Provide a disk in memory that can be cut off from a broker as a crash does it.
 
 After `kill` the disk has every write that returned; after `lose_power` what was flushed: the bytes
-of a file as of its last `flush`, the names of a directory as of its last `flush_directory`.
-A broker that runs on is cut off: what it still does raises OSError.
+of a file as of its last `flush`, the names of a directory as of its last `flush_directory`. A
+broker that runs on is cut off: what it still does raises OSError.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Inode:
 
 
 class MemoryDisk:
-    """A `Disk`. `kill` and `lose_power` give the disk that the next broker finds."""
+    """Stands in for a `Disk`; `kill` and `lose_power` return the next broker's disk."""
 
     def __init__(self) -> None:
         self.files: dict[Path, Inode] = {}
@@ -33,7 +33,7 @@ class MemoryDisk:
         self.flushed_names: dict[Path, dict[Path, Inode]] = {}  # by directory
 
     def kill(self) -> MemoryDisk:
-        """The broker's process is gone; the machine goes on."""
+        """Return the disk as it is when the process has died and the machine runs on."""
         self.is_cut_off = True
         after = MemoryDisk()
         after.files = self.files
@@ -42,7 +42,7 @@ class MemoryDisk:
         return after
 
     def lose_power(self) -> MemoryDisk:
-        """The machine is gone: nothing is there but what was flushed."""
+        """Return the disk as it is after a loss of power, with only what was flushed."""
         self.is_cut_off = True
         after = MemoryDisk()
         after.directories = set(self.directories)

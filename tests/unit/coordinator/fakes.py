@@ -1,4 +1,4 @@
-"""Fakes for the coordinators' tests: a log in memory that can fail, and a clock that is moved."""
+"""Provide fakes of the log, the clock, the background thread and the topics to coordinators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from coordinator.log.producer_state import ProducerStateManager
 
 
 class FakeLog:
-    """One partition, in memory, as a shard sees it.
+    """Stands in for the partition in which a shard keeps its records.
 
     `fail_after` n: n more appends succeed, all later ones are refused; None: none is.
     """
@@ -81,12 +81,12 @@ class FakeLog:
         return found
 
     def batches(self) -> Iterator[RecordBatch]:
-        """All that was appended."""
+        """Yield all appended batches."""
         for _, data in self.appended:
             yield from iterate_batches(data)
 
     def markers(self) -> list[tuple[int, int, bool]]:
-        """(producer id, epoch, committed) of each marker, in order."""
+        """Return the (producer id, epoch, committed) of each marker, in log order."""
         return [
             (batch.producer_id, batch.producer_epoch, batch.decode_marker()[0])
             for batch in self.batches()
@@ -103,7 +103,7 @@ class FakeTimer:
 
 
 class FakeClock:
-    """Clock and Scheduler in one: time stands still until `advance` moves it, call by call."""
+    """Stands in for Clock and Scheduler: time stands still until `advance` moves it."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         self._start_ms = now_ms
@@ -123,15 +123,15 @@ class FakeClock:
         return timer
 
     def scheduled(self) -> int:
-        """How many calls are still to come."""
+        """Return the number of calls that are scheduled."""
         return sum(timer.callback is not None for _, _, timer in self._calls)
 
     def spend(self, ms: int) -> None:
-        """Let time pass as a long computation does: no call is made meanwhile."""
+        """Let time pass as a long computation does, without making any scheduled call."""
         self._elapsed_ms += ms
 
     def advance(self, ms: int) -> None:
-        """Move time on, making every call that falls due when it falls due."""
+        """Move time on and make each scheduled call at its due time."""
         until_ms = self._elapsed_ms + ms
         while self._calls and self._calls[0][0] <= until_ms:
             due_ms, _, timer = heapq.heappop(self._calls)
@@ -142,7 +142,7 @@ class FakeClock:
 
 
 class FakeBackground:
-    """Work beside the broker, in memory: made at once, or when `run_all` says so."""
+    """Stands in for background threads: runs work at once, or when `run_all` is called."""
 
     def __init__(self, *, at_once: bool = True) -> None:
         self.at_once = at_once
@@ -173,7 +173,7 @@ class FakeTopic:
 
 
 class FakeTopicList:
-    """The broker's topics, as groups see them."""
+    """Stands in for the broker's topics as the groups see them."""
 
     def __init__(self, topics: Mapping[str, int] | None = None) -> None:
         self.version = self.created_version = 0

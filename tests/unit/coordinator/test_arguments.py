@@ -1,4 +1,4 @@
-"""Time, randomness, sockets and the disk come in as arguments: few files may reach for them."""
+"""Test that only few files import time, randomness, sockets or the disk."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ALLOWED: dict[str, set[str]] = {
 
 
 def reached_for(tree: ast.AST) -> Iterator[str]:
-    """The names that a module imports or takes from something."""
+    """Yield the names that a module imports or takes from something."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)

@@ -1,4 +1,4 @@
-"""A broker whose state and log have parted stops, whoever finds out: a request or a timer."""
+"""Test that a broker whose state and log disagree stops, on a request or a timer."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ DELETIONS: list[tuple[int, int, dict[str, Any]]] = [
 def delete_and_go_away(
     client: Client, request: tuple[int, int, dict[str, Any]], error: Exception
 ) -> None:
-    """Have a deletion meet the error after the client that waits for it has gone."""
+    """Send a deletion that meets the error after its waiting client has disconnected."""
 
     def meet(records: object) -> None:
         raise error

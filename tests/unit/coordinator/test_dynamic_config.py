@@ -16,14 +16,14 @@ BROKER, GROUP = ResourceType.BROKER, ResourceType.GROUP
 
 
 class FullDisk(SystemDisk):
-    """Puts no file in place of another."""
+    """Stands in for a disk that can't replace a file."""
 
     def replace_file(self, path: Path, content: bytes) -> None:
         raise OSError(28, "No space left on device")
 
 
 class Opened:
-    """The altered configurations of a directory, and how often they changed."""
+    """Holds a directory's dynamic configurations and counts how often they changed."""
 
     def __init__(self, directory: Path, disk: BrokerDisk | None = None, **settings: int) -> None:
         self.changes = 0

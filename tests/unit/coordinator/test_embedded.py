@@ -15,7 +15,7 @@ from tests.processes import HANG_LIMIT_S
 
 
 def roundtrip(bootstrap_servers: str, value: bytes) -> tuple[int, bytes | None]:
-    """Produce a record to lines-3 and read the last one back: its offset and value."""
+    """Produce a record to lines-3 and read the last one back; return its offset and value."""
     producer = Producer({"bootstrap.servers": bootstrap_servers})
     producer.produce("lines", value, partition=3)
     assert producer.flush(10) == 0

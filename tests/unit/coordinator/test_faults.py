@@ -1,4 +1,4 @@
-"""Faults: which requests and calls a rule strikes, and what becomes of them."""
+"""Test which requests and calls a fault rule strikes, and with what effect."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LOG = Path("/data/words-3/00000000000000000000.log")
 
 
 def struck(fault: RequestFault, requests: int, api_key: int = PRODUCE) -> list[int]:
-    """Which of so many requests are struck."""
+    """Return the indexes of the requests that the fault strikes."""
     faults = Faults([fault])
     return [i for i in range(requests) if faults.match_request(api_key, "app")]
 
@@ -102,7 +102,7 @@ async def later(client: Client) -> Any:
 
 
 def producer_ids_given(client: Client) -> int:
-    """How many requests for an id took effect before the one that this makes."""
+    """Return how many requests for a producer id took effect before the one made here."""
     return int(init(client).producer_id)
 
 

@@ -1,4 +1,4 @@
-"""A whole broker on a disk in memory: the disk is really an argument."""
+"""Test that a whole broker runs on a disk in memory, so that the disk is really an argument."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of the coordinators: plain counters, read when somebody asks."""
+"""Test the coordinators' metrics, which are plain counters that are read on demand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.coordinator.world import TIMEOUT_MS, World
 
 
 def figures(world: World) -> dict[tuple[str, ...], float]:
-    """Samples by name and labels; those of 0 are left out."""
+    """Return the metric samples other than 0 by name and labels."""
     coordinators: Any = SimpleNamespace(groups=world.groups, transactions=world.transactions)
     return {
         (sample.name, *sample.labels.values()): sample.value

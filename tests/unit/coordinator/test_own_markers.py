@@ -1,4 +1,4 @@
-"""The markers of the broker's own coordinator, whatever an admin has written before."""
+"""Test the markers of the broker's coordinator after markers that an admin has written."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_a_wrong_mark_is_an_error(millrace_broker):
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the plugin that is named, whether or not the installed package brings it as well."""
+    """Load only the named plugin, whether or not the installed package brings it as well."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
@@ -72,7 +72,7 @@ def test_the_example_passes_as_it_stands(pytester: pytest.Pytester) -> None:
 
 
 def test_a_broker_listens_within_half_a_second() -> None:
-    """As long as it is given a processor: what it has waited for one is not its own time."""
+    """Check the start time of a broker, less the time that it waited for a processor."""
 
     def waited_s() -> float:
         return sum(read_waits_ns(os.getpid()).values()) / 1e9

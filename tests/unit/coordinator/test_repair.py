@@ -1,6 +1,6 @@
-"""A damaged log is served again after the repair that the docs tell of, without the damaged batch.
+"""Test that a damaged log is served again after the documented repair, without the bad batch.
 
-And while it is damaged, every other log is served.
+While it is damaged, every other log is served.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def move_on(data: bytearray, found: RecordBatch, at: int) -> None:
 
 
 def break_records(data: bytearray, found: RecordBatch, at: int) -> None:
-    """Under a checksum that is right."""
+    """Break the records of a batch under a valid checksum."""
     data[at + 57 : at + 61] = (1_000).to_bytes(4, "big")
     checksum = crc32c(bytes(data[at + 21 : at + found.size]))
     data[at + 17 : at + 21] = checksum.to_bytes(4, "big")
@@ -65,7 +65,7 @@ DAMAGES = [flip, break_length, lengthen, zero]
 
 
 def batch(value: bytes) -> bytes:
-    """With a key of its own, as a compacted topic wants it."""
+    """Build a batch with a key of its own, as a compacted topic requires."""
     return encode_batch([(value, value)], timestamp_ms=NOW_MS)
 
 
@@ -74,7 +74,7 @@ def log_files(directory: Path) -> list[Path]:
 
 
 def damage(path: Path, index: int, how: Damage) -> int:
-    """Damage the batch of this index in a file; where it begins."""
+    """Damage the batch of this index in a file; return the position at which it begins."""
     data = bytearray(path.read_bytes())
     found = list(iterate_batches(bytes(data)))
     at = sum(each.size for each in found[:index])
@@ -84,7 +84,7 @@ def damage(path: Path, index: int, how: Damage) -> int:
 
 
 def repair_what_was_logged(caplog: pytest.LogCaptureFixture) -> str:
-    """Do what the only error tells, and say which file that was."""
+    """Run the repair that the only logged error names; return its file."""
     [error] = [each.getMessage() for each in caplog.records if each.levelno >= logging.ERROR]
     found = re.search(r"(/\S+\.log)(?:, from byte|: damaged at byte) (\d+)", error)
     assert found is not None, error
@@ -105,7 +105,7 @@ def values(client: Client, topic: str) -> list[bytes | None]:
 
 
 def written(tmp_path: Path) -> Client:
-    """Topics `t` and `other`, each with so many batches, two in a segment of `t`."""
+    """Write batches to topics `t` and `other`, with two in a segment of `t`."""
     client = Client(tmp_path)
     size = len(batch(b"0"))
     client.create("t", segment_bytes=str(2 * size))
@@ -268,7 +268,7 @@ def test_a_shard_is_repaired_and_has_all_but_what_the_damaged_batch_said(
 
 
 def test_nothing_is_compacted_or_removed_in_the_log_of_a_failed_shard(tmp_path: Path) -> None:
-    """What an older record says of a key may be all that can be read of it."""
+    """Check that older records stay, as they may be all that can be read of a key."""
     client = Client(tmp_path)
     client.create("other")
     client.broker.topics.replace_configs(
@@ -345,7 +345,7 @@ def test_the_producer_ids_that_were_given_are_not_given_up(
 def test_without_its_log_producer_ids_go_on_behind_those_of_transactional_ids(
     tmp_path: Path,
 ) -> None:
-    """What is left to do where there is no copy, once no partition knows a producer any more."""
+    """Check the last resort: without a copy, and when no partition has state of the producers."""
     client = Client(tmp_path)
     for _ in range(3):
         client.ask(22, 4, transactional_id=None, transaction_timeout=1_000)

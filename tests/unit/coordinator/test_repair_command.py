@@ -1,6 +1,7 @@
-"""`coordinator.repair` finds the broker's directory by any name of a file.
+"""Test that `coordinator.repair` finds the broker's directory and refuses unsafe repairs.
 
-It refuses what would lose more than the damaged batch.
+It finds the directory by any name of a file, and refuses what would lose more than the damaged
+batch.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def test_nothing_is_repaired_under_a_running_broker_from_within_the_directory(
 def test_nothing_is_repaired_where_the_lock_of_the_broker_can_not_be(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A directory on another disk, say, with a symbolic link in its place."""
+    """Check a directory on another disk that a symbolic link stands for."""
     written(tmp_path / "data").broker.close()
     (tmp_path / "data" / "other-0").rename(tmp_path / "other-0")
     (tmp_path / "data" / "other-0").symlink_to(tmp_path / "other-0")
@@ -125,7 +126,7 @@ def test_what_is_behind_damage_is_read_as_far_as_the_docs_say(
 
 
 def test_files_of_a_repair_are_the_brokers_own_as_before(tmp_path: Path) -> None:
-    """An administrator's files would be none that the broker may write to."""
+    """Check that repaired files have the broker's owner, as else it couldn't write them."""
     written(tmp_path).broker.close()
     (tmp_path / ".lock").unlink()
     [path] = log_files(tmp_path / "other-0")

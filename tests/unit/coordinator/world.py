@@ -1,4 +1,4 @@
-"""Both coordinators on logs in memory: what their tests drive, and restart."""
+"""Provide both coordinators on logs in memory that tests drive and restart."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TIMEOUT_MS = 60_000
 
 
 class World:
-    """Two shards of each kind, and two partitions of a topic `words`.
+    """Represents two shards of each coordinator and a topic `words` with two partitions.
 
     `restart` forgets all that is in memory and loads the logs again, as after kill -9.
     """
@@ -168,7 +168,7 @@ class World:
         committer: CommittingMember | None = None,
         id_: str = "app",
     ) -> None:
-        """TxnOffsetCommit, with the check that the api file makes."""
+        """Stage an offset as TxnOffsetCommit does, with the checks of the API file."""
         group_partition = (GROUP_TOPIC, self.groups.partition_of(group_id))
         self.transactions.verify_partition(
             id_, owner.producer_id, owner.producer_epoch, group_partition, adds_partition=False
@@ -184,7 +184,7 @@ class World:
         group_id: str = "counts",
         committer: CommittingMember | None = None,
     ) -> None:
-        """OffsetCommit, outside any transaction."""
+        """Commit an offset outside any transaction, as OffsetCommit does."""
         self._commit(group_id, partition, offset, None, committer)
 
     def _commit(
@@ -214,7 +214,7 @@ class World:
 
 
 def code_of(call: object, *arguments: object, **named: object) -> Code:
-    """The code that a call is refused with; NONE if it isn't."""
+    """Return the code with which a call is refused, or NONE."""
     assert callable(call)
     try:
         call(*arguments, **named)

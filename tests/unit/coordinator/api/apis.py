@@ -1,4 +1,4 @@
-"""The coordinators' API files with a broker whose logs are in memory: requests in any version."""
+"""Call the coordinators' API files, in any version, on a broker whose logs are in memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WORDS_ID = UUID(int=77)
 
 
 class FakeTopics:
-    """Topics on logs in memory; `words` has two partitions."""
+    """Stands in for the broker's topics: its logs are in memory, and `words` has two partitions."""
 
     def __init__(self) -> None:
         self._topics: dict[str, Any] = {}
@@ -94,7 +94,7 @@ class FakeBroker:
         self.coordinators.load_shards()
 
     def start(self, api: ModuleType, version: int, **fields: Any) -> Any:
-        """What the router would be given for a request: a response, or something to await."""
+        """Return what the router would be given for a request: a response or an awaitable."""
         module = load_payload_module(api.API_KEY, version, EntityType.request)
         request = build_entity(_entity(module, EntityType.request), fields)
         module = load_payload_module(api.API_KEY, version, EntityType.response)
@@ -114,7 +114,7 @@ class FakeBroker:
             return refuse(request, context, refused.code)
 
     def send(self, api: ModuleType, version: int, **fields: Any) -> Any:
-        """The response, which must be one that can be written to the wire."""
+        """Return the response to a request after checking that it can be written to the wire."""
 
         async def answered() -> Any:
             response = self.start(api, version, **fields)
@@ -129,7 +129,7 @@ class FakeBroker:
 
 
 def _read(api: ModuleType, version: int, written: EncodedResponse) -> Any:
-    """What a client makes of an answer that is there in bytes."""
+    """Parse an encoded response as a client does."""
     module = load_payload_module(api.API_KEY, version, EntityType.response)
     response_type = _entity(module, EntityType.response)
     header_size = 1 if response_type.__header_schema__.__flexible__ else 0
@@ -149,7 +149,7 @@ def in_versions(api: ModuleType) -> pytest.MarkDecorator:
 
 
 def joined(broker: FakeBroker) -> tuple[str, int]:
-    """A member on its own in the group: (member id, generation)."""
+    """Join the group with one member alone; return its member id and generation."""
 
     async def join() -> Any:
         first = broker.start(join_group, 9, **JOIN, member_id="")

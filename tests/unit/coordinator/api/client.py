@@ -1,4 +1,4 @@
-"""A client without a socket: requests go to the router as bytes, and answers come back as bytes."""
+"""Send requests to a broker's router as bytes, without a socket, and parse the response bytes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class FakeTimer:
 
 
 class FakeScheduler:
-    """Calls nothing until a test says that the time has come."""
+    """Stands in for the scheduler: runs a callback only when a test says that its time has come."""
 
     def __init__(self) -> None:
         self.waiting: list[tuple[float, Callable[[], None], FakeTimer]] = []
@@ -47,7 +47,7 @@ class FakeScheduler:
         return timer
 
     def pending(self, delay_ms: float) -> list[Callable[[], None]]:
-        """What is to be called after exactly this delay."""
+        """Return the callbacks that are scheduled with exactly this delay."""
         return [
             callback
             for delay, callback, timer in self.waiting
@@ -56,8 +56,10 @@ class FakeScheduler:
 
 
 class Client:
-    """Asks one broker, loaded on a directory; nothing listens. Its clock stands still, and its disk
-    is the machine's, unless others are given."""
+    """Sends requests to one broker that is loaded from a directory and does not listen.
+
+    Its clock stands still, and its disk is the machine's, unless others are given.
+    """
 
     def __init__(
         self,
@@ -80,7 +82,7 @@ class Client:
         self._router = Router(self.broker)
 
     def ask(self, api_key: int, version: int, /, **given: Any) -> Any:
-        """The answer, which must be there at once; None if none is wanted."""
+        """Return the response, which must be ready at once; None if the request has none."""
         answer = self.send(build_entity(cast(type, load_request_schema(api_key, version)), given))
         if answer is None:
             return None
@@ -88,7 +90,7 @@ class Client:
         return read_answer(api_key, version, whole(answer))
 
     async def ask_later(self, api_key: int, version: int, /, **given: Any) -> Any:
-        """The answer, for which the client waits."""
+        """Send a request and wait until its response is ready."""
         answer = self.send(build_entity(cast(type, load_request_schema(api_key, version)), given))
         assert answer is not None
         assert not isinstance(answer, bytes | list)
@@ -107,13 +109,13 @@ class Client:
         return topic.id
 
     def partition(self, topic: str) -> PartitionLog:
-        """The log of partition 0, of a hidden topic too."""
+        """Return the log of partition 0 of a topic, which may be a hidden one."""
         found = self.broker.topics.find_including_hidden(topic)
         assert found is not None
         return found.partitions[0]
 
     def begin(self, *topics: str, timeout_ms: int = 1_000) -> dict[str, int]:
-        """Begin a transaction of `app` with partition 0 of each topic: the code of each."""
+        """Begin a transaction of `app` with partition 0 of each topic; return each one's code."""
         owner = self.ask(22, 4, transactional_id="app", transaction_timeout=timeout_ms)
         answer = self.ask(
             24,
@@ -138,7 +140,7 @@ class Client:
         acks: int = -1,
         transactional_id: str | None = None,
     ) -> Any:
-        """The answer for that partition."""
+        """Send a Produce request for one partition and return that partition's response."""
         answer = self.ask(
             0,
             version,
@@ -151,7 +153,7 @@ class Client:
 
 
 def request_bytes(request: Any) -> bytes:
-    """A request as a client frames it, without the length."""
+    """Encode a request as a client frames it, without the length prefix."""
     out = BytesIO()
     out.write(type(request).__api_key__.to_bytes(2, "big"))
     out.write(type(request).__version__.to_bytes(2, "big"))
@@ -164,7 +166,7 @@ def request_bytes(request: Any) -> bytes:
 
 
 def whole(answer: Answer) -> bytes:
-    """An answer as it goes over the wire."""
+    """Return a response's bytes as they go over the wire."""
     outgoing = SendBuffer()
     assert answer is not None
     outgoing.add_pieces([answer] if isinstance(answer, bytes) else answer)
@@ -180,7 +182,7 @@ _NEVER = b"\xff" * 8
 
 
 def read_answer(api_key: int, version: int, answer: bytes) -> Any:
-    """The response; every byte of the answer must belong to it."""
+    """Parse a response and check that no byte of it is left over."""
     assert int.from_bytes(answer[:4], "big") == len(answer) - 4
     assert int.from_bytes(answer[4:8], "big") == CORRELATION_ID
     if api_key in _OF_TOKENS:
@@ -197,7 +199,7 @@ def batch(*values: bytes, timestamp_ms: int = NOW_MS) -> bytes:
 
 
 def example(entity_type: Any) -> Any:
-    """A request of this type with one of everything in it."""
+    """Build a request of this type with one element in each of its fields."""
     return build_entity(entity_type, {f.name: _example(f) for f in fields(entity_type)})
 
 

@@ -1,4 +1,4 @@
-"""Every version of the APIs of consumer groups (KIP-848) is answered, served or not."""
+"""Test that every version of the APIs of consumer groups (KIP-848) is answered, served or not."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def wanted(offset: int, partition: int = 0, max_bytes: int = 1 << 20) -> dict[st
 
 
 def fetch(*partitions: dict[str, Any], topic: str = "t", **fields: Any) -> dict[str, Any]:
-    """A request in version 12: topics by name."""
+    """Build a fetch request in version 12, which names topics by name."""
     return {
         "replica_id": -1,
         "max_wait": 0,
@@ -32,7 +32,7 @@ def fetch(*partitions: dict[str, Any], topic: str = "t", **fields: Any) -> dict[
 
 
 async def poll(client: Client, *partitions: dict[str, Any], **fields: Any) -> asyncio.Task[Any]:
-    """A fetch that waits."""
+    """Start a fetch that waits for records, as an asyncio task."""
     request = fetch(*partitions, max_wait=MAX_WAIT_MS, **fields)
     waiting = asyncio.ensure_future(client.ask_later(1, 12, **request))
     await asyncio.sleep(0)
@@ -40,7 +40,7 @@ async def poll(client: Client, *partitions: dict[str, Any], **fields: Any) -> as
 
 
 def values(answer: Any) -> list[list[bytes | None]]:
-    """What was returned, for each partition."""
+    """Return the values of the fetched records as one list for each partition."""
     return [
         [
             record.value

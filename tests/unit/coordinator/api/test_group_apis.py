@@ -1,4 +1,4 @@
-"""Every version of the APIs of groups and offsets is answered, with the codes of that version."""
+"""Test that every version of the APIs of groups and offsets is answered with its own codes."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_delete_groups(version: int) -> None:
 
 
 def delete_offsets(broker: FakeBroker, group_id: str) -> tuple[int, dict[int, int]]:
-    """The code at the top, and those of the partitions."""
+    """Delete offsets; return the response's top-level code and the code of each partition."""
     topics = [{"name": "words", "partitions": [{"partition_index": i} for i in (0, 9)]}]
     response = broker.send(offset_delete, 0, group_id=group_id, topics=topics)
     codes = {

@@ -1,4 +1,4 @@
-"""The broker's metadata log is no topic to clients: each API answers what Kafka 4.3 was seen to."""
+"""Test that clients don't see the broker's metadata log as a topic, as in Kafka 4.3."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_it_is_neither_made_nor_deleted_nor_described(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [METADATA_TOPIC, TRANSACTION_TOPIC])
 def test_no_marker_gets_among_the_records_of_a_coordinator(tmp_path: Path, name: str) -> None:
-    """One that did would keep the broker from starting again."""
+    """Check that a marker is refused that would keep the broker from starting again."""
 
     async def scenario() -> None:
         client = Client(tmp_path)

@@ -1,4 +1,4 @@
-"""What Kafka lets be done to its own topics and this broker does not; what a setting forbids."""
+"""Test which changes of its internal topics this broker refuses, and which a setting forbids."""
 
 from __future__ import annotations
 

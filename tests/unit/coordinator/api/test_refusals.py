@@ -1,4 +1,4 @@
-"""A handler that raises is answered for, entry by entry, wherever the version has room for it."""
+"""Test that a handler that raises gets an error response with a code for each entry."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.unit.coordinator.api.client import Client, run
 
 @pytest.fixture
 def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Ask an API whose handler raises something that nobody has foreseen."""
+    """Send a request to an API whose handler raises an unforeseen exception."""
 
     def handle(request: Any, context: Any) -> Any:
         raise ZeroDivisionError("a test")

@@ -133,7 +133,7 @@ def test_an_unexpected_error_is_answered_and_logged(
 
 
 def handled_by(handle: Callable[[Any, RequestContext], Any], api: ModuleType) -> ModuleType:
-    """The same API with another handler."""
+    """Return a module for the same API whose handler is `handle`."""
     other = ModuleType(api.__name__)
     other.__dict__.update(vars(api), handle_request=handle)
     return other

@@ -1,4 +1,4 @@
-"""What clients are told while a shard is loading, and when it is none of this broker's.
+"""Test the codes that clients get while a shard is loading, or led by another broker.
 
 The broker's other shards go on as ever.
 """
@@ -39,7 +39,7 @@ OFFSET: dict[str, Any] = {
 
 
 def transaction_codes(broker: FakeBroker) -> set[int]:
-    """What each request about the transactional id `app` is answered with."""
+    """Return the codes of all requests about the transactional id `app`."""
     partitions = [{"name": "words", "partitions": [0]}]
     asked = [
         broker.send(init_producer_id, 5, transactional_id="app", transaction_timeout=1000),
@@ -66,7 +66,7 @@ def transaction_codes(broker: FakeBroker) -> set[int]:
 
 
 def group_codes(broker: FakeBroker) -> set[int]:
-    """What each request about the group `counts` is answered with, but a heartbeat."""
+    """Return the codes of all requests about the group `counts`, except for a heartbeat."""
     member: dict[str, Any] = {"group_id": "counts", "member_id": "m"}
     protocol = {"protocol_type": "consumer", "protocol_name": "range"}
     asked = [

@@ -1,4 +1,4 @@
-"""Every version of the APIs of transactions is answered, with the codes of that version."""
+"""Test that every version of the APIs of transactions is answered with its own codes."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_an_unknown_partition_keeps_all_others_out(version: int) -> None:
 
 
 def test_a_transaction_with_a_partition_of_its_own_coordinator_ends_all_the_same() -> None:
-    """Nothing can have been written there, and no marker may be."""
+    """Check that no marker is written to a partition in which nothing can have been written."""
     broker = FakeBroker()
     producer = transactional(broker)
     topics = [{"name": TRANSACTION_TOPIC, "partitions": [0]}]

@@ -1,4 +1,4 @@
-"""Random groups from a seed, round after round: members come, go, miss rounds, change their minds.
+"""Generate random groups from a seed whose members join, leave, and change their subscriptions.
 
 Each round is what a leader sees; the group goes on with what our assignor makes of it, so rounds
 build on each other.
@@ -39,7 +39,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Round:
-    """What a leader has before it, and what ours makes of it."""
+    """Holds the input of a leader in one round, and our assignor's result."""
 
     assignor: str
     generation: int
@@ -55,7 +55,7 @@ class Round:
         }
 
     def owned(self, member: ConsumerSubscription) -> tuple[Sequence[TopicPartition], int]:
-        """What a member claims to have owned, and in which generation."""
+        """Return the partitions that a member claims to have owned, and in which generation."""
         if self.assignor == sticky.NAME:
             return sticky.decode_user_data(member.user_data or b"")
         generation = member.generation
@@ -64,7 +64,7 @@ class Round:
         return member.owned, generation
 
     def is_sound(self) -> bool:
-        """Whether Kafka's class does what it should here. Its sticky ones do not where
+        """Return whether Kafka's class is correct here; its sticky assignors are not where
 
         - a member owned partitions, in an older generation, of a topic that it has unsubscribed
           from since: it may get them back, or they go to and fro for ever;
@@ -88,7 +88,7 @@ class Round:
 
 
 class Group:
-    """A group and its topics; `rng` decides all."""
+    """Represents a group and its topics, whose history `rng` decides."""
 
     def __init__(self, rng: random.Random, assignor: str) -> None:
         self._rng = rng
@@ -143,7 +143,7 @@ class Group:
         return encode_subscription(subscription, member.version)
 
     def _damaged(self, user_data: bytes) -> bytes:
-        """Of version 0, torn, or with something after it."""
+        """Return user data of version 0, cut short, or with bytes after its end."""
         end = self._rng.choice([-4, -6, 0, len(user_data)])
         return user_data[:end] or user_data + b"more"
 
@@ -190,7 +190,7 @@ class Group:
                 self._grow(name)
 
     def _some_topics(self) -> list[str]:
-        """Mostly topics that exist; seldom none."""
+        """Choose the topics of a subscription: mostly ones that exist, seldom none."""
         count = 0 if self._rng.random() < 0.02 else self._rng.randint(1, len(self._topics))
         known = self._rng.sample(list(self._topics), count)
         missing = [self._rng.choice(NAMES)] if self._rng.random() < 0.1 else []

@@ -1,4 +1,4 @@
-"""ConsumerProtocol's bytes: known ones, ones that come back, and ones that are refused.
+"""Test that ConsumerProtocol's bytes are written as known, read back, and refused if damaged.
 
 That Kafka's own classes make the same bytes is shown in `tests/conformance/assignors`.
 """

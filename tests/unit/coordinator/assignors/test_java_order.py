@@ -1,4 +1,4 @@
-"""The order of Java's hash maps: these examples were printed by Java 17."""
+"""Test the iteration order of Java's hash maps against examples that Java 17 printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the assignors of a leader promise: partitions once, balanced, sticky, revoked first."""
+"""Test that a leader's assignors assign partitions once, balanced, sticky, and revoke first."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def without_racks(counts: Mapping[str, int]) -> Topics:
 
 @st.composite
 def groups(draw: st.DrawFn, assignor: str, *, alike: bool) -> dict[str, ConsumerSubscription]:
-    """Members of generation 5 that own partitions, of topics that may have changed since."""
+    """Draw members of generation 5 that own partitions of topics that may have changed since."""
     topics = st.lists(st.sampled_from(TOPIC_NAMES), min_size=1, unique=True).map(sorted)
     same = draw(topics)
     owners = draw(
@@ -49,7 +49,7 @@ def groups(draw: st.DrawFn, assignor: str, *, alike: bool) -> dict[str, Consumer
 def owning(
     assignor: str, member: ConsumerSubscription, owned: list[tuple[str, int]], generation: int
 ) -> ConsumerSubscription:
-    """The member, as it says in this assignor's way what it owns."""
+    """Return the member with its owned partitions encoded the way this assignor reads them."""
     if assignor == sticky.NAME:
         return replace(
             member,
@@ -62,7 +62,7 @@ def owning(
 def again(
     assignor: str, members: Members, assignment: Assignment
 ) -> dict[str, ConsumerSubscription]:
-    """The members once they have this assignment."""
+    """Return the members as they rejoin after they have received this assignment."""
     return {
         name: owning(assignor, member, assignment[name], member.generation + 1)
         for name, member in members.items()
@@ -70,7 +70,7 @@ def again(
 
 
 def settled(assignor: str, members: Members, topics: Topics) -> Assignment:
-    """The assignment that stays once nobody has to revoke anything: two rounds, seldom more."""
+    """Return the assignment that stays once nothing is to be revoked, after two rounds or so."""
     before: dict[str, set[tuple[str, int]]] = {}
     for _ in range(ROUNDS_MAX):
         assignment: Assignment = ASSIGNORS[assignor].assign(members, topics)
@@ -96,7 +96,7 @@ def rounds(assignor: str) -> list[tuple[int, Round]]:
 
 @EACH
 def test_each_partition_goes_to_one_subscriber(assignor: str) -> None:
-    """In any history; one that a cooperative member has to revoke first goes to nobody yet."""
+    """Check that no partition is assigned twice; one still to be revoked may have no owner."""
     for seed, round_ in rounds(assignor):
         members = round_.members()
         assigned = Counter(each for mine in round_.assignment.values() for each in mine)
@@ -229,7 +229,7 @@ def test_the_newer_of_two_claims_holds_and_equal_ones_both_fall() -> None:
 
 
 def test_a_member_that_has_unsubscribed_does_not_get_back_what_it_had() -> None:
-    """Kafka's class moves such partitions to and fro without end."""
+    """Check that a member doesn't get back partitions that Kafka's class moves for ever."""
     topics = without_racks({"t": 5, "u": 1})
     members = {
         "gone": ConsumerSubscription(["u"], owned=[("t", 0)], generation=1),

@@ -1,4 +1,4 @@
-"""Task assignment: every task once, balanced within one, and sticky."""
+"""Test that task assignment gives out every task once, balanced within one, and sticky."""
 
 from __future__ import annotations
 

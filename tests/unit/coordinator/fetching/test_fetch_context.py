@@ -17,7 +17,7 @@ ERROR = PartitionOutcome(False, True, -1, -1)
 
 
 class Client:
-    """Sends requests for partitions of `t`, by their numbers."""
+    """Sends fetch requests for partitions of `t`, which are given by number."""
 
     def __init__(self) -> None:
         ids = count(1)
@@ -47,7 +47,7 @@ class Client:
     def fetch(
         self, *partitions: int, forget: Iterable[int] = (), **news: PartitionOutcome
     ) -> list[int]:
-        """The partitions in the answer; `p1=RECORDS` says what partition 1 has."""
+        """Return the partitions in the response; `p1=RECORDS` says that partition 1 has records."""
         found = answer(self.open(*partitions, forget=forget), **news)
         assert found.code == Code.NONE
         self.session_id = found.session_id

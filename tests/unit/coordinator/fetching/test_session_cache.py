@@ -26,7 +26,7 @@ def create(found: FetchSessionCache, size: int, now_ms: int) -> FetchSession | N
 
 
 def filled(*sizes: int) -> tuple[FetchSessionCache, list[FetchSession]]:
-    """Sessions of these sizes made at 0, and no slot left."""
+    """Fill a cache with sessions of these sizes, made at time 0, so that no slot is left."""
     found = sessions(len(sizes))
     made = [create(found, size, 0) for size in sizes]
     return found, [session for session in made if session is not None]
@@ -88,7 +88,7 @@ def test_a_session_counts_with_as_many_partitions_as_it_has_now() -> None:
 def test_slots_and_ways_to_give_way_agree_with_a_plain_search(
     steps: list[tuple[str, int, int]],
 ) -> None:
-    """What Kafka does with sorted maps, done by looking at every session."""
+    """Check the cache against a linear search over all sessions; Kafka has sorted maps."""
     found = sessions(4)
     known: list[FetchSession] = []  # the least recently used first
     old: dict[int, int] = {}  # id -> partitions when it was last touched at an age above the limit

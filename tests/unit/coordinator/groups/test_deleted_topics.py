@@ -1,4 +1,4 @@
-"""The offsets of a topic go with it, so that its namesake starts with none."""
+"""Test that the offsets of a topic are deleted with it, so that its namesake has none."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def commit(client: Client, topic: str) -> int:
 
 
 def committed(client: Client) -> dict[str, int]:
-    """The offset of each topic that the group has one of."""
+    """Return the group's committed offset in each topic."""
     answer = client.ask(FETCH, 7, group_id="counts", topics=None, require_stable=True)
     return {topic.name: topic.partitions[0].committed_offset for topic in answer.topics}
 
@@ -106,13 +106,13 @@ def refuse_to_read(offset: int, max_bytes: int) -> bytes:
 
 
 def damage_groups(data: Path) -> tuple[Path, int]:
-    """Damage the last batch of `__consumer_offsets`; the file, and where the batch begins."""
+    """Damage the last batch of `__consumer_offsets`; return the file and the batch's position."""
     [path] = log_files(data / f"{GROUP_TOPIC}-0")
     return path, damage(path, -1, flip)
 
 
 def written_then_damaged(data: Path) -> tuple[Path, int]:
-    """Commit offsets of three topics; those of the last one are in the batch that is damaged."""
+    """Commit offsets of three topics, and damage the batch that has those of the last one."""
     client = Client(data)
     for topic in ("words", "lines", "letters"):
         client.create(topic)
@@ -204,7 +204,7 @@ def test_an_embedded_broker_starts_with_a_damaged_shard_and_makes_its_topics_aga
 
 
 async def stop_in_a_deletion(data: Path) -> None:
-    """Leave a directory behind in which the topic `words` is deleted, and many offsets are not."""
+    """Leave a directory in which the topic `words` is deleted but many of its offsets are not."""
     client = Client(data)
     client.create("words")
     commit_many(client, "counts", "words", 20_000)

@@ -1,4 +1,4 @@
-"""Deletions of tens of thousands of offsets let others in, and may be cut short anywhere."""
+"""Test that deletions of tens of thousands of offsets run in slices and survive a stop."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def commit(client: Client, group_id: str, topic: str, count: int) -> None:
 
 
 def offset_count(client: Client, group_id: str) -> int:
-    """How many offsets the broker has of a group."""
+    """Return the number of offsets that the broker has of a group."""
     [shard] = client.broker.coordinators.groups.shards
     return len(shard.state.offsets.committed.get(group_id, ()))
 
@@ -48,7 +48,7 @@ def fetch_code(client: Client, group_id: str) -> int:
 
 
 def take_slice(client: Client) -> bool:
-    """Make what is to be done in the next turn of the loop. False: nothing is."""
+    """Run the calls that are due in the next turn of the loop; return False if there are none."""
     scheduler = client.scheduler
     due = scheduler.pending(0)
     scheduler.waiting = [each for each in scheduler.waiting if each[0] != 0]
@@ -62,7 +62,7 @@ async def answer_after_slices(
     answer: Awaitable[Any],
     look: Callable[[], None] = lambda: None,
 ) -> Any:
-    """Take slices until there is nothing left to do, looking before each; then the answer."""
+    """Run slices to the end, calling `look` before each one, and return the response."""
     task = asyncio.ensure_future(answer)
     slices = 0
     await asyncio.sleep(0)
@@ -192,7 +192,7 @@ def test_a_topic_is_deleted_with_its_offsets_before_its_name_is_free_again(tmp_p
 
 
 def forgetting(data: Path) -> list[str]:
-    """The deleted topics that a start would look for."""
+    """Return the deleted topics whose offsets a start would look for."""
     found: list[str] = json.loads((data / "topics.json").read_text())["forgetting"]
     return found
 
@@ -226,7 +226,7 @@ def test_a_topic_deleted_while_its_offsets_are_loaded_is_free_when_they_are(
 
 
 class SteppingClock(StillClock):
-    """Each look at the time that has passed finds it `step_ms` later."""
+    """Stands in for a clock whose monotonic time moves by `step_ms` at each call."""
 
     step_ms = 0
     elapsed_ms = 0

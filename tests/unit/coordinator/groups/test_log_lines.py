@@ -1,4 +1,4 @@
-"""What the broker's log says of groups, at level `info`: what happened, and why."""
+"""Test the broker's log lines about groups at level `info`, which say what happened and why."""
 
 from __future__ import annotations
 

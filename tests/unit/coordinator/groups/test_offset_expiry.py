@@ -1,4 +1,4 @@
-"""Offsets expire when nobody has wanted them for `offsets.retention.minutes`, as tombstones."""
+"""Test that unused offsets expire after `offsets.retention.minutes`, by tombstones."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def commit(
 
 
 def topics(world: World, group_id: str = "counts") -> list[str]:
-    """Those that the group has offsets of."""
+    """Return the topics of the group's offsets."""
     found = world.groups.offsets.fetch_offsets(group_id, None, require_stable=False)
     return sorted({offset.topic for offset in found})
 
@@ -63,7 +63,7 @@ def groups(world: World) -> list[str]:
 
 
 def consumer(world: World, *topics: str, name: str = "a") -> FakeMember:
-    """Subscribed to these topics."""
+    """Join a consumer that is subscribed to these topics."""
     member = FakeMember(world, name)
     names = b"".join(struct.pack(">h", len(topic)) + topic.encode() for topic in topics)
     member.metadata = struct.pack(">hi", 0, len(topics)) + names + struct.pack(">i", -1)
@@ -71,7 +71,7 @@ def consumer(world: World, *topics: str, name: str = "a") -> FakeMember:
 
 
 def pass_time(world: World, ms: int, *members: FakeMember) -> None:
-    """While the members' hearts beat."""
+    """Let time pass while the members send heartbeats."""
     while ms > 0:
         step_ms = min(ms, SESSION_MS - 1)
         world.clock.advance(step_ms)
@@ -270,7 +270,7 @@ def test_between_the_slices_of_a_large_group_others_have_their_turn(world: World
     seen: list[int] = []
 
     def look() -> None:
-        """Behind whatever is due now, and behind what that makes due."""
+        """Queue a call behind the calls that are due now and those that they schedule."""
         seen.append(len(kept.get("counts", ())))
         if len(seen) < 6:
             world.clock.call_later(0, look)

@@ -1,4 +1,4 @@
-"""Partitions for tests: on a directory that pytest gives, with a clock and a disk of their own."""
+"""Provide partitions in a directory that pytest gives, with a clock and a disk of their own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOW_MS = 1_700_000_000_000
 
 
 class StillClock:
-    """Time stands until a test moves it."""
+    """Stands in for a clock: time stands still until a test moves it."""
 
     def __init__(self) -> None:
         self.time_ms = NOW_MS
@@ -35,7 +35,7 @@ class StillClock:
 
 
 class AtOnce:
-    """Background work that is done before anyone can look."""
+    """Stands in for the background thread: does its work at once."""
 
     def run_in_background(
         self, work: Callable[[], None], on_done: Callable[[Exception | None], None]
@@ -52,7 +52,7 @@ class AtOnce:
 
 
 class FullDisk(SystemDisk):
-    """A disk that takes `bytes_left` more bytes, and tears the write that doesn't fit."""
+    """Stands in for a disk that takes `bytes_left` more bytes and tears the write beyond."""
 
     def __init__(self, bytes_left: int) -> None:
         self.bytes_left = bytes_left
@@ -80,7 +80,7 @@ class _FullFile:
 
 
 class BadSector(SystemDisk):
-    """A disk that can't read the files below a directory of this name."""
+    """Stands in for a disk that can't read the files below a directory of this name."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -99,8 +99,10 @@ def _unreadable(count: int, position: int) -> bytes:
 def machine(
     disk: BrokerDisk | None = None, clock: Clock | None = None, background: Background | None = None
 ) -> BrokerMachine:
-    """One whose background work is done at once unless another is given, and whose timers never
-    ring unless the clock is one that can be moved."""
+    """Create a machine that does background work at once unless another way is given.
+
+    Its timers never fire unless the clock is one that can be moved.
+    """
     scheduler = clock if isinstance(clock, FakeClock) else FakeClock()
     return BrokerMachine(
         disk or SystemDisk(), clock or StillClock(), scheduler, background or AtOnce()
@@ -118,7 +120,7 @@ def partition(
     log_append_time: bool = False,
     **others: Any,
 ) -> PartitionLog:
-    """Partition 0 of topic `t`; what is in the directory is loaded."""
+    """Open partition 0 of topic `t` with what the directory has."""
     settings = LogSettings(
         segment_bytes=segment_bytes,
         index_interval_bytes=index_interval_bytes,
@@ -141,7 +143,7 @@ def produced(
     transactional: bool = False,
     timestamp_ms: int = NOW_MS,
 ) -> RecordBatch:
-    """A batch as a client sends it, checked."""
+    """Build a batch as a client sends it, and check it."""
     data = encode_batch(
         [(None, value) for value in values],
         timestamp_ms=timestamp_ms,

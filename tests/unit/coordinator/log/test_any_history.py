@@ -1,5 +1,7 @@
-"""Logs through random histories: appends, transactions, checkpoints in the background, retention,
-deletions, compactions, restarts, kills and losses of power, against a model that is a list.
+"""Test logs in random histories against a model that is a list.
+
+Histories have appends, transactions, checkpoints in the background, retention, deletions,
+compactions, restarts, kills and losses of power.
 
 A failure names its seed; `history(seed)` runs it again.
 """
@@ -27,7 +29,7 @@ STEPS = 150
 
 
 class Queue:
-    """Background work that is done when the history says so, or never."""
+    """Stands in for the background thread: does its work when the history says so, or never."""
 
     def __init__(self) -> None:
         self.waiting: deque[tuple[Callable[[], None], Callable[[Exception | None], None]]]
@@ -40,7 +42,7 @@ class Queue:
         self.waiting.append((work, on_done))
 
     def work(self) -> None:
-        """One piece is done, but not yet known to be."""
+        """Do one piece of work without reporting it as done."""
         if self.waiting:
             work, done = self.waiting.popleft()
             try:
@@ -66,7 +68,7 @@ class Written(NamedTuple):
 
 
 class History:
-    """One log and its model."""
+    """Represents one log and its model."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -141,7 +143,7 @@ class History:
         self.start_offset = self.deleted_to = self.log.delete_records_before(offset)
 
     def compact(self) -> None:
-        """Some of the batches without a producer go out of some closed segments."""
+        """Remove some of the batches that have no producer from some closed segments."""
         closed = self.log.closed_segments()
         if self.log.is_replacing or not closed:
             return

@@ -34,7 +34,7 @@ def batch(producer_id: int = -1, producer_epoch: int = -1, base_sequence: int = 
 
 
 def patched(data: bytes, at: int, layout: str, value: int) -> bytes:
-    """With one field changed, and the checksum made good again."""
+    """Return a batch with one field changed and the checksum made valid again."""
     out = bytearray(data)
     struct.pack_into(layout, out, at, value)
     struct.pack_into(">I", out, 17, crc32c(bytes(out[21:])))

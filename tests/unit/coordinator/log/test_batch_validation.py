@@ -28,7 +28,7 @@ def batch(pairs: Pairs | None = None) -> bytes:
 
 
 def sealed(data: bytes) -> bytes:
-    """With the checksum of what it says now."""
+    """Return a batch with the checksum of its present content."""
     return data[:17] + struct.pack(">I", crc32c(data[21:])) + data[21:]
 
 

@@ -1,4 +1,4 @@
-"""What a start reads: nothing below the recovery point, and everything if that can't be trusted."""
+"""Test that a start reads only above the recovery point, or everything without a valid one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class CountingDisk(MemoryDisk):
 
 
 def write(log: PartitionLog, first: int, count: int) -> None:
-    """Each batch in a transaction; every other one is aborted, the last one of all stays open."""
+    """Write a transaction a batch; every other one aborts, and the last one stays open."""
     for i in range(first, first + count):
         log.append_produced(
             produced([b"value" * 20], producer_id=7, sequence=i, transactional=True)
@@ -113,7 +113,7 @@ def test_a_retry_of_any_of_the_last_five_batches_is_recognised_after_a_stop() ->
 
 
 class Stopped:
-    """A thread that never gets to do anything, and counts what it is asked to do."""
+    """Stands in for a background thread that runs nothing, and counts the work it is given."""
 
     asked = 0
 
@@ -127,7 +127,7 @@ class Stopped:
 
 
 def test_a_log_that_is_closed_asks_for_nothing_more_in_the_background() -> None:
-    """It would write to the files of the next broker."""
+    """Check that a closed log schedules no work, which would write to the next broker's files."""
     background = Stopped()
     disk = MemoryDisk()
     log = partition(DIRECTORY, disk=disk, background=background)
@@ -140,7 +140,7 @@ def test_a_log_that_is_closed_asks_for_nothing_more_in_the_background() -> None:
 
 
 class RacingDisk(MemoryDisk):
-    """While a file is being made, another thread flushes the names that there are."""
+    """Stands in for a disk on which another thread flushes names while a file is being created."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -166,7 +166,7 @@ def test_a_new_segments_name_is_flushed_whatever_another_thread_flushes_just_the
 
 
 def test_power_lost_at_any_call_of_the_disk_leaves_a_log_that_opens() -> None:
-    """Everything that was flushed before is there, and whatever else is there is whole."""
+    """Check that all data flushed before are there after the loss, and all others whole."""
     for calls in range(60):
         disk = FailingAfter(calls)
         log = opened(disk, segment_bytes=1_000)
@@ -189,7 +189,7 @@ def test_power_lost_at_any_call_of_the_disk_leaves_a_log_that_opens() -> None:
 
 
 class FailingAfter(MemoryDisk):
-    """Flushes, replaces and renames, all of them, fail after so many."""
+    """Stands in for a disk whose flushes, replaces and renames fail after so many."""
 
     def __init__(self, calls: int) -> None:
         super().__init__()
@@ -297,7 +297,7 @@ def test_a_snapshot_of_another_moment_is_not_believed() -> None:
 
 
 def test_a_checkpoint_of_another_log_is_not_believed() -> None:
-    """As a backup that was copied back in part: sizes or checksums tell."""
+    """Check that sizes or checksums unmask the checkpoint of a partly restored backup."""
     disk = MemoryDisk()
     log = opened(disk)
     write(log, 0, 4)
@@ -357,7 +357,10 @@ def test_a_damaged_offset_which_no_checksum_is_over_is_not_served() -> None:
 def test_a_batch_that_says_another_offset_is_found_by_who_reads_all(
     at: int, moved_to: int, index_interval_bytes: int
 ) -> None:
-    """No checksum is over the offset. A reader who went on behind it would miss what is there."""
+    """Check that a wrong offset, which no checksum covers, is found by a full read.
+
+    A reader who went on behind it would miss records.
+    """
     if at == moved_to:
         pytest.skip("it is where it was")
     disk = MemoryDisk()

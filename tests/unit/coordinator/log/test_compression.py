@@ -1,4 +1,4 @@
-"""Compressed batches as clients made them, and what is refused."""
+"""Test that compressed batches are kept as clients made them, and which are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a damaged batch ends is found a window at a time: the file may have a gigabyte."""
+"""Test that the end of a damaged batch is searched in windows, as a file may have a gigabyte."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATH = Path("/data/t-0/00000000000000000000.log")
 
 @dataclass
 class Reads:
-    """The file of a segment; knows how much was read of it, at once and in all."""
+    """Wraps the file of a segment and counts the bytes read of it, at once and in all."""
 
     content: bytes
     most: int = 0

@@ -1,4 +1,4 @@
-"""A partition that can't be opened, for whatever reason, is named and refused; all others serve."""
+"""Test that a partition that can't be opened is named and refused while all others serve."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.unit.coordinator.test_repair import (
 
 
 def empty_marker(data: bytearray, found: RecordBatch, at: int) -> None:
-    """Its key has no room for what it has to say, and its checksum is right."""
+    """Empty the key of a marker, so that its fields are missing under a valid checksum."""
     emptied = bytearray(data[at : at + found.size])
     emptied[61:] = bytes(len(emptied) - 61)
     emptied[17:21] = crc32c(bytes(emptied[21:])).to_bytes(4, "big")
@@ -39,7 +39,7 @@ def empty_marker(data: bytearray, found: RecordBatch, at: int) -> None:
 
 
 def killed(tmp_path: Path) -> Path:
-    """The directory of a broker that was killed with batches behind its checkpoint."""
+    """Return the directory of a broker that was killed with batches behind its checkpoint."""
     client = Client(tmp_path / "data")
     client.create("other")
     client.create("t")

@@ -1,4 +1,4 @@
-"""What survives a loss of power, and what a failed flush means."""
+"""Test which records survive a loss of power, and what a failed flush leads to."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOG = DIRECTORY / "t-0" / f"{0:020}.log"
 
 
 class FailingFlush(MemoryDisk):
-    """Flushes of `.log` files fail while `failing`."""
+    """Stands in for a disk on which flushes of `.log` files fail while `failing`."""
 
     failing = False
 
@@ -154,8 +154,10 @@ def test_a_full_disk_refuses_appends_until_there_is_room() -> None:
 
 
 def test_what_a_broker_finds_at_its_start_is_flushed_as_if_it_had_written_it() -> None:
-    """A broker that is killed between a write and its flush leaves a batch that a producer will ask
-    for again."""
+    """Check that a start flushes batches found in the log, for a producer may send them again.
+
+    A broker that is killed between a write and its flush leaves such a batch.
+    """
     disk = MemoryDisk()
     clock = FakeClock()
     partition(DIRECTORY, disk=disk).append_produced(produced())

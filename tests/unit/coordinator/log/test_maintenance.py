@@ -1,4 +1,4 @@
-"""What is done to all logs from time to time goes on whatever one of them does."""
+"""Test that periodic maintenance goes on with all other logs when one of them fails."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_log_that_fails_keeps_no_other_one_from_being_shortened_and_saved(
 
 
 class Refusing(SystemDisk):
-    """A disk on which one file can't be written, for a reason that nobody thought of."""
+    """Stands in for a disk that raises an unforeseen error when it writes one file."""
 
     refused: Path | None = None
 

@@ -12,7 +12,7 @@ LAST = 2**31 - 1
 def wrote(
     producers: ProducerStateManager, sequence: int, count: int = 1, *, epoch: int = 3
 ) -> None:
-    """Producer 7 has written `count` records; they are at offset 100 + sequence."""
+    """Record `count` records of producer 7 at offset 100 + sequence."""
     batch = produced([b"v"] * count, producer_id=7, epoch=epoch, sequence=sequence)
     assert producers.check_batch(batch) is None
     producers.apply_batch(batch, 100 + sequence)
@@ -26,7 +26,7 @@ def outcome(
     epoch: int = 3,
     transactional: bool = False,
 ) -> int | Code | None:
-    """The offset of the earlier append, the code of a refusal, or None: it is to be appended."""
+    """Return the duplicate's offset, the code of a refusal, or None to append the batch."""
     batch = produced(
         [b"v"] * count,
         producer_id=7,
@@ -160,7 +160,7 @@ def test_a_silent_producer_is_forgotten_but_never_in_a_transaction() -> None:
 
 
 def came(producers: ProducerStateManager, sequence: int, epoch: int = 3) -> None:
-    """A transactional batch came before its transaction had written here, and was not taken."""
+    """Record a transactional batch that was refused before its transaction wrote here."""
     producers.track_lowest_sequence(
         produced([b"v"], producer_id=7, epoch=epoch, sequence=sequence, transactional=True)
     )

@@ -12,7 +12,7 @@ from tests.unit.coordinator.log.logs import NOW_MS, partition, produced
 
 
 def written(directory: Path, count: int, *, segment_bytes: int = 1 << 30) -> list[Path]:
-    """The `.log` files of so many batches of one producer, each in a transaction of its own."""
+    """Write batches of one producer, each in its own transaction; return the `.log` files."""
     directory.mkdir(exist_ok=True)
     log = partition(directory, segment_bytes=segment_bytes)
     for i in range(count):

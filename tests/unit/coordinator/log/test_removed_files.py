@@ -1,4 +1,4 @@
-"""Files of removed segments: whoever is being sent their batches gets all, and no other is open."""
+"""Test that a batch being sent is sent whole after its segment is removed, and files are closed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIZE = produced([b"v"]).size
 
 
 def filled(directory: Path, clock: FakeClock, count: int = 6) -> PartitionLog:
-    """Two batches a segment."""
+    """Fill a log with two batches a segment."""
     log = partition(
         directory,
         clock=clock,
@@ -40,7 +40,7 @@ def found(log: PartitionLog, offset: int) -> LogSlice:
 
 
 def open_files(directory: Path) -> int:
-    """How many files below the directory this process has open, unlinked ones as well."""
+    """Return how many files below the directory this process has open, unlinked ones included."""
     links = Path("/proc/self/fd")
     targets = []
     for link in links.iterdir():
@@ -60,7 +60,7 @@ def delete_records(log: PartitionLog) -> None:
 
 
 def compact(log: PartitionLog) -> None:
-    """The first two segments become one that has nothing but their last batch."""
+    """Compact the first two segments into one that has only their last batch."""
     run = log.closed_segments()[:2]
     cleaned = log.create_cleaned_segment(0)
     last = run[1].read_batches(SIZE, SIZE)

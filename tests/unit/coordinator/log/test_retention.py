@@ -1,4 +1,4 @@
-"""What a log may lose, when, and that nobody who is reading it is disturbed."""
+"""Test which segments retention removes, and when, without disturbing readers."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ HOUR_MS = 3_600_000
 
 
 def opened(disk: MemoryDisk, clock: FakeClock | None = None, **settings: Any) -> PartitionLog:
-    """Two batches a segment."""
+    """Open a log with two batches a segment."""
     return partition(
         DIRECTORY, disk=disk, clock=clock or FakeClock(), segment_bytes=2 * SIZE, **settings
     )
 
 
 def filled(disk: MemoryDisk, clock: FakeClock, count: int = 7, **settings: Any) -> PartitionLog:
-    """A batch an hour, the last one now."""
+    """Fill a log with a batch an hour, the last one now."""
     log = opened(disk, clock, **settings)
     for i in range(count):
         if i:
@@ -191,7 +191,7 @@ def test_a_segment_is_followed_by_another_when_it_spans_more_than_segment_ms() -
 
 
 def test_offsets_of_deleted_records_are_not_given_again_after_a_loss_of_power() -> None:
-    """Or what is written next would be hidden by the start offset, which is on the disk."""
+    """Check that new records get offsets above the start offset, which survives the loss."""
     disk = MemoryDisk()
     log = opened(disk, background=Queue())  # no checkpoint is written
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""A compacted segment in the place of a run: whole or not at all, and logs with gaps are read."""
+"""Test that a compacted segment replaces a run wholly or not at all, and that gaps are read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIZE = produced([b"v"]).size
 
 
 def opened(disk: MemoryDisk, background: Background | None = None) -> PartitionLog:
-    """Four batches a segment."""
+    """Open a log with four batches a segment."""
     return partition(
         DIRECTORY, disk=disk, background=background, segment_bytes=4 * SIZE, is_compacted=True
     )
@@ -45,7 +45,7 @@ def offsets(log: PartitionLog) -> list[int]:
 
 
 def cleaned(log: PartitionLog, run: list[LogSegment], kept: set[int]) -> LogSegment:
-    """What is left of a run if only these offsets are kept."""
+    """Write the segment that has only these offsets of a run."""
     segment = log.create_cleaned_segment(run[0].base_offset)
     for old in run:
         position = 0
@@ -59,7 +59,7 @@ def cleaned(log: PartitionLog, run: list[LogSegment], kept: set[int]) -> LogSegm
 
 
 def replace(log: PartitionLog, kept: set[int]) -> None:
-    """The second and third of the closed segments become one."""
+    """Replace the second and third closed segment by one."""
     run = log.closed_segments()[1:3]
     outcomes: list[Exception | None] = []
     log.replace_segments(run, cleaned(log, run, kept), 0, outcomes.append)
@@ -120,7 +120,7 @@ def test_a_replacement_that_fails_or_is_killed_anywhere_is_whole_or_has_not_been
 
 
 class WithoutRenaming(MemoryDisk):
-    """Cleaned files can't be put in place, and journals stay."""
+    """Stands in for a disk on which cleaned files can't be put in place, and journals stay."""
 
     def rename_path(self, old: Path, new: Path) -> None:
         if old.suffix == ".cleaned":
@@ -143,7 +143,7 @@ def test_a_cleaned_file_stays_as_long_as_a_journal_names_it() -> None:
 
 
 class WithoutEnd(MemoryDisk):
-    """Journals stay."""
+    """Stands in for a disk on which journals can't be removed."""
 
     def remove_file(self, path: Path) -> None:
         if path.name == "replacing":
@@ -152,7 +152,7 @@ class WithoutEnd(MemoryDisk):
 
 
 def test_a_journal_that_stayed_goes_though_nothing_is_appended_any_more() -> None:
-    """Until it has gone, nothing is cleaned there and no old segment goes."""
+    """Check that the journal is removed without an append, as it blocks cleaning and retention."""
     disk = WithoutEnd()
     replace(filled(disk), {5, 11})
     again = opened(disk.kill())
@@ -160,7 +160,7 @@ def test_a_journal_that_stayed_goes_though_nothing_is_appended_any_more() -> Non
 
 
 class Stopping(AtOnce):
-    """Does what it is given until there is a limit: `left` more pieces of work, then none."""
+    """Stands in for a background thread that does `left` more pieces of work, then none."""
 
     left: int | None = None
     undone = 0
@@ -177,7 +177,7 @@ class Stopping(AtOnce):
 
 
 def test_a_broker_that_stops_while_a_checkpoint_waits_leaves_nothing_of_the_old_run() -> None:
-    """The journal goes with the checkpoint that is made on closing, and the old files before it."""
+    """Check that the checkpoint on closing removes the old files first, then the journal."""
     disk = MemoryDisk()
     background = Stopping()
     log = filled(disk, background=background)

@@ -19,7 +19,7 @@ Open = Callable[[], TopicRegistry]
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Open]:
-    """Opens the topics of one directory. Opening again is what a start after kill -9 is."""
+    """Return a function that opens the topics of one directory, as a start after kill -9 does."""
     storages: list[DataDirectory] = []
     ids = iter(UUID(int=n) for n in range(1, 1_000))
 
@@ -107,7 +107,7 @@ def test_a_delete_that_was_killed_half_way_is_finished_at_the_next_start(
 
 
 class Unmovable(SystemDisk):
-    """Directories can't be renamed."""
+    """Stands in for a disk on which directories can't be renamed."""
 
     is_wanted = False
 

@@ -1,4 +1,4 @@
-"""How long metadata of an offset may be: as long as Java counts it, in UTF-16."""
+"""Test that the length of an offset's metadata is counted in UTF-16 units, as Java does."""
 
 from __future__ import annotations
 

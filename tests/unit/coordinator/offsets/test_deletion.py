@@ -1,4 +1,4 @@
-"""Which offsets may go by OffsetDelete, and which go with their group or topic."""
+"""Test which offsets OffsetDelete may delete, and which are deleted with a group or topic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PRODUCER_ID = 7
 
 
 def state() -> OffsetState:
-    """`words`-0 is committed, `words`-1 pending, `lines`-0 both; another group has one, too."""
+    """Return a state: `words`-0 committed, `words`-1 pending, `lines`-0 both, and another group."""
     made = OffsetState()
     for offset, (group_id, topic, partition, producer_id) in enumerate(
         [

@@ -1,4 +1,4 @@
-"""Offsets in random histories: what counts is what a plain model says, live and when it is loaded.
+"""Test offsets in random histories against a plain model, live and after a reload.
 
 Commits, transactions of several producers, deleted offsets, groups and topics, time that passes,
 appends that fail and restarts, in any order.
@@ -36,7 +36,7 @@ class Key(NamedTuple):
 
 @dataclass
 class Kept:
-    """`free_ms`: since when nothing keeps it from expiring but its age."""
+    """Holds an offset and, as `free_ms`, since when only its age keeps it from expiring."""
 
     offset: int
     commit_ms: int
@@ -45,7 +45,7 @@ class Kept:
 
 @dataclass
 class Model:
-    """Offsets as they should be. They only ever grow, so that the newer one is the larger one."""
+    """Models the expected offsets, which only grow, so that the newer one is the larger one."""
 
     committed: dict[Key, Kept] = field(default_factory=dict)
     pending: dict[int, dict[Key, Kept]] = field(
@@ -71,7 +71,7 @@ class Model:
 
 
 class History:
-    """A world, its model, and what may happen to both."""
+    """Represents a world, its model, and the steps that may happen to both."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -106,7 +106,7 @@ class History:
         return Key(rng.choice(GROUPS), rng.choice(TOPICS), rng.randrange(PARTITIONS))
 
     def offer(self, found: dict[Key, Kept], producer: TransactionalProducer | None) -> None:
-        """Commit the next offset, in a transaction or not, and then let the model know."""
+        """Commit the next offset, in a transaction or not, and record it in the model."""
         key = self.key()
         self.offset += 1
         offsets = [OffsetToCommit(key.topic, key.partition, self.offset)]
@@ -125,7 +125,7 @@ class History:
         self.offer(self.model.pending[producer_id], TransactionalProducer(producer_id, 0))
 
     def end(self) -> None:
-        """A marker in each shard, unless the first one fails."""
+        """Write the marker in each shard, unless the first write fails."""
         producer_id, committed = self.rng.choice(PRODUCERS), self.rng.random() < 0.6
         groups = self.world.groups
         for index in range(len(groups.shards)):
@@ -154,7 +154,7 @@ class History:
         self.model.forget(lambda found: found.topic == topic)
 
     def pass_time(self) -> None:
-        """What is gone was old enough, and what was old enough at a check is gone."""
+        """Let time pass and check that exactly the offsets that are old enough have expired."""
         clock = self.world.clock
         clock.advance(self.rng.randrange(2 * CHECK_MS))
         kept, now_ms = committed(self.world), clock.now_ms()
@@ -186,7 +186,7 @@ def committed(world: World) -> dict[Key, int]:
 
 
 def check_holders(state: OffsetState) -> None:
-    """The index of pending offsets says the same as these."""
+    """Check that the index of pending offsets agrees with the state."""
     expected: dict[str, dict[tuple[str, int], set[int]]] = {}
     for producer_id, held in state.pending.items():
         for group_id, topic, partition in held:

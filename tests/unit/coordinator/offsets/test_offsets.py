@@ -1,4 +1,4 @@
-"""Offsets count when they are committed: at once, or with the transaction that they are part of."""
+"""Test that offsets count at once when committed, or with the transaction that has them."""
 
 from __future__ import annotations
 
@@ -210,8 +210,10 @@ def test_staging_that_can_not_be_appended_stages_nothing() -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_offsets_of_the_next_transaction_never_count_with_this_one(seed: int) -> None:
-    """KAFKA-17507: the end of a transaction was answered before its offsets were materialised, and
-    then completed those that the producer's next transaction had staged meanwhile.
+    """Check that the end of a transaction doesn't complete offsets of the next one (KAFKA-17507).
+
+    There the end was answered before its offsets were materialised, and then completed those that
+    the producer's next transaction had staged meanwhile.
     """
     rng = random.Random(seed)
     world = World()

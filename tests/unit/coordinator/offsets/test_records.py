@@ -1,4 +1,4 @@
-"""Offset records are, byte for byte, those of Kafka 4.3's own classes."""
+"""Test that offset records are, byte for byte, those of Kafka 4.3's own classes."""
 
 from __future__ import annotations
 

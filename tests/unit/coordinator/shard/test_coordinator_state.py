@@ -1,4 +1,4 @@
-"""Loading, active, resigned: what a shard answers, and how it is loaded in slices."""
+"""Test a shard's responses while it is loading, active or resigned, and its loading in slices."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_an_active_shard_is_not_elected() -> None:
 
 
 class SlowClock(FakeClock):
-    """Every look at it takes 10 ms."""
+    """Stands in for a slow clock: each reading takes 10 ms."""
 
     looks = 0
 

@@ -1,4 +1,4 @@
-"""A shard whose log is damaged fails alone: it says NOT_COORDINATOR, and its log stays as it is."""
+"""Test that a damaged shard fails alone with NOT_COORDINATOR, and its log stays unchanged."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ def transaction_log(world: World, transactional_id: str = "app") -> FakeLog:
 
 
 def elsewhere(name: str, names: Iterable[str] = "abcdef") -> str:
-    """A name whose shard is another one."""
+    """Return a name that belongs to another shard."""
     return next(each for each in names if partition_for(each, 2) != partition_for(name, 2))
 
 
 def damage(log: FakeLog, key: bytes | None, value: bytes | None = b"\0\x04damaged") -> None:
-    """Append a record that is of a known type and version, but ends in the middle of a field."""
+    """Append a record of a known type and version that ends in the middle of a field."""
     log.append_internal(encode_batch([(key, value)], timestamp_ms=0))
 
 
 def repair(log: FakeLog) -> None:
-    """Take the damaged batch out."""
+    """Remove the damaged batch."""
     log.appended = [
         (base, data) for base, data in log.appended if b"damaged" not in data and data[8:]
     ]
@@ -150,7 +150,7 @@ def test_a_failed_transaction_shard_neither_ends_nor_forgets_what_it_had_begun(
 
 
 def test_producer_ids_of_a_failed_transaction_shard_are_not_given_again(world: World) -> None:
-    """Not even where its files have come from another broker, whose ids lie ahead of ours."""
+    """Check that ids aren't reused, even if the id log comes from a broker whose ids are ahead."""
     owner = world.init()
     [batch] = transaction_log(world).batches()
     [record] = batch.iterate_records()

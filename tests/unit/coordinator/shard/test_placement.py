@@ -1,4 +1,4 @@
-"""A group or transactional id lives in the partition that Kafka would choose for it."""
+"""Test that a group or transactional id belongs to the partition that Kafka would choose."""
 
 from __future__ import annotations
 

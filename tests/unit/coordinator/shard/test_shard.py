@@ -1,4 +1,4 @@
-"""Decide, append, apply, answer: and nothing at all if the append fails."""
+"""Test that a shard decides, appends, applies and answers, and does nothing if the append fails."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TextCodec:
 
 
 class Notes:
-    """Keeps what was applied, with its place in the log."""
+    """Keeps the applied records with their offsets in the log."""
 
     def __init__(self, log: FakeLog) -> None:
         self.applied: list[tuple[object, int, int]] = []

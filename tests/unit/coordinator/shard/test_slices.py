@@ -1,4 +1,4 @@
-"""Long work is run in slices: it ends, others have their turn, and it can be stopped."""
+"""Test that long work runs in slices, ends, lets others run, and can be stopped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.unit.coordinator.fakes import FakeClock
 
 
 class Steps:
-    """Work of so many steps, each of which takes `ms`."""
+    """Represents work of so many steps, each of which takes `ms`."""
 
     def __init__(self, clock: FakeClock, count: int, ms: int = 0) -> None:
         self.taken = 0

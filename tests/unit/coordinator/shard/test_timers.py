@@ -1,4 +1,4 @@
-"""Timers fire once, at their latest deadline, and only while they are set."""
+"""Test that timers fire once, at their latest deadline, and only while they are set."""
 
 from __future__ import annotations
 

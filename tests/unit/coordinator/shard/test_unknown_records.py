@@ -1,4 +1,4 @@
-"""What a newer broker wrote is kept and reported; nothing is answered or written in its stead."""
+"""Test that records of a newer broker are kept and reported, and their keys are not served."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_a_later_record_that_can_be_read_counts_again(world: World) -> None:
 
 
 def test_an_unreadable_offset_of_a_transaction_counts_at_once(world: World) -> None:
-    """Whether it commits is not asked: the group waits for the newer broker either way."""
+    """Check that the group waits for the newer broker whether the transaction commits or aborts."""
     world.commit(7)
     append(group_log(world), OFFSET_KEY, FROM_THE_FUTURE, producer_id=PRODUCER_ID)
     world.restart()

@@ -1,4 +1,4 @@
-"""EndTxn of transactions v2, as tables: every end bumps the epoch, the epoch before is a retry."""
+"""Test EndTxn of transactions v2 as tables: each end bumps the epoch; the former is a retry."""
 
 from __future__ import annotations
 

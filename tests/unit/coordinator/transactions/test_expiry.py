@@ -1,4 +1,4 @@
-"""Transactional ids that nobody uses expire, however many of them a shard has."""
+"""Test that unused transactional ids expire, however many of them a shard has."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def init_many(world: World, count: int) -> set[str]:
 
 
 def expire(world: World) -> None:
-    """Let all ids expire, and the check come that sees it, with all its slices."""
+    """Let all transactional ids expire and run the check in all its slices."""
     world.clock.advance(EXPIRATION_MS + CHECK_MS)
 
 

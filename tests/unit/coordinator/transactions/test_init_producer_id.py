@@ -1,4 +1,4 @@
-"""InitProducerId hands a transactional id to its next owner, and to nobody who has lost it."""
+"""Test that InitProducerId hands a transactional id to its next owner and fences the former."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ KNOWN = TransactionMetadata(
 def answer(
     known: TransactionMetadata, producer_id: int, epoch: int
 ) -> ProducerIdAndEpoch | Code | Prerequisite:
-    """What one request gets: an owner, a refusal, or what has to come before."""
+    """Return a request's outcome: an owner, a refusal, or a prerequisite."""
     state = TransactionShardState({"app": known})
     command = InitProducerIdCommand("app", 60_000, producer_id, epoch)
     try:
@@ -116,7 +116,7 @@ def test_a_producer_that_names_its_epoch_is_judged_by_it(
 
 
 def test_a_stale_producer_aborts_the_owners_transaction_and_is_refused_afterwards() -> None:
-    """As Kafka does it: the request is judged by its epoch only when nothing is open."""
+    """Check that, as in Kafka, the epoch is checked only when no transaction is open."""
     world = World()
     stale, owner = world.init(), world.init()
     world.add(owner)
@@ -129,7 +129,7 @@ def test_a_stale_producer_aborts_the_owners_transaction_and_is_refused_afterward
 def test_before_transactions_v2_a_producer_that_is_aborted_by_its_own_init_is_fenced(
     level: int,
 ) -> None:
-    """The abort forgets the owner's epoch, in Kafka too."""
+    """Check that the abort forgets the owner's epoch, as in Kafka."""
     world = World()
     world.features.set_level("transaction.version", level)
     owner = world.init()

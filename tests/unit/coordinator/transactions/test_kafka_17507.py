@@ -1,4 +1,4 @@
-"""KAFKA-17507: a transaction's offsets must not be completed by the end of the one before it.
+"""Test that the end of a transaction doesn't complete offsets of the next one (KAFKA-17507).
 
 In Kafka 3.8 the end of a transaction was answered before its offsets had been materialised. The
 producer began its next transaction at once, and its new offsets could be committed in the place
@@ -31,8 +31,10 @@ GROUP_TOPIC, TRANSACTION_TOPIC = "__consumer_offsets", "__transaction_state"
 
 
 class Producer:
-    """A transactional producer of the first kind (v1: it registers what it touches) or of the
-    second (v2: each end of a transaction gives it a new epoch)."""
+    """Represents a transactional producer of version 1 or 2.
+
+    A v1 producer registers its partitions; a v2 producer gets a new epoch at each end.
+    """
 
     def __init__(self, client: Client, version: int) -> None:
         self.client = client
@@ -48,7 +50,7 @@ class Producer:
         }
 
     def stage(self, offset: int) -> Code:
-        """Register the group if the producer's kind does, and the offset: the first refusal."""
+        """Stage an offset, after registering the group if v1; return the first refusal's code."""
         if self.version == 1:
             added = self.client.ask(ADD_OFFSETS, 3, **self._who(), group_id="counts")
             if added.error_code != Code.NONE:
@@ -67,14 +69,14 @@ class Producer:
         return Code(answer.topics[0].partitions[0].error_code)
 
     def add_output(self) -> None:
-        """A partition that gets a marker, too; after the group's, whose name comes first."""
+        """Add a partition that gets a marker, too, after the group's, whose name sorts first."""
         prefix = "v3_and_below_"
         fields = {f"{prefix}{name}": value for name, value in self._who().items()}
         topics = [{"name": "words", "partitions": [0]}]
         self.client.ask(ADD_PARTITIONS, 3, **fields, **{f"{prefix}topics": topics})
 
     def end(self, *, committed: bool = True) -> Code:
-        """EndTxn; a producer of the second kind goes on with the epoch that it is given."""
+        """Send EndTxn; a v2 producer goes on with the epoch of the response."""
         version = 3 if self.version == 1 else 5
         answer = self.client.ask(END, version, **self._who(), committed=committed)
         if version == 5 and answer.error_code == Code.NONE:
@@ -83,7 +85,7 @@ class Producer:
 
 
 def fetched(client: Client) -> tuple[Code, int]:
-    """What a stable OffsetFetch says of the group."""
+    """Return the group's code and offset in a stable OffsetFetch."""
     topics = [{"name": "words", "partition_indexes": [0]}]
     answer = client.ask(FETCH, 7, group_id="counts", topics=topics, require_stable=True)
     part = answer.topics[0].partitions[0]
@@ -97,15 +99,14 @@ BUSY = {1: Code.CONCURRENT_TRANSACTIONS, 2: Code.COORDINATOR_LOAD_IN_PROGRESS}
 
 
 def retry(client: Client, delay_ms: int) -> None:
-    """The time has come for what was to be tried again after this delay."""
+    """Run the retries that wait for this delay."""
     client.clock.time_ms += delay_ms
     for callback in client.scheduler.pending(delay_ms):
         callback()
 
 
 def next_counts_by_itself(client: Client, producer: Producer) -> None:
-    """After the former has been completed: its offset counts, and the next one's only with its own
-    transaction."""
+    """Check that the completed offset counts, and the next only with its own transaction."""
     assert fetched(client) == STABLE
     assert producer.stage(NEXT) is Code.NONE
     assert fetched(client) == UNSTABLE
@@ -118,8 +119,7 @@ def next_counts_by_itself(client: Client, producer: Producer) -> None:
 
 
 def before(client: Client, producer: Producer) -> None:
-    """An offset that arrives before the end is asked for is part of the former transaction if it
-    comes under its epoch, and refused under the next one's."""
+    """Check offsets that arrive before EndTxn: accepted under its epoch, refused under the next."""
     assert producer.stage(FORMER - 1) is Code.NONE
     producer.epoch += 1
     code = producer.stage(NEXT)
@@ -132,8 +132,10 @@ def before(client: Client, producer: Producer) -> None:
 
 
 def during_before_the_marker(client: Client, producer: Producer) -> None:
-    """Decided, but no marker is written: the former's offset is not to be seen yet, and the next
-    one's is refused until it is."""
+    """Check the decided transaction without a marker: its offset is hidden, the next is refused.
+
+    The next one is refused until the former counts.
+    """
     producer.stage(FORMER)
     fault = client.broker.faults.add(DiskFault("fail-append", topic=GROUP_TOPIC))
     assert producer.end() is Code.NONE
@@ -147,8 +149,10 @@ def during_before_the_marker(client: Client, producer: Producer) -> None:
 
 
 def during_between_the_markers(client: Client, producer: Producer) -> None:
-    """The group has its marker, so that the former's offset counts, but another partition has none:
-    the former is not complete, and the next one's offset is refused."""
+    """Check the transaction with the group's marker only: its offset counts, the next is refused.
+
+    Another partition has no marker yet, so that the former is not complete.
+    """
     producer.stage(FORMER)
     producer.add_output()
     fault = client.broker.faults.add(DiskFault("fail-append", topic="words"))
@@ -163,8 +167,10 @@ def during_between_the_markers(client: Client, producer: Producer) -> None:
 
 
 def during_before_the_completion_is_logged(client: Client, producer: Producer) -> None:
-    """All markers are written, but the log doesn't say yet that the former is complete: it would be
-    completed again after a crash, so that the next one can't begin."""
+    """Check the transaction whose completion is not logged: the next one can't begin.
+
+    All markers are written, but after a crash the former would be completed again.
+    """
     producer.stage(FORMER)
     fault = client.broker.faults.add(DiskFault("fail-append", topic=TRANSACTION_TOPIC, after=1))
     assert producer.end() is Code.NONE
@@ -212,7 +218,7 @@ def test_the_next_transaction_s_offsets_never_count_with_the_former(
 
 
 def test_once_a_marker_is_answered_its_offsets_count(tmp_path: Path) -> None:
-    """The marker of a coordinator elsewhere: WriteTxnMarkers, too, is answered when all is done."""
+    """Check that WriteTxnMarkers of another coordinator is answered when its offsets count."""
 
     async def scenario() -> None:
         client = Client(tmp_path)
@@ -235,7 +241,7 @@ def test_once_a_marker_is_answered_its_offsets_count(tmp_path: Path) -> None:
 
 @contextmanager
 def answered_too_early() -> Iterator[None]:
-    """The bug: the marker is in the log and answered, and applied when somebody next appends."""
+    """Plant the bug that a written marker is answered at once but applied with the next append."""
     late: list[Callable[[], None]] = []
     original_commit, original_end = GroupOffsets.commit_offsets, GroupOffsets.end_transaction
 

@@ -1,4 +1,4 @@
-"""The marker channel: queues by destination, batches, retries, and what is given up."""
+"""Test the marker channel: queues by destination, batches, retries, and markers given up."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENDED = TransactionEnded(7, 1, committed=True)
 
 
 class FakeDestination:
-    """Keeps what it is sent, and answers when it is told to."""
+    """Stands in for a broker that gets markers: keeps requests and responds when a test says so."""
 
     def __init__(self) -> None:
         self.sent: list[Sequence[TransactionMarker]] = []
@@ -37,7 +37,7 @@ class FakeDestination:
         self._answers.append(on_answer)
 
     def answer(self, **codes: Code) -> None:
-        """Answer the oldest request: NONE, but for the topics that are named."""
+        """Answer the oldest request with NONE, except for the topics that are named."""
         markers = self.sent[len(self.sent) - len(self._answers)]
         self._answers.pop(0)(
             [[codes.get(topic, Code.NONE) for topic, _ in m.partitions] for m in markers]
@@ -48,7 +48,7 @@ class FakeDestination:
 
 
 class Cluster:
-    """Two brokers, and where partitions are."""
+    """Represents two brokers and the partitions' leaders."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()

@@ -1,4 +1,4 @@
-"""Producer ids: a block ahead, never one twice, whatever is lost in a crash."""
+"""Test that producer ids are reserved in blocks, and none is given twice after a crash."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.coordinator.world import code_of
 
 
 def loaded(log: FakeLog) -> ProducerIdManager:
-    """What a broker has after a start."""
+    """Return a producer id manager as a broker has it after a start."""
     state = ProducerIdState()
     shard: Shard[ProducerIdsAllocated] = Shard(
         "ids", log, ProducerIdsCodec(), state.apply_record, FakeClock()

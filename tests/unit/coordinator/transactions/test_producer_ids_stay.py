@@ -1,4 +1,4 @@
-"""No producer id is ever given twice, whatever a broker's logs are told to lose."""
+"""Test that no producer id is ever given twice, whatever a broker's logs lose."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_retention_for_all_topics_leaves_the_producer_ids_alone(
 
 
 def new_id(client: Client, transactional_id: str | None = None) -> tuple[int, int]:
-    """The code, and the producer id."""
+    """Return InitProducerId's code and producer id."""
     answer = client.ask(22, 4, transactional_id=transactional_id, transaction_timeout=1_000)
     return answer.error_code, answer.producer_id
 
@@ -61,7 +61,7 @@ def load(client: Client) -> None:
 
 
 def without_its_log(tmp_path: Path) -> int:
-    """Stop a broker, and take the log of the producer ids away; the last of them."""
+    """Stop a broker and remove the log of the producer ids; return the last one given."""
     client = Client(tmp_path)
     for _ in range(3):
         new_id(client)
@@ -105,7 +105,7 @@ def test_a_shard_that_resigns_before_it_is_loaded_has_not_said_it(
 def test_a_damaged_shard_holds_ids_back_only_if_their_log_says_nothing(
     tmp_path: Path, is_opened: bool
 ) -> None:
-    """It can't say which ids it has, but their own log can."""
+    """Check that a damaged shard blocks new ids only if the id log can't tell which are used."""
     taken = without_its_log(tmp_path)
     client = Client(tmp_path)
     assert new_id(client) == (Code.NONE, taken + 1)

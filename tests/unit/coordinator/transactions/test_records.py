@@ -1,4 +1,4 @@
-"""Transaction records are, byte for byte, those of Kafka 4.3's own classes."""
+"""Test that transaction records are, byte for byte, those of Kafka 4.3's own classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A transaction is opened, decided once, and carried out whatever happens in between."""
+"""Test that a transaction is opened, decided once, and completed whatever happens in between."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ FRAME_BYTES_MAX = 10_000_000
 
 
 class FakeTransport:
-    """What a connection sees of a socket."""
+    """Stands in for an asyncio transport as a connection uses it."""
 
     def __init__(self) -> None:
         self.written: list[bytes] = []
@@ -56,7 +56,7 @@ def framed(*frames: bytes) -> bytes:
 
 
 class Client:
-    """Sends frames of one byte to a connection; answers are what `handler` makes of the byte."""
+    """Sends frames of one byte to a connection, whose responses `handler` makes of the byte."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Client:
         self.receive(framed(*(bytes([letter]) for letter in letters)))
 
     def receive(self, data: bytes) -> None:
-        """What a read of the socket brings."""
+        """Pass bytes to the connection as a read of the socket does."""
         self.connection.data_received(data)
 
     @property
@@ -98,7 +98,7 @@ class Client:
 
 
 async def settle() -> None:
-    """Let everything run that is ready to."""
+    """Run the loop until nothing is ready any more."""
     for _ in range(5):
         await asyncio.sleep(0)
 

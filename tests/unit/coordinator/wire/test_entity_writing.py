@@ -44,7 +44,7 @@ class Pieces(list[bytes]):
 
 
 def entities(entity_type: Any) -> st.SearchStrategy[Any]:
-    """Any entity of the type; its tagged fields are mostly left at their defaults."""
+    """Return a strategy for any entity of the type; tagged fields mostly have their defaults."""
     return st.builds(entity_type, **{field.name: values(field) for field in fields(entity_type)})
 
 

@@ -1,4 +1,4 @@
-"""Clients that mean harm, or are broken, over real sockets: the others are served on."""
+"""Test that hostile or broken clients on real sockets don't keep others from being served."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TAKEN_BYTES_MAX = 60_000_000
 
 
 class Client:
-    """A socket to the broker, for requests and for anything else."""
+    """Holds a socket to the broker, for requests and for arbitrary bytes."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         host, _, port = bootstrap_servers.rpartition(":")
@@ -51,13 +51,13 @@ class Client:
         return self.receive(api_key, version)
 
     def is_cut_off(self) -> bool:
-        """The broker has closed the connection, or closes it now."""
+        """Return whether the broker has closed the connection, or closes it within the timeout."""
         with contextlib.suppress(ConnectionError):
             return self.socket.recv(1) == b""
         return True
 
     def offer(self, data: bytes, times: int) -> int:
-        """Send as often as the broker takes it without waiting for long; bytes taken."""
+        """Send until the broker takes no more without a long wait; return the bytes sent."""
         self.socket.settimeout(0.3)
         taken = 0
         with contextlib.suppress(TimeoutError):
@@ -94,7 +94,7 @@ def running(tmp_path: Path) -> Iterator[EmbeddedBroker]:
 
 @pytest.fixture
 def connect(running: EmbeddedBroker) -> Iterator[Callable[[], Client]]:
-    """More clients of the same broker; all are gone at the end."""
+    """Return a function that connects further clients, which are closed at the end."""
     with contextlib.ExitStack() as exits:
 
         def connect() -> Client:
@@ -120,7 +120,7 @@ def is_served(client: Client) -> bool:
 
 
 def on_loop(broker: EmbeddedBroker, look: Callable[[list[ClientConnection]], int]) -> int:
-    """What `look` finds in the broker's connections, asked on the broker's own thread."""
+    """Return the result of `look` over the broker's connections, run on the broker's thread."""
     inside, loop = broker._broker, broker._loop
     assert inside is not None
     assert loop is not None
@@ -132,12 +132,12 @@ def on_loop(broker: EmbeddedBroker, look: Callable[[list[ClientConnection]], int
 
 
 def unsent_bytes(broker: EmbeddedBroker) -> int:
-    """What the broker holds for clients that don't read."""
+    """Return the bytes that the broker holds for clients that don't read."""
     return on_loop(broker, lambda open_: sum(c._transport.get_write_buffer_size() for c in open_))
 
 
 def fill(client: Client) -> None:
-    """A big batch in each partition."""
+    """Produce a big batch to each partition."""
     batch = encode_batch([(None, b"x" * RECORD_BYTES)], timestamp_ms=NOW_MS)
     for partition in range(PARTITIONS):
         answer = client.ask(PRODUCE, 10, **produce(partition, batch))
@@ -155,7 +155,7 @@ def produce(partition: int, batch: bytes) -> dict[str, Any]:
 
 
 def fetch(offset: int = 0, max_wait_ms: int = 0) -> dict[str, Any]:
-    """All partitions, each whole."""
+    """Build a fetch request for all of every partition."""
     return {
         "max_wait": max_wait_ms,
         "min_bytes": 1,
@@ -294,7 +294,7 @@ def test_a_client_that_does_not_read_does_not_keep_the_broker_from_stopping(
 def test_requests_that_are_half_there_are_held_up_to_a_limit_and_all_answered(
     tmp_path: Path,
 ) -> None:
-    """20 clients send 20 MB each, first a half of it, then the rest; 64 MB may be held."""
+    """Check that 20 clients with 20 MB each, sent by halves, stay below a limit of 64 MB."""
     limit, size, count = 64_000_000, 20_000_000, 20
     settings = {"queued.max.request.bytes": limit}
     with (

@@ -9,7 +9,7 @@ LIMIT = 10 * COUNTED_BYTES_MIN
 
 
 class FakeReader:
-    """A connection: what it holds, and whether it may be read from as far as it knows."""
+    """Stands in for a connection: holds bytes and may be read from, or not."""
 
     def __init__(self, intake: RequestMemory) -> None:
         self.intake = intake

@@ -8,7 +8,7 @@ from coordinator.wire.send_buffer import CHUNK_BYTES, SendBuffer, join_small_pie
 
 
 class FakeSlice:
-    """Bytes that are made when they are read; remembers what was asked for."""
+    """Stands in for a slice of a file: makes bytes on reading and keeps the requested ranges."""
 
     def __init__(self, size: int) -> None:
         self._size = size

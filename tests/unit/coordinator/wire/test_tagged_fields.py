@@ -1,4 +1,4 @@
-"""Requests of clients that are newer than the broker: they have tagged fields that it never saw."""
+"""Test requests of newer clients, with tagged fields that the broker doesn't know."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read(frame: bytes) -> object:
 
 
 def with_unknown_fields(frame: bytes, fields: tuple[bytes, ...]) -> bytes:
-    """The request with these fields at the end of each of its structs, and of its header."""
+    """Return the request with these tagged fields in its header and each of its structs."""
     header = read_request_header(frame)
     sections = [(header.body_start, skip_tags(frame, header.body_start))]
 

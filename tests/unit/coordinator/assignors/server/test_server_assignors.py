@@ -1,4 +1,4 @@
-"""The server's assignors: every partition once, balanced, sticky, co-partitioned."""
+"""Test that the server's assignors assign every partition once, balanced and sticky."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ INSTANCES = st.none() | st.sampled_from("xyz")
 def groups(
     draw: st.DrawFn, topics: st.SearchStrategy[frozenset[UUID]]
 ) -> dict[str, MemberSubscription]:
-    """Members with targets from before: no two own a partition, but topics may have changed."""
+    """Draw members with earlier targets that don't overlap; topics may have changed since."""
     owners = draw(
         st.dictionaries(st.tuples(st.sampled_from([A, B, C, D]), st.integers(0, 12)), NAMES)
     )

@@ -1,4 +1,4 @@
-"""Members of a classic group, as a test plays them."""
+"""Provide members of a classic group that send their requests when a test says so."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _serial = count(1)
 
 
 class FakeMember:
-    """One client. `joined` and `synced` are the last answers; None while it waits."""
+    """Represents one client; `joined` and `synced` are the last responses, None while it waits."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class FakeMember:
         )
 
     def join_once(self, member_id: str | None = None) -> JoinAnswer | None:
-        """One JoinGroup. Its answer, if it came at once."""
+        """Send one JoinGroup; return its response if it came at once."""
         self.joined = None
         command = JoinGroup(
             group_id="counts",
@@ -86,7 +86,7 @@ class FakeMember:
             self.member_id = answer.member_id
 
     def join(self) -> None:
-        """JoinGroup, and once more with the id that it is given if that is asked for."""
+        """Join the group, and again with the member id of the response if one is required."""
         answer = self.join_once()
         if answer is not None and answer.code is Code.MEMBER_ID_REQUIRED:
             self.join_once()
@@ -132,7 +132,7 @@ class FakeMember:
 
 
 def stable_group(world: World, *members: FakeMember) -> None:
-    """All join; the first is made the leader and assigns; all sync."""
+    """Let all members join and sync, with the first one as the leader that assigns."""
     for member in members:
         member.join()
         world.clock.advance(1)

@@ -1,4 +1,4 @@
-"""Offsets are committed by members of the generation, or by anyone while there are none."""
+"""Test that members of the generation commit offsets, or anyone while there are no members."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Joining a classic group: ids, the initial wait, protocols, and what each member is told."""
+"""Test joining a classic group: member ids, initial delay, protocols, and each response."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_full_group_turns_newcomers_away() -> None:
 
 
 def test_of_those_that_have_an_id_the_last_to_join_is_one_too_many() -> None:
-    """Ids are given to all; there is room for one, and who joins first has it."""
+    """Check that member ids are given to all, and the one free place to the first that joins."""
     world = World(ClassicGroupConfig(initial_rebalance_delay_ms=0, max_size=1))
     a, b = FakeMember(world, "a"), FakeMember(world, "b")
     for member in (a, b):

@@ -1,4 +1,4 @@
-"""What a classic group says about its offsets, by its phase, its type and what its members say."""
+"""Test when a classic group's offsets may be committed or expire, by its state and protocol."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WORDS = b"\0\1" + b"\0\0\0\1" + b"\0\5words" + b"\0\0\0\2" + b"me"  # and its us
 
 
 def group(phase: ClassicGroupPhase, *metadata: bytes, **fields: Any) -> ClassicGroup:
-    """Of consumers, in its first generation."""
+    """Create a group of consumers in its first generation."""
     made = ClassicGroup("g", phase, **{"protocol_type": "consumer", "generation": 1, **fields})
     for number, each in enumerate(metadata):
         name = f"m{number}"

@@ -1,4 +1,4 @@
-"""Whoever joins, changes, leaves or falls silent starts a rebalance, and nobody else does."""
+"""Test that a member that joins, changes, leaves or times out starts a rebalance, and none else."""
 
 from __future__ import annotations
 

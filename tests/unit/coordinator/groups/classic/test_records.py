@@ -1,4 +1,4 @@
-"""Group records are, byte for byte, those of Kafka 4.3's own classes."""
+"""Test that group records are, byte for byte, those of Kafka 4.3's own classes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_group_is_written_as_kafka_writes_it() -> None:
 
 
 def test_every_version_is_read() -> None:
-    """What a version lacks is as in Kafka's schema; a rebalance takes the session's time then."""
+    """Check the defaults of missing fields; the rebalance timeout is the session timeout."""
     assert GroupCodec().decode_record(KEY, V4) == SAVED
     assert GroupCodec().decode_record(KEY, V3) == SAVED
     dynamic = replace(

@@ -1,4 +1,4 @@
-"""A group outlives a restart, and a failed append leaves it as it was."""
+"""Test that a group survives a restart, and that a failed append leaves it unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A static member that comes back takes its place, and fences who had it."""
+"""Test that a static member that comes back takes its place and fences the one that had it."""
 
 from __future__ import annotations
 

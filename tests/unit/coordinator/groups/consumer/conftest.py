@@ -1,4 +1,4 @@
-"""A world with one topic of six partitions, and the group's members in it."""
+"""Provide a world with one topic of six partitions and members of a consumer group."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.coordinator.world import World
 
 @pytest.fixture
 def world() -> World:
-    """Targets are computed whenever they are due."""
+    """Return a world in which target assignments are computed whenever they are due."""
     world = World()
     world.group_settings[GROUP] = ConsumerGroupSettings(assignment_interval_ms=0)
     return world
@@ -22,7 +22,7 @@ def world() -> World:
 
 @pytest.fixture
 def topic_id(world: World) -> UUID:
-    """Of the topic `six`."""
+    """Return the id of the topic `six`."""
     return world.topics.create("six", 6)
 
 

@@ -1,4 +1,4 @@
-"""Consumer group records with the bytes that Kafka 4.3's own serializer makes of them.
+"""List consumer group records with the bytes that Kafka 4.3's own serializer makes of them.
 
 Each case is a record of ours, the same in the words of Kafka's schemas, and Kafka's bytes in hex.
 `tests/upgrade/test_record_bytes.py` gives the schemas' words to Kafka's classes and compares; to
@@ -39,7 +39,7 @@ MEMBER = {"groupId": "counts", "memberId": "m1"}
 
 @dataclass(frozen=True, slots=True)
 class Golden:
-    """`schema_value` None: a tombstone."""
+    """Holds a record and its bytes in Kafka; a `schema_value` of None is a tombstone."""
 
     record: Record
     type: int

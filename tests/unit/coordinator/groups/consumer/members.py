@@ -1,4 +1,4 @@
-"""Members of a consumer group, as clients keep themselves: driven a heartbeat at a time."""
+"""Provide members of a consumer group as clients implement them, driven by single heartbeats."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ Owned = dict[UUID, frozenset[int]]
 
 
 class Consumer:
-    """One member. `has`: what it uses; `told`: what it is to have. It gives partitions up when it
-    is told to, and says so with its next heartbeat."""
+    """Represents one member, which owns `has` and was assigned `told`.
+
+    It revokes partitions as the response says, and reports that with its next heartbeat.
+    """
 
     def __init__(
         self, world: World, member_id: str, instance_id: str | None = None, group_id: str = GROUP
@@ -46,7 +48,7 @@ class Consumer:
         )
 
     def take(self, answer: ConsumerHeartbeatAnswer) -> ConsumerHeartbeatAnswer:
-        """Do as the broker says."""
+        """Apply the assignment of a heartbeat's response."""
         self.epoch = answer.epoch
         if answer.assigned is not None:
             self.told = {
@@ -66,7 +68,7 @@ class Consumer:
         return self.take(self.send(**{**joining, **fields}))
 
     def beat(self, **fields: Any) -> ConsumerHeartbeatAnswer:
-        """A heartbeat that says what the member has."""
+        """Send a heartbeat that reports the member's owned partitions."""
         return self.take(self.send(owned=self.has, **fields))
 
     def leave(self, *, to_come_back: bool = False) -> ConsumerHeartbeatAnswer:
@@ -77,13 +79,13 @@ class Consumer:
 
 
 def group_of(world: World, group_id: str = GROUP) -> ConsumerGroup:
-    """What the broker knows of the group."""
+    """Return the broker's state of the group."""
     shard = world.groups.shards[world.groups.partition_of(group_id)]
     return shard.state.consumer[group_id]
 
 
 def settle(*members: Consumer, rounds: int = 20) -> None:
-    """Heartbeats, one after another, until everybody is stable."""
+    """Send heartbeats for all members in turn until every member is stable."""
     for _ in range(rounds):
         for member in members:
             member.beat()

@@ -1,4 +1,4 @@
-"""Owners of partitions, as records make them: one each, whatever a compaction has left of a log."""
+"""Test that each partition has one owner, whatever records a compaction has left of a log."""
 
 from __future__ import annotations
 

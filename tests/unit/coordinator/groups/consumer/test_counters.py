@@ -1,4 +1,4 @@
-"""What the figures tell of consumer groups."""
+"""Test the metrics of consumer groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a group's next epoch is for: a subscription, or its topics. Nothing brings a second one."""
+"""Test that only a changed subscription or changed topics bump a group's epoch, and once."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ Make = Callable[..., Consumer]
 
 
 def knows(world: World, *topics: str) -> bool:
-    """The group has seen these topics, as they are, and no other: else it gets another epoch as
-    soon as somebody looks."""
+    """Return whether the group's metadata have exactly these topics.
+
+    Otherwise the next check of the topics brings another epoch.
+    """
     return group_of(world).metadata_hash == compute_metadata_hash(topics, world.topics)
 
 
 def look(world: World, *members: Consumer) -> None:
-    """Some topic or other is made, and members' heartbeats find out whether it is the group's."""
+    """Create an unrelated topic and send heartbeats, so that the group checks its topics."""
     world.topics.create(f"other-{world.topics.version}", 1)
     world.clock.advance(11_000)
     settle(*members)

@@ -1,4 +1,4 @@
-"""Whose heartbeat is taken: by member epoch, by instance id, and by the room that there is."""
+"""Test which heartbeats are accepted, by member epoch, instance id and the group's size limit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Make = Callable[..., Consumer]
 
 @pytest.fixture
 def behind(world: World, member: Make, topic_id: UUID) -> Consumer:
-    """A member that has got to its next epoch, with three partitions fewer, and doesn't know."""
+    """Return a member whose last response was lost: its new epoch has three partitions fewer."""
     first, second = member("a"), member("b")
     first.join("six")
     second.join("six")
@@ -69,8 +69,10 @@ def test_a_member_that_is_two_epochs_behind_or_ahead_is_fenced(
 def test_a_member_that_still_has_to_revoke_is_at_its_epoch_and_at_no_older_one(
     world: World, member: Make, topic_id: UUID
 ) -> None:
-    """Each step towards the target makes the epoch before it the previous one: also the step that
-    begins a revocation, at which the epoch stays."""
+    """Check that each step towards the target makes the epoch before it the previous one.
+
+    That includes the step that begins a revocation, at which the epoch stays.
+    """
     first = member("a")
     first.join("six")
     world.topics.grow("six", 7)

@@ -1,11 +1,13 @@
-"""Random histories of consumer groups: members come, go, fall silent and lose answers, topics come,
-grow and go, the disk fails, the broker starts again. After each step:
+"""Test invariants of consumer groups in random histories with faults and restarts.
 
-- no partition has two owners, and no two members that the broker still knows use the same one;
-- epochs don't go back, and follow one another: member, target, group;
-- what is loaded from the log is what is there, also after a compaction.
+Members join, leave, time out and lose responses; topics are created, grow and are deleted; the disk
+fails and the broker starts again. After each step:
 
-In the end, when nothing happens any more but heartbeats, every partition has its owner.
+- no partition has two owners, and no two members that the broker still has use the same one;
+- epochs don't decrease, and are in order: member, target, group;
+- the state loaded from the log equals the one in memory, also after a compaction.
+
+In the end, with nothing but heartbeats, every partition gets its owner.
 """
 
 from __future__ import annotations
@@ -78,7 +80,7 @@ class History:
             self._talk(self.random.choice(self.members))
 
     def _talk(self, member: Consumer, **fields: object) -> None:
-        """A heartbeat whose answer may be lost, or that says nothing of what the member has."""
+        """Send a heartbeat that may lack the owned partitions, or whose response may be lost."""
         if self.random.random() < 0.7:
             fields["owned"] = member.has
         try:
@@ -231,8 +233,7 @@ class History:
             assert compacted(log, upto) == shard.state, f"compacted up to {upto}"
 
     def calm_down(self) -> None:
-        """Nothing happens any more, but that two members go on, then see other topics, then one of
-        them leaves."""
+        """Stop all faults; let two members go on, change their topics, and one of them leave."""
         self.world.clock.advance(2 * SESSION_MS)
         self.members.clear()
         self.join()
@@ -277,7 +278,7 @@ def is_subscribed(member: ConsumerGroupMember, topic: str) -> bool:
 
 
 def compacted(log: FakeLog, upto: int) -> GroupShardState:
-    """What is loaded of a log whose records before `upto` were compacted: the last of each key."""
+    """Load a log whose records before `upto` were compacted to the last one of each key."""
     codec = GroupCodec()
     records = [
         (found.offset, found.key, found.value)

@@ -1,4 +1,4 @@
-"""One step of a member towards its target assignment: a member goes in, a new one comes out."""
+"""Test each step of a member towards its target assignment, which returns a new member."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def step(
     subscribed: frozenset[UUID] = frozenset({T}),
     subscription_changed: bool = False,
 ) -> ConsumerGroupMember:
-    """Towards these partitions of T."""
+    """Reconcile a member with a target of these partitions of T."""
 
     def owner(topic_id: UUID, partition: int) -> str | None:
         for topics in (member.assigned, member.revoking):

@@ -1,4 +1,4 @@
-"""Subscriptions by regular expression: resolved in the background, and not too often."""
+"""Test that regular expressions are resolved in the background, and not too often."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Make = Callable[..., Consumer]
 
 @pytest.fixture
 def world(world: World) -> World:
-    """Work in the background is done when a test says so."""
+    """Return a world whose background work is done when a test says so."""
     world.background = FakeBackground(at_once=False)
     world.restart()
     return world

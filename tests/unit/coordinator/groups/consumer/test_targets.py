@@ -1,4 +1,4 @@
-"""When the next target assignment is computed, and by which assignor."""
+"""Test when the next target assignment is computed, and by which assignor."""
 
 from __future__ import annotations
 

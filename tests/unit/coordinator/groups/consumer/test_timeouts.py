@@ -1,4 +1,4 @@
-"""Members of consumer groups that don't do what they should in time."""
+"""Test that members are fenced when a session or rebalance timeout ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""May a member commit, or read, offsets? By its epoch, and by when it got what it commits."""
+"""Test whether a member may commit or fetch offsets, by its epoch and its assignment's epoch."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def commit(
     topic_id: UUID | None = T,
     transactional: bool = False,
 ) -> Code:
-    """Of a group with a member of each protocol."""
+    """Return the code for a commit to a group that has one member of each protocol."""
     offsets = [OffsetToCommit("t", each, 1, topic_id=topic_id) for each in partitions]
     both = group(MEMBER, OLD)
     return code_of(validate_offset_commit, both, committer, offsets, transactional=transactional)

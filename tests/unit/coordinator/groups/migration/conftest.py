@@ -1,4 +1,4 @@
-"""A world with the topic that the migrants read."""
+"""Provide a world with the topic that the migrating members read."""
 
 from __future__ import annotations
 

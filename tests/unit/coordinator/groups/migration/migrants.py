@@ -1,4 +1,4 @@
-"""Consumers that speak the classic protocol, in a group of either kind, as a test plays them."""
+"""Provide classic consumers, as clients implement them, for a group of either type."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ALL = [(TOPIC, partition) for partition in range(6)]
 
 
 class Migrant(FakeMember):
-    """`has`: the partitions that it says it has when it joins; it keeps those that it is left."""
+    """Represents a member that reports `has` when it joins and keeps what is not revoked."""
 
     def __init__(
         self,
@@ -42,36 +42,36 @@ class Migrant(FakeMember):
         return super().join_once(member_id)
 
     def take(self) -> None:
-        """SyncGroup, and what it brings is what it has."""
+        """Send SyncGroup and own the partitions of its response."""
         self.sync()
         self.has, _ = decode_assignment(self.assignment)
 
     def go_on(self) -> None:
-        """Heartbeat, and join and sync again if it is told to."""
+        """Send a heartbeat; join and sync again if the response says so."""
         if self.heartbeat() is Code.REBALANCE_IN_PROGRESS:
             self.join()
             self.take()
 
     def stable_alone(self) -> Migrant:
-        """The only member of a classic group, with all of the topic."""
+        """Return the only member of a classic group, which owns the whole topic."""
         self.join()
         self.world.clock.advance(0)
         self.sync_with({self: ALL})
         return self
 
     def sync_with(self, parts: dict[Migrant, list[tuple[str, int]]]) -> None:
-        """SyncGroup of a leader."""
+        """Send the SyncGroup of a leader with these assignments."""
         self.sync({member: encode_assignment(part) for member, part in parts.items()})
         self.has = parts.get(self, [])
 
 
 def consumer(world: World, member_id: str, instance_id: str | None = None) -> Consumer:
-    """A member of the same group that speaks the consumer protocol."""
+    """Return a member of the same group that speaks the consumer protocol."""
     return Consumer(world, member_id, instance_id, group_id=GROUP)
 
 
 def settle(*members: Migrant | Consumer) -> None:
-    """Each does what it is told, a few times over."""
+    """Let each member follow its responses for a few rounds."""
     for _ in range(8):
         for member in members:
             if isinstance(member, Consumer):
@@ -89,6 +89,6 @@ def classic_group(world: World) -> ClassicGroup:
 
 
 def kind(world: World) -> str:
-    """Type and state; "" if there is no such group."""
+    """Return the group's type and state, or "" if there is no such group."""
     found = [each for each in world.groups.list_groups() if each.group_id == GROUP]
     return " ".join(f"{each.kind} {each.phase}" for each in found)

@@ -1,4 +1,4 @@
-"""Only classic members are left: the consumer group becomes a classic one in one batch."""
+"""Test that a consumer group with only classic members becomes a classic one in one batch."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CONSUMER_SESSION_MS = 45_000
 
 
 def mixed(world: World, instance_id: str | None = None) -> tuple[Migrant, Consumer]:
-    """A classic member and a consumer, with three partitions each."""
+    """Return a classic member and a consumer that own three partitions each."""
     old, new = Migrant(world, "old").stable_alone(), consumer(world, "new", instance_id)
     new.join(TOPIC)
     settle(old, new)
@@ -59,8 +59,11 @@ def test_the_classic_group_that_is_left_is_what_its_record_says(world: World) ->
 
 
 def test_a_compaction_leaves_nothing_of_the_consumer_group(world: World) -> None:
-    """Not what its members' expressions stood for, either. Its tombstones come before the record
-    of the classic group: Kafka refuses to load two kinds at a time."""
+    """Check that a compaction also drops resolved expressions of the former consumer group.
+
+    Their tombstones come before the record of the classic group: Kafka refuses to load two types at
+    a time.
+    """
     old, new = mixed(world)
     new.beat(regex="w.*")
     settle(old, new)
@@ -127,7 +130,7 @@ def test_sessions_go_on_in_the_classic_group(world: World) -> None:
 
 
 def test_the_time_to_join_a_consumer_group_ends_with_it(world: World) -> None:
-    """In the next one a member that is told to join again has all of it anew."""
+    """Check that a member gets the whole rebalance timeout again in the next consumer group."""
     old, new = mixed(world)
     third = consumer(world, "third")
     third.join(TOPIC)
@@ -197,7 +200,10 @@ def test_a_static_consumer_that_comes_back_as_a_classic_member_keeps_its_share(
 def test_an_assignment_is_written_in_the_version_of_the_protocol_that_all_offer(
     world: World, preferred: bytes
 ) -> None:
-    """A member may prefer one that no other has, with metadata that are its own affair."""
+    """Check the version of an assignment where a member prefers a protocol that no other offers.
+
+    That protocol's metadata are the member's own affair.
+    """
     old, new = mixed(world)
     group = consumer_group(world)
     known = group.members[old.member_id]
@@ -213,7 +219,7 @@ def test_an_assignment_is_written_in_the_version_of_the_protocol_that_all_offer(
 
 
 def test_metadata_that_nobody_can_read_keep_no_one_in_the_group(world: World) -> None:
-    """What falls silent is put out, whatever the member that is left has said of itself."""
+    """Check that a silent member is fenced even if the remaining one's metadata are unreadable."""
     old, new = mixed(world)
     group = consumer_group(world)
     known = group.members[old.member_id]
@@ -225,7 +231,7 @@ def test_metadata_that_nobody_can_read_keep_no_one_in_the_group(world: World) ->
 
 
 def outdated(world: World) -> tuple[Migrant, Consumer, int]:
-    """A classic member, a static consumer, and the group's epoch, for which there is no target."""
+    """Return a classic member, a static consumer, and a group epoch that has no target yet."""
     old, new = mixed(world, "one")
     world.group_settings[GROUP] = ConsumerGroupSettings(assignment_interval_ms=15_000)
     third = consumer(world, "third")
@@ -268,7 +274,7 @@ def test_with_an_older_target_who_comes_back_has_to_join_the_classic_group_anew(
 def test_who_comes_back_from_an_expression_has_to_join_the_classic_group_anew(
     world: World,
 ) -> None:
-    """What it stood for is in the target, and not in its classic subscription."""
+    """Check that a member leaves its expression's topics behind, which only the target has."""
     old, new = mixed(world, "one")
     new.beat(regex="w.*")
     settle(old, new)
@@ -299,7 +305,7 @@ def test_the_records_of_a_static_consumer_that_comes_back_are_in_the_same_order(
 def test_while_a_member_waits_for_what_another_has_the_group_that_is_classic_again_rebalances(
     world: World,
 ) -> None:
-    """Nobody would tell the one to give it up, nor the other that it is free."""
+    """Check that the group rebalances, as no heartbeat would revoke or announce the partition."""
     waits, has_all = Migrant(world, "waits").stable_alone(), Migrant(world, "has all")
     has_all.join()
     waits.join()

@@ -1,6 +1,6 @@
-"""Members of both protocols do what they like, while appends fail and brokers restart.
+"""Test groups of members of both protocols in random histories with failures and restarts.
 
-After each step the group is of one kind, and what was persisted says the same as memory.
+After each step the group has one type, and its persisted state equals the one in memory.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def act_as_consumer(rng: random.Random, member: Consumer) -> None:
 
 
 def check(world: World, where: str) -> None:
-    """One kind, and a reload gives the same."""
+    """Check that the group has one type and that a reload gives the same state."""
     shard = world.groups.shards[world.groups.partition_of(GROUP)]
     is_classic, is_consumer = GROUP in shard.groups, GROUP in shard.state.consumer
     assert not (is_classic and is_consumer), where

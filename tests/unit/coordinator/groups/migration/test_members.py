@@ -1,4 +1,4 @@
-"""Classic members in a consumer group: what a heartbeat tells them, and what time they have."""
+"""Test the heartbeat responses and timeouts of classic members in a consumer group."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def group_of_one(world: World) -> Consumer:
 
 
 def pass_time(world: World, ms: int, *members: Migrant | Consumer) -> list[Code]:
-    """Heartbeats all the while, and nothing else; the codes that classic members get."""
+    """Send only heartbeats for so long; return the codes that classic members get."""
     found = []
     for _ in range(0, ms, SESSION_MS // 2):
         for member in members:
@@ -122,7 +122,7 @@ def test_from_the_first_27_on_a_member_has_its_rebalance_time_out_to_join(world:
 
 
 def test_what_a_member_has_to_give_up_gives_it_no_less_time_to_join(world: World) -> None:
-    """The time begins with the 27, not with the join that told it what to give up."""
+    """Check that the time to join begins with REBALANCE_IN_PROGRESS, not with the revoking join."""
     old = Migrant(world).stable_alone()
     new = consumer(world, "new")
     new.join(TOPIC)
@@ -172,7 +172,7 @@ def test_who_joins_and_never_syncs_is_out_after_its_rebalance_time_out(world: Wo
 def test_who_goes_over_to_the_consumer_protocol_has_nothing_to_join_or_sync_any_more(
     world: World,
 ) -> None:
-    """A static member may come back with the other protocol and the id that it had."""
+    """Check that a static member may come back with the other protocol and the member id it had."""
     old = Migrant(world, instance_id="one").stable_alone()
     new = consumer(world, "new")
     new.join(TOPIC)

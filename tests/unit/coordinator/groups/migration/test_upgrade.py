@@ -1,4 +1,4 @@
-"""A consumer joins a classic group: all of it is converted in one batch, or nothing is."""
+"""Test that a consumer that joins converts a classic group in one batch, or not at all."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_the_timers_of_the_classic_group_are_called_off(world: World) -> None:
 def test_what_the_leader_has_not_assigned_a_static_member_brings_an_epoch_for(
     world: World,
 ) -> None:
-    """It takes its own place, subscribed as before: nothing else would ever bring one."""
+    """Check that a static member with its old subscription gets the new epoch it needs."""
     Migrant(world, instance_id="one").stable_alone()
     world.topics.grow(TOPIC, 8)  # after the leader has looked
     back = consumer(world, "new", "one")
@@ -141,7 +141,7 @@ def test_a_classic_member_has_its_own_session_time_out_from_the_conversion_on(
 
 
 def test_members_that_are_joining_for_the_first_time_are_converted_too(world: World) -> None:
-    """There is no protocol of the group yet; what its members offer says their topics as well."""
+    """Check that topics are read from the offered protocols while the group has chosen none yet."""
     old = Migrant(world)
     old.join()
     assert kind(world) == "classic PreparingRebalance"
@@ -188,7 +188,7 @@ def test_as_many_as_a_consumer_group_may_have_are_converted(world: World) -> Non
 
 
 def test_two_owners_of_one_partition_are_not_taken_over(world: World) -> None:
-    """A leader may assign what it likes; a consumer group has one owner for each."""
+    """Check that a consumer group takes one owner where the classic leader assigned two."""
     a, b = Migrant(world, "a"), Migrant(world, "b")
     for member in (a, b):
         member.join()

@@ -1,4 +1,4 @@
-"""What of the batches of a topic survives cleanings, without any file."""
+"""Test which batches of a topic survive cleanings, without any file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def pairs(topic: Topic) -> list[Pair]:
 
 
 def kinds(topic: Topic) -> list[str]:
-    """A letter for each batch: records, marker, empty."""
+    """Return a letter for each batch: records, marker or empty."""
     return [
         "empty" if not batch.record_count else "marker" if batch.is_control else "records"
         for batch in topic.batches

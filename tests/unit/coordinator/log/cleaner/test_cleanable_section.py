@@ -1,4 +1,4 @@
-"""What may be cleaned of a log, whether it is worth it, and which segments become one."""
+"""Test which section of a log is cleanable, when it is worth it, and how segments are grouped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MINUTE_MS = 60_000
 
 
 def log_of(ages_min: list[int], **configs: str) -> PartitionLog:
-    """One batch a segment, so many minutes old; the last one is active."""
+    """Return a log of one batch a segment with ages in minutes; the last segment is active."""
     log = World(MemoryDisk()).create(configs={"segment.bytes": "80", **configs})
     for age in ages_min:
         data = encode_batch([(b"k", b"v")], timestamp_ms=NOW_MS - age * MINUTE_MS)
@@ -33,7 +33,7 @@ def section(log: PartitionLog, first_dirty_offset: int = 0) -> CleanableSection:
 
 
 def clean_up_to(log: PartitionLog, first_dirty_offset: int) -> None:
-    """Put a copy of the first segment in its place, which says that so much is clean."""
+    """Replace the first segment by a copy that marks the log as clean below the offset."""
     [first, *_] = log.closed_segments()
     copy = log.create_cleaned_segment(first.base_offset)
     data = first.read_batches(0, first.size)

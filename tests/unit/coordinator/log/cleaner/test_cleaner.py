@@ -1,4 +1,4 @@
-"""The cleaner at work on logs: in virtual time, on a disk in memory that fails and crashes."""
+"""Test the cleaner on several logs in virtual time, on a disk in memory that fails and crashes."""
 
 from __future__ import annotations
 
@@ -116,8 +116,11 @@ def test_a_topic_that_is_deleted_while_it_is_cleaned_is_dropped() -> None:
 
 
 class OneAtATime:
-    """A thread for long calls: what it is at goes on to its end when the broker stops, what waits
-    behind that is never begun, and nobody is told how it went."""
+    """Stands in for the thread of long calls, and runs one call at a time.
+
+    When the broker stops, the running call ends, waiting ones never begin, and no result is
+    delivered.
+    """
 
     def __init__(self) -> None:
         self.at: tuple[Callable[[], None], Callable[[Exception | None], None]] | None = None
@@ -192,7 +195,7 @@ def test_what_retention_unlinks_between_two_steps_of_a_cleaning_is_not_read() ->
 
 
 def taken(steps: Steps[int], count: int) -> bool:
-    """Take so many steps; False if the cleaning ended before."""
+    """Run so many steps of a cleaning; return False if it ended before."""
     for _ in range(count):
         match next(steps, False):
             case False:
@@ -311,7 +314,7 @@ EVENTS = st.lists(
 
 
 def seen(log: PartitionLog) -> dict[bytes | None, bytes]:
-    """The last values that a read_committed consumer has, over fetches of a few bytes each."""
+    """Return the last values that a read_committed consumer gets by fetches of a few bytes each."""
     found: dict[bytes | None, bytes] = {}
     offset = log.start_offset
     while offset < log.last_stable_offset:

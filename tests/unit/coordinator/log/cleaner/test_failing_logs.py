@@ -1,4 +1,4 @@
-"""A log that can't be cleaned, or looked at, keeps no other from being cleaned."""
+"""Test that a log that fails to be cleaned or read keeps no other from being cleaned."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.unit.coordinator.log.cleaner.worlds import (
 
 
 def with_two_logs(disk: MemoryDisk) -> World:
-    """Opened again, with a topic `t` and another that are worth cleaning."""
+    """Reopen the topics with `t` and another topic that are due for cleaning."""
     world = World(disk)
     filled(world)
     other = world.create("other")
@@ -40,7 +40,7 @@ def with_two_logs(disk: MemoryDisk) -> World:
 
 
 class WithoutDescriptors(MemoryDisk):
-    """For a while, files of one partition can't be opened."""
+    """Stands in for a disk that, for a while, can't open files of one partition."""
 
     wanted = False
 
@@ -72,7 +72,7 @@ def test_a_log_whose_file_was_cut_keeps_no_other_from_being_cleaned() -> None:
 
 
 class Unwritable(MemoryDisk):
-    """Nothing can be put beside the log of one partition."""
+    """Stands in for a disk on which nothing can be written beside the log of one partition."""
 
     wanted = True
 
@@ -141,7 +141,7 @@ def test_a_cleaning_under_way_leaves_a_log_that_is_protected_meanwhile(steps_bef
 
 
 class Later:
-    """Runs what is left to another thread when a test says so."""
+    """Stands in for the thread of long calls: runs them when a test says so."""
 
     def __init__(self) -> None:
         self.waiting: list[tuple[Callable[[], None], Callable[[Exception | None], None]]] = []

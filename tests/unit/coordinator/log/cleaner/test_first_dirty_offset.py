@@ -1,4 +1,4 @@
-"""The cleaner goes by an offset of this very log, not by that of one that had its name or place.
+"""Test that the cleaner uses only a first dirty offset that belongs to this very log.
 
 Below the offset of another log it would keep the older value of a key, while the tombstone behind
 it goes at its delete horizon: a deleted key would come back.
@@ -34,7 +34,7 @@ CONFIGS = {"delete.retention.ms": str(RETENTION_MS)}
 
 
 class WithoutCheckpoint(MemoryDisk):
-    """A disk that can't replace the cleaner's checkpoint while `is_failing`."""
+    """Stands in for a disk that can't replace the cleaner's checkpoint while `is_failing`."""
 
     is_failing = False
 
@@ -45,7 +45,7 @@ class WithoutCheckpoint(MemoryDisk):
 
 
 def write_history_with_a_deleted_key(log: PartitionLog) -> dict[bytes | None, bytes | None]:
-    """Set and delete a key in the first 20 offsets, and go on to 100; what is alive then."""
+    """Set and delete a key below offset 20, write up to 100; return what is alive at 20."""
     write(log, b"deleted", b"old")
     for i in range(100):
         key = b"key-%d" % (i % 10)
@@ -56,7 +56,7 @@ def write_history_with_a_deleted_key(log: PartitionLog) -> dict[bytes | None, by
 
 
 def clean_past_the_delete_horizon(world: World) -> None:
-    """Clean, let the tombstones become old, and clean again what was written meanwhile."""
+    """Clean, wait until the tombstones may go, and clean the records written meanwhile."""
     for _ in range(3):
         world.cleaner.clean_all_now()
         world.clock.advance(2 * RETENTION_MS)
@@ -113,7 +113,7 @@ def test_a_deleted_key_stays_deleted_if_a_namesake_is_cleaned_after_its_deletion
 
 
 def test_a_deleted_key_stays_deleted_in_files_that_take_the_place_of_others() -> None:
-    """The procedure of docs/broker.md: the topic id stays, all else is another broker's."""
+    """Check the procedure of docs/broker.md: the topic id stays, the files are another's."""
     source = World(MemoryDisk())
     source.create(configs=CONFIGS)
     expected = write_history_with_a_deleted_key(source.log)
@@ -139,7 +139,7 @@ def test_a_deleted_key_stays_deleted_in_files_that_take_the_place_of_others() ->
 
 
 def test_a_deleted_key_stays_deleted_where_a_log_was_cut_and_grew_again() -> None:
-    """Whoever restores a log in part leaves the checkpoint of a longer one."""
+    """Check a log that was restored in part beside the checkpoint of a longer one."""
     disk = MemoryDisk()
     world = World(disk)
     filled(world, 90, 5, **CONFIGS)
@@ -254,7 +254,7 @@ def test_in_any_history_of_topics_of_one_name_what_is_deleted_stays_deleted(seed
 
 
 def killed(disk: WithoutCheckpoint) -> WithoutCheckpoint:
-    """Give the disk that the next broker finds."""
+    """Return the disk that the next broker finds after a kill."""
     after = WithoutCheckpoint()
     after.__dict__.update(disk.kill().__dict__)
     return after

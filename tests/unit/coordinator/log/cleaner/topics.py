@@ -1,4 +1,4 @@
-"""A topic as a list of batches, what consumers see of it, and cleanings of it without any file."""
+"""Represent a topic as a list of batches that is cleaned and consumed without any file."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def compressed(data: bytes, codec: CompressionType) -> bytes:
 
 @dataclass
 class Topic:
-    """One partition; batches are appended whole, and cleaned up to the last stable offset."""
+    """Represents one partition whose batches are cleaned up to the last stable offset."""
 
     batches: list[RecordBatch] = field(default_factory=list)
     end_offset: int = 0
@@ -119,7 +119,7 @@ class Topic:
         }
 
     def clean(self, map_bytes: int = 1 << 20, max_message_bytes: int = 1 << 20) -> bool:
-        """One pass; whether it has come to the last stable offset."""
+        """Run one cleaning pass; return whether it has reached the last stable offset."""
         stable = self.stable_offset
         section = [batch for batch in self.batches if batch.last_offset < stable]
         end = section[-1].last_offset + 1 if section else 0
@@ -160,8 +160,10 @@ class Topic:
     # What is seen
 
     def records(self, *, committed: bool) -> Iterator[tuple[int, int, Pair]]:
-        """(offset, timestamp, (key, value)), as a consumer finds them that starts at the beginning
-        and reads what is stable, or everything; it goes by aborted index and markers."""
+        """Yield (offset, timestamp, (key, value)) as a consumer reads them from the beginning.
+
+        It reads what is stable, or everything, and goes by aborted index and markers.
+        """
         index = sorted(self.aborted, key=lambda each: each.first_offset)
         aborting: set[int] = set()
         for batch in self.batches:
@@ -179,7 +181,7 @@ class Topic:
                 yield record.offset, record.timestamp_ms, (record.key, record.value)
 
     def last_values(self) -> Mapping[bytes | None, bytes]:
-        """What a read_committed consumer has in the end: the last value of each key."""
+        """Return the last value of each key, as a read_committed consumer has it in the end."""
         values: dict[bytes | None, bytes] = {}
         for _, _, (key, value) in self.records(committed=True):
             if value is None:
@@ -189,7 +191,7 @@ class Topic:
         return values
 
     def sequences_told(self) -> dict[int, int]:
-        """The last sequence of each producer, as a broker learns it that reads the log."""
+        """Return each producer's last sequence, as a broker rebuilds it from the log."""
         return {
             producer_id: known.batches[-1].last_sequence
             for producer_id, known, _ in self._told().iterate_producers()
@@ -197,7 +199,7 @@ class Topic:
         }
 
     def open_told(self) -> list[tuple[int, int]]:
-        """(producer id, first offset) of what such a broker takes for open."""
+        """Return (producer id, first offset) of the transactions that a reloaded log has open."""
         return list(self._told().open_transactions())
 
     def _told(self) -> ProducerStateManager:

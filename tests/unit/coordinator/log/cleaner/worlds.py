@@ -1,4 +1,4 @@
-"""Topics on a disk in memory with a cleaner: what its tests fill, drive and look at."""
+"""Provide topics on a disk in memory with a cleaner that tests drive."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PID = 7
 
 
 class World:
-    """The topics of a broker and its cleaner."""
+    """Represents the topics of a broker and its cleaner."""
 
     def __init__(
         self,
