@@ -21,7 +21,7 @@ class FakeLog:
     """
 
     def __init__(self) -> None:
-        self.producers = ProducerStateManager()  # none is ever known
+        self.producers = ProducerStateManager()  # stays empty
         self.start_offset = 0
         self.end_offset = 0
         self.batch_bytes_max = 1_048_588

@@ -38,7 +38,7 @@ def test_transactions_are_counted_by_state_and_by_how_they_ended() -> None:
     world.add(owner)
     world.end(owner, committed=False)
     world.add(owner)
-    owner = world.init()  # over its head
+    owner = world.init()  # without its request
     world.add(owner)
     world.clock.advance(TIMEOUT_MS)
     world.add(world.init("other"), id_="other")
@@ -75,7 +75,7 @@ def test_groups_are_counted_by_state_and_their_rebalances_by_cause() -> None:
     b.sync()
     a.sync()
     b.leave()
-    world.clock.advance(SESSION_MS)  # nor is anything heard of the other one
+    world.clock.advance(SESSION_MS)  # the other one is silent, too
     c.join()
     shard = world.groups.shards[world.groups.partition_of("counts")].log.name
     found = {

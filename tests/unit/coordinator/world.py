@@ -114,7 +114,7 @@ class World:
             ended.transaction_version,
         )
 
-    # What a client does, in a line.
+    # Requests of a client, one call each.
 
     def init(
         self,

@@ -176,7 +176,7 @@ def whole(answer: Answer) -> bytes:
     return data
 
 
-# Delegation tokens have times that are none, -1 ms: kio writes them, but reads none before 1970.
+# Delegation tokens have a null time of -1 ms, which kio writes but can't read.
 _OF_TOKENS = {38, 39, 40}
 _NEVER = b"\xff" * 8
 

@@ -54,7 +54,7 @@ def test_every_version_that_is_advertised_can_be_refused(
 ) -> None:
     request = example(load_request_schema(api.API_KEY, version))
     if api is produce:
-        request = replace(request, acks=1)  # with 0 there is no answer to refuse it in
+        request = replace(request, acks=1)  # with 0 there is no response for an error
 
     def refuse(request: Any, context: RequestContext) -> Any:
         raise Refused(Code.COORDINATOR_LOAD_IN_PROGRESS, "a test")

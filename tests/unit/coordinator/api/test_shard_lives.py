@@ -123,7 +123,7 @@ def test_a_group_shard_that_is_not_there_says_so_and_its_offsets_outlive_it(load
         expected = Code.COORDINATOR_LOAD_IN_PROGRESS
         assert broker.send(list_groups, 4).error_code == expected
     assert group_codes(broker) == {expected}
-    # While it loads, no session is counted down: Kafka tells who is alive that all is well.
+    # While it loads, no session times out: Kafka answers heartbeats with NONE.
     assert heartbeat_code(broker) == (Code.NONE if loading else expected)
     if loading:
         assert load_slice()

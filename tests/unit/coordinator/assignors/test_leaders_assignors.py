@@ -211,7 +211,7 @@ def test_members_get_what_is_in_their_rack(assign: Callable[[Members, Topics], A
         "m2": ConsumerSubscription(["t"], rack_id="west"),
     }
     got = assign(members, {"t": in_racks("west", "west", "east", "east")})
-    if assign is round_robin.assign:  # which knows of no racks
+    if assign is round_robin.assign:  # which has no racks
         assert got == {"m1": [("t", 0), ("t", 2)], "m2": [("t", 1), ("t", 3)]}
     else:
         assert got == {"m1": [("t", 2), ("t", 3)], "m2": [("t", 0), ("t", 1)]}

@@ -77,7 +77,7 @@ class History:
         self.background = Queue()
         self.model: list[Written] = []
         self.start_offset = 0
-        self.deleted_to = 0  # what was asked for, which no crash takes back
+        self.deleted_to = 0  # the requested offset, which survives a crash
         self.sequences = {1: 0, 2: 0, 3: 0}
         self.log = self.opened()
 
@@ -95,7 +95,7 @@ class History:
             file_delete_delay_ms=500,
         )
 
-    # What may happen
+    # Steps
 
     def append(self) -> None:
         count = self.random.randint(1, 3)
@@ -184,7 +184,7 @@ class History:
     def kill(self) -> None:
         while self.background.done and self.random.random() < 0.5:
             self.background.tell()
-        if self.log.is_replacing:  # decided or not, that's one of two models
+        if self.log.is_replacing:  # decided or not: either model is right
             return
         before = self.state()
         self.disk = self.disk.kill()
@@ -212,7 +212,7 @@ class History:
     def _note(self, base_offset: int, count: int, producer_id: int) -> None:
         self.model.append(Written(base_offset, base_offset + count - 1, producer_id))
 
-    # What must hold
+    # Invariants
 
     def state(self) -> object:
         log = self.log

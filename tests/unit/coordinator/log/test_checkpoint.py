@@ -411,7 +411,7 @@ def test_nothing_is_written_to_a_segment_whose_index_can_not_be_made_again() -> 
     size = next(iterate_batches(log.read(0, 0))).size
     log.close()
     flip(disk, Path(LOG).with_suffix(".timeindex"), 0)
-    disk.files[LOG].content[size + 8 : size + 12] = bytes(4)  # it begins in the middle of nothing
+    disk.files[LOG].content[size + 8 : size + 12] = bytes(4)  # no batch begins there
     before = bytes(disk.files[LOG].content)
     again = opened(disk)
     for _ in range(2):

@@ -39,7 +39,7 @@ class FailingFlush(MemoryDisk):
 
 def after_power_loss(disk: MemoryDisk) -> int:
     end_offset = partition(DIRECTORY, disk=disk.lose_power()).end_offset
-    disk.is_cut_off = False  # it goes on: only looked at
+    disk.is_cut_off = False  # the broker goes on; this is a look at the disk
     return end_offset
 
 

@@ -97,12 +97,12 @@ def test_an_ongoing_transaction_is_aborted_first() -> None:
     assert answer(ongoing, 4000, 5) is Prerequisite.ABORT
 
 
-# KIP-360: the producer says what it has.
+# KIP-360: the producer sends its present id and epoch.
 @pytest.mark.parametrize(
     ("producer_id", "epoch", "expected"),
     [
         (4000, 5, ProducerIdAndEpoch(4000, 6)),  # current: one up
-        (4000, 4, ProducerIdAndEpoch(4000, 5)),  # the last one: the answer was lost, say it again
+        (4000, 4, ProducerIdAndEpoch(4000, 5)),  # the last one: a retry whose response was lost
         (4000, 3, Code.PRODUCER_FENCED),
         (4000, 6, Code.PRODUCER_FENCED),
         (3000, 5, Code.PRODUCER_FENCED),  # the id before, with epochs left

@@ -94,7 +94,7 @@ def fetched(client: Client) -> tuple[Code, int]:
 
 STABLE = (Code.NONE, FORMER)
 UNSTABLE = (Code.UNSTABLE_OFFSET_COMMIT, -1)
-# What a producer does not give up for: it asks again until the former transaction is complete.
+# Retriable errors: the producer retries until the former transaction is complete.
 BUSY = {1: Code.CONCURRENT_TRANSACTIONS, 2: Code.COORDINATOR_LOAD_IN_PROGRESS}
 
 

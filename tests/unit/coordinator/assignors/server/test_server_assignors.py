@@ -138,7 +138,7 @@ def test_uniform_is_balanced_and_moves_only_what_is_over_a_quota(
     base, larger = divmod(len(exist), len(members))
     had = {name: pairs(member.assigned) & exist for name, member in members.items()}
     moved = sum(len(had[name] - pairs(targets[name])) for name in members)
-    # Whoever had more than the base lets go of the rest, but for the `larger` who keep one more.
+    # Members with more than the base lose the rest, except for `larger` ones that keep one more.
     over = sorted((len(mine) - base for mine in had.values() if len(mine) > base), reverse=True)
     assert moved == sum(over) - min(larger, len(over))
 

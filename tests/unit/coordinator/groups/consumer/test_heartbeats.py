@@ -29,8 +29,8 @@ def behind(world: World, member: Make, topic_id: UUID) -> Consumer:
     first, second = member("a"), member("b")
     first.join("six")
     second.join("six")
-    first.beat()  # it is told to give three up
-    first.send(owned=first.has)  # and has; this answer is lost
+    first.beat()  # its response revokes three partitions
+    first.send(owned=first.has)  # it reports the revocation; the response is lost
     known = group_of(world).members["a"]
     assert (known.previous_epoch, known.epoch, first.epoch) == (2, 3, 2)
     assert first.partitions(topic_id) == [0, 1, 2]
@@ -85,7 +85,7 @@ def test_a_member_that_still_has_to_revoke_is_at_its_epoch_and_at_no_older_one(
     assert code_of(first.send, epoch=2, owned={}) is Code.FENCED_MEMBER_EPOCH
 
 
-# What is told
+# Assignments in responses
 
 
 def test_a_member_is_told_what_it_is_to_have_when_that_changes_when_it_joins_and_when_it_says_all(
@@ -146,7 +146,7 @@ def test_an_instance_id_that_nobody_has_is_unknown(member: Make) -> None:
     assert code_of(someone.beat) is Code.UNKNOWN_MEMBER_ID
 
 
-# Room
+# Size limit
 
 
 def test_a_full_group_has_room_for_its_members_only() -> None:

@@ -55,7 +55,7 @@ class History:
         self._epochs: dict[str, int] = {}
         self._group_epoch = 0
 
-    # What may happen
+    # Steps
 
     def step(self) -> None:
         chances: list[tuple[Callable[[], None], int]] = [
@@ -186,7 +186,7 @@ class History:
     def _some_topics(self) -> list[str]:
         return self.random.sample(TOPICS, self.random.randint(0, len(TOPICS)))
 
-    # What must be so
+    # Invariants
 
     @property
     def group(self) -> ConsumerGroup | None:
@@ -218,7 +218,7 @@ class History:
         for mine in self.members:
             known = group.members.get(mine.member_id)
             if known is None or known.epoch == AWAY_EPOCH:
-                continue  # it is a zombie, and doesn't know yet
+                continue  # a zombie, not yet fenced
             assert self._epochs.get(mine.member_id, 0) <= known.epoch
             self._epochs[mine.member_id] = known.epoch
             used.update((topic_id, each) for topic_id in mine.has for each in mine.has[topic_id])

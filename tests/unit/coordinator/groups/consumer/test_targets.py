@@ -60,7 +60,7 @@ def test_an_assignor_that_members_no_longer_ask_for_is_not_taken(
 def test_an_assignor_that_only_another_broker_has_is_not_asked_for(
     world: World, member: Make
 ) -> None:
-    member("a").join("six", assignor="org.example.Best")  # as if Kafka had let it in
+    member("a").join("six", assignor="org.example.Best")  # as Kafka may have accepted it
     assert select_assignor(group_of(world), "uniform") == "uniform"
 
 

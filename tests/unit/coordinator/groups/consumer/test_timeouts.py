@@ -74,7 +74,7 @@ def test_a_member_that_does_not_revoke_in_its_time_is_out(
     first.take(first.send())
     for _ in range(REBALANCE_TIMEOUT_MS // 30_000 - 1):
         world.clock.advance(30_000)
-        first.send()  # alive, but it says nothing of having revoked
+        first.send()  # alive, but it reports no revocation
         second.beat()
     world.clock.advance(30_000 - 1)
     assert members_of(world) == {"a", "b"}

@@ -112,7 +112,7 @@ def test_a_group_is_of_one_kind_and_its_log_says_so(seed: int) -> None:
                     act_as_classic(rng, rng.choice(olds), olds)
                 case _:
                     act_as_consumer(rng, rng.choice(news))
-        if step % 40 == 39:  # the pendulum swings back
+        if step % 40 == 39:  # the group is converted back
             for each in news:
                 with contextlib.suppress(Refused):
                     each.leave()

@@ -45,7 +45,7 @@ def test_a_member_that_waits_for_others_is_left_alone_until_all_of_it_is_free(
     old.join()
     old.take()
     assert (old.has, old.heartbeat()) == ([], Code.NONE)
-    new.beat()  # told to give three of them up
+    new.beat()  # its response revokes three of them
     assert old.heartbeat() is Code.NONE
     new.beat()  # and has
     assert old.heartbeat() is Code.REBALANCE_IN_PROGRESS
@@ -65,7 +65,7 @@ def test_what_a_member_has_itself_is_not_waited_for(world: World) -> None:
     old.join()
     old.take()
     assert (len(old.has), old.heartbeat()) == (2, Code.NONE)
-    new.beat()  # told to give some of them up
+    new.beat()  # its response revokes some of them
     assert old.heartbeat() is Code.NONE
     new.beat()  # and has
     assert old.heartbeat() is Code.REBALANCE_IN_PROGRESS

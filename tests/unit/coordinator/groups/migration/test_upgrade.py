@@ -59,7 +59,7 @@ def test_the_group_is_converted_by_one_batch_with_the_newcomer_s_own_records(wor
 def test_a_group_in_the_middle_of_its_migration_goes_on_after_a_restart(world: World) -> None:
     old, new = Migrant(world).stable_alone(), consumer(world, "new")
     new.join(TOPIC)
-    old.join()  # it has been told what to give up, and has not yet said that it did
+    old.join()  # its revocation is requested, and not yet reported
     live = consumer_group(world)
     world.restart()
     assert consumer_group(world) == live

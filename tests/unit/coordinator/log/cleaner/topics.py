@@ -157,7 +157,7 @@ class Topic:
         while not self.clean(map_bytes, max_message_bytes):
             pass
 
-    # What is seen
+    # Consumers
 
     def records(self, *, committed: bool) -> Iterator[tuple[int, int, Pair]]:
         """Yield (offset, timestamp, (key, value)) as a consumer reads them from the beginning.
