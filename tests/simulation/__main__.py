@@ -1,4 +1,9 @@
-"""`python -m tests.simulation --seeds 1000`: many histories, on every core; status 1 if one fails.
+"""Run many histories on every core: `python -m tests.simulation --seeds 1000`.
+
+The status is 1 if one fails. `--first` is the first seed; `--seeds 1 --first 4711` runs one again.
+Each seed stands for one history of transactions, one of groups and four of the runtime: one of any
+kind, one where time decides what comes out, one of an application with a model of its own, and one
+with a ledger; `--only` runs one kind.
 
 `--first` says where to begin; `--seeds 1 --first 4711` runs one again. Each seed stands for one
 history of transactions, one of groups and four of the runtime: one of any kind, one where time

@@ -1,4 +1,4 @@
-"""Bugs to be planted: each breaks one promise of the broker, and a checker has to see it.
+"""Plant bugs in the broker, each of which breaks one promise that a checker must see broken.
 
 They are put in from outside, by replacing a method for as long as a history runs; the product has
 no switch for any of them.
@@ -48,7 +48,7 @@ Bug = Callable[[World], AbstractContextManager[None]]
 
 @contextmanager
 def replaced(owner: Any, name: str, make: Callable[[Any], Any]) -> Iterator[None]:
-    """`make` gets what is there and gives what takes its place."""
+    """Replace an attribute by what `make` returns for it, until the context ends."""
     original = getattr(owner, name)
     setattr(owner, name, make(original))
     try:
@@ -58,7 +58,7 @@ def replaced(owner: Any, name: str, make: Callable[[Any], Any]) -> Iterator[None
 
 
 def marker_answered_before_offsets_are_materialised(world: World) -> AbstractContextManager[None]:
-    """KAFKA-17507: the next transaction is let in while the offsets of this one still wait."""
+    """Make the next transaction begin while this one's offsets are pending, as in KAFKA-17507."""
 
     def make(original: Any) -> Any:
         def end_transaction(self: Any, partition: int, ended: TransactionEnded) -> None:
@@ -76,7 +76,7 @@ def marker_answered_before_offsets_are_materialised(world: World) -> AbstractCon
 
 
 def batches_of_producers_forgotten_on_restart(world: World) -> AbstractContextManager[None]:
-    """After a crash a retry of what is in the log is not recognised."""
+    """Make a restarted broker forget producers' batches, so that it doesn't recognise a retry."""
 
     def make(original: Any) -> Any:
         def load(self: PartitionLog) -> None:
@@ -91,7 +91,7 @@ def batches_of_producers_forgotten_on_restart(world: World) -> AbstractContextMa
 
 
 def producers_forgotten_on_restart(world: World) -> AbstractContextManager[None]:
-    """The same, and nothing else is known of them either: any sequence is taken."""
+    """Make a restarted broker forget its producers altogether, so that it takes any sequence."""
 
     def make(original: Any) -> Any:
         def load(self: PartitionLog) -> None:
@@ -106,7 +106,7 @@ def producers_forgotten_on_restart(world: World) -> AbstractContextManager[None]
 
 
 def stable_offset_ignores_an_open_transaction(world: World) -> AbstractContextManager[None]:
-    """With two open, the reader is let up to the second."""
+    """Make the last stable offset ignore one of two open transactions, the earlier one."""
 
     def make(original: Any) -> Any:
         def first_unstable_offset(self: ProducerStateManager) -> int | None:
@@ -119,7 +119,7 @@ def stable_offset_ignores_an_open_transaction(world: World) -> AbstractContextMa
 
 
 def new_owner_keeps_the_epoch(world: World) -> AbstractContextManager[None]:
-    """InitProducerId hands the id over without fencing the one who has it."""
+    """Make InitProducerId hand over a transactional id without fencing its former owner."""
 
     def make(original: Any) -> Any:
         def init_producer_id(state: Any, command: Any, new_id: int, now_ms: int) -> Any:
@@ -138,7 +138,7 @@ def new_owner_keeps_the_epoch(world: World) -> AbstractContextManager[None]:
 
 
 def torn_tail_takes_a_whole_batch_with_it(world: World) -> AbstractContextManager[None]:
-    """Recovery drops the last whole batch of what it reads of a log."""
+    """Make recovery drop the last whole batch of what it reads of a log."""
 
     def make(original: Any) -> Any:
         def scan(segment: LogSegment, *rest: Any, **named: Any) -> Iterator[Any]:
@@ -154,7 +154,7 @@ def torn_tail_takes_a_whole_batch_with_it(world: World) -> AbstractContextManage
 
 
 def aborted_transactions_forgotten_on_restart(world: World) -> AbstractContextManager[None]:
-    """The index that tells readers what to drop is empty after a crash."""
+    """Make a restarted broker forget the aborted transactions that readers must drop."""
 
     def make(original: Any) -> Any:
         def load(self: PartitionLog) -> None:
@@ -168,7 +168,7 @@ def aborted_transactions_forgotten_on_restart(world: World) -> AbstractContextMa
 
 
 class _Delayed:
-    """A file whose writes stay in the process for a while."""
+    """Stands in for a file whose writes stay in the process for a while."""
 
     def __init__(self, file: File, world: World) -> None:
         self._file = file
@@ -201,7 +201,7 @@ class _Delayed:
 
 
 def acknowledged_before_it_is_written(world: World) -> AbstractContextManager[None]:
-    """The answer goes out while the bytes are still in the process."""
+    """Make the broker answer while the written bytes are still in the process."""
 
     def make(original: Any) -> Any:
         def open_file(self: Attached, path: Path) -> Any:
@@ -215,7 +215,7 @@ def acknowledged_before_it_is_written(world: World) -> AbstractContextManager[No
 
 
 def time_out_keeps_the_epoch(world: World) -> AbstractContextManager[None]:
-    """A transaction that timed out is aborted, but its owner is not fenced."""
+    """Make the broker abort a transaction that timed out without fencing its owner."""
 
     def make(original: Any) -> Any:
         def fence_and_abort(known: Any, *rest: Any, **named: Any) -> Any:
@@ -230,7 +230,7 @@ def time_out_keeps_the_epoch(world: World) -> AbstractContextManager[None]:
 
 
 def producer_ids_used_before_they_are_logged(world: World) -> AbstractContextManager[None]:
-    """A block that is lost in a crash is handed out again."""
+    """Make the broker hand out a block of producer ids again that it lost in a crash."""
 
     def make(original: Any) -> Any:
         def next_id(self: Any) -> int:
@@ -246,7 +246,7 @@ def producer_ids_used_before_they_are_logged(world: World) -> AbstractContextMan
 def what_was_decided_is_not_carried_out_after_a_crash(
     world: World,
 ) -> AbstractContextManager[None]:
-    """A transaction whose end is in the log, but not all of its markers, is left as it is."""
+    """Make a restarted broker leave a decided transaction whose markers are not all written."""
 
     def make(original: Any) -> Any:
         def load_slice(self: Any, shard: Any) -> Any:
@@ -259,7 +259,7 @@ def what_was_decided_is_not_carried_out_after_a_crash(
 
 
 def one_partition_gets_no_marker(world: World) -> AbstractContextManager[None]:
-    """A marker that can't be written now is never written: the transaction stays open there."""
+    """Make the broker give up a marker that fails once, so that the transaction stays open."""
 
     def make(original: Any) -> Any:
         def code_of(self: Any, partition: Any, ended: TransactionEnded) -> Code:
@@ -272,7 +272,7 @@ def one_partition_gets_no_marker(world: World) -> AbstractContextManager[None]:
 
 
 def read_committed_reads_to_the_end(world: World) -> AbstractContextManager[None]:
-    """Isolation is forgotten: what is open is shown."""
+    """Make a read_committed fetch return records of open transactions."""
 
     def make(original: Any) -> Any:
         def fetch(self: Any, offset: int, max_bytes: int, *, committed: bool, **rest: Any) -> Any:
@@ -287,7 +287,7 @@ def read_committed_reads_to_the_end(world: World) -> AbstractContextManager[None
 
 
 def readers_are_shown_nothing(world: World) -> AbstractContextManager[None]:
-    """Every fetch finds the log empty."""
+    """Make every fetch return an empty log."""
 
     def make(original: Any) -> Any:
         def fetch(self: Any, *rest: Any, **named: Any) -> Any:
@@ -299,13 +299,13 @@ def readers_are_shown_nothing(world: World) -> AbstractContextManager[None]:
 
 
 def compaction_believes_what_was_aborted(world: World) -> AbstractContextManager[None]:
-    """A record of an aborted transaction takes the place of the one that was committed."""
+    """Make compaction keep a record of an aborted transaction instead of a committed one."""
     return replaced(
         CleanedTransactionMetadata, "on_batch_read", lambda _: lambda self, batch: False
     )
 
 
-# Each with the checkers that have to see it, one without the other.
+# Each with the checkers that must each see it alone.
 BUGS: dict[Bug, tuple[type[Checker], ...]] = {
     marker_answered_before_offsets_are_materialised: (GroupOffsets, Reload),
     batches_of_producers_forgotten_on_restart: (ExactlyOnce, Reload),

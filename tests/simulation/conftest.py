@@ -1,4 +1,4 @@
-"""What a history does to the process is undone: tests behind it look at the broker's log."""
+"""Restore what a history changes in the process, so that later tests see the broker's log."""
 
 from __future__ import annotations
 

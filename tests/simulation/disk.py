@@ -1,4 +1,4 @@
-"""The disk of a simulation: what a machine's page cache and platter hold, and how they are lost.
+"""Simulate the page cache and platter of a machine's disk, and how their content is lost.
 
 A write that has returned survives the end of the process. What survives a loss of power is what was
 flushed: of a file its bytes, of a directory its names; and of the rest as much as chance has it,
@@ -19,7 +19,7 @@ from coordinator.log.disk import DiskLock, File
 
 
 class Crashed(BaseException):
-    """The process is gone in the middle of this call. No product code may catch it."""
+    """Ends the process in the middle of this call; no product code may catch it."""
 
 
 @dataclass(eq=False, slots=True)
@@ -50,7 +50,7 @@ class Inode:
 
 
 class Platter:
-    """All files, beyond the life of a broker."""
+    """Holds all files, which outlive a broker."""
 
     def __init__(self) -> None:
         self.files: dict[Path, Inode] = {}  # written by `put` and `drop`
@@ -68,7 +68,7 @@ class Platter:
         return self.files.pop(path, None)
 
     def copy(self) -> Platter:
-        """Another disk with the same content, all of it flushed."""
+        """Return another disk with the same content, all of it flushed."""
         twin = Platter()
         twin.directories = dict(self.directories)
         for path, inode in self.files.items():
@@ -76,7 +76,7 @@ class Platter:
         return twin
 
     def lose_power(self, random: Random) -> None:
-        """What was not flushed is gone, or in part."""
+        """Drop what was not flushed, wholly or in part."""
         found: dict[Path, Inode] = {}
         for directory in self.directories:
             flushed = self.flushed_names.get(directory, {})
@@ -102,7 +102,7 @@ def _survived(inode: Inode, random: Random) -> bytes:
 
 
 class Attached:
-    """A `Disk`: one broker's view of the platter, until it crashes."""
+    """Stands in for a `Disk`: one broker's view of the platter, until it crashes."""
 
     def __init__(self, platter: Platter, random: Random) -> None:
         self.platter = platter
@@ -113,16 +113,16 @@ class Attached:
         self._locked: set[Path] = set()
 
     def crash_in(self, changes: int) -> None:
-        """End in the middle of the so-manieth change from now on; 1: the next."""
+        """Crash within the nth of the following changes; 1 is the next one."""
         self._crash_in = changes
 
     def heal(self) -> None:
-        """Nothing goes wrong from now on."""
+        """Stop all faults from now on."""
         self.failing = 0
         self._crash_in = None
 
     def change(self) -> bool:
-        """A change is about to be made: whether the process ends in it."""
+        """Count a change before it is made; return whether the process ends in it."""
         self.check()
         self.platter.writes += 1
         if self._crash_in is not None:
@@ -219,14 +219,14 @@ class Attached:
         return _AttachedLock(self._locked, path)
 
     def fails(self) -> bool:
-        """Whether a write to a log fails now."""
+        """Return whether a write to a log fails now."""
         if not self.failing:
             return False
         self.failing -= 1
         return self._random.random() < 0.4
 
     def torn(self, data: bytes | bytearray) -> bytes | bytearray:
-        """The part of a write that is there when it doesn't come to its end."""
+        """Return the part of an interrupted write that is on the disk."""
         return data[: self._random.randint(0, len(data))]
 
     def _change(self) -> None:

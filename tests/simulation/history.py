@@ -1,4 +1,4 @@
-"""From a scenario to what became of it: runs a world through its steps, and brings it to rest."""
+"""Run a world through the steps of a scenario, bring it to rest, and return the outcome."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def no_bug(world: World) -> AbstractContextManager[None]:
 
 
 class History(ABC):
-    """One run of a scenario. What happens in it, and when it is at rest, is the kind's to say."""
+    """Represents one run of a scenario; subclasses do the steps and bring it to rest."""
 
     def __init__(self, world: World, bug: Bug) -> None:
         self.world = world
@@ -29,10 +29,13 @@ class History(ABC):
 
     @abstractmethod
     def _run(self) -> None:
-        """From the start to the last check. Raises Violation."""
+        """Run from the start to the last check.
+
+        Raises Violation.
+        """
 
     def run(self) -> Violation | None:
-        """What was violated, if anything was."""
+        """Run the history and return the violation, if there was one."""
         quiet()
         with self._bug(self.world):
             try:
@@ -46,7 +49,7 @@ class History(ABC):
         return None
 
     def _leave(self) -> None:
-        """Nothing of this world goes on."""
+        """Stop everything in this world."""
         world = self.world
         world.checkers = []
         world.is_listening = False
@@ -61,7 +64,7 @@ class History(ABC):
 
     @property
     def fingerprint(self) -> int:
-        """Equal for two runs that were the same in every request, answer and time."""
+        """Return a hash that is equal for two runs with the same requests, responses and times."""
         return crc32("\n".join(self.world.trace).encode())
 
 
@@ -71,8 +74,11 @@ def shortest(
     violation: Violation,
     bug: Bug,
 ) -> Scenario[Any, Any]:
-    """The scenario with as few of its steps as still violate the same law, found in a bounded
-    number of runs: ever smaller pieces are left out, and stay out if it fails without them."""
+    """Return the scenario with as few steps as still violate the same invariant.
+
+    The number of runs is bounded: ever smaller pieces are left out, and stay out if it fails
+    without them.
+    """
     runs = 0
     size = max(1, len(scenario.steps) // 2)
     while True:
@@ -94,7 +100,10 @@ def shortest(
 def verdict(
     make: Callable[[Any, Bug], History], scenario: Scenario[Any, Any], bug: Bug = no_bug
 ) -> str:
-    """Nothing, or what failed, with the shortest history found. `make` makes the history."""
+    """Return what failed, with the shortest history found, or nothing.
+
+    `make` makes the history.
+    """
     violation = make(scenario, bug).run()
     if violation is None:
         return ""

@@ -1,8 +1,8 @@
-"""What the clients know: what they sent, what they were told of it, and what they have seen.
+"""Record what the clients know: what they sent, which outcomes they got, and what they read.
 
 A transaction was committed for certain once its EndTxn was answered; it was not if no commit was
-ever asked for, or the only one was refused. In between nobody knows, and either is right as long as
-it is the whole of it.
+ever requested, or the only one was refused. In between the outcome is unknown, and either is right
+as long as it is the whole of it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Outcome(Enum):
 
 @dataclass(slots=True, eq=False)
 class SentTransaction:
-    """One transaction as its producer knows it."""
+    """Represents one transaction as its producer knows it."""
 
     transactional_id: str
     number: int
@@ -31,7 +31,7 @@ class SentTransaction:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """A batch that a producer was told is in the log."""
+    """Represents a batch that was acknowledged to its producer."""
 
     place: Place
     base_offset: int
@@ -40,7 +40,7 @@ class Acknowledged:
 
 @dataclass(slots=True, eq=False)
 class Seen:
-    """What one reader has seen of one partition: up to `position`."""
+    """Holds what one reader has seen of one partition, up to `position`."""
 
     place: Place
     is_committed: bool
@@ -57,6 +57,6 @@ class Ledger:
     numbers: dict[str, int] = field(default_factory=dict)
 
     def next_number(self, name: str) -> int:
-        """1, 2, 3 and so on for each name."""
+        """Return 1, 2, 3 and so on for each name."""
         self.numbers[name] = self.numbers.get(name, 0) + 1
         return self.numbers[name]

@@ -1,8 +1,8 @@
-"""Time and waiting in a simulation: an asyncio loop whose clock jumps to whatever is due next.
+"""Run asyncio in virtual time: a loop whose clock jumps to whatever is due next.
 
 The broker answers long polls and joins with asyncio futures, and clients are coroutines; both run
 on this loop, so that virtual time is all there is and every run of a seed is the same run. What is
-due at one moment is called in the order in which it was asked for.
+due at one moment is called in the order in which it was scheduled.
 
 A real loop with time-outs of zero would not do: long polls would never wait, and those that woke
 them would never be simulated.
@@ -19,14 +19,14 @@ from typing import Any, cast
 
 
 class Unanswered(Exception):
-    """Nobody knows what became of a request."""
+    """Reports that the outcome of a request is unknown."""
 
 
 START_MS = 1_700_000_000_000
 
 
 class Call:
-    """One call to come."""
+    """Represents one scheduled call."""
 
     __slots__ = ("arguments", "callback", "context", "when_ms")
 
@@ -59,7 +59,10 @@ class Call:
 
 
 class VirtualLoop:
-    """As much of a loop as futures and tasks ask for. `failures` is what nobody else was told."""
+    """Stands in for an event loop, as far as futures and tasks need one.
+
+    `failures` are the exceptions that nobody else has handled.
+    """
 
     def __init__(self) -> None:
         self.elapsed_ms = 0.0
@@ -76,7 +79,7 @@ class VirtualLoop:
     def monotonic_ms(self) -> int:
         return int(self.elapsed_ms)
 
-    # What asyncio calls
+    # Called by asyncio
 
     def time(self) -> float:
         return self.elapsed_ms / 1_000
@@ -132,7 +135,7 @@ class VirtualLoop:
             return  # of a client that had given up by then
         self.failures.append(f"{context.get('message')}: {context.get('exception')!r}")
 
-    # What the simulation calls
+    # Called by the simulation
 
     def after_ms(self, delay_ms: float, callback: Callable[..., object], *args: Any) -> Call:
         return self._file(self.elapsed_ms + max(0.0, delay_ms), callback, args, None)
@@ -144,8 +147,10 @@ class VirtualLoop:
             await woken
 
     def run_until(self, until_ms: float, is_enough: Callable[[], bool] = lambda: False) -> None:
-        """Call everything that is due up to then; time stands at `until_ms` afterwards, or where
-        it was enough."""
+        """Call everything that is due up to then.
+
+        Time stands at `until_ms` afterwards, or where it was enough.
+        """
         asyncio.events._set_running_loop(cast(asyncio.AbstractEventLoop, self))
         try:
             while not is_enough():

@@ -1,10 +1,11 @@
-"""The network of a simulation: frames from clients to the broker of the day, and answers back.
+"""Simulate the network that carries frames from clients to the broker, and responses back.
 
 A connection delivers in order and is answered in order, one request at a time, as the broker's own
-`wire/connection` does it. What goes wrong is decided by the client's chance, request by request:
-the request or its answer is late or never comes, or the connection is cut once the request took
-effect. A client that has waited too long hangs up. What it had sent by then is gone too, unless the
-request may come late: then it still reaches the broker, behind what the client says next.
+`wire/connection` does it. What goes wrong is decided by the client's random generator, request by
+request: the request or its answer is late or never comes, or the connection is cut once the request
+took effect. A client that has waited too long hangs up. What it had sent by then is gone too,
+unless the request may come late: then it still reaches the broker, behind what the client says
+next.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ RECONNECT_MS = 50
 
 
 class Fate(Enum):
-    """What the network does with one request."""
+    """Names what the network does with one request."""
 
     SMOOTH = auto()
     REQUEST_LOST = auto()
@@ -53,7 +54,7 @@ _ODDS = (
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """One request on its way."""
+    """Represents one request in transit."""
 
     client_id: str
     api_key: int
@@ -69,7 +70,10 @@ class Request:
 
 
 class Connection:
-    """One client's. `random` is the client's own; `trouble` the probability of a bad fate."""
+    """Represents one client's connection.
+
+    `random` is the client's own; `trouble` the probability of a bad fate.
+    """
 
     def __init__(self, world: World, client_id: str, random: Random, trouble: float) -> None:
         self.client_id = client_id
@@ -96,7 +100,10 @@ class Connection:
         may_be_late: bool = False,
         timeout_ms: float = REQUEST_TIMEOUT_MS,
     ) -> Any:
-        """The answer, decoded. Unanswered after a time-out, a cut, or if nobody listens."""
+        """Send a request and return the decoded response.
+
+        Raises Unanswered after a time-out, a cut, or if nobody listens.
+        """
         return await self.send(
             api_key, version, given, may_be_late=may_be_late, timeout_ms=timeout_ms
         )
@@ -110,7 +117,7 @@ class Connection:
         may_be_late: bool = False,
         timeout_ms: float = REQUEST_TIMEOUT_MS,
     ) -> asyncio.Future[Any]:
-        """The same, for requests that go out one behind the other."""
+        """Send a request behind others that are in transit; return a future of the response."""
         loop = self._world.loop
         answer = loop.create_future()
         if not self._world.is_listening:
@@ -150,7 +157,7 @@ class Connection:
         return answer
 
     def cut(self) -> None:
-        """The connection is gone: what was sent is unanswered."""
+        """Cut the connection, so that all requests in transit stay unanswered."""
         if not self._is_open:
             return
         self._is_open = False

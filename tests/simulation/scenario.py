@@ -1,4 +1,4 @@
-"""Setting and steps that a seed stands for: producers, transactions, readers, and faults."""
+"""Make a scenario of producers, transactions, readers, and faults from a seed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PRODUCERS, WRITERS, COPIERS = 2, 2, 2
 
 @dataclass(frozen=True, slots=True)
 class Produce:
-    """Batches of a producer without transactions."""
+    """Represents a step that produces batches without transactions."""
 
     producer: int
     partition: int
@@ -24,7 +24,7 @@ class Produce:
 
 @dataclass(frozen=True, slots=True)
 class Transact:
-    """A transaction of a writer, which pauses before one of its writes or its end."""
+    """Represents a writer's transaction, which pauses before one of its writes or its end."""
 
     writer: int
     writes: int
@@ -35,7 +35,7 @@ class Transact:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A transaction of a copier."""
+    """Represents a step with a transaction of a copier."""
 
     copier: int
     commits: bool
@@ -45,14 +45,14 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class TakeOver:
-    """The work of this transactional id goes to a new producer; the old one doesn't know."""
+    """Represents a step that hands a transactional id to a new producer; the old one isn't told."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A fetch of each reader."""
+    """Represents a step in which each reader fetches."""
 
     max_wait_ms: int
     seed: int
@@ -65,7 +65,7 @@ TransactionScenario: TypeAlias = Scenario[Setting, Action]
 
 
 def scenario(seed: int, length: int = 60) -> TransactionScenario:
-    """The scenario of a seed."""
+    """Return the scenario of a seed."""
     random = Random(seed)
     setting = Setting(
         trouble=random.choice((0.0, 0.03, 0.1, 0.2)),

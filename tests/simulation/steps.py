@@ -1,8 +1,8 @@
-"""A history before it happens: a seed, a setting, and steps that carry all the chance they need.
+"""Define a history before it runs: a seed, a setting, and steps with their own randomness.
 
 So a history with some steps left out is still one: that is how a failure is made short. A step
-comes `gap_ms` after the one before, whatever is still under way. What each kind of history can
-suffer stands here: the broker's end, its disk, and a look at what is dear to look at.
+comes `gap_ms` after the one before, whatever is still running. What each kind of history can
+suffer stands here: the broker's end, its disk, and the expensive checks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """The broker is gone: at once, or in the middle of its so-manieth change of the disk."""
+    """Represents a crash of the broker: at once, or within the nth change of the disk."""
 
     in_changes: int
     power: bool
@@ -28,28 +28,31 @@ class Crash:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The broker is stopped, and has brought everything to the disk."""
+    """Represents a clean stop of the broker, which flushes everything."""
 
     down_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class BadDisk:
-    """Of the next writes to logs, and their flushes, some fail, a part perhaps written."""
+    """Represents a bad disk: some of the next writes to logs and flushes fail, perhaps in part."""
 
     writes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The dear checks are made."""
+    """Represents a step that runs the expensive checks."""
 
 
 Fault: TypeAlias = Crash | Stop | BadDisk | Look
 
 
 def crash(random: Random, *, flushes: bool) -> Crash:
-    """With the power only where every append is flushed: else what is acknowledged may be lost."""
+    """Return a crash, which is a loss of power only where every append is flushed.
+
+    Else what is acknowledged may be lost.
+    """
     power = flushes and random.random() < 0.6
     return Crash(random.choice((0, 1, 2, 3, 5, 9)), power, random.choice((10, 300, 2_000)))
 
@@ -74,7 +77,7 @@ class Step(Generic[A]):
 
 @dataclass(frozen=True, slots=True)
 class Scenario(Generic[S, A]):
-    """One history to be."""
+    """Represents one history to be run."""
 
     seed: int
     setting: S

@@ -1,4 +1,4 @@
-"""Bugs that are planted are found, each by the checkers whose law it breaks, and shown briefly."""
+"""Test that planted bugs are found by the checkers whose invariant they break, and reduced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs that are planted in the group coordinator are found, each by the checkers of its law."""
+"""Test that bugs planted in the group coordinator are found by the checkers of their invariants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Histories of groups, on a broker that crashes: every law holds in all of them."""
+"""Test that every invariant holds in histories of groups on a broker that crashes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_every_law_of_groups_holds_in_the_history_of_a_seed(seed: int) -> None:
 
 
 def test_histories_of_groups_are_about_something() -> None:
-    """Rebalances, commits that are taken, and others that are refused; lives that end; restarts."""
+    """Check that histories have rebalances, accepted and refused commits, ends and restarts."""
     histories = [GroupHistory(scenario(seed)) for seed in range(10)]
     for history in histories:
         assert history.run() is None
@@ -36,7 +36,7 @@ def test_histories_of_groups_are_about_something() -> None:
 
 
 class Conversions(GroupChecker):
-    """Counts them, of groups that have members."""
+    """Counts conversions of groups that have members."""
 
     name: ClassVar[str] = "conversions"
 

@@ -1,4 +1,4 @@
-"""Histories of a broker that crashes and clients that retry: every law holds in all of them."""
+"""Test that every invariant holds in histories of transactions on a broker that crashes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_every_law_holds_in_the_history_of_a_seed(seed: int) -> None:
 
 
 def test_histories_are_about_something() -> None:
-    """What the laws are about does happen: crashes, commits, aborts, unknown outcomes, retries."""
+    """Check that histories have crashes, commits, aborts, unknown outcomes and retries."""
     # Enough of them for the rarest: in about one of ten an outcome stays unknown.
     histories = [TransactionHistory(scenario(seed)) for seed in range(20)]
     for history in histories:

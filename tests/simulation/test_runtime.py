@@ -1,4 +1,4 @@
-"""Histories of the runtime, on a broker that crashes: every law holds in all of them."""
+"""Test that every invariant holds in histories of the runtime on a broker that crashes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_every_law_holds_with_a_ledger(seed: int) -> None:
 def test_every_law_holds_while_versions_that_number_their_lines_otherwise_run_side_by_side(
     seed: int, together: bool
 ) -> None:
-    """Two lines of the topology are swapped in every second life of a worker."""
+    """Check workers that swap two lines of the topology in every second life."""
     found = verdict(RuntimeHistory, scenario(seed, kind="lines", together=together))
     assert not found, found
 
@@ -76,7 +76,7 @@ def test_at_least_once_nobody_writes_to_a_changelog_after_its_successor(seed: in
 
 
 def test_histories_of_the_runtime_are_about_something() -> None:
-    """Lives that end, rebalances, recoveries of each kind, restores; and all threads have ended."""
+    """Check that histories have ends, rebalances, recoveries, restores, and leave no threads."""
     threads = _thread._count()
     histories = [RuntimeHistory(scenario(seed)) for seed in range(10)]
     for history in histories:

@@ -1,4 +1,4 @@
-"""Bugs planted in the runtime are found, each by the checkers whose law it breaks."""
+"""Test that bugs planted in the runtime are found by the checkers whose invariant they break."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Histories of transactions: producers, copiers and readers on a broker that comes and goes."""
+"""Run histories of transactions: producers, copiers and readers on a broker that crashes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ REST_MS = 15_000.0  # for transactions that nobody ends
 
 
 class TransactionHistory(History):
-    """One run of a scenario."""
+    """Represents one run of a scenario of transactions."""
 
     def __init__(
         self,
@@ -84,11 +84,11 @@ class TransactionHistory(History):
             raise Violation("broker", world.loop.failures[0])
         for checker in world.checkers:
             checker.ended()
-        if hanging:  # after the laws, which say more of why a client got no further
+        if hanging:  # after the checkers, which say more about why a client hangs
             raise Violation("progress", f"after {WORK_MS:.0f} ms hang {hanging}")
 
     def _work(self) -> list[str]:
-        """Let the clients finish what they have begun. Returns what hangs."""
+        """Let the clients finish what they have begun; return what hangs."""
         self._advance(WORK_MS, lambda: not self.world.is_busy)
         return self.world.unfinished
 
@@ -118,7 +118,7 @@ class TransactionHistory(History):
         return clients[int(number)].lives
 
     def _do(self, client: object, work: Coroutine[Any, Any, None]) -> None:
-        """After what this client has to do already."""
+        """Run a client's work after what it has to do already."""
         self._turns[client] = self.world.spawn(_behind(self._turns.get(client), work))
 
 

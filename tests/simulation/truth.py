@@ -1,4 +1,4 @@
-"""What a partition's log says, read by a decoder of its own: who wrote what, and how it ended.
+"""Decode a partition's log independently: who wrote what, and how each transaction ended.
 
 The broker keeps the same facts (stable offset, open and aborted transactions); the checkers compare
 the two. Everything here follows from the bytes of the log in their order.
@@ -13,7 +13,7 @@ from tests.conformance.batches import decode
 
 @dataclass(slots=True)
 class Entry:
-    """One data record. `committed` is None while its transaction is open."""
+    """Represents one data record; `committed` is None while its transaction is open."""
 
     offset: int
     producer_id: int
@@ -34,18 +34,18 @@ class Marker:
 
 @dataclass(slots=True)
 class Truth:
-    """One partition, as far as it has been read: `end_offset` is the next to read."""
+    """Represents one partition, read up to `end_offset`."""
 
     end_offset: int = 0
     start_offset: int = 0
-    """What is below was deleted before anybody read it here."""
+    """The first offset read here; earlier ones had been deleted."""
     entries: list[Entry] = field(default_factory=list)
     markers: list[Marker] = field(default_factory=list)
     open: dict[int, list[Entry]] = field(default_factory=dict)  # by producer id
     by_offset: dict[int, Entry] = field(default_factory=dict)
 
     def feed(self, data: bytes) -> None:
-        """Whole batches from `end_offset` on."""
+        """Read whole batches from `end_offset` on."""
         for batch in decode(data):
             self.end_offset = batch.last_offset + 1
             if batch.is_control:
@@ -76,10 +76,10 @@ class Truth:
 
     @property
     def stable_offset(self) -> int:
-        """Where the oldest open transaction begins."""
+        """Return the first offset of the oldest open transaction."""
         firsts = [entries[0].offset for entries in self.open.values()]
         return min(firsts, default=self.end_offset)
 
     def committed(self, below: int) -> list[Entry]:
-        """What a read_committed reader may have seen when it has read up to there."""
+        """Return the entries that a read_committed reader may have seen up to this offset."""
         return [entry for entry in self.entries if entry.committed and entry.offset < below]

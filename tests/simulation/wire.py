@@ -1,4 +1,4 @@
-"""Requests and answers as bytes, made and read by kio: what a client of a simulation sends."""
+"""Encode requests and decode responses with kio, as a client of a simulation does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from coordinator.wire.codec import build_entity, to_ms
 
 
 def encode(api_key: int, version: int, client_id: str, correlation_id: int, given: Any) -> bytes:
-    """A frame without its length. `given`: fields by name, or a request as kio makes it."""
+    """Encode a request as a frame without its length.
+
+    `given`: fields by name, or a request as kio makes it.
+    """
     kind, write, is_flexible = _request(api_key, version)
     out = BytesIO()
     name = client_id.encode()
@@ -26,7 +29,7 @@ def encode(api_key: int, version: int, client_id: str, correlation_id: int, give
 
 
 def decode(api_key: int, version: int, correlation_id: int, answer: bytes) -> Any:
-    """The response; every byte of the answer must belong to it."""
+    """Parse a response and check that no byte of it is left over."""
     read, at = _response(api_key, version)
     assert int.from_bytes(answer[:4], "big") == len(answer) - 4
     assert int.from_bytes(answer[4:8], "big") == correlation_id

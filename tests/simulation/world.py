@@ -1,8 +1,8 @@
-"""One simulated world: a broker that comes and goes on its disk, a network, clients, and time.
+"""Simulate one world: a broker that comes and goes on its disk, a network, clients, and time.
 
 The broker is the product's own, `Broker.load` without the sockets, and it is given this world's
 clock, scheduler, disk and ids. What it does is looked at after every request and every timer: each
-checker (see `checkers`) hears what was asked and answered, and sees the broker's state.
+checker (see `checkers`) gets the requests and responses, and reads the broker's state.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ COMPACTED_SOON = {
 
 
 class Violation(AssertionError):
-    """A checker has found that the product broke its promise."""
+    """Reports that a checker has found a broken promise of the product."""
 
     def __init__(self, checker: str, message: str) -> None:
         super().__init__(f"{checker}: {message}")
@@ -55,7 +55,7 @@ class Violation(AssertionError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What is the same for all of a history."""
+    """Holds what is the same for all of a history."""
 
     trouble: float = 0.0  # the probability that the network mistreats a request
     flushes: bool = False  # every append is flushed before it is answered: power may fail
@@ -69,7 +69,7 @@ class Setting:
 
 
 class _Scheduler:
-    """The broker's waiting: its calls are made while it lives, and looked at afterwards."""
+    """Stands in for the broker's scheduler: makes its calls while it lives, and checks each."""
 
     def __init__(self, world: World, life: int) -> None:
         self._world = world
@@ -85,7 +85,7 @@ class _Scheduler:
 
 
 class _Background:
-    """Work beside the broker: a little later, unless it is gone by then."""
+    """Stands in for the broker's background thread: does work a little later, if it still lives."""
 
     def __init__(self, scheduler: _Scheduler, random: Random) -> None:
         self._scheduler = scheduler
@@ -109,7 +109,7 @@ class _Background:
 
 
 class World:
-    """See the module. `life` counts the brokers; 0 or a broker that is gone: nobody listens.
+    """Represents a world; `life` counts the brokers, of which none listens if it is 0 or dead.
 
     `topics` and `compacted` are made before the broker listens, by number of partitions.
     `broker_settings` are fields of its configuration.
@@ -149,7 +149,7 @@ class World:
     # The broker's life
 
     def start_broker(self) -> None:
-        """Load a broker from the disk; it may crash at that already, and is started again then."""
+        """Load a broker from the disk; if it crashes in loading, it is started again later."""
         self.life += 1
         self.disk = Attached(self.platter, self.random)
         scheduler = _Scheduler(self, self.life)
@@ -176,7 +176,7 @@ class World:
             checker.loaded()
 
     def stop(self, down_ms: float) -> None:
-        """As a person stops it; if it crashes at that, it crashes."""
+        """Stop the broker as a person does, even if it crashes meanwhile."""
         self.down_ms = down_ms
         if self.is_listening:
             with self.acting():
@@ -184,8 +184,10 @@ class World:
                 self._gone()
 
     def crash(self, down_ms: float, in_changes: int, *, power: bool = False) -> None:
-        """The process is gone, at once or in one of its next changes of the disk; with the power,
-        at once, what was not flushed too."""
+        """Crash the broker at once or in one of its next changes of the disk.
+
+        With `power`, at once, it also loses what was not flushed.
+        """
         self.down_ms = down_ms
         if in_changes and not power and self.is_listening:
             self.disk.crash_in(in_changes)
@@ -219,14 +221,14 @@ class World:
                 self.start_broker()
 
     def look(self) -> None:
-        """Let the checkers look at what is dear."""
+        """Let the checkers run their expensive checks."""
         if self.is_listening:
             with self.looking():
                 for checker in self.checkers:
                     checker.looked_at()
 
     def twin(self) -> Broker:
-        """Another broker, loaded from a copy of the disk as it is now."""
+        """Return another broker, loaded from a copy of the present disk."""
         scheduler = _Scheduler(self, -1)
         broker = Broker(
             self._config(),
@@ -271,7 +273,7 @@ class World:
     # Requests
 
     def dispatch(self, request: Request, read: Callable[[bytes], Any]) -> Any:
-        """The broker's answer as `read` reads it; a future of it; None if there is none."""
+        """Return the response as `read` reads it, a future of it, or None if there is none."""
         for checker in self.checkers:
             checker.asked(request)
         answer: Any = None
@@ -291,14 +293,14 @@ class World:
         return None if found is None else read(_whole(found))
 
     def observe(self, request: Request, response: Any, answer: bytes) -> None:
-        """A request took effect, and this is what the broker says of it."""
+        """Tell the checkers of a request that took effect, and of its response."""
         self.log(request.client_id, request.api_key, crc32(answer))
         for checker in self.checkers:
             checker.answered(request, response)
 
     @contextmanager
     def acting(self) -> Iterator[None]:
-        """The broker does something: it may crash in it, and is looked at when it has done it."""
+        """Run an action of the broker, in which it may crash, and check it afterwards."""
         if self._is_acting:
             yield
             return
@@ -319,7 +321,7 @@ class World:
 
     @contextmanager
     def looking(self) -> Iterator[None]:
-        """What the broker raises is a violation."""
+        """Turn an exception of the broker into a violation."""
         try:
             yield
         except (Violation, Crashed):
@@ -327,7 +329,7 @@ class World:
         except Exception as error:
             raise Violation("broker", f"{type(error).__name__}: {error}") from error
 
-    # What is in the logs
+    # Logs
 
     def partitions(self) -> Iterator[tuple[tuple[str, int], PartitionLog]]:
         for name in (*self.topics, *self.compacted):
@@ -346,7 +348,7 @@ class World:
 
     def _read_again(self) -> None:
         for key, partition in self.partitions():
-            # Of a compacted topic it is known only as long as nobody forgets it.
+            # A compacted log no longer has all records, so that what was read of it is kept.
             if key[0] not in self.compacted or key not in self.truths:
                 start = partition.start_offset
                 self.truths[key] = Truth(end_offset=start, start_offset=start)
@@ -371,7 +373,7 @@ class World:
 
     @property
     def unfinished(self) -> list[str]:
-        """What the clients are at, by the names of their coroutines."""
+        """Return the names of the coroutines that the clients still run."""
         return [str(task.get_coro()) for task in self._tasks]
 
     def abandon(self) -> None:
@@ -383,7 +385,10 @@ class World:
 
 
 def _whole(answer: Any) -> bytes:
-    """What is read when it is sent, is read: Disconnect if that fails."""
+    """Return a response's bytes, read as they are sent.
+
+    Raises Disconnect if that fails.
+    """
     if isinstance(answer, bytes):
         return answer
     try:
@@ -393,5 +398,5 @@ def _whole(answer: Any) -> bytes:
 
 
 def quiet() -> None:
-    """The broker's warnings of what a simulation does to it are no news."""
+    """Silence the broker's warnings of the faults that a simulation makes."""
     logging.getLogger("coordinator").setLevel(logging.CRITICAL + 1)

@@ -1,4 +1,4 @@
-"""One law a file: what must hold in every history, and how it is looked at."""
+"""Check invariants that must hold in every history, with one checker in each file."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""What readers have seen. In read_committed: no record of an aborted transaction, or of one that
-was open then, nothing left out, and all in order. In read_uncommitted: whatever is in the log."""
+"""Check that readers see all records of committed transactions, in order, and no aborted ones.
+
+In read_committed: no record of an aborted transaction, or of one that was open then, nothing left
+out, and all in order. In read_uncommitted: whatever is in the log.
+"""
 
 from __future__ import annotations
 

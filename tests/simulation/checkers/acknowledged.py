@@ -1,5 +1,4 @@
-"""Nothing that was acknowledged is lost: every batch is where its producer was told, after every
-crash and at the end."""
+"""Check that every acknowledged batch stays at its offset after each crash and at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a checker may listen to. Each raises `Violation` under its own name."""
+"""Define the events that a checker gets; each checker raises `Violation` under its own name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Checker:
-    """Does nothing at all; a checker overrides what it needs."""
+    """Ignores all events; a checker overrides those that it needs."""
 
     name: ClassVar[str]
 
@@ -20,25 +20,25 @@ class Checker:
         self.world = world
 
     def asked(self, request: Request) -> None:
-        """A request has reached the broker."""
+        """Handle a request that has reached the broker."""
 
     def answered(self, request: Request, response: Any) -> None:
-        """It took effect, and this is the answer (which the client may never get)."""
+        """Handle a request that took effect, with a response that the client may never get."""
 
     def acted(self) -> None:
-        """The broker has done something: a request, or what a timer told it."""
+        """Handle the end of an action of the broker: a request or a timer."""
 
     def crashed(self) -> None:
-        """The broker is gone; `world.broker` is still as it was then."""
+        """Handle the crash of the broker; `world.broker` still has its last state."""
 
     def loaded(self) -> None:
-        """A broker has loaded what is on the disk."""
+        """Handle the start of a broker that has loaded what is on the disk."""
 
     def looked_at(self) -> None:
-        """Time for a look that is too dear to take after every request."""
+        """Run checks that are too expensive after every request."""
 
     def ended(self) -> None:
-        """Everything has come to rest: no fault, no client, no open transaction."""
+        """Run checks when all is at rest, without faults, clients or open transactions."""
 
     def violated(self, message: str) -> NoReturn:
         raise Violation(self.name, message)

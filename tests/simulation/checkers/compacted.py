@@ -1,5 +1,4 @@
-"""Compaction changes nothing that a reader may rely on: what is left stands where it stood, none of
-it was aborted, and the last committed record of each key is there."""
+"""Check that compaction keeps offsets, keeps no aborted record, and keeps each key's last one."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""What was decided is carried out in the end: no transaction stays prepared, and of a deleted topic
-no group has offsets and no name is kept."""
+"""Check that decided transactions and deletions of topics are complete in the end.
+
+No transaction stays prepared; no group has offsets of a deleted topic, and no deleted name is kept.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ class Completed(Checker):
 
 
 def prepared_transactions(broker: Broker) -> list[str]:
-    """Return the transactional ids whose transaction is decided and not carried out."""
+    """Return the transactional ids whose transaction is decided but not completed."""
     return [
         name
         for shard in broker.coordinators.transactions.shards

@@ -1,5 +1,8 @@
-"""Every value is committed exactly once and in its producer's order; a transaction as a whole or
-not at all, as its producer was told; and a copy has every input exactly once."""
+"""Check that every value is committed exactly once, and in its producer's order.
+
+A transaction is committed wholly or not at all, as its response said; and a copy has every
+input exactly once.
+"""
 
 from __future__ import annotations
 
@@ -71,14 +74,14 @@ class ExactlyOnce(Checker):
 
 
 def copied_offsets(committed: dict[Place, list[bytes]], partition: int) -> list[int]:
-    """Offsets of a partition of `input` that were copied, sorted."""
+    """Return the sorted offsets of a partition of `input` that were copied."""
     values = (v for place, each in committed.items() if place[0] == "output" for v in each)
     name = b"copier-%d" % partition
     return sorted(numbers[0] for found, numbers in map(_parsed, values) if found == name)
 
 
 def _parsed(value: bytes) -> tuple[bytes, tuple[int, ...]]:
-    """The producer's name and its numbers; of a copy the offset only."""
+    """Return the producer's name and its numbers, or of a copy the offset only."""
     name, *numbers = value.split(b"|")
     if name.startswith(b"copier"):
         numbers = numbers[:1]

@@ -1,5 +1,8 @@
-"""A fenced producer never succeeds: neither one whose transactional id has a newer owner, nor one
-whose transaction the coordinator has aborted over its head."""
+"""Check that a fenced producer never succeeds.
+
+A producer is fenced when its transactional id has a newer owner, or the coordinator has aborted its
+transaction on its own.
+"""
 
 from __future__ import annotations
 
@@ -52,8 +55,7 @@ class Fenced(Checker):
                 self._aborting.discard(owner)  # of the transaction before
 
     def _ended(self, request: Request, response: Any, transactional_id: str, owner: Owner) -> None:
-        """In v2 the one who ends a transaction is followed by himself, one epoch up. He may ask
-        again; and to abort what was aborted for a time-out is to ask again."""
+        """Move the owner to the epoch that EndTxn (v2) returns, and accept a retry."""
         after = response.producer_id, response.producer_epoch
         if after != self._owners.get(transactional_id):
             if request.given["committed"] or self._dethroned.get((None, owner[0])) != owner[1]:
@@ -72,7 +74,7 @@ class Fenced(Checker):
             self.violated(f"{what} succeeds after the coordinator has aborted its transaction")
 
     def acted(self) -> None:
-        """Find the markers of aborts that no owner had asked for."""
+        """Find the markers of aborts that no owner had requested."""
         owners = dict(self._owners.values())
         for place, truth in self.world.truths.items():
             for marker in truth.markers[self._markers.get(place, 0) :]:
@@ -112,7 +114,7 @@ class Fenced(Checker):
 
 
 def _succeeded(request: Request, response: Any) -> Iterator[tuple[str, Owner, Place | None]]:
-    """What a transactional producer was granted, as whom, and where it is a write."""
+    """Yield each success of a transactional producer, its owner, and the partition of a write."""
     given = request.given
     match request.api_key:
         case api if api == PRODUCE:
@@ -141,7 +143,7 @@ def _identity(given: dict[str, Any]) -> tuple[str, Owner]:
 
 
 def _written_by(given: dict[str, Any]) -> Owner:
-    """Producer id and epoch stand in the batch."""
+    """Return the owner that the producer id and epoch of a batch name."""
     records: bytes = given["topic_data"][0]["partition_data"][0]["records"]
     return (
         int.from_bytes(records[43:51], "big", signed=True),

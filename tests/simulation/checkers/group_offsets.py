@@ -1,5 +1,4 @@
-"""The committed offset of a group is never ahead of, and never behind, what its committed
-transactions have written."""
+"""Check that a group's committed offset is exactly what its committed transactions have written."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ class GroupOffsets(Checker):
     name: ClassVar[str] = "group_offsets"
 
     def looked_at(self) -> None:
-        """While a transaction is being completed, the one may be ahead of the other."""
+        """Compare offsets and output, unless a transaction is being completed meanwhile."""
         coordinators = self.world.broker.coordinators
         for index in range(TOPICS["input"]):
             transaction = coordinators.transactions.find_transaction(f"copier-{index}")

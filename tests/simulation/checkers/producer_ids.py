@@ -1,5 +1,7 @@
-"""A producer id is never handed out twice: not to two producers, and not after a crash. An epoch of
-one neither, but to its owner who asks again with the epoch before (KIP-360)."""
+"""Check that no producer id and epoch is handed out twice, not even after a crash.
+
+The exception is an owner that retries with the epoch before (KIP-360).
+"""
 
 from __future__ import annotations
 

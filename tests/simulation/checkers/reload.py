@@ -1,5 +1,7 @@
-"""A broker that is loaded from the disk equals the one that wrote it: groups, offsets,
-transactions, and what each partition knows of its producers."""
+"""Check that a broker loaded from the disk has the same state as the one that wrote it.
+
+That is groups, offsets, transactions, and each partition's state of its producers.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ class Reload(Checker):
     name: ClassVar[str] = "reload"
 
     def looked_at(self) -> None:
-        """Loading completes what was decided and not carried out: then the two may differ."""
+        """Compare the states, unless loading would complete a decided transaction."""
         live = self.world.broker
         if prepared_transactions(live):
             return
@@ -34,7 +36,7 @@ class Reload(Checker):
             for partition in topic.partitions
             if partition.is_replacing
         }
-        # So are deletions of topics whose offsets a shard could not be asked to forget yet.
+        # So are deletions of offsets of deleted topics, which wait for their shard.
         forgetting = tuple(
             f"__consumer_offsets-{index}"
             for index, shard in enumerate(live.coordinators.groups.shards)
@@ -63,7 +65,7 @@ class Reload(Checker):
 
 
 def facts_of(broker: Broker) -> dict[str, Any]:
-    """All that has to be the same after a restart, by name."""
+    """Return all that must be the same after a restart, by name."""
     coordinators = broker.coordinators
     facts: dict[str, Any] = {}
     for index, group_shard in enumerate(coordinators.groups.shards):

@@ -1,5 +1,7 @@
-"""The high watermark and the last stable offset never go back, and the last stable offset is where
-the oldest open transaction begins: not for the broker, and not for any client."""
+"""Check that the high watermark and the last stable offset never go back, for any client.
+
+The last stable offset is the first offset of the oldest open transaction.
+"""
 
 from __future__ import annotations
 

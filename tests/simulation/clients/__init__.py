@@ -1,1 +1,1 @@
-"""Clients of a simulation: they do what librdkafka and the Java client do, as coroutines."""
+"""Provide clients as coroutines that behave as librdkafka and the Java client do."""

@@ -1,5 +1,4 @@
-"""Take, process, give: copies one partition of `input` to `output` in transactions that commit the
-group's offset with what they wrote."""
+"""Copy a partition of `input` to `output` in transactions that commit the group's offset."""
 
 from __future__ import annotations
 
@@ -17,8 +16,10 @@ GROUP = "copiers"
 
 
 class Copier:
-    """Its values are `<name>|<offset in input>|<transaction>|<value>`. Each life knows its own
-    position."""
+    """Copies values as `<name>|<offset in input>|<transaction>|<value>`.
+
+    Each life has its own position.
+    """
 
     def __init__(self, world: World, name: str, partition: int, trouble: float) -> None:
         self.lives = Lives(world, name, trouble)
@@ -28,7 +29,7 @@ class Copier:
         self._positions: dict[Life, int] = {}
 
     async def copy(self, commits: bool, pause_ms: float, seed: int) -> None:
-        """One transaction with what is there to be copied."""
+        """Copy what is there in one transaction."""
         random = Random(seed)
         async with self.lives.work(random) as life:
             sent = await life.begin()
@@ -67,7 +68,7 @@ class Copier:
         return max(offset, 0)
 
     async def _fetch(self, life: Life, position: int, random: Random) -> list[tuple[int, bytes]]:
-        """Up to a few records from there on; what can't be had now comes next time."""
+        """Fetch up to a few records from the position; a failed fetch is repeated next time."""
         given = fetch_request(self._place, position, committed=True, max_bytes=300)
         try:
             answer = await life.session.connection.ask(FETCH, 12, given)

@@ -1,4 +1,4 @@
-"""A producer without transactions: every value once and in order, whatever happens on the way."""
+"""Produce without transactions: every value once and in order, whatever fails on the way."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INIT_PRODUCER_ID = 22
 
 
 class IdempotentProducer:
-    """Its values are `<name>|<number>`, the numbers growing."""
+    """Produces values `<name>|<number>` with growing numbers."""
 
     def __init__(self, world: World, name: str, trouble: float) -> None:
         self._world = world
@@ -22,7 +22,7 @@ class IdempotentProducer:
         self._delivery: Delivery | None = None
 
     async def produce(self, partition: int, count: int, seed: int) -> None:
-        """So many batches to one partition of `input`."""
+        """Produce so many batches to one partition of `input`."""
         random = Random(seed)
         self._session.reseed(random)
         try:

@@ -1,4 +1,4 @@
-"""Idempotent delivery: batches numbered by partition, several on their way, sent again in order."""
+"""Deliver batches idempotently: numbered by partition, several in transit, resent in order."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ABORTABLE = frozenset(
 
 
 def key_of(value: bytes) -> bytes:
-    """One of a few keys."""
+    """Return the key of a value, one of a few."""
     return b"key-%d" % (crc32(value) % 4)
 
 
@@ -44,7 +44,7 @@ class Batch:
 
 
 class Delivery:
-    """One producer id and epoch: numbers batches and brings them to the log."""
+    """Numbers the batches of one producer id and epoch and brings them to the log."""
 
     def __init__(
         self,
@@ -68,15 +68,18 @@ class Delivery:
         return Batch(place, sequence, tuple(values))
 
     async def deliver(self, batches: Sequence[Batch]) -> None:
-        """All to one partition, in order. GaveUp, Fenced, Abortable; what was not acknowledged by
-        then may be in the log or not."""
+        """Deliver all batches to one partition, in order.
+
+        Raises GaveUp, Fenced or Abortable; what was not acknowledged by then may be in the log or
+        not.
+        """
         loop = self._session.world.loop
         deadline_ms = loop.elapsed_ms + PATIENCE_MS
         waiting = list(batches)
         while waiting:
             if loop.elapsed_ms > deadline_ms:
                 raise GaveUp(f"{self._session.name}: {waiting[0]}")
-            # Until a partition knows the producer it takes any sequence for the first one.
+            # Before a producer's first batch a partition accepts any sequence.
             window = IN_FLIGHT if waiting[0].place in self._known else 1
             sent = [(batch, self._send(batch)) for batch in waiting[:window]]
             retry = False

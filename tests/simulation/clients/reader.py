@@ -1,5 +1,7 @@
-"""A consumer of one partition, in either isolation: it drops what an aborted transaction wrote by
-the list that the broker gives it, as every consumer does."""
+"""Consume one partition in either isolation and drop the aborted records, as consumers do.
+
+The broker's list of aborted transactions says which those are.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ class Reader:
         self._session = Session(world, name, Random(name), 0.0)
 
     async def read(self, max_wait_ms: int, seed: int) -> None:
-        """One fetch from where it is."""
+        """Fetch once from the reader's position."""
         random = Random(seed)
         self._session.reseed(random)
         seen = self.seen
@@ -49,7 +51,7 @@ class Reader:
             self._take(found)
 
     async def catch_up(self) -> None:
-        """Fetches until there is nothing more."""
+        """Fetch until there is nothing more."""
         before = -1
         while before < self.seen.position:
             before = self.seen.position

@@ -1,4 +1,4 @@
-"""What all clients do: ask until there is an answer that is not "try again"."""
+"""Retry requests until the broker's response is final, as all clients do."""
 
 from __future__ import annotations
 
@@ -36,19 +36,22 @@ FENCED = frozenset(
 
 
 class GaveUp(Exception):
-    """Tried for too long; nobody knows what came of it."""
+    """Reports that a client retried for too long, so that the outcome is unknown."""
 
 
 class Fenced(Exception):
-    """Another one has taken the place of this producer."""
+    """Reports that another producer has fenced this one."""
 
 
 class Abortable(Exception):
-    """The transaction can only be aborted."""
+    """Reports that the transaction can only be aborted."""
 
 
 class Session:
-    """A client with one connection. `is_sure` after a call: no try of it went unanswered."""
+    """Represents a client with one connection.
+
+    `is_sure` after a call: no try of it went unanswered.
+    """
 
     def __init__(self, world: World, name: str, random: Random, trouble: float) -> None:
         self.world = world
@@ -57,7 +60,7 @@ class Session:
         self.is_sure = True
 
     def reseed(self, random: Random) -> None:
-        """What happens from now on is this chance's."""
+        """Use this random generator for everything from now on."""
         self.connection.random = random
 
     async def ask(
@@ -70,7 +73,10 @@ class Session:
         may_be_late: bool = False,
         patience_ms: float = PATIENCE_MS,
     ) -> tuple[Any, Code]:
-        """The answer and its code, which is none that says "try again". GaveUp."""
+        """Send a request until its code is final; return the response and the code.
+
+        Raises GaveUp.
+        """
         loop = self.world.loop
         deadline_ms = loop.elapsed_ms + patience_ms
         self.is_sure = True

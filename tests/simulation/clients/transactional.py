@@ -1,11 +1,10 @@
-"""A transactional producer: one life of a transactional id, as librdkafka leads it (transactions
-v1) or as the Java client does (v2, KIP-890).
+"""Run one life of a transactional producer, as librdkafka (v1) or the Java client (v2) does.
 
 Each life begins with InitProducerId, which fences the one before. What a life does when it is
 refused follows the tables of the clients: a fenced one is over, an abortable error ends in an
 abort, and after an abort that left batches unanswered the epoch is raised (KIP-360), because they
 may still arrive. In v2 partitions are added by writing to them, and every end raises the epoch:
-whatever comes late, even an EndTxn, is told from what is meant now.
+whatever comes late, even an EndTxn, has an older epoch.
 """
 
 from __future__ import annotations
@@ -26,7 +25,10 @@ INIT_PRODUCER_ID, ADD_PARTITIONS, ADD_OFFSETS, END_TXN, TXN_OFFSET_COMMIT = 22, 
 
 
 class Life:
-    """One producer with a transactional id, from its start to its end. `is_over`: make another."""
+    """Represents one producer with a transactional id, from its start to its end.
+
+    `is_over`: it is to be replaced.
+    """
 
     def __init__(self, world: World, transactional_id: str, number: int, trouble: float) -> None:
         self.world = world
@@ -38,11 +40,14 @@ class Life:
         self.session = Session(world, f"{transactional_id}#{number}", Random(0), trouble)
         self._delivery: Delivery | None = None
         self._registered: set[Place | str] = set()
-        self._has_begun = False  # the coordinator may know of a transaction
+        self._has_begun = False  # the coordinator may have an open transaction
         self._is_unsure = False  # a batch may still arrive
 
     async def begin(self) -> SentTransaction:
-        """Owns its transactional id when this returns. Fenced, GaveUp."""
+        """Begin a transaction, after claiming the transactional id if need be.
+
+        Raises Fenced, GaveUp.
+        """
         if self._delivery is None:
             await self._init(-1, -1)
         name = self.transactional_id
@@ -54,7 +59,10 @@ class Life:
         return sent
 
     async def write(self, sent: SentTransaction, place: Place, values: Sequence[bytes]) -> None:
-        """Fenced, Abortable, GaveUp."""
+        """Write values to a partition.
+
+        Raises Fenced, Abortable, GaveUp.
+        """
         delivery = self._owned()
         self._has_begun = True
         if place not in self._registered and not self.is_v2:
@@ -67,7 +75,10 @@ class Life:
         self._is_unsure = False
 
     async def stage(self, group_id: str, offsets: Mapping[Place, int]) -> None:
-        """Fenced, Abortable, GaveUp."""
+        """Add offsets to the transaction.
+
+        Raises Fenced, Abortable, GaveUp.
+        """
         delivery = self._owned()
         self._has_begun = True
         if group_id not in self._registered and not self.is_v2:
@@ -107,7 +118,10 @@ class Life:
         self._check(code)
 
     async def commit(self, sent: SentTransaction) -> None:
-        """Fenced, Abortable, GaveUp."""
+        """Commit the transaction.
+
+        Raises Fenced, Abortable, GaveUp.
+        """
         if not self._has_begun:
             sent.outcome = Outcome.COMMITTED
             return
@@ -121,10 +135,13 @@ class Life:
         self._check(code)
 
     async def abort(self, *, bump: bool = False) -> None:
-        """Fenced, GaveUp."""
+        """Abort the transaction.
+
+        Raises Fenced, GaveUp.
+        """
         if self._has_begun:
             code = await self._end(committed=False)
-            if code is not Code.INVALID_TXN_STATE:  # the coordinator knows of none
+            if code is not Code.INVALID_TXN_STATE:  # the coordinator has none
                 self._check(code)
         if (self._is_unsure and not self.is_v2) or bump:
             delivery = self._owned()
@@ -169,7 +186,7 @@ class Life:
         self._registered.add(place)
 
     async def _end(self, *, committed: bool) -> Code:
-        # v1 can't tell the end of a transaction from the end of the one before: that is never late.
+        # In v1 a late EndTxn could end the next transaction, so it is never late.
         given = {**self._identity(), "committed": committed}
         answer, code = await self._ask(
             END_TXN,
@@ -205,7 +222,7 @@ class Life:
 
 
 class Lives:
-    """All lives of one transactional id: the newest one gets the work, the others may linger."""
+    """Holds all lives of one transactional id; the newest one gets the work, others may linger."""
 
     def __init__(self, world: World, transactional_id: str, trouble: float) -> None:
         self._world = world
@@ -216,8 +233,11 @@ class Lives:
 
     @asynccontextmanager
     async def work(self, random: Random) -> AsyncIterator[Life]:
-        """The newest life, once it has done what it has to do already; `random` is its chance from
-        then on. A fenced life, and one that doesn't know what became of its work, is over."""
+        """Yield the newest life once it has finished its earlier work.
+
+        It uses `random` from then on. A fenced life, and one that doesn't know the outcome of its
+        work, is over.
+        """
         life = self._newest()
         while True:
             async with life.turn:
@@ -237,5 +257,5 @@ class Lives:
         return self._current
 
     def take_over(self) -> None:
-        """The next work is another life's; the one before doesn't know."""
+        """Give the next work to a new life, without the former one's knowledge."""
         self._current = None

@@ -1,4 +1,4 @@
-"""Transactions over `latest` and the partitions of `table`: all of one, or nothing of it."""
+"""Write transactions over `latest` and the partitions of `table`, each wholly or not at all."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tests.simulation.world import World
 
 
 class Writer:
-    """Its values are `<name>#<life>|<transaction>|<number>`."""
+    """Writes values `<name>#<life>|<transaction>|<number>`."""
 
     def __init__(self, world: World, name: str, trouble: float) -> None:
         self.lives = Lives(world, name, trouble)
         self._world = world
 
     async def transact(self, writes: int, commits: bool, pause_ms: float, seed: int) -> None:
-        """One transaction, with a pause somewhere before its end."""
+        """Run one transaction, with a pause somewhere before its end."""
         random = Random(seed)
         pause_at = random.randint(0, writes)
         async with self.lives.work(random) as life:

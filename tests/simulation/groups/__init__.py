@@ -1,2 +1,1 @@
-"""Histories of groups: members of every protocol that come, go, hang and lie, on a broker that does
-the same."""
+"""Simulate members of every protocol that come, go and hang, on a broker that crashes, too."""

@@ -1,6 +1,7 @@
-"""Bugs to be planted in what happens to a whole group, each with the checkers that have to see it:
-its conversion from one protocol to the other, its deletion, and the end of its offsets, of deleted
-topics too.
+"""Plant bugs in what happens to a whole group, each with the checkers that must see it.
+
+Bugs concern a group's conversion from one protocol to the other, its deletion, and the end of its
+offsets, of deleted topics too.
 
 They are put in from outside, as those of transactions are (see `tests.simulation.bugs`).
 """
@@ -32,7 +33,7 @@ from tests.simulation.world import World
 
 
 def an_upgrade_forgets_who_has_what(world: World) -> AbstractContextManager[None]:
-    """What classic members have is free for the consumer that has come."""
+    """Make an upgrade give a classic member's partitions to the consumer that joins."""
 
     def make(original: Any) -> Any:
         def convert(*arguments: Any) -> Any:
@@ -44,7 +45,7 @@ def an_upgrade_forgets_who_has_what(world: World) -> AbstractContextManager[None
 
 
 def a_downgrade_begins_at_the_first_generation(world: World) -> AbstractContextManager[None]:
-    """The epochs of the consumer group are forgotten."""
+    """Make a downgrade forget the epochs of the consumer group."""
 
     def make(original: Any) -> Any:
         def downgrade(*arguments: Any) -> Any:
@@ -58,12 +59,12 @@ def a_downgrade_begins_at_the_first_generation(world: World) -> AbstractContextM
 
 
 def classic_members_are_not_told_to_join(world: World) -> AbstractContextManager[None]:
-    """Where consumers are in the group, too, they never hear what they are to have."""
+    """Make the broker never tell classic members to join while consumers are in the group, too."""
     return replaced(migration, "must_rejoin", lambda _: lambda group, member: False)
 
 
 def a_group_with_members_is_deleted(world: World) -> AbstractContextManager[None]:
-    """Whoever is in it."""
+    """Make DeleteGroups delete a group that has members."""
 
     def make(original: Any) -> Any:
         def holding_of(shard: Any, group_id: str) -> Any:
@@ -76,7 +77,7 @@ def a_group_with_members_is_deleted(world: World) -> AbstractContextManager[None
 
 
 def offsets_of_a_subscribed_topic_are_deleted(world: World) -> AbstractContextManager[None]:
-    """It is said that they can't be, and done all the same."""
+    """Make OffsetDelete delete the offsets of a subscribed topic and answer with a refusal."""
 
     def make(original: Any) -> Any:
         def delete(state: Any, group_id: str, holding: Any, partitions: Any) -> Any:
@@ -91,7 +92,7 @@ def offsets_of_a_subscribed_topic_are_deleted(world: World) -> AbstractContextMa
 
 
 def offsets_expire_at_once(world: World) -> AbstractContextManager[None]:
-    """How long they are to be kept is not looked at."""
+    """Make offsets expire without regard to their retention time."""
 
     def make(original: Any) -> Any:
         def expire(state: Any, group_id: str, holding: Any, found: Any, _: int, now_ms: int) -> Any:
@@ -103,24 +104,24 @@ def offsets_expire_at_once(world: World) -> AbstractContextManager[None]:
 
 
 def offsets_of_a_deleted_topic_stay(world: World) -> AbstractContextManager[None]:
-    """Its name is free all the same: another topic of that name is read from there on."""
+    """Make the offsets of a deleted topic stay, so that its namesake is read from there on."""
     sweep = "forget_topics_in_slices"
     return replaced(group_offsets.GroupOffsets, sweep, lambda _: lambda self, topics: iter(()))
 
 
 def a_shard_that_is_back_forgets_no_topic(world: World) -> AbstractContextManager[None]:
-    """What was deleted while another broker led the shard, or it was being loaded, is left."""
+    """Make a shard miss topics that were deleted while it was loading or led by another broker."""
     return replaced(
         group_offsets.GroupOffsets, "forget_topics_after_load", lambda _: lambda self, shard: None
     )
 
 
 def the_name_of_a_deleted_topic_is_kept(world: World) -> AbstractContextManager[None]:
-    """No group has offsets of it any more, and nobody is told."""
+    """Make the broker keep a deleted topic's name although no group has its offsets any more."""
     return replaced(DeletedTopicCleanup, "_free_names", lambda _: lambda self, swept: None)
 
 
-# Of the histories in which they can be seen.
+# Of the histories in which the bugs can show.
 PROTOCOLS = frozenset({"mixed"})
 BUGS: dict[Bug, tuple[type[Checker], ...]] = {
     an_upgrade_forgets_who_has_what: (Revocation,),

@@ -1,4 +1,4 @@
-"""Bugs to be planted in the group coordinator: each breaks one promise, and a checker sees it.
+"""Plant bugs in the group coordinator, each of which breaks a promise that a checker watches.
 
 They are put in from outside, as those of transactions are (see `tests.simulation.bugs`).
 """
@@ -37,7 +37,7 @@ from tests.simulation.world import World
 
 
 def a_former_generation_commits(world: World) -> AbstractContextManager[None]:
-    """Whoever was a member is taken at its word."""
+    """Make the broker accept commits of any former member."""
 
     def make(original: Any) -> Any:
         def validate(group: Any, committer: Any, **rest: Any) -> None:
@@ -51,7 +51,7 @@ def a_former_generation_commits(world: World) -> AbstractContextManager[None]:
 
 
 def an_instance_that_was_replaced_commits(world: World) -> AbstractContextManager[None]:
-    """The id of a static member's former life is as good as the present one."""
+    """Make the broker accept commits of a replaced static member's former id."""
 
     def make(original: Any) -> Any:
         def validate(group: Any, committer: Any, **rest: Any) -> None:
@@ -66,7 +66,7 @@ def an_instance_that_was_replaced_commits(world: World) -> AbstractContextManage
 
 
 def a_rebalance_keeps_the_generation(world: World) -> AbstractContextManager[None]:
-    """Nobody is told apart from a member of the round before."""
+    """Make a rebalance keep the generation, so that members of the round before pass."""
 
     def make(original: Any) -> Any:
         def complete_join(self: GroupTransition) -> None:
@@ -81,7 +81,7 @@ def a_rebalance_keeps_the_generation(world: World) -> AbstractContextManager[Non
 
 
 def an_assignment_is_told_before_it_is_written(world: World) -> AbstractContextManager[None]:
-    """A crash takes back what members were handed."""
+    """Make SyncGroup answer before the assignment is written, so that a crash undoes it."""
 
     def make(original: Any) -> Any:
         def install(self: Any, draft: GroupTransition, *rest: Any, **named: Any) -> None:
@@ -111,7 +111,7 @@ def _write(world: World, life: int, shard: Any, saved: GroupSaved) -> None:
 def a_second_assignment_takes_the_place_of_the_first(
     world: World,
 ) -> AbstractContextManager[None]:
-    """A leader that repeats itself, or has died, assigns once more in the same generation."""
+    """Make a leader's second SyncGroup replace the assignment of the same generation."""
 
     def make(original: Any) -> Any:
         def sync(group: Any, command: Any, *rest: Any) -> Any:
@@ -130,7 +130,7 @@ def a_second_assignment_takes_the_place_of_the_first(
 
 
 def everybody_is_handed_the_leader_s_share(world: World) -> AbstractContextManager[None]:
-    """The answers of SyncGroup are mixed up."""
+    """Make SyncGroup give the leader's assignment to every member."""
 
     def make(original: Any) -> Any:
         return lambda group, member_id: original(group, group.leader)
@@ -139,12 +139,12 @@ def everybody_is_handed_the_leader_s_share(world: World) -> AbstractContextManag
 
 
 def sessions_are_not_counted_after_a_restart(world: World) -> AbstractContextManager[None]:
-    """A member that died while the broker was down is waited for, for ever."""
+    """Make a restarted broker wait for ever for a member that died while it was down."""
     return replaced(ClassicMembership, "start_session_timers", lambda _: lambda self, shard: None)
 
 
 def nobody_is_told_that_a_member_has_left(world: World) -> AbstractContextManager[None]:
-    """Its partitions stay its own."""
+    """Make a member's leave start no rebalance, so that its partitions keep their owner."""
 
     def make(original: Any) -> Any:
         def leave_quietly(group: Any, *rest: Any) -> Any:
@@ -159,7 +159,7 @@ def nobody_is_told_that_a_member_has_left(world: World) -> AbstractContextManage
 
 
 def a_leader_that_joins_again_changes_nothing(world: World) -> AbstractContextManager[None]:
-    """A topic has got more partitions, and nobody gets them."""
+    """Make a leader's rejoin start no rebalance, so that new partitions have no owner."""
 
     def make(original: Any) -> Any:
         def join_again(draft: GroupTransition, command: Any, member: Any) -> Any:
@@ -176,7 +176,7 @@ def a_leader_that_joins_again_changes_nothing(world: World) -> AbstractContextMa
 def a_commit_is_acknowledged_though_it_was_not_written(
     world: World,
 ) -> AbstractContextManager[None]:
-    """What the disk refused is answered as if it hadn't."""
+    """Make the broker acknowledge a commit that the disk refused."""
 
     def make(original: Any) -> Any:
         def execute(self: Any, decision: Any) -> Any:
@@ -193,7 +193,7 @@ def a_commit_is_acknowledged_though_it_was_not_written(
 
 
 def an_older_commit_wins_when_the_log_is_read(world: World) -> AbstractContextManager[None]:
-    """Of two records the first one counts, after a restart."""
+    """Make a restarted broker take the first of two records of an offset."""
 
     def make(original: Any) -> Any:
         def apply(state: Any, record: Any, origin: Any) -> None:
@@ -210,7 +210,7 @@ def an_older_commit_wins_when_the_log_is_read(world: World) -> AbstractContextMa
 
 
 def a_group_s_end_is_forgotten(world: World) -> AbstractContextManager[None]:
-    """The last member's leaving is not written: a restart brings it back."""
+    """Make the broker not log the last member's leaving, so that a restart brings it back."""
 
     def make(original: Any) -> Any:
         def save(self: GroupTransition) -> None:
@@ -223,7 +223,7 @@ def a_group_s_end_is_forgotten(world: World) -> AbstractContextManager[None]:
 
 
 def a_cooperative_leader_takes_at_once(world: World) -> AbstractContextManager[None]:
-    """The new owner is given a partition in the round in which the old one learns of it."""
+    """Make a cooperative leader assign a partition before its former owner has revoked it."""
 
     def make(original: Any) -> Any:
         return {**original, COOPERATIVE: original[STICKY]}
@@ -231,8 +231,8 @@ def a_cooperative_leader_takes_at_once(world: World) -> AbstractContextManager[N
     return replaced(assigning, "ASSIGNORS", make)
 
 
-PROTOCOLS = frozenset({"eager", "cooperative"})  # of the histories in which they can be seen
-# Each with the checkers that have to see it, one without the other.
+PROTOCOLS = frozenset({"eager", "cooperative"})  # of the histories in which the bugs can show
+# Each with the checkers that must each see it alone.
 BUGS: dict[Bug, tuple[type[Checker], ...]] = {
     a_former_generation_commits: (Zombies,),
     an_instance_that_was_replaced_commits: (Zombies,),

@@ -1,4 +1,4 @@
-"""Bugs to be planted in the consumer groups of KIP-848, each with the checkers that have to see it.
+"""Plant bugs in the consumer groups of KIP-848, each with the checkers that must see it.
 
 They are put in from outside, as those of transactions are (see `tests.simulation.bugs`).
 """
@@ -31,8 +31,10 @@ from tests.simulation.world import World
 
 @contextmanager
 def a_partition_is_given_before_it_is_given_up(world: World) -> Iterator[None]:
-    """The target is followed at once, whoever has the partition. The state would not take it: that
-    is switched off as well."""
+    """Make a member get its target at once, even partitions that another one owns.
+
+    The state would not take it: that check is switched off as well.
+    """
 
     def follow(original: Any) -> Any:
         def step(member: Any, *rest: Any, **named: Any) -> Any:
@@ -53,7 +55,7 @@ def a_partition_is_given_before_it_is_given_up(world: World) -> Iterator[None]:
 
 
 def silence_is_taken_for_consent(world: World) -> AbstractContextManager[None]:
-    """A member that doesn't say what it has is taken to have given up what it was to."""
+    """Make a heartbeat without owned partitions count as the end of its revocations."""
 
     def make(original: Any) -> Any:
         return lambda owned, partitions: owned is not None and original(owned, partitions)
@@ -62,7 +64,7 @@ def silence_is_taken_for_consent(world: World) -> AbstractContextManager[None]:
 
 
 def a_part_given_up_is_taken_for_all(world: World) -> AbstractContextManager[None]:
-    """A member is done with its revocations when it is done with one of them."""
+    """Make one revoked partition count as the end of all of the member's revocations."""
 
     def make(original: Any) -> Any:
         def owns_all(owned: Any, partitions: Any) -> bool:
@@ -80,7 +82,7 @@ def a_part_given_up_is_taken_for_all(world: World) -> AbstractContextManager[Non
 
 
 def whoever_was_fenced_commits(world: World) -> AbstractContextManager[None]:
-    """The epoch of a commit is not looked at."""
+    """Make the broker ignore the epoch of a commit."""
 
     def make(original: Any) -> Any:
         def validate(group: Any, committer: Any, *rest: Any, **named: Any) -> None:
@@ -94,7 +96,7 @@ def whoever_was_fenced_commits(world: World) -> AbstractContextManager[None]:
 
 
 def a_partition_that_has_moved_on_is_committed(world: World) -> AbstractContextManager[None]:
-    """An older epoch does for any partition of the topic."""
+    """Make the broker accept commits of an older epoch for any partition of the topic."""
 
     def make(original: Any) -> Any:
         return lambda member, topic_id, index: 0
@@ -103,7 +105,7 @@ def a_partition_that_has_moved_on_is_committed(world: World) -> AbstractContextM
 
 
 def a_group_begins_again_when_a_member_is_fenced(world: World) -> AbstractContextManager[None]:
-    """Its epochs are those that it has had before."""
+    """Make a group start with its former epochs again when a member is fenced."""
 
     def make(original: Any) -> Any:
         def fence(*arguments: Any) -> Any:
@@ -120,7 +122,7 @@ def a_group_begins_again_when_a_member_is_fenced(world: World) -> AbstractContex
 
 
 def a_member_is_told_the_group_s_epoch(world: World) -> AbstractContextManager[None]:
-    """As if it had come as far, while its partitions are still to be assigned."""
+    """Make the broker tell a member the group's epoch before its partitions are assigned."""
 
     def make(original: Any) -> Any:
         def beat(group: Any, *rest: Any) -> Any:
@@ -133,12 +135,12 @@ def a_member_is_told_the_group_s_epoch(world: World) -> AbstractContextManager[N
 
 
 def sessions_are_not_counted_after_a_restart(world: World) -> AbstractContextManager[None]:
-    """A member that died while the broker was down keeps its partitions."""
+    """Make a restarted broker start no session timeout, so that dead members stay."""
     return replaced(ConsumerMembership, "start_member_timers", lambda _: lambda self, shard: None)
 
 
 def a_heartbeat_does_not_prolong_the_session(world: World) -> AbstractContextManager[None]:
-    """Only one that moves the member does."""
+    """Make a session timeout restart only with heartbeats that move the member on."""
 
     def make(original: Any) -> Any:
         def follow(self: Any, shard: Any, group: Any, step: Any, timeout_ms: int) -> None:
@@ -151,12 +153,12 @@ def a_heartbeat_does_not_prolong_the_session(world: World) -> AbstractContextMan
 
 
 def topics_that_change_are_not_noticed(world: World) -> AbstractContextManager[None]:
-    """New partitions are nobody's."""
+    """Make the group ignore changed topics, so that new partitions have no owner."""
     return replaced(advance, "compute_metadata_hash", lambda _: lambda names, topics: 0)
 
 
 def nobody_gets_what_a_member_leaves_behind(world: World) -> AbstractContextManager[None]:
-    """Who is gone makes no new epoch."""
+    """Make a member's leave start no new epoch."""
 
     def make(original: Any) -> Any:
         def fence(*arguments: Any) -> Any:
@@ -169,7 +171,7 @@ def nobody_gets_what_a_member_leaves_behind(world: World) -> AbstractContextMana
 
 
 def a_target_gives_a_partition_to_two(world: World) -> AbstractContextManager[None]:
-    """The assignor's mistake is the group's for ever: each waits for the other."""
+    """Make the assignor give one partition to two members, who then wait for each other."""
 
     def make(original: Any) -> Any:
         def assign(wanted: Any, counts: Any) -> Any:
@@ -184,7 +186,7 @@ def a_target_gives_a_partition_to_two(world: World) -> AbstractContextManager[No
     return replaced(target, "ASSIGNORS", lambda _: assignors)
 
 
-PROTOCOLS = frozenset({"consumer"})  # of the histories in which they can be seen
+PROTOCOLS = frozenset({"consumer"})  # of the histories in which the bugs can show
 BUGS: dict[Bug, tuple[type[Checker], ...]] = {
     a_partition_is_given_before_it_is_given_up: (Revocation,),
     silence_is_taken_for_consent: (Revocation,),

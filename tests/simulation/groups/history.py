@@ -1,4 +1,4 @@
-"""Histories of groups: what happens to members and broker, and that it all settles afterwards."""
+"""Run histories of groups, in which members and broker fail, and check that all settle."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ QUIET_MS = 5_000.0  # in which nothing changes that has settled
 
 
 class GroupHistory(History):
-    """One run of a scenario."""
+    """Represents one run of a scenario of groups."""
 
     world: GroupWorld
 
@@ -83,7 +83,7 @@ class GroupHistory(History):
             checker.ended()
 
     def _settle(self) -> None:
-        """Until all is at rest, and stays so; a checker says if it isn't in the end."""
+        """Wait until all is at rest and stays so; a checker reports if it isn't in the end."""
         self._rest()
         if unsettled(self.world) and self._wake_leaders():
             self._rest()
@@ -99,10 +99,7 @@ class GroupHistory(History):
                 break
 
     def _wake_leaders(self) -> bool:
-        """A group of consumers that has just become a classic one is to rebalance at once. If its
-        coordinator goes before that, it is Stable, and led by a member that doesn't know: nobody
-        watches the topics until somebody joins (in Kafka, too). Whether there is such a one; it is
-        started again."""
+        """Restart the leader of a group that a downgrade left Stable; return if one was found."""
         found = False
         for host in self.world.hosts:
             group = self.world.shard(host.group_id).groups.get(host.group_id)
@@ -116,12 +113,11 @@ class GroupHistory(History):
 
     @property
     def _is_done(self) -> bool:
-        """The administrator has nothing left to do."""
+        """Return whether the administrator has nothing left to do."""
         return self._turn is None or self._turn.done()
 
     def _change_once_more(self) -> None:
-        """The last change, and the only one: every topic gets one more partition, or somebody
-        leaves."""
+        """Make the last and only change: each topic gets one more partition, or a member leaves."""
         world = self.world
         if self.scenario.seed % 2 == 0:
             for topic in world.broker.topics if world.is_listening else ():
@@ -137,7 +133,7 @@ class GroupHistory(History):
         return {host.profile.name: host.member.epoch for host in world.hosts if host.member}
 
     def _heal(self) -> None:
-        """Nothing goes wrong any more; what is down comes back by itself."""
+        """Stop all faults; what is down comes back by itself."""
         world = self.world
         world.disk.heal()
         self._admin.session.connection.trouble = 0.0

@@ -1,4 +1,4 @@
-"""Groups and their members, and what happens to them, from a seed."""
+"""Make a scenario of groups, their members and what happens to them, from a seed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.simulation.steps import BadDisk, Fault, Look, Scenario, Step, Stop, c
 from tests.simulation.world import Setting
 
 TOPICS = ("apples", "apricots", "beans", "beets")
-# Of the members of a group. They all know whichever is chosen: of a group that is loaded the broker
-# knows no other any more, and turns away who doesn't (in Kafka, too).
+# Of the members of a group, which all support each of them: after a load the broker has only the
+# chosen protocol, and rejects members without it (in Kafka, too).
 ASSIGNORS: dict[str, tuple[tuple[str, ...], ...]] = {
     "eager": (("range", "sticky"), ("sticky", "range"), ("sticky", "roundrobin", "range")),
     "cooperative": (("cooperative-sticky",),),
@@ -25,33 +25,33 @@ PREFIXES = ("a", "b", "ap", "be")
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A host begins another life, whether the one before is over or not."""
+    """Represents a step in which a host begins another life, even beside the one before."""
 
     host: int
 
 
 @dataclass(frozen=True, slots=True)
 class StartAll:
-    """Every host that nobody lives at begins another life."""
+    """Represents a step in which every idle host begins another life."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """A member is gone without a word."""
+    """Represents a step in which a member disappears without a message."""
 
     host: int
 
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """A member goes as it should."""
+    """Represents a step in which a member leaves the group properly."""
 
     host: int
 
 
 @dataclass(frozen=True, slots=True)
 class Hang:
-    """A member does nothing for a while, and goes on as if nothing had happened."""
+    """Represents a step in which a member pauses and goes on as if nothing had happened."""
 
     host: int
     for_ms: int
@@ -59,7 +59,7 @@ class Hang:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """A member wants other topics."""
+    """Represents a step in which a member changes its subscription."""
 
     host: int
     interest: Interest
@@ -67,21 +67,21 @@ class Want:
 
 @dataclass(frozen=True, slots=True)
 class Haunt:
-    """A member that is dead does what it had begun: it is a zombie."""
+    """Represents a step in which a dead member, a zombie, finishes its request."""
 
     host: int
 
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A host begins another life, with the other protocol."""
+    """Represents a step in which a host begins another life with the other protocol."""
 
     host: int
 
 
 @dataclass(frozen=True, slots=True)
 class Resign:
-    """Another broker leads a shard of the coordinator, for a while."""
+    """Represents a step in which another broker leads a shard of the coordinator for a while."""
 
     shard: int
     for_ms: int
@@ -106,14 +106,14 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class DeleteGroup:
-    """Which may have members: then it stays."""
+    """Represents a step in which a group is deleted, which is refused if it has members."""
 
     group_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteOffsets:
-    """Of a topic that the group may be subscribed to: then they stay."""
+    """Represents a step in which offsets are deleted, which is refused for subscribed topics."""
 
     group_id: str
     topic: str
@@ -121,7 +121,7 @@ class DeleteOffsets:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A time in which offsets may expire."""
+    """Represents a time in which offsets may expire."""
 
     for_ms: int
 
@@ -133,8 +133,11 @@ Action: TypeAlias = OfHost | OfAdmin | StartAll | Resign | Wait | Fault
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSetting:
-    """What is the same for all of a history. `protocol`: a mixed one has consumers, and the classic
-    members of `classic`, each host now the one and now the other."""
+    """Holds what is the same for all of a history of groups.
+
+    `protocol`: a mixed one has consumers, and the classic members of `classic`, each host now the
+    one and now the other.
+    """
 
     world: Setting
     hosts: int
@@ -171,7 +174,7 @@ class GroupSetting:
         }
 
     def profile(self, number: int, seed: int) -> tuple[Profile, Interest]:
-        """The host's own, and what it wants at first."""
+        """Return the host's profile, and its first subscription."""
         random = Random(f"{seed} host {number}")
         is_static = random.random() < self.static_share
         profile = Profile(
@@ -184,7 +187,7 @@ class GroupSetting:
             session_timeout_ms=self.session_timeout_ms,
             rebalance_timeout_ms=self.rebalance_timeout_ms,
             heartbeat_ms=self.heartbeat_ms,
-            # A leader that comes back below 9 takes itself for a follower, and watches no topics.
+            # A leader that rejoins below version 9 sees itself as a follower, without topics.
             version=9 if is_static else random.choice((3, 5, 9)),
         )
         return profile, interest(random)
@@ -201,7 +204,7 @@ def interest(random: Random) -> Interest:
 
 
 def scenario(seed: int, length: int = 40) -> GroupScenario:
-    """The scenario of a seed."""
+    """Return the scenario of a seed."""
     random = Random(f"{seed} groups")
     world = Setting(
         trouble=random.choice((0.0, 0.0, 0.03, 0.1)),

@@ -1,4 +1,4 @@
-"""What is still to happen until every group is at rest, as its members and the broker see it.
+"""Find what is missing until every group is at rest, by its members and the broker's state.
 
 At rest: every live member is in its group at the broker's generation, nobody else is, and each
 partition of the topics that somebody there wants is owned by one of those who want it.
@@ -20,7 +20,7 @@ REFRESHED_AFTER_MS = 13_000  # if at all
 
 
 def unsettled(world: GroupWorld) -> str:
-    """Nothing, or the first thing that is found missing."""
+    """Return the first thing found missing, or nothing."""
     if not world.is_listening:
         return "the broker is down"
     if any(life.is_leaving and not life.is_over for host in world.hosts for life in host.lives):
@@ -77,8 +77,11 @@ def _of_consumers(group: ConsumerGroup, members: list[Member]) -> str:
 
 
 def _unresolved(world: GroupWorld, group: ConsumerGroup) -> str:
-    """Expressions are resolved anew when there are new topics, at most every ten seconds, as in
-    Kafka; one that is gone may stay among what they stood for."""
+    """Return a group whose expressions are not resolved for the present topics, or nothing.
+
+    Expressions are resolved anew when there are new topics, at most every ten seconds, as in Kafka;
+    one that is gone may stay among what they stood for.
+    """
     present = {topic.name for topic in world.broker.topics if not topic.is_internal}
     for regex in group.regex_subscriber_counts:
         found = group.resolved_regexes.get(regex)

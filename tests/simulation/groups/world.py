@@ -1,4 +1,4 @@
-"""The world of groups: hosts that run members, and what the broker's group coordinator knows."""
+"""Simulate groups: hosts that run members, and the state of the broker's group coordinator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHARDS = 2
 
 
 class GroupWorld(World):
-    """`hosts` is where members live; topics are made by an administrator, while the broker runs."""
+    """Represents a world whose `hosts` run members, and whose administrator creates topics."""
 
     def __init__(self, setting: Setting, seed: int, broker_settings: Mapping[str, Any]) -> None:
         super().__init__(setting, seed, {}, {}, broker_settings)
@@ -28,11 +28,11 @@ class GroupWorld(World):
         return self.broker.coordinators.groups.shards[partition_for(group_id, SHARDS)]
 
     def leadership(self, group_id: str) -> tuple[int, int]:
-        """Another one after each restart of the broker, and each election of the shard."""
+        """Return an id of the leadership, which each restart and election of the shard changes."""
         return self.life, self.shard(group_id).log.coordinator_epoch
 
     def partitions_of(self, topic: str) -> int:
-        """0: there is no such topic."""
+        """Return the topic's number of partitions, 0 if there is no such topic."""
         found = self.broker.topics.get(topic)
         return 0 if found is None else len(found.partitions)
 
@@ -43,7 +43,7 @@ class GroupWorld(World):
     # The life of a shard
 
     def resign(self, index: int, for_ms: float) -> None:
-        """Another broker leads the shard for a while; while it does, nothing happens there."""
+        """Let another broker lead the shard for a while, during which nothing happens there."""
         if not self.is_listening:
             return
         coordinators, life = self.broker.coordinators, self.life

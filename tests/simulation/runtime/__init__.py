@@ -1,1 +1,1 @@
-"""Histories of the runtime: workers, their clients and their stores, on a broker that crashes."""
+"""Simulate workers, their clients and their stores, on a broker that crashes."""

@@ -1,4 +1,4 @@
-"""Bugs that only applications with a model of their own show, planted as those of `bugs` are."""
+"""Plant bugs that only applications with a model of their own show."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.simulation.world import Setting, World
 
 
 def rows_joined_that_wait_for_the_commit(world: World) -> AbstractContextManager[None]:
-    """A foreign-key join looks its tables up through their caches: at what nobody was told yet."""
+    """Make a foreign-key join read its tables through their caches, before the commit."""
 
     def make(original: Any) -> Any:
         return lambda at, **_: at
@@ -44,7 +44,7 @@ def rows_joined_that_wait_for_the_commit(world: World) -> AbstractContextManager
 
 
 def overtaken_answers_asked_no_more(world: World) -> AbstractContextManager[None]:
-    """An inner foreign-key join drops an answer that was overtaken, and leaves it at that."""
+    """Make an inner foreign-key join drop an overtaken response without asking again."""
 
     def make(original: Any) -> Any:
         def resolve(*arguments: Any, subscription_step: str | None, **rest: Any) -> Operator:
@@ -67,7 +67,7 @@ def _unheard(*asked: Any) -> None:
 
 
 def empty_partitions_not_waited_for(world: World) -> AbstractContextManager[None]:
-    """A task that reads several partitions goes on with what it has."""
+    """Make a task that reads several partitions go on while one of them is empty."""
 
     def make(original: Any) -> Any:
         return lambda idle_ms, buffered: original(NEVER_WAIT, buffered)
@@ -76,7 +76,7 @@ def empty_partitions_not_waited_for(world: World) -> AbstractContextManager[None
 
 
 def offsets_sent_of_what_advanced_alone(world: World) -> AbstractContextManager[None]:
-    """A partition that nothing was read from keeps the metadata of an earlier commit."""
+    """Make a partition from which nothing was read keep the metadata of an earlier commit."""
 
     def make(original: Any) -> Any:
         def offsets(self: Task) -> list[tuple[Partition, OffsetAndMetadata]]:
@@ -92,7 +92,7 @@ def offsets_sent_of_what_advanced_alone(world: World) -> AbstractContextManager[
 
 
 def changelogs_left_out_of_the_ledger(world: World) -> AbstractContextManager[None]:
-    """An entry says what was written to other topics alone."""
+    """Make the ledger leave out what a transaction wrote to changelogs."""
 
     def make(original: Any) -> Any:
         def take(self: DeliveredOffsets) -> dict[Partition, tuple[WrittenRange, ...]]:
@@ -105,7 +105,7 @@ def changelogs_left_out_of_the_ledger(world: World) -> AbstractContextManager[No
 
 
 def ledger_written_with_the_offsets_before(world: World) -> AbstractContextManager[None]:
-    """An entry names the offsets that its tasks had committed last."""
+    """Make the ledger name the offsets that its tasks had committed before."""
 
     def make(original: Any) -> Any:
         def write(self: LedgerWriter, producer: Any, tasks: Collection[Task]) -> None:
@@ -125,7 +125,7 @@ def ledger_written_with_the_offsets_before(world: World) -> AbstractContextManag
 
 
 def restored_versions_are_the_latest_alone(world: World) -> AbstractContextManager[None]:
-    """Of the versions of a key that come in one batch the last wins, as in other stores."""
+    """Make a restore keep only the last of a key's versions in a batch, as other stores do."""
 
     def make(original: Any) -> Any:
         def replay(
@@ -142,7 +142,7 @@ def restored_versions_are_the_latest_alone(world: World) -> AbstractContextManag
 
 
 def dead_letters_outside_of_transactions(world: World) -> AbstractContextManager[None]:
-    """A producer of their own brings them to their topic, whatever becomes of the transaction."""
+    """Make a producer outside of the transaction write the dead letters."""
 
     def make(original: Any) -> Any:
         def write(self: Any, topic: str, task: Any, where: ErrorContext) -> None:
@@ -160,7 +160,7 @@ def dead_letters_outside_of_transactions(world: World) -> AbstractContextManager
 
 
 def coordinator_away_taken_for_a_yes(world: World) -> AbstractContextManager[None]:
-    """Whoever is not told that he is no member any more counts himself as one."""
+    """Make a worker count itself as a member while the coordinator is not available."""
 
     def make(original: Any) -> Any:
         def confirm_membership(self: Any) -> bool:
@@ -173,7 +173,7 @@ def coordinator_away_taken_for_a_yes(world: World) -> AbstractContextManager[Non
 
 
 def ends_of_partitions_forgotten(world: World) -> AbstractContextManager[None]:
-    """A partition of which nothing was fetched yet is taken for one of which all was."""
+    """Make a partition of which nothing was fetched yet count as read to its end."""
 
     def make(original: Any) -> Any:
         def lag(self: Any, partition: Partition) -> int | None:
@@ -188,7 +188,7 @@ def ends_of_partitions_forgotten(world: World) -> AbstractContextManager[None]:
 
 
 def deletions_not_copied(world: World) -> AbstractContextManager[None]:
-    """A copy of a global table keeps rows that its topic has deleted."""
+    """Make the copy of a global table keep rows that its topic has deleted."""
 
     def make(original: Any) -> Any:
         def apply(

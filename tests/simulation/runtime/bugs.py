@@ -1,4 +1,4 @@
-"""Bugs of the runtime to be planted: each breaks one promise, and a checker has to see it.
+"""Plant bugs in the runtime, each of which breaks one promise that a checker must see broken.
 
 They are put in from outside, by replacing a function for as long as a history runs; the product has
 no switch for any of them.
@@ -48,8 +48,10 @@ def several(*planted: AbstractContextManager[None]) -> AbstractContextManager[No
 
 
 def punctuation_commits_no_offsets(world: World) -> AbstractContextManager[None]:
-    """Where no input has advanced there is nothing to send, so nobody looks at the generation:
-    a zombie commits what its punctuations wrote."""
+    """Make a commit without input offsets skip the check of the generation.
+
+    A zombie then commits what its punctuations wrote.
+    """
 
     def make(original: Any) -> Any:
         def offsets(tasks: Iterable[Task]) -> list[tuple[Partition, OffsetAndMetadata]]:
@@ -70,8 +72,10 @@ def punctuation_commits_no_offsets(world: World) -> AbstractContextManager[None]
 
 
 def restore_stops_at_the_last_stable_offset(world: World) -> AbstractContextManager[None]:
-    """What a transaction wrote whose marker has not come yet is missed, and nobody compares with
-    the positions that the offsets name."""
+    """Make a restore end at the last stable offset without comparing the committed positions.
+
+    It misses what a transaction wrote whose marker has not come yet.
+    """
 
     def make(original: Any) -> Any:
         def latest(self: Admin, partitions: list[Partition]) -> dict[Partition, int]:
@@ -97,7 +101,7 @@ def restore_stops_at_the_last_stable_offset(world: World) -> AbstractContextMana
 
 
 def rollback_keeps_an_object(world: World) -> AbstractContextManager[None]:
-    """What user code has changed in place outlives the transaction, in the cache."""
+    """Make the cache keep an object across a rollback that user code has changed in place."""
 
     def make(original: Any) -> Any:
         def rollback(self: Any) -> None:
@@ -110,7 +114,7 @@ def rollback_keeps_an_object(world: World) -> AbstractContextManager[None]:
 
 
 def stores_written_before_the_commit(world: World) -> AbstractContextManager[None]:
-    """The disk has what may be aborted yet."""
+    """Make stores write before the commit, so that the disk has what may still be aborted."""
 
     def make(original: Any) -> Any:
         def offsets(self: Task) -> list[tuple[Partition, OffsetAndMetadata]]:
@@ -131,7 +135,7 @@ def stores_written_before_the_commit(world: World) -> AbstractContextManager[Non
 
 
 def checkpoint_ahead_of_the_data(world: World) -> AbstractContextManager[None]:
-    """It is written first, and the data after it: a crash in between loses them."""
+    """Make a store write its checkpoint before the data, which a crash in between loses."""
 
     def make(original: Any) -> Any:
         def commit(self: Any, checkpoint: Any) -> None:
@@ -145,7 +149,7 @@ def checkpoint_ahead_of_the_data(world: World) -> AbstractContextManager[None]:
 
 
 def unknown_commit_taken_for_success(world: World) -> AbstractContextManager[None]:
-    """No answer will be a good one."""
+    """Make a commit with an unknown outcome count as a success."""
 
     def make(original: Any) -> Any:
         def end(self: StreamsProducer) -> None:
@@ -160,7 +164,7 @@ def unknown_commit_taken_for_success(world: World) -> AbstractContextManager[Non
 
 
 def offsets_not_read_back(world: World) -> AbstractContextManager[None]:
-    """After an unknown outcome it goes on from what it knew: the offsets before the commit."""
+    """Make a worker go on from its former offsets after a commit with an unknown outcome."""
 
     def roll_back(original: Any) -> Any:
         def rollback(self: Task) -> None:
@@ -182,7 +186,7 @@ def offsets_not_read_back(world: World) -> AbstractContextManager[None]:
 
 
 def generation_not_sent(world: World) -> AbstractContextManager[None]:
-    """Offsets go into the transaction as nobody's: the group can't tell who has lost the task."""
+    """Make a commit send its offsets without a generation, so that a zombie isn't refused."""
 
     def make(original: Any) -> Any:
         def group_metadata(group: str, *_: Any) -> Any:
@@ -194,7 +198,7 @@ def generation_not_sent(world: World) -> AbstractContextManager[None]:
 
 
 def rollback_keeps_the_place_in_the_input(world: World) -> AbstractContextManager[None]:
-    """The consumer is not sought: records that were taken are not taken again."""
+    """Make a rollback leave the consumer's position, so that records are not read again."""
 
     def take(original: Any) -> Any:
         def taken(self: DataConsumer, *arguments: Any) -> Any:
@@ -220,7 +224,7 @@ def rollback_keeps_the_place_in_the_input(world: World) -> AbstractContextManage
 
 
 def missed_generation_not_noticed(world: World) -> AbstractContextManager[None]:
-    """Tasks are kept as they are, though another may have run them meanwhile."""
+    """Make a worker keep its tasks over a missed generation, in which another may have had them."""
 
     def make(original: Any) -> Any:
         def join(self: StreamLoop) -> None:
@@ -236,7 +240,7 @@ def missed_generation_not_noticed(world: World) -> AbstractContextManager[None]:
 
 
 def nobody_is_fenced_before_the_offsets_are_read(world: World) -> AbstractContextManager[None]:
-    """The transactional id is claimed when the first transaction begins."""
+    """Make a worker claim its transactional id only when the first transaction begins."""
 
     def call(original: Any) -> Any:
         def called(self: StreamsProducer, name: str, *arguments: Any) -> Any:
@@ -253,7 +257,7 @@ def nobody_is_fenced_before_the_offsets_are_read(world: World) -> AbstractContex
 
 
 def positions_taken_before_delivery(world: World) -> AbstractContextManager[None]:
-    """The offsets name where the changelogs were before."""
+    """Make a commit name the changelogs' positions before its records were delivered."""
 
     def make(original: Any) -> Any:
         def flush(self: StreamsProducer) -> None:
@@ -265,12 +269,12 @@ def positions_taken_before_delivery(world: World) -> AbstractContextManager[None
 
 
 def offsets_committed_before_delivery(world: World) -> AbstractContextManager[None]:
-    """At least once: what a crash keeps from being delivered is not read again."""
+    """Make a worker commit offsets before delivery, which loses records in a crash."""
     return positions_taken_before_delivery(world)
 
 
 def stores_emptied_at_each_start(world: World) -> AbstractContextManager[None]:
-    """To be on the safe side."""
+    """Make every start of a worker empty its stores."""
 
     def make(original: Any) -> Any:
         def begin_at(store: str, checkpoint: Any, changelog: Any, **rest: Any) -> RestoreStart:
@@ -283,7 +287,7 @@ def stores_emptied_at_each_start(world: World) -> AbstractContextManager[None]:
 
 
 def stores_replayed_from_the_start(world: World) -> AbstractContextManager[None]:
-    """What a store says of itself is not believed; nothing is emptied."""
+    """Make a restore ignore the store's checkpoint and replay the changelog without emptying it."""
 
     def make(original: Any) -> Any:
         def begin_at(store: str, checkpoint: Any, changelog: Any, **rest: Any) -> RestoreStart:
@@ -296,7 +300,7 @@ def stores_replayed_from_the_start(world: World) -> AbstractContextManager[None]
 
 
 def pending_offsets_taken_for_none(world: World) -> AbstractContextManager[None]:
-    """What an open transaction may yet commit is not waited for."""
+    """Make a worker read committed offsets without waiting for pending ones."""
 
     def make(original: Any) -> Any:
         def locate(self: TaskCreator, tasks: Iterable[Task]) -> Any:
@@ -313,7 +317,7 @@ def pending_offsets_taken_for_none(world: World) -> AbstractContextManager[None]
 
 
 def restore_ends_before_the_disk_has_it(world: World) -> AbstractContextManager[None]:
-    """What was loaded is not made durable: the next commit's checkpoint is ahead of it."""
+    """Make a restore end before the loaded data are durable, unlike the next checkpoint."""
 
     def make(original: Any) -> Any:
         return lambda self: None
@@ -331,7 +335,7 @@ def restore_ends_before_the_disk_has_it(world: World) -> AbstractContextManager[
 
 
 def step_times_not_carried(world: World) -> AbstractContextManager[None]:
-    """A step begins anew wherever its task goes: what had closed closes again."""
+    """Make a step forget its stream time when its task moves, so that windows close again."""
 
     def make(original: Any) -> Any:
         return lambda self, *given: original(self, *given[:3])
@@ -340,7 +344,7 @@ def step_times_not_carried(world: World) -> AbstractContextManager[None]:
 
 
 def what_has_left_stays_on_disk(world: World) -> AbstractContextManager[None]:
-    """A buffer that is read from there lets it go once more."""
+    """Make a buffer keep emitted records on the disk, so that it emits them again."""
 
     def make(original: Any) -> Any:
         def commit(self: BufferStore, checkpoint: Any) -> None:
@@ -353,7 +357,7 @@ def what_has_left_stays_on_disk(world: World) -> AbstractContextManager[None]:
 
 
 def deletions_left_out_of_changelogs(world: World) -> AbstractContextManager[None]:
-    """Whoever restores has what is gone."""
+    """Make changelogs leave out deletions, so that a restore has the deleted rows."""
 
     def make(original: Any) -> Any:
         def drain(self: Any) -> list[ChangelogEntry]:
@@ -365,7 +369,7 @@ def deletions_left_out_of_changelogs(world: World) -> AbstractContextManager[Non
 
 
 def tasks_handed_out_in_the_leaders_numbers(world: World) -> AbstractContextManager[None]:
-    """A member that numbers otherwise finds none of its partitions in them."""
+    """Make a leader assign tasks by its own numbers, which another version doesn't share."""
 
     def make(original: Any) -> Any:
         def number_for_member(self: Any, member: str, tasks: Any) -> list[str]:
@@ -377,12 +381,12 @@ def tasks_handed_out_in_the_leaders_numbers(world: World) -> AbstractContextMana
 
 
 def stale_assignments_kept(world: World) -> AbstractContextManager[None]:
-    """A static member that comes back goes on with what another version of it was given."""
+    """Make a static member that comes back keep an assignment made for another version of it."""
     return replaced(AssignmentInfo, "is_for_other_topology", lambda original: lambda *_: False)
 
 
 def directories_named_by_own_numbers(world: World) -> AbstractContextManager[None]:
-    """Two versions on one machine wait for each other's directories."""
+    """Make task directories have a version's own numbers, so that two versions block each other."""
     return replaced(
         SimDirectory,
         "number_subtopologies",
@@ -400,8 +404,10 @@ VERSION_BUGS: tuple[Bug, ...] = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Planted:
-    """A bug, the checkers that have to see it, one without the others, and where it shows: the
-    faults that most often bring it out, and a setting."""
+    """Holds a bug, the checkers of which each must see it alone, and where it shows.
+
+    That is the faults that most often bring it out, and a setting.
+    """
 
     bug: Bug
     checkers: tuple[type[RuntimeChecker], ...]
@@ -464,8 +470,10 @@ BUGS = (
 
 
 def members_of_the_release_before(world: World) -> AbstractContextManager[None]:
-    """No bug: every second life of a worker says nothing of its topology, and as a leader hears
-    nothing of the others'."""
+    """Make every second life of a worker send no topology, as the release before does.
+
+    That is no bug. As a leader it hears nothing of the others' topologies.
+    """
 
     def make(original: Any) -> Any:
         def member(worker: Any, number: int, planner: Any) -> Any:

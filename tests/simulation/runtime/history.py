@@ -1,4 +1,4 @@
-"""Histories of the runtime: what happens to workers and broker, and that all of it comes right."""
+"""Run histories of the runtime, in which workers and broker fail, and check that all recovers."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from tests.simulation.steps import suffer
 from tests.simulation.world import Violation
 
 PROGRESS_MS = 60_000.0
-"""At most so long after the last fault all input is processed."""
+"""The time after the last fault within which all input is processed."""
 REST_MS = 5_000.0
 FIRST_MS = 500.0
 LOOK_MS = 200.0
 
 
 class RuntimeHistory(History):
-    """One run of a scenario."""
+    """Represents one run of a scenario of the runtime."""
 
     world: RuntimeWorld
 
@@ -113,14 +113,14 @@ class RuntimeHistory(History):
 
     @staticmethod
     def _to(worker: SimWorker, at: Moment, action: Callable[[Process], None]) -> None:
-        """Now, or when the worker gets there."""
+        """Act on a worker now, or when it gets to the step."""
         if at is not None:
             worker.plans.append((at, action))
         elif worker.process is not None:
             action(worker.process)
 
     def _heal(self) -> None:
-        """Nothing goes wrong any more; what is down comes back, once it has come to its end."""
+        """Stop all faults; what is down comes back once it has ended."""
         world = self.world
         world.disk.heal()
         world.trouble = world.slow_markers = world.late_partitions = 0.0
@@ -151,7 +151,7 @@ class RuntimeHistory(History):
         return self.world.is_listening and self.world.is_fed and not self._left()
 
     def _left(self) -> dict[str, tuple[int, int]]:
-        """Of what is read: what is committed, and the end."""
+        """Return the committed and end offset of all partitions that are not read to the end."""
         world = self.world
         if not world.is_listening:
             return {"broker": (0, 0)}

@@ -1,4 +1,4 @@
-"""The machine of a simulated worker: the world's clock, and threads that take turns."""
+"""Simulate a worker's machine with the world's clock, and threads that take turns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.simulation.runtime.threads import SimThread
 
 
 class SimHost:
-    """A `streams.common.host.Host`."""
+    """Stands in for a `streams.common.host.Host`."""
 
     def __init__(self, process: Process) -> None:
         self._process = process

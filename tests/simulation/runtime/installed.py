@@ -1,4 +1,4 @@
-"""The product's clients and disks replaced by those of a world, for as long as a history runs.
+"""Replace the product's clients and disks by those of a world while a history runs.
 
 The seam is confluent-kafka's surface and the disk's contract: what the runtime makes of them is the
 product's own. Whoever makes a client or a disk gets one of the process whose thread is running.
@@ -38,7 +38,7 @@ MADE_IN = {
 
 @contextmanager
 def installed(world: RuntimeWorld) -> Iterator[None]:
-    """See the module."""
+    """Install a world's clients and disks in the product until the context ends."""
 
     def client(kind: Any) -> Any:
         def make(settings: dict[str, Any], logger: Any = None) -> Any:
@@ -70,8 +70,10 @@ def installed(world: RuntimeWorld) -> Iterator[None]:
 
 
 def _slow_markers(world: RuntimeWorld, original: Any) -> Any:
-    """As on a cluster of several brokers: the offsets of a transaction may be there before what it
-    wrote elsewhere. The coordinator sends a marker again that was refused so."""
+    """Delay markers, so that a transaction's offsets may precede its output, as on a cluster.
+
+    The coordinator sends a marker again that was refused so.
+    """
     random = Random(f"{world.seed} markers")
 
     def code_of(self: LocalMarkers, partition: tuple[str, int], ended: Any) -> Code:
@@ -85,7 +87,7 @@ def _slow_markers(world: RuntimeWorld, original: Any) -> Any:
 
 
 def _unsteady(world: RuntimeWorld, original: Any) -> Any:
-    """Now and then everybody gets what another had: a leader may assign as it likes."""
+    """Shuffle members' previous assignments now and then, as a leader may assign as it likes."""
     random = Random(f"{world.seed} leader")
 
     def assign_tasks(tasks: Any, previous: dict[str, Any], *able: Any) -> Any:

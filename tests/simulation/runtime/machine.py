@@ -1,4 +1,4 @@
-"""A machine of a simulation: the state directory that outlives the workers on it.
+"""Simulate a machine's state directory, which outlives the workers on it.
 
 What a store's `write` has done survives the end of its process, and of a write that the process
 dies in a part, without the checkpoint. What was loaded in bulk survives from `loaded` on.
@@ -28,7 +28,7 @@ GLOBAL = "global"
 
 @dataclass(slots=True, eq=False)
 class Database:
-    """A store's data, beyond the life of a process. `owner`: who has it open."""
+    """Holds a store's data, which outlives a process; `owner` is the one that has it open."""
 
     path: Path
     data: dict[bytes, bytes] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Database:
     owner: Process | None = None
     is_corrupt: bool = False
     is_torn: bool = False
-    """A process has died in a write: some data may be ahead of the checkpoint."""
+    """A process died in a write, so that some data may be ahead of the checkpoint."""
 
     @property
     def task(self) -> str:
@@ -44,7 +44,7 @@ class Database:
 
     @property
     def is_global(self) -> bool:
-        """It is a worker's copy of a global table."""
+        """Return whether it is a worker's copy of a global table."""
         return self.path.parent.name == GLOBAL
 
     @property
@@ -53,7 +53,7 @@ class Database:
 
 
 class Machine:
-    """Its databases, by path, and who holds which task."""
+    """Holds a machine's databases by path, and who holds which task."""
 
     def __init__(self, world: RuntimeWorld, number: int) -> None:
         self.world = world
@@ -63,7 +63,7 @@ class Machine:
         self.subtopologies: dict[int, SubtopologyContents] = {}
 
     def damage(self, random: Random) -> None:
-        """One of its databases can't be read any more, or is gone if nobody has it open."""
+        """Make one of its databases unreadable, or delete it if nobody has it open."""
         # A copy of a global table that is damaged while it is read ends its worker.
         found = self.databases.values()
         paths = sorted(each.path for each in found if not (each.is_global and each.is_open))
@@ -81,7 +81,7 @@ class Machine:
 
 
 class SimDirectory(StateDirectory):
-    """The state directory as one process sees it."""
+    """Represents the state directory as one process sees it."""
 
     def __init__(self, process: Process, machine: Machine) -> None:
         self.path = machine.path
@@ -122,7 +122,10 @@ class SimLock(ProcessFileLock):
 
 
 class SimDisk:
-    """A `state.store.StoreDisk` of one process. `listen` hears of writes and clears."""
+    """Stands in for a `state.store.StoreDisk` of one process.
+
+    `listen` hears of writes and clears.
+    """
 
     def __init__(self, process: Process, machine: Machine, path: Path) -> None:
         process.breathe()
@@ -138,7 +141,7 @@ class SimDisk:
         process.at_death(self._died)
 
     def _died(self) -> None:
-        """Of what was loaded and not made durable some may survive, the checkpoint with it."""
+        """Keep, when the process dies, a part of a bulk load, and its checkpoint."""
         if self._loaded_to is not None and self._process.random.random() < 0.5:
             self._apply(self._loaded)
             self.database.checkpoint = self._loaded_to
@@ -162,7 +165,7 @@ class SimDisk:
         yield from sorted(inside, reverse=reverse)
 
     def raise_if_corrupted(self) -> None:
-        """This one is never damaged."""
+        """Raise nothing, as this disk is never damaged."""
 
     def approximate_count(self) -> int:
         return len(self.database.data)

@@ -1,4 +1,4 @@
-"""A process of a simulation: threads, coroutines and connections that stop and die as one."""
+"""Simulate a process whose threads, coroutines and connections stop and die as one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Blockade(Enum):
-    """What does not get through between a process and the broker."""
+    """Names what does not get through between a process and the broker."""
 
     NOTHING = auto()
     REQUESTS = auto()
@@ -27,7 +27,10 @@ class Blockade(Enum):
 
 
 class Process:
-    """One life of a process. `trouble`: the probability that the network mistreats a request."""
+    """Represents one life of a process.
+
+    `trouble`: the probability that the network mistreats a request.
+    """
 
     def __init__(self, world: RuntimeWorld, name: str, random: Random, trouble: float) -> None:
         self.world = world
@@ -37,9 +40,9 @@ class Process:
         self.is_dead = False
         self.blockade = Blockade.NOTHING
         self.coordinator_code: Code | None = None
-        """What it is told instead of whether it is a member: the group's coordinator is away."""
+        """The error of membership requests while the group's coordinator is away."""
         self.dies_in_write = -1
-        """After so many keys of its next write to a store; -1: it doesn't."""
+        """The process dies after so many keys of its next write to a store; -1: it doesn't."""
         self._frozen_until_ms = 0.0
         self._threads: list[SimThread] = []
         self._tasks: dict[asyncio.Task[Any], None] = {}
@@ -49,8 +52,10 @@ class Process:
     # Life and death
 
     def kill(self) -> None:
-        """kill -9: nothing of it does anything any more. A thread that does it to its own process
-        ends with it."""
+        """Kill the process as kill -9 does, so that nothing of it runs any more.
+
+        A thread that does it to its own process ends with it.
+        """
         if self.is_dead:
             return
         self.is_dead = True
@@ -72,12 +77,12 @@ class Process:
         self._at_death.append(action)
 
     def freeze(self, for_ms: float) -> None:
-        """SIGSTOP, and SIGCONT after a time: it doesn't notice, but that the clock has jumped."""
+        """Pause the process as SIGSTOP does, and resume it later; it sees only the clock jump."""
         self._frozen_until_ms = max(self._frozen_until_ms, self.world.loop.elapsed_ms + for_ms)
         self.world.log("frozen", self.name, for_ms)
 
     def block(self, what: Blockade, for_ms: float) -> None:
-        """Of the network, for a time."""
+        """Block traffic of the network for a time."""
         self.blockade = what
         self.world.loop.after_ms(for_ms, self.unblock)
 
@@ -85,7 +90,7 @@ class Process:
         self.blockade = Blockade.NOTHING
 
     def lose_coordinator(self, code: Code, for_ms: float) -> None:
-        """Let it ask a coordinator that has moved, loads the group or is not available."""
+        """Make its coordinator one that has moved, loads the group or is not available."""
         self.coordinator_code = code
         self.world.loop.after_ms(for_ms, self.find_coordinator)
 
@@ -101,7 +106,7 @@ class Process:
 
     @property
     def is_running(self) -> bool:
-        """Some thread of it has not ended."""
+        """Return whether some thread of it has not ended."""
         return any(not thread.is_done for thread in self._threads)
 
     def check_alive(self) -> None:
@@ -117,14 +122,14 @@ class Process:
         return thread
 
     def when_running(self, resume: Callable[[], None]) -> None:
-        """Call it now, or when the process goes on. Of a dead one to let it unwind."""
+        """Call it now, or when the process resumes; resume threads of a dead one to unwind."""
         if self.is_frozen:
             self.world.loop.after_ms(5, self.when_running, resume)
         else:
             resume()
 
     def breathe(self) -> None:
-        """Another thread may take its turn here."""
+        """Let another thread take its turn here."""
         self.check_alive()
         world = self.world
         world.breathed()
@@ -135,12 +140,15 @@ class Process:
             thread.wait(lambda wake: None, self.random.uniform(0, 0.004))
 
     def call(self, work: Coroutine[Any, Any, T], timeout_s: float | None) -> asyncio.Task[T] | None:
-        """Begin it, and block this thread until it is done. None if time is up: it goes on."""
+        """Start work and block this thread until it is done; return None if time is up.
+
+        Then it goes on.
+        """
         task = self.begin(work)
         return task if self.wait_for(task, timeout_s) else None
 
     def wait_for(self, future: asyncio.Future[Any], timeout_s: float | None) -> bool:
-        """Block this thread until it is done, at most so long. Whether it is."""
+        """Block this thread until the future is done, at most so long; return whether it is."""
         self.check_alive()
         if not future.done():
             self.world.running().wait(
@@ -165,7 +173,10 @@ class Process:
         await self.gate()
 
     async def asked(self, answer: Awaitable[T]) -> T:
-        """The answer, once the process runs. Raises Unanswered."""
+        """Return a response once the process runs.
+
+        Raises Unanswered.
+        """
         try:
             return await answer
         finally:
@@ -182,7 +193,7 @@ class Process:
 
 
 class ProcessConnection(Connection):
-    """A connection that suffers from the blockades of its process too."""
+    """Represents a connection that the blockades of its process affect, too."""
 
     def __init__(self, process: Process, client_id: str) -> None:
         super().__init__(process.world, client_id, process.random, process.trouble)

@@ -1,4 +1,4 @@
-"""Setting and steps that a seed stands for: input, and what happens to workers and broker."""
+"""Make a scenario of input, and of what happens to workers and broker, from a seed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Moment: TypeAlias = CommitStep | str | None
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """Records for the input."""
+    """Represents a step that writes records to the input."""
 
     count: int
     seed: int
@@ -31,7 +31,7 @@ class Feed:
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """kill -9 of a worker: now, at a step of a commit, or within its next write to a store."""
+    """Represents a kill -9 of a worker: now, at a step of a commit, or within its next write."""
 
     worker: int
     at: Moment = None
@@ -46,14 +46,14 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """SIGTERM."""
+    """Represents a step that stops a worker as SIGTERM does."""
 
     worker: int
 
 
 @dataclass(frozen=True, slots=True)
 class Freeze:
-    """SIGSTOP, now or at a step of the next commit, and SIGCONT after a time."""
+    """Represents SIGSTOP, now or at a step of the next commit, and SIGCONT after a time."""
 
     worker: int
     for_ms: int
@@ -65,7 +65,7 @@ class Freeze:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Requests, or answers, of a worker don't get through for a time."""
+    """Represents a step that blocks a worker's requests, or the responses, for a time."""
 
     worker: int
     what: Blockade
@@ -78,7 +78,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class LoseCoordinator:
-    """A worker that asks for its membership is told that the coordinator is away."""
+    """Represents a step in which the coordinator is not available to a worker's membership."""
 
     worker: int
     code: Code
@@ -91,7 +91,7 @@ class LoseCoordinator:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A store on a worker's machine can't be read any more, or is gone."""
+    """Represents a step that makes a store on a worker's machine unreadable, or deletes it."""
 
     worker: int
     seed: int
@@ -113,8 +113,10 @@ RuntimeScenario: TypeAlias = Scenario[RuntimeSetting, Action]
 def scenario(
     seed: int, length: int = 40, focus: str | None = None, **given: Any
 ) -> RuntimeScenario:
-    """The scenario of a seed: every second one of all faults, the others of one `focus` or story.
-    `given` are fields of the setting."""
+    """Return the scenario of a seed, with all faults or with those of one `focus` or story.
+
+    Every second seed has all faults. `given` are fields of the setting.
+    """
     random = Random(f"{seed} runtime")
     if focus is None and seed % 2:
         focus = random.choice((*FOCUSES, *STORIES))
@@ -222,7 +224,7 @@ def _come_and_go(random: Random, worker: int) -> Action:
 
 
 def _stragglers(random: Random) -> Iterator[Step[Action]]:
-    """One stops when it is about to join again; another has its tasks for a while, and goes."""
+    """Stop one worker that is about to rejoin; let another have its tasks for a while, and go."""
     yield Step(0, Leave(1))
     for _ in range(3):
         yield Step(1_200, _feed(random))
@@ -235,8 +237,10 @@ def _stragglers(random: Random) -> Iterator[Step[Action]]:
 
 
 def stopped_beyond_sessions(random: Random) -> Iterator[Step[Action]]:
-    """One stops in a commit, before it asks for its membership, until another has its tasks and has
-    written; and then the coordinator is away."""
+    """Stop a worker in a commit until another has its tasks, then take the coordinator away.
+
+    It stops before it asks for its membership, and goes on when the other one has written.
+    """
     for number in range(4):
         worker = number % 2
         code = random.choice(AWAY)
@@ -253,7 +257,7 @@ def _feed(random: Random) -> Feed:
 
 
 def _lose_commits(random: Random, worker: int) -> Action:
-    """Nobody knows how the transaction ended."""
+    """Lose the responses of a worker's commits, so that their outcome is unknown."""
     what = random.choice((Blockade.REQUESTS, Blockade.ANSWERS))
     at = random.choice((CommitStep.PRODUCED, CommitStep.OFFSETS_SENT))
     return Cut(worker, what, random.choice((1_500, 3_000)), at)
@@ -274,6 +278,6 @@ FOCUSES: dict[str, Callable[[Random, int], Action]] = {
     "lost commits": _lose_commits,
 }
 STORIES: dict[str, Callable[[Random], Iterator[Step[Action]]]] = {"stragglers": _stragglers}
-"""What is told in its order."""
+"""Fixed sequences of steps, by name."""
 AT_LEAST_ONCE_STORIES = {"stopped beyond sessions": stopped_beyond_sessions}
-"""Such as prove nothing with another guarantee: only by name."""
+"""Stories that show nothing under another guarantee, and run only by name."""

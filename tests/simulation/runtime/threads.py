@@ -1,4 +1,4 @@
-"""Threads of a simulated process: real ones, of which exactly one runs at a time.
+"""Run threads of a simulated process: real ones, of which exactly one runs at a time.
 
 The loop of the world has the baton. It hands it to a thread whose time has come, and gets it back
 when the thread waits or ends: so that what runs beside what is decided by virtual time and the seed
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class Killed(BaseException):
-    """The process is gone in the middle of this call. No product code may catch it."""
+    """Ends the process in the middle of this call; no product code may catch it."""
 
 
 class SimThread:
-    """One thread. `resume` is called by the loop, everything else by threads."""
+    """Represents one thread, whose `resume` is called by the loop, and all else by threads."""
 
     def __init__(self, process: Process, name: str, run: Callable[[], None]) -> None:
         self.process = process
@@ -37,10 +37,13 @@ class SimThread:
         self._at_end: list[Callable[[], None]] = []
         _thread.start_new_thread(self._main, ())
 
-    # What the loop calls
+    # Called by the loop
 
     def resume(self) -> None:
-        """Let it run until it waits again. Raises what it could not handle."""
+        """Let the thread run until it waits again.
+
+        Raises what it could not handle.
+        """
         if self.is_done:
             return
         world = self.process.world
@@ -52,12 +55,12 @@ class SimThread:
             failure, self._failure = self._failure, None
             raise failure
 
-    # What threads call
+    # Called by threads
 
     def wait(
         self, register: Callable[[Callable[[], None]], object], timeout_s: float | None
     ) -> bool:
-        """Until what `register` is given is called, or time is up. Whether it was called."""
+        """Wait until the callback given to `register` is called; return False if time is up."""
         self.process.check_alive()
         loop = self.process.world.loop
         self._waits += 1

@@ -1,5 +1,7 @@
-"""What the workers of a simulation run. Input values are `<key>|<number>`, the numbers of a key 1,
-2, 3 and so on, so that what came out can be told from what should have.
+"""Define the topologies that the workers of a simulation run.
+
+Input values are `<key>|<number>`, the numbers of a key 1, 2, 3 and so on, so that the output
+can be compared with what it should be.
 
     copy       each value as it is
     count      how many values a key has, by the product's own operator
@@ -63,17 +65,17 @@ GROUPS = 3
 TIMED = ("closing", "suppress", "outer")
 WINDOW_MS = 300
 WITHIN_MS = GRACE_MS = 600_000
-"""Of the join: longer than a history, so that whoever comes first makes no difference."""
+"""The join's window, longer than a history, so that the order of records has no effect."""
 _KEPT_MS = 30 * 86_400_000
 
 
 def group_of(value: str) -> str:
-    """The key that a value is regrouped by: a third of the numbers of each key."""
+    """Return the key by which a value is regrouped; a third of each key's numbers share it."""
     return f"g{int(value.partition('|')[2]) % GROUPS}"
 
 
 def collect(*, caching: bool) -> Operator:
-    """A value is a list, and it is the same list that is changed again and again."""
+    """Return an operator whose value is one list that is changed in place again and again."""
 
     def bind(at: Binding) -> ForwardRecord:
         store = at.context.get_store(STORE)
@@ -111,7 +113,7 @@ def regroup(at: Binding) -> ForwardRecord:
 
 
 TICK = "#"
-"""Keys of ticks begin so."""
+"""The prefix of ticks' keys."""
 
 
 class Tick(Processor[str, str, str, list[Any]]):
@@ -204,7 +206,7 @@ def _outer() -> Topology:
 
 
 def topology(kind: str, *, caching: bool, persistent: bool, swapped: bool = False) -> Topology:
-    """One of the module's kinds; `swapped` is of `lines`."""
+    """Return one of the module's topologies; `swapped` is of `lines`."""
     if kind == "lines":
         return _lines(persistent=persistent, swapped=swapped)
     if kind == "tick":

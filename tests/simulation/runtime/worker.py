@@ -1,4 +1,4 @@
-"""A worker: the product's stream threads in a simulated process, started again after each end."""
+"""Run the product's stream threads in a simulated process, and restart it after each end."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DIAL_TIMEOUT_S = 1.0
 
 
 class SimWorker:
-    """One worker slot on a machine. `process` is its present life, or the last."""
+    """Represents a worker slot on a machine, whose `process` is its present or last life."""
 
     def __init__(self, world: RuntimeWorld, number: int, machine: Machine) -> None:
         self.world = world
@@ -40,12 +40,12 @@ class SimWorker:
         self.lives = 0
         self.process: Process | None = None
         self.loops: list[StreamLoop] = []
-        """Of all lives."""
+        """The loops of all lives."""
         self.failures: list[UserError] = []
         self.plans: list[tuple[CommitStep | str, Callable[[Process], None]]] = []
-        """What happens to it when it next reaches a step, or a state."""
+        """Actions on it when it next reaches a step, or a state."""
         self.back_after_ms = -1
-        """When it is killed, it is started again after so long; -1: when somebody does it."""
+        """The time after which it is restarted when killed; -1: only by another step."""
         self._stop: Any = None
 
     @property
@@ -54,7 +54,7 @@ class SimWorker:
         return process is not None and not process.is_dead and process.is_running
 
     def start(self) -> None:
-        """Another life, if there is none."""
+        """Start another life, if there is none."""
         if self.is_alive:
             return
         self.lives += 1
@@ -79,7 +79,7 @@ class SimWorker:
             self.process.kill()
 
     def stop(self) -> None:
-        """As SIGTERM does it."""
+        """Stop the worker as SIGTERM does."""
         if self.is_alive:
             self._stop.set()
 
@@ -131,7 +131,7 @@ class SimWorker:
     def _copy(
         self, copies: GlobalTables, replicas: Mapping[str, TopicReplica], readers: list[SimThread]
     ) -> None:
-        """Copy the global tables until the end, and close the copies behind their readers."""
+        """Copy the global tables until the end, and close the copies after their readers."""
         try:
             copies.copy_until_stopped(self._stop)
         except UserError as error:

@@ -1,5 +1,4 @@
-"""The world of the runtime: machines with workers on them, somebody who writes the input, and the
-broker of the simulation with its real coordinators."""
+"""Simulate machines with workers, a writer of the input, and the broker with its coordinators."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 PARTITIONS = 2
 KEYS = 4
 CLOSER = "close"
-"""Keys of records that only move time on begin so."""
+"""The prefix of keys of records that only move time on."""
 SPINS_MAX = 50_000
 BROKER = {
     "auto_create_topics_enable": False,
@@ -48,7 +47,7 @@ BROKER = {
 
 
 class Timed(NamedTuple):
-    """A record that bears a time."""
+    """Represents a record with a timestamp."""
 
     topic: str
     key: str
@@ -58,7 +57,7 @@ class Timed(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeSetting:
-    """What is the same for all of a history."""
+    """Holds what is the same for all of a history of the runtime."""
 
     world: Setting
     kind: str = "collect"
@@ -85,7 +84,10 @@ class RuntimeSetting:
 
 
 class RuntimeWorld(World):
-    """See the module. `current` is the thread that runs now; None: the loop itself."""
+    """Represents the world of the runtime.
+
+    `current` is the thread that runs now; None: the loop itself.
+    """
 
     def __init__(self, setting: RuntimeSetting, seed: int) -> None:
         topics = {INPUT: PARTITIONS, OUTPUT: PARTITIONS}
@@ -109,9 +111,9 @@ class RuntimeWorld(World):
         self.current: SimThread | None = None
         self.listeners: list[RuntimeChecker] = []
         self.given: dict[str, list[str]] = {f"k{number}": [] for number in range(KEYS)}
-        """What was written to the input, by key, in order."""
+        """The values written to the input, by key, in order."""
         self.timed: list[Timed] = []
-        """The same where records bear times of their own, of both inputs."""
+        """The records with timestamps written to both inputs."""
         self._ahead_ms = -3 * 86_400_000  # brokers take no times that are far ahead of theirs
         machines = 1 if setting.together else setting.workers
         self.machines = [Machine(self, number) for number in range(machines)]
@@ -144,7 +146,7 @@ class RuntimeWorld(World):
         self._feed = SimProducer(self._feeder, {"client.id": "feed"})
 
     def config_of(self, life: int) -> StreamsConfig:
-        """What a worker's life is configured with."""
+        """Return the configuration of a worker's life."""
         if not self.runtime.switches or life % 2:
             return self.config
         guarantee = self.runtime.guarantee
@@ -152,7 +154,7 @@ class RuntimeWorld(World):
         return self.config.model_copy(update={"processing_guarantee": other})
 
     def topology(self, life: int = 1) -> Topology:
-        """What a worker's life runs."""
+        """Return the topology that a worker's life runs."""
         setting = self.runtime
         if self.application is not None:
             return self.application.topology(caching=setting.caching, persistent=setting.persistent)
@@ -166,12 +168,12 @@ class RuntimeWorld(World):
     # Threads
 
     def running(self) -> SimThread:
-        """The thread that runs now, and is about to wait."""
+        """Return the thread that runs now, and is about to wait."""
         assert self.current is not None, "the loop of a simulation can't wait"
         return self.current
 
     def breathed(self) -> None:
-        """A thread that asks again and again, and never waits, goes nowhere."""
+        """Fail for a thread that polls again and again without ever waiting."""
         if self.loop.elapsed_ms != self._spun_at_ms:
             self._spins, self._spun_at_ms = 0, self.loop.elapsed_ms
         self._spins += 1
@@ -201,19 +203,19 @@ class RuntimeWorld(World):
             listener.lost(database)
 
     def corrupt(self, database: Database) -> Exception:
-        """What the product's disk raises for a database that can't be read."""
+        """Return the exception that the product's disk raises for an unreadable database."""
         return StoreCorrupted(database.path.name, database.path, "as the simulation has it")
 
     # Input and output
 
     def feed_first(self) -> None:
-        """What is to be there before the workers start."""
+        """Write the records that are there before the workers start."""
         if self.application is not None:
             for each in tuple(self.application.first(self.loop.now_ms())):
                 self._feed_input(each)
 
     def feed(self, count: int, random: Random) -> None:
-        """So many records more, of any keys."""
+        """Write so many more records, of any keys."""
         for _ in range(count):
             if self.application is not None:
                 for each in tuple(self.application.feed(random, self.loop.now_ms())):
@@ -237,7 +239,7 @@ class RuntimeWorld(World):
         self._feed.produce(topic, value, key.encode(), number, timestamp=time_ms)
 
     def _feed_timed(self, number: int, value: str, random: Random) -> None:
-        """To one input, or to both at about the same time."""
+        """Write a value to one input, or to both at about the same time."""
         now_ms = self.loop.now_ms() + self._ahead_ms
         inputs: tuple[str, ...] = (INPUT,)
         if self.runtime.kind == "outer":
@@ -250,11 +252,11 @@ class RuntimeWorld(World):
             now_ms += random.randrange(100)
 
     def leap(self) -> None:
-        """What comes from now on is so much later that all before it has closed."""
+        """Make the next records so much later that all windows before them have closed."""
         self._ahead_ms += 3 * GRACE_MS
 
     def close(self) -> None:
-        """Records of no account, which close all that is there."""
+        """Write records without values of interest, which close all open windows."""
         self.leap()
         for topic in (INPUT, OTHER) if self.runtime.kind == "outer" else (INPUT,):
             for number in range(PARTITIONS):
@@ -270,7 +272,7 @@ class RuntimeWorld(World):
         return not len(self._feed)
 
     def committed_offset(self, topic: str, number: int) -> tuple[int, str]:
-        """Of the application's group; -1 if there is none."""
+        """Return the offset and metadata that the application's group committed; -1 if none."""
         [found] = self.broker.coordinators.groups.offsets.fetch_offsets(
             APPLICATION, [(topic, number, None)], require_stable=False
         )
@@ -284,7 +286,7 @@ class RuntimeWorld(World):
                     yield (topic.name, index), partition
 
     def committed(self, topic: str) -> dict[int, list[tuple[int, str, Any]]]:
-        """Offset, key and value of all committed records, by partition."""
+        """Return offset, key and value of all committed records, by partition."""
         return {
             place[1]: [
                 (each.offset, (each.key or b"").decode(), each.value)
@@ -295,7 +297,7 @@ class RuntimeWorld(World):
         }
 
     def end(self) -> None:
-        """Nothing of this world goes on: all threads end."""
+        """End all threads and stop everything in this world."""
         self.is_over = True
         for worker in self.workers:
             if worker.process is not None:

@@ -1,4 +1,4 @@
-"""The laws of groups, one a file; `completed` and `reload` are those of every history."""
+"""Check invariants of groups, one a file; `completed` and `reload` hold in every history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What checkers of groups share: the world of groups, and the requests that they listen to."""
+"""Give checkers of groups the world of groups and the requests that they handle."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class GroupChecker(Checker):
     world: GroupWorld
 
     def is_of_consumers(self, group_id: str) -> bool:
-        """It is a group of KIP-848, whichever protocols its members speak."""
+        """Return whether it is a group of KIP-848, whichever protocols its members speak."""
         return group_id in self.world.shard(group_id).state.consumer
 
     def is_gone(self, group_id: str) -> bool:
-        """There is none of this name, and the broker would know."""
+        """Return whether no such group exists, according to a broker that would know."""
         shard = self.world.shard(group_id)
         is_there = group_id in shard.groups or group_id in shard.state.consumer
         return not is_there and shard.log.coordinator_state is CoordinatorState.ACTIVE

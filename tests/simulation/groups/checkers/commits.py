@@ -1,8 +1,9 @@
-"""What was acknowledged as committed is committed, to the letter, until a later commit, its
-deletion, or its time; what was refused, or never asked for, never shows: not to members, and not in
-the state, after a restart neither.
+"""Check that acknowledged commits stay committed, exactly, and refused ones never show.
 
-A commit that nobody was told of, because the broker went in the middle of it, may be there or not;
+A commit stays until a later commit, its deletion, or its expiry; what was refused, or never sent,
+shows neither to members nor in the state, after a restart neither.
+
+A commit whose response was lost, because the broker crashed meanwhile, may be there or not;
 so may what was being deleted then, or when the disk failed. Offsets of a deleted topic are gone
 before there is another topic of that name.
 """
@@ -87,7 +88,7 @@ class Commits(GroupChecker):
                 del self._committed[key]
 
     def loaded(self) -> None:
-        """What was under way when the broker went may have been done."""
+        """Expect that requests in process at the crash may have taken effect."""
         actual = self._actual()
         for wanted in self._unknown.values():
             for key, value in wanted.items():
@@ -107,7 +108,7 @@ class Commits(GroupChecker):
     def ended(self) -> None:
         self.looked_at()
 
-    # What answers tell
+    # Responses
 
     def _answer_commit(self, request: Request, response: Any) -> None:
         wanted = self._unknown.pop(request)
@@ -136,7 +137,7 @@ class Commits(GroupChecker):
         for key in keys:
             self._committed.pop(key, None)
 
-    # What must be so
+    # Invariants
 
     def _check(self, actual: dict[Key, Value]) -> None:
         for key, value in sorted(actual.items()):
@@ -153,7 +154,7 @@ class Commits(GroupChecker):
             self.violated(f"{key}: {committed} was committed, {value} is there")
 
     def _may_end(self, key: Key) -> bool:
-        """It was being deleted when something went wrong, or it is old enough to expire."""
+        """Return whether its deletion was interrupted, or it is old enough to expire."""
         age_ms = self.world.loop.elapsed_ms - self._committed_ms.get(key, 0)
         return key in self._may_be_gone or age_ms >= RETENTION_MS
 

@@ -1,5 +1,8 @@
-"""When nothing goes wrong any more, every group comes to rest in time: all live members are in it,
-each partition that somebody wants has exactly one owner, and nothing changes after that."""
+"""Check that every group comes to rest in time when nothing goes wrong any more.
+
+All live members are in it, each partition that somebody wants has exactly one owner, and nothing
+changes after that.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Generations never go back, and never come again: not while one broker leads the group, and none
-that any member was handed an assignment of, whatever happens to the broker.
+"""Check that a classic group's generations never go back and are never used twice.
+
+That holds while one broker leads the group, and for any generation of which a member was handed an
+assignment, whatever happens to the broker.
 
 A generation that is announced but not yet written is lost with the broker, as in Kafka; then its
 number is given once more, to whoever joins next. A group that is converted to one of consumers, or
@@ -19,12 +21,12 @@ from tests.simulation.network import Request
 
 @dataclass(slots=True)
 class Known:
-    """One group. `is_empty`: it had no members when it was looked at last."""
+    """Holds the generations of one group; `is_empty`: it had no members when last checked."""
 
     assigned: int = 0  # the last generation that an assignment was of
     announced: int = 0
     reign: tuple[int, int] = (0, 0)
-    leaders: dict[int, str] = field(default_factory=dict)  # by generation, in this reign
+    leaders: dict[int, str] = field(default_factory=dict)  # by generation, under this leadership
     is_empty: bool = False
 
 
@@ -45,7 +47,7 @@ class Epochs(GroupChecker):
             now = classic.generation if classic else consumers.epoch if consumers else 0
             group = classic or consumers
             if now < known.assigned or group is None:
-                # An empty group makes way for another one, of the other kind perhaps.
+                # An empty group may be replaced, perhaps by one of the other type.
                 if now < known.assigned and not known.is_empty:
                     self.violated(f"{group_id} was at {known.assigned}, and is at {now}")
                 known.assigned = known.announced = 0

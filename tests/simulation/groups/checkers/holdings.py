@@ -1,12 +1,12 @@
-"""What members may hold, as their requests and the answers tell it.
+"""Track the partitions that members may hold, from their requests and the responses.
 
-A member holds what it said it has in its last request that said so, and what it was given since:
-a consumer in its heartbeats, a classic member when it joins and when it syncs. One that joins as a
+A member holds what it said it has in its last request that said so, and what it was given since: a
+consumer in its heartbeats, a classic member when it joins and when it syncs. One that joins as a
 consumer or an eager member, or leaves, has dropped all before it says so. One that the broker has
-put out of its group holds nothing that counts, whatever it believes; nor does one of a generation
-before the present one of a classic group, and when a group becomes one of consumers, one that has
-not heard of the epoch that it begins with. The others are taken to have what they were assigned
-last, then, though some may still be giving up what they had before that (in Kafka, too).
+fenced holds nothing that counts, whatever it believes; nor does one of a
+generation before the present one of a classic group, and when a group becomes one of consumers, one
+that has not heard of the epoch that it begins with. The others are taken to have what they were
+assigned last, then, though some may still be giving up what they had before that (in Kafka, too).
 """
 
 from __future__ import annotations
@@ -33,9 +33,12 @@ Part = tuple[UUID, int]
 
 @dataclass(slots=True)
 class Holding:
-    """One member's. `epoch`: the last that it was told; a generation in a classic group.
-    `granted`: the parts as the last answer left them, whatever the member says that is refused.
-    `synced`: what the last SyncGroup said that it is to have."""
+    """Holds the partitions of one member.
+
+    `epoch`: the last one in a response; a generation in a classic group. `granted`: the parts as
+    the last answer left them, whatever the member says that is refused. `synced`: what the last
+    SyncGroup said that it is to have.
+    """
 
     epoch: int = 0
     granted: frozenset[Part] = field(default_factory=frozenset)
@@ -44,7 +47,7 @@ class Holding:
 
 
 class Holdings:
-    """By group, then by member id."""
+    """Holds members' partitions by group, then by member id."""
 
     def __init__(self, world: GroupWorld) -> None:
         self._world = world
@@ -72,7 +75,7 @@ class Holdings:
                     holding.parts &= self._by_id(said.owned)
 
     def answered(self, request: Request, response: Any) -> None:
-        """Only what was granted changes anything."""
+        """Apply a request that was accepted; others change nothing."""
         given = request.given
         match request.api_key:
             case api if api == CONSUMER_GROUP_HEARTBEAT and response.error_code == 0:
@@ -116,7 +119,7 @@ class Holdings:
                     holding.parts &= holding.synced if is_present else frozenset()
 
     def given_by(self, request: Request, response: Any) -> frozenset[Part]:
-        """All that a heartbeat of a consumer, or a SyncGroup, says that the member is to have."""
+        """Return the partitions that a heartbeat or SyncGroup assigns to the member."""
         if request.api_key == SYNC_GROUP:
             return self._by_id(decode_assignment(response.assignment))
         topics = response.assignment.topic_partitions if response.assignment is not None else ()

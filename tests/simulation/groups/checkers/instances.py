@@ -1,4 +1,4 @@
-"""Who a member id stands for: a static member comes back under another one, and is the same."""
+"""Map member ids to instances: a static member that comes back has another id."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.simulation.network import Request
 
 
 class Instances:
-    """As answers to JoinGroup tell it: to the member itself, and to the leader about all."""
+    """Maps member ids to instances from JoinGroup responses, to the member and to the leader."""
 
     def __init__(self) -> None:
         self._by_member_id: dict[str, str] = {}

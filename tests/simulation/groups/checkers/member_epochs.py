@@ -1,5 +1,8 @@
-"""Epochs of consumer groups never go back: not the group's, nor its target's, nor what a member is
-told, across restarts neither; and no member is ahead of the target, nor that of the group."""
+"""Check that epochs of consumer groups never go back, across restarts neither.
+
+That holds for the group's, its target's, and a member's in responses; and no member is ahead of the
+target, nor that of the group.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,7 @@ class MemberEpochs(GroupChecker):
             self.violated(f"{group_id}: {member_id} is told {epoch}, above {group.target_epoch}")
 
     def _present(self) -> set[str]:
-        """Groups that are there, or whose shard isn't."""
+        """Return the groups that exist, or whose shard isn't loaded."""
         found = set()
         for group_id in self._groups:
             shard = self.world.shard(group_id)
@@ -67,7 +70,7 @@ class MemberEpochs(GroupChecker):
         return found
 
     def _end(self, group_id: str) -> None:
-        """Its epochs begin again, if it had no members; or it goes on as a classic group."""
+        """Forget the epochs of a group that ended without members or became a classic one."""
         classic = self.world.shard(group_id).groups.get(group_id)
         generation = 0 if classic is None else classic.generation
         if group_id not in self._empty and generation < self._groups[group_id][0]:

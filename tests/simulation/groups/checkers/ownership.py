@@ -1,5 +1,7 @@
-"""Never two owners of a partition in one generation: every member of a classic group is handed what
-one leader brought for this generation, and no two of them the same partition.
+"""Check that no partition has two owners in one generation of a classic group.
+
+Every member is handed what one leader brought for this generation, and no two of them the same
+partition.
 
 What a leader brought is a candidate until an answer shows it: its request may have been refused, or
 lost in a crash. From the first answer on, all others of the generation must be of the same one. A
@@ -51,7 +53,7 @@ class Ownership(GroupChecker):
             )
 
     def acted(self) -> None:
-        """Generations of a group that is gone, or was converted, may come again."""
+        """Forget the generations of groups that are deleted or converted, which may come again."""
         everything: list[dict[tuple[str, int], Any]] = [self._brought, self._owners, self._claims]
         for kept in everything:
             for key in tuple(kept):

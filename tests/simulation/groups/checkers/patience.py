@@ -1,6 +1,8 @@
-"""No member of a consumer group is put out before its time: it has its whole session from its last
-heartbeat, and its whole rebalance time-out to give up what is to be revoked. A broker that begins
-to lead the group counts from then."""
+"""Check that no member of a consumer group is fenced before its timeout.
+
+It has its whole session from its last heartbeat, and its whole rebalance time-out to give up what
+is to be revoked. A broker that begins to lead the group counts from then.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,7 @@ class Patience(GroupChecker):
         self._revoking_ms: dict[str, dict[str, float]] = {}
 
     def asked(self, request: Request) -> None:
-        """One that leaves is not put out, nor one whose place its instance takes again, or gives up
-        by another of its lives."""
+        """Except members that leave or give their place to another life of their instance."""
         given = request.given
         if request.api_key == CONSUMER_GROUP_HEARTBEAT:
             if given["instance_id"] is not None:

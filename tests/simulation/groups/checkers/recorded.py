@@ -1,5 +1,7 @@
-"""A classic group that is at rest, Stable or Empty, is what its record says: a restart takes
-nothing back. What is under way between the two may be lost with the broker, as in Kafka."""
+"""Check that a classic group, Stable or Empty, equals its record, so that restarts lose nothing.
+
+A rebalance between the two states may be lost with the broker, as in Kafka.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
-"""Never two owners of a partition at once: a member of a consumer group is given a partition only
-when nobody else holds it: who had it has said that it has given it up, or is out of the group. And
-the broker's own books say the same: it is in the current assignment of one member at most."""
+"""Check that no partition has two owners at once in a consumer group.
+
+A member is given a partition only when nobody else holds it: the former owner has reported its
+revocation, or is out of the group. And by the broker's own state it is in the current assignment of
+one member at most.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ class Revocation(GroupChecker):
 
     def answered(self, request: Request, response: Any) -> None:
         if request.api_key in (CONSUMER_GROUP_HEARTBEAT, SYNC_GROUP) and response.error_code == 0:
-            self._holdings.acted()  # the same request may have put somebody out
+            self._holdings.acted()  # the same request may have fenced somebody
             group_id, member_id = request.given["group_id"], request.given["member_id"]
             if group_id in self.world.shard(group_id).state.consumer:
                 given = self._holdings.given_by(request, response)

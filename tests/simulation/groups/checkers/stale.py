@@ -1,6 +1,9 @@
-"""A zombie of a consumer group commits nothing: a commit is taken only of a member that is in the
-group, at the epoch that it was told last; at an older one only for partitions that it holds: by the
-last answer to it, for a request of its own that is refused changes nothing."""
+"""Check that a zombie of a consumer group commits nothing.
+
+A commit is taken only of a member that is in the group, at the epoch of its last response; at an
+older one only for partitions that it holds: by the last answer to it, for a request of its own that
+is refused changes nothing.
+"""
 
 from __future__ import annotations
 

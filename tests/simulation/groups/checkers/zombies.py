@@ -1,5 +1,6 @@
-"""A zombie's commit is refused: offsets are taken only of a member of the present generation, as
-the answers have told it, and as the broker had it when the request came.
+"""Check that offsets are accepted only from members of the present generation.
+
+That is by the responses, and by the broker's state when the request came.
 
 What a broker that has just begun to lead knows is taken from it; from then on generation and
 members follow from what joiners were told: a leader who its members are, and whose id an instance
@@ -23,7 +24,7 @@ from tests.simulation.network import Request
 
 @dataclass(slots=True)
 class Known:
-    """One group under one leadership. `members` is None until a leader was told them."""
+    """Holds one group under one leadership; `members` is None until a leader got them."""
 
     reign: tuple[int, int]
     generation: int
@@ -116,7 +117,7 @@ class Zombies(GroupChecker):
 
 
 def _remove(members: dict[str, str | None], member_id: str, instance_id: str | None) -> None:
-    """Whoever has this id, or this instance id."""
+    """Remove the member that has this id or instance id."""
     for known, instance in tuple(members.items()):
         if known == member_id or (instance_id is not None and instance == instance_id):
             del members[known]

@@ -1,1 +1,1 @@
-"""Members of groups as clients are: they join, heartbeat, commit, and believe what they own."""
+"""Provide members of groups that behave as clients do, and believe what they own."""

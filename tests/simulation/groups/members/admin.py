@@ -1,4 +1,4 @@
-"""An administrator, of topics, groups and offsets, who does one thing after the other."""
+"""Administrate topics, groups and offsets with one request after the other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, DELETE_GROUPS, OFFSET_DELETE = 
 
 
 class Admin:
-    """What it asks for may be there already, or may not be: either is fine."""
+    """Sends an administrator's requests, whose objects may exist already, or not."""
 
     def __init__(self, world: GroupWorld, seed: str) -> None:
         self.session = Session(world, "admin", Random(seed), world.setting.trouble)
@@ -49,7 +49,7 @@ class Admin:
 
     async def _ask(self, api_key: int, version: int, given: dict[str, Any], results: str) -> None:
         def code_of(answer: Any) -> int:
-            failed = getattr(answer, "error_code", 0)  # of all that was asked for
+            failed = getattr(answer, "error_code", 0)  # of the request as a whole
             code = Code(failed or getattr(getattr(answer, results)[0], "error_code", 0))
             return 0 if code is Code.UNKNOWN_TOPIC_OR_PARTITION else code
 

@@ -1,4 +1,4 @@
-"""The consumer's embedded protocol: who wants which topics, and who gets which partitions.
+"""Encode the consumer's embedded protocol: subscriptions and assignments.
 
 Written from Kafka's ConsumerProtocolSubscription and ConsumerProtocolAssignment, version 2, apart
 from what the broker reads them with. The assignors that leaders run are the product's.
@@ -60,14 +60,14 @@ def encode_assignment(places: Collection[Place]) -> bytes:
 
 
 def decode_assignment(data: bytes) -> frozenset[Place]:
-    """Nothing at all is an empty assignment: of a member that the leader left out."""
+    """Decode an assignment; no bytes are an empty one, of a member that the leader left out."""
     return _read_places(data, 2)[0] if data else frozenset()
 
 
 def assigned(
     protocol: str, members: Mapping[str, Subscription], counts: Mapping[str, int]
 ) -> dict[str, list[Place]]:
-    """By the assignor of this name."""
+    """Assign the partitions by the assignor of this name."""
     subscriptions = {
         member: subscriptions_of_product.ConsumerSubscription(
             wanted.topics, wanted.user_data, sorted(wanted.owned), wanted.generation

@@ -1,7 +1,7 @@
-"""A member of a classic group, as the Java client is one: eager, or cooperative (KIP-429).
+"""Simulate a member of a classic group as the Java client is, eager or cooperative (KIP-429).
 
-It joins, syncs, and heartbeats until it is told, or finds, that it has to join again. The leader
-assigns, and watches the topics; whoever subscribes by a prefix watches them too.
+It joins, syncs, and heartbeats until a response, or a changed topic, makes it join again. The
+leader assigns, and watches the topics; whoever subscribes by a prefix watches them too.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ FATAL = frozenset(
 
 
 class ClassicMember(Member):
-    """See the module."""
+    """Represents a classic member that joins, syncs, heartbeats, and leads if it is told to."""
 
-    # What the assignment that it has was made from: its own subscription, and if it leads the
-    # topics that all want, with their partitions. None: nobody knows.
+    # The input of its assignment: its own subscription, and if it leads, the topics that all are
+    # subscribed to, with their partitions. None: unknown.
     _names: tuple[str, ...] | None = None
     _assigned_from: dict[str, int] | None = None
 
@@ -49,17 +49,20 @@ class ClassicMember(Member):
     _has_synced = False
 
     def inherit(self, before: ClassicMember | None) -> None:
-        """It is the same instance as the one before, whose assignment it is handed if the session
-        still goes on: whatever that was made from, and is not so any more, is told by joining
-        once more. The broker doesn't look (in Kafka neither). None: a consumer was the one before,
-        and some time a classic member may have been."""
+        """Take over the instance of the former life, and rejoin if its assignment is outdated.
+
+        The new life is handed the assignment if the session still goes on: whatever that was made
+        from, and is not so any more, is reported by joining once more. The broker doesn't look (in
+        Kafka neither). None: a consumer was the one before, and some time a classic member may have
+        been.
+        """
         self._names = before._names if before is not None else None
         self._assigned_from = before._assigned_from if before is not None else None
         self._is_heir = True
 
     @property
     def leads(self) -> bool:
-        """As far as it knows."""
+        """Return whether it leads the group, as far as it knows."""
         return self._is_leader
 
     @property
@@ -98,14 +101,14 @@ class ClassicMember(Member):
     # Joining
 
     async def _let_go(self) -> None:
-        """Before it joins: an eager member owns nothing while it does."""
+        """Drop the partitions before a join, during which an eager member owns nothing."""
         if self.owned:
             await self.commit()
         if not self.is_cooperative:
             self.owned.clear()
 
     async def _join(self) -> Code | None:
-        """NONE: it has what the leader assigned to it."""
+        """Join and sync; return NONE when it has what the leader assigned to it."""
         self._joined_with = self._names or () if self._is_heir else await self._wanted()
         self._is_heir = False
         made_from, self._names, self._assigned_from = self._assigned_from, None, None
@@ -157,7 +160,7 @@ class ClassicMember(Member):
         return await self.ask(JOIN_GROUP, profile.version, given, patience_ms)
 
     async def _assign(self, members: Any) -> tuple[dict[str, list[Place]], dict[str, int]]:
-        """To each member, and what from."""
+        """Return the assignment of each member, and the topics that it is made from."""
         counts = await self.topics()
         wanted = {each.member_id: decode_subscription(each.metadata) for each in members}
         topics = {topic for each in wanted.values() for topic in each.topics}
@@ -189,8 +192,11 @@ class ClassicMember(Member):
         return Code(answer.error_code)
 
     async def _take(self) -> Code | None:
-        """What it was assigned. A cooperative member that has to give something up does so, and
-        joins again, so that somebody else can have it."""
+        """Apply the assignment of SyncGroup.
+
+        A cooperative member that has to revoke something does so, and joins again, so that somebody
+        else can have it.
+        """
         gone = self.owned.keys() - self._assignment
         if gone:
             await self.commit()
@@ -205,10 +211,10 @@ class ClassicMember(Member):
         self._has_synced = True
         return Code.REBALANCE_IN_PROGRESS if gone else Code.NONE
 
-    # At work
+    # Heartbeats and commits
 
     async def _work(self) -> Code | None:
-        """Why it has to join again, or to go."""
+        """Heartbeat and commit; return the code for which it has to join again, or to go."""
         code: Code | None = Code.NONE
         while not self.is_leaving:
             rest_ms = self.profile.heartbeat_ms * self.random.uniform(0.9, 1.1)
@@ -228,7 +234,7 @@ class ClassicMember(Member):
         return self._is_leader and self._is_behind(await self.topics())
 
     def _is_behind(self, topics: Mapping[str, int]) -> bool:
-        """The leader's assignment is not made from these topics, or from what nobody knows."""
+        """Return whether the assignment is not made from these topics, or from unknown ones."""
         known = self._assigned_from
         if not self._is_leader:
             return False
@@ -244,17 +250,17 @@ class ClassicMember(Member):
         answer = await self.ask(HEARTBEAT, 4, given)
         return None if answer is None else Code(answer.error_code)
 
-    # Going
+    # Leaving
 
     def _lose(self, code: Code) -> None:
-        """Somebody else may have it all by now."""
+        """Drop the partitions, which another member may own by now."""
         self.owned.clear()
         self.epoch = -1
         if code is Code.UNKNOWN_MEMBER_ID:
             self.member_id = ""
 
     async def _leave(self) -> None:
-        """In order, as the Java client does; a static member is sent away, too, by its instance."""
+        """Leave the group as the Java client does, or remove a static member by its instance id."""
         if self.owned:
             await self.commit()
         self.owned.clear()

@@ -1,9 +1,9 @@
-"""A member of a consumer group (KIP-848), as the Java client is one.
+"""Simulate a member of a consumer group (KIP-848) as the Java client is.
 
-It heartbeats: at once when it has something to tell, else when the broker told it to. What it is to
-have comes in the answers; it gives up what is not in it, then takes what is new, then tells. After
-an answer that never came it tells everything once more. A fenced member drops all and joins anew,
-at epoch 0, under the id that it has made up for itself.
+It sends a heartbeat at once when it has something to report, else at the broker's interval. Its
+assignment comes in the responses; it revokes what is not in it, then takes what is new, then
+reports that. After a lost response it sends all fields once more. A fenced member drops all and
+joins anew, at epoch 0, under the id that it has made up for itself.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Part = tuple[UUID, int]
 
 
 class ConsumerMember(Member):
-    """`parts` is what it has, as it tells the broker; `owned` what of it has a position by now."""
+    """Represents a consumer that reports `parts` as owned, and has positions for `owned`."""
 
-    _told: tuple[Interest, frozenset[Part]] | None = None  # None: all is to be told
+    _told: tuple[Interest, frozenset[Part]] | None = None  # None: all fields are to be sent
     _target: frozenset[Part] = frozenset()
 
     @property
@@ -73,7 +73,7 @@ class ConsumerMember(Member):
     # Heartbeats
 
     async def _heartbeat(self) -> Any | None:
-        """What it has to tell is told with it."""
+        """Send a heartbeat with all that has changed; return the response."""
         interest, parts = self.interest, self.parts
         given = self._request(self.epoch)
         if self.epoch == JOINING:
@@ -122,7 +122,7 @@ class ConsumerMember(Member):
         if gone:
             await self.commit()
             await self.rest(self.random.choice((0, 0, 50, 900)))  # while it finishes with them
-            if self.random.random() < 0.3:  # the rest when it has told of these
+            if self.random.random() < 0.3:  # the rest after these are reported
                 gone = frozenset(sorted(gone)[: len(gone) // 2 + 1])
             for part in gone:
                 self.owned.pop(self._places.pop(part), None)
@@ -148,10 +148,10 @@ class ConsumerMember(Member):
         if answer is not None:
             self._names = {topic.topic_id: topic.name for topic in answer.topics}
 
-    # Going
+    # Leaving
 
     def _lose(self) -> None:
-        """Somebody else may have it all by now."""
+        """Drop the partitions, which another member may own by now."""
         self.owned.clear()
         self._places.clear()
         self._target = frozenset()
@@ -159,7 +159,7 @@ class ConsumerMember(Member):
         self.epoch = JOINING
 
     async def _leave(self) -> None:
-        """A static member says that it will be back."""
+        """Leave the group; a static member says that it will be back."""
         if self.epoch > JOINING:
             await self.commit()
             self._lose()
@@ -168,7 +168,7 @@ class ConsumerMember(Member):
 
 
 def _subscription(interest: Interest) -> dict[str, Any]:
-    """None of the one is said by an empty other, so that it takes the place of what was said."""
+    """Return the fields of a subscription, of which an empty one replaces the former other one."""
     if interest.prefix is None:
         return {"subscribed_topic_names": interest.topics, "subscribed_topic_regex": ""}
     return {"subscribed_topic_names": (), "subscribed_topic_regex": f"{interest.prefix}.*"}

@@ -1,5 +1,7 @@
-"""Where a member lives: it is started, killed and started again, with the same instance id if it
-has one, and knows nothing of the lives before but what it has kept."""
+"""Run a member on a host: start it, kill it, and start it again with the same instance id.
+
+A new life knows nothing of the lives before but what it has kept.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from tests.simulation.groups.world import GroupWorld
 
 
 class Host:
-    """`lives`: the last is the present one, if it isn't over."""
+    """Holds a host's `lives`, of which the last is the present one if it isn't over."""
 
     def __init__(self, world: GroupWorld, profile: Profile, interest: Interest, seed: str) -> None:
         self.world = world
@@ -27,12 +29,14 @@ class Host:
 
     @property
     def member(self) -> Member | None:
-        """The one that lives there now."""
+        """Return the member that runs there now."""
         return self.lives[-1] if self.lives and not self.lives[-1].is_over else None
 
     def start(self) -> None:
-        """Another life. Whoever still lives here is not told: one whose instance is taken over is
-        fenced, another is killed."""
+        """Start another life, of whose start a running one isn't told.
+
+        One whose instance is taken over is fenced, another is killed.
+        """
         before = self.lives[-1] if self.lives else None
         for life in self.lives:
             if not life.is_over and not self._takes_over(life):
@@ -48,7 +52,7 @@ class Host:
         self.lives.append(member)
 
     def switch(self) -> None:
-        """Its next life speaks the other protocol, and begins now."""
+        """Start a new life now that speaks the other protocol."""
         self.profile = self.profile.switched()
         self.start()
 
@@ -70,8 +74,7 @@ class Host:
             self.member.hang(for_ms)
 
     def haunt(self) -> None:
-        """The last one that was killed here, or fenced, does what it had begun; and what the
-        present one did a while ago arrives once more."""
+        """Let the last dead member finish its request, and resend one of the present one."""
         dead = [life for life in self.lives if life.is_over and life.member_id]
         if dead:
             self.world.spawn(dead[-1].haunt())
@@ -79,6 +82,6 @@ class Host:
             self.world.spawn(self.member.echo())
 
     def _takes_over(self, member: Member) -> bool:
-        """Its instance is handed over while it lives: not from one consumer to another."""
+        """Return whether its instance may be taken over alive: not from consumer to consumer."""
         is_handed_over = not (member.profile.is_consumer and self.profile.is_consumer)
         return self.profile.instance_id is not None and is_handed_over

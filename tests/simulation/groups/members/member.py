@@ -1,9 +1,9 @@
-"""One life of a member, whatever its protocol: it asks, rests, hangs, commits, and is killed.
+"""Simulate one life of a member of any protocol: requests, pauses, commits, and its end.
 
-A member knows what it owns, with the position that it has read each partition to. What it commits
-is told apart from every other commit by its metadata. A member that hangs does nothing at all, not
-even what an answer asks of it; when it goes on, it goes on as if nothing had happened. One that was
-killed may still have something under way: its identity commits once more (`haunt`).
+A member has a position in each partition that it owns. The metadata of each commit are unique. A
+member that hangs does nothing at all, not even what a response requires; then it goes on as if
+nothing had happened. One that was
+killed may still have a request in transit: its identity commits once more (`haunt`).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from tests.simulation.network import REQUEST_TIMEOUT_MS, Connection
 METADATA, OFFSET_COMMIT, OFFSET_FETCH = 3, 8, 9
 RETRY_MS = 100.0
 CONSUMER = "consumer"
-# What a member owns stands in these. Were they to come when it owns something else, no broker could
-# know; Kafka takes them in the order of one connection, too.
+# These carry a member's owned partitions. If they came when it owns others, no broker could see
+# that; Kafka, too, takes them in the order of one connection.
 NEVER_LATE = frozenset({11, 68})  # JoinGroup, ConsumerGroupHeartbeat
-# The broker is away, or another one leads the group: the same request once more.
+# The broker is away, or another one leads the group: the request is repeated.
 RETRIABLE = frozenset(
     {
         Code.COORDINATOR_LOAD_IN_PROGRESS,
@@ -41,7 +41,7 @@ RETRIABLE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Interest:
-    """The topics that are wanted, or those that begin with a prefix."""
+    """Holds the wanted topics, or a prefix of their names."""
 
     topics: tuple[str, ...] = ()
     prefix: str | None = None
@@ -54,7 +54,7 @@ class Interest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What is the same in all lives of a host."""
+    """Holds what is the same in all lives of a host."""
 
     name: str
     group_id: str
@@ -72,12 +72,12 @@ class Profile:
         return self.protocol == CONSUMER
 
     def switched(self) -> Profile:
-        """The same host, that speaks the other protocol."""
+        """Return the profile of the same host with the other protocol."""
         return replace(self, protocol=self.classic if self.is_consumer else CONSUMER)
 
 
 class Member(ABC):
-    """See the module. `is_over`: it has left, was killed, or was refused for good."""
+    """Represents one life of a member; `is_over`: it has left, was killed, or refused for good."""
 
     def __init__(
         self, world: GroupWorld, profile: Profile, name: str, interest: Interest, random: Random
@@ -102,14 +102,13 @@ class Member(ABC):
 
     @abstractmethod
     def is_steady(self, topics: Mapping[str, int]) -> bool:
-        """With these topics, and their numbers of partitions, there is nothing that it has still to
-        take, to give back, or to tell."""
+        """Return whether, with these topics, it has nothing to take, to revoke, or to report."""
 
     @abstractmethod
     async def live(self) -> None:
-        """Until it is over."""
+        """Run the member until its life is over."""
 
-    # What a step does to it
+    # Effects of steps
 
     def hang(self, for_ms: float) -> None:
         self._hangs_until_ms = self.world.loop.elapsed_ms + for_ms
@@ -123,38 +122,37 @@ class Member(ABC):
         self._ring()
 
     def kill(self) -> None:
-        """Without a word."""
+        """Kill the member without a message to the broker."""
         self.is_over = True
         self._task.cancel()
         self._connection.cut()
 
     def heal(self) -> None:
-        """Neither does it hang, nor the network mistreat it any more; what is lost already, it
-        learns now."""
+        """Stop all faults of the member and its network; it learns now what is lost already."""
         self._hangs_until_ms = 0.0
         _wake(self._thaw)
         self._connection.trouble = 0.0
         self._connection.cut()
 
     async def haunt(self) -> None:
-        """What was under way when it was killed: a commit of all that it owned."""
+        """Send the commit of a killed member that was in transit, for all that it owned."""
         if self.owned:
             await self.commit()
 
     async def echo(self) -> None:
-        """A commit that it made a while ago arrives once more, on another way."""
+        """Send a former commit of the member once more, on another connection."""
         if self._committed:
             connection = Connection(self.world, f"{self.name} echo", self.random, 0.0)
             with suppress(Unanswered):
                 await connection.ask(OFFSET_COMMIT, 9, self._committed[0])
             connection.cut()
 
-    # What every member does
+    # Requests of every member
 
     async def ask(
         self, api_key: int, version: int, given: dict[str, Any], timeout_ms: float | None = None
     ) -> Any | None:
-        """The answer; None if nobody knows."""
+        """Send a request; return the response, or None if its outcome is unknown."""
         await self._awake()
         try:
             answer = await self._connection.ask(
@@ -170,7 +168,7 @@ class Member(ABC):
         return answer
 
     async def rest(self, for_ms: float) -> None:
-        """Until then, or until there is something else to do."""
+        """Wait for so long, or until there is something else to do."""
         self._bell = bell = self.world.loop.create_future()
         call = self.world.loop.after_ms(for_ms, self._ring)
         try:
@@ -179,7 +177,7 @@ class Member(ABC):
             call.cancel()
 
     async def topics(self) -> dict[str, int]:
-        """Their numbers of partitions."""
+        """Return the number of partitions of each topic."""
         given = {
             "topics": None,
             "allow_auto_topic_creation": False,
@@ -192,7 +190,10 @@ class Member(ABC):
             await self.rest(RETRY_MS)
 
     async def commit(self) -> Code | None:
-        """All that it owns, read a little further. The code of the group; None: nobody knows."""
+        """Commit all owned partitions at a later position.
+
+        Returns the group's code; None if the outcome is unknown.
+        """
         if not self.owned:
             return Code.NONE
         self._commits += 1
@@ -228,7 +229,7 @@ class Member(ABC):
         return max(codes - {Code.UNKNOWN_TOPIC_OR_PARTITION}, default=Code.NONE)
 
     async def own(self, places: Collection[Place], epoch: int) -> Code | None:
-        """Take these, from where the group has come to. Nothing is taken but with NONE."""
+        """Own these partitions from the group's committed offsets, if that returns NONE."""
         group = {
             "group_id": self.profile.group_id,
             "member_id": self.member_id if epoch >= 0 else None,

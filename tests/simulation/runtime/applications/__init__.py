@@ -1,4 +1,4 @@
-"""Applications with input and a model of their own, one a file; those of `topologies` share one."""
+"""Provide applications with input and a model of their own; those of `topologies` share one."""
 
 from __future__ import annotations
 

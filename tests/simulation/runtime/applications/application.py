@@ -1,4 +1,4 @@
-"""The contract of an application under simulation: its topics, its input and what must come out."""
+"""Define an application under simulation by its topics, its input and its expected output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class Input(NamedTuple):
-    """A record of the input. `partition` -1: by the hash of its key."""
+    """Represents a record of the input.
+
+    `partition` -1: by the hash of its key.
+    """
 
     topic: str
     partition: int
@@ -24,15 +27,15 @@ class Input(NamedTuple):
 
 
 class Application(ABC):
-    """An application whose results a plain loop over its input can tell.
+    """Defines an application whose results a plain loop over its input can compute.
 
     One instance belongs to one history; `inputs` is what was written to its topics, in order.
     """
 
     topics: ClassVar[Mapping[str, int]]
-    """What is made before the workers start, by the number of partitions."""
+    """Topics created before the workers start, with their numbers of partitions."""
     settings: ClassVar[Mapping[str, Any]] = {}
-    """Fields of its configuration."""
+    """Fields of the application's configuration."""
 
     def __init__(self) -> None:
         self.inputs: list[Input] = []
@@ -41,7 +44,7 @@ class Application(ABC):
     def topology(self, *, caching: bool, persistent: bool) -> Topology: ...
 
     def first(self, now_ms: int) -> Iterator[Input]:
-        """Generate what is there before the workers start."""
+        """Generate the records that are there before the workers start."""
         return iter(())
 
     @abstractmethod
@@ -50,14 +53,14 @@ class Application(ABC):
 
     @abstractmethod
     def problem(self, world: RuntimeWorld) -> str:
-        """Compare what came out with the input. Returns what is wrong; empty if nothing is.
+        """Compare the output with the input; return what is wrong, or an empty string.
 
         Called at the end of a history, and with exactly once only.
         """
 
 
 def difference(found: Sequence[Any], wanted: Sequence[Any]) -> str:
-    """Describe where two lists part."""
+    """Describe the first difference of two lists."""
     at = next(
         (i for i, (a, b) in enumerate(zip(found, wanted, strict=False)) if a != b),
         min(len(found), len(wanted)),

@@ -1,4 +1,4 @@
-"""Orders joined with their customers by foreign key, inner and left, through two pairs of topics.
+"""Join orders with their customers by foreign key, inner and left, over two pairs of topics.
 
 The two tables have different numbers of partitions, so that an answer, the row it is for and the
 next change of that row come by ways of different length. What must come out is each row of each
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ORDERS, CUSTOMERS = "orders", "customers"
 CUSTOMER_COUNT = 4
 CHANGES = 10
-"""So many records come by before there are new orders and customers."""
+"""The number of changes after which new orders and customers begin."""
 JOINS = ("inner", "left")
 
 Rows = dict[str, Any]
@@ -35,7 +35,7 @@ def pair(order: Any, customer: Any) -> list[Any]:
 
 
 class Foreign(Application):
-    """See the module."""
+    """Runs foreign-key joins of orders with customers, and computes them by a plain loop."""
 
     topics: ClassVar = {ORDERS: 3, CUSTOMERS: 2, OUTPUT: 2}
 
@@ -66,7 +66,7 @@ class Foreign(Application):
         return app.topology()
 
     def feed(self, random: Random, now_ms: int) -> Iterator[Input]:
-        """Change a row of either table: to a new value or two, and it may be gone again at once.
+        """Change a row of either table: to a new value or two, and maybe delete it at once.
 
         Each row changes a few times and then never again, so that what is wrong with it stays.
         """

@@ -1,4 +1,4 @@
-"""Records that fail at each stage, and handlers that skip them or write dead letters.
+"""Process records that fail at each stage, with handlers that skip them or write dead letters.
 
 What a record is stands in its value, "<what> <number>":
 
@@ -32,9 +32,9 @@ PARTITIONS = 2
 KEYS = 4
 COPIES, DEAD = "copies", "dead"
 GARBAGE = b"\xff"
-"""No UTF-8 begins so."""
+"""A byte with which no UTF-8 begins."""
 TOO_LARGE = 2**70
-"""For the copies, which are 64-bit integers."""
+"""A number that the copies, 64-bit integers, can't have."""
 COUNTED, COPIED = ("good", "large"), ("good", "late")
 LETTERS = ("garbage", "poison", "late", "large")
 
@@ -64,7 +64,7 @@ def handle(failed: ErrorContext) -> HandlerResponse:
 
 
 class Handled(Application):
-    """See the module."""
+    """Runs a topology whose records fail, and computes its results, skips and dead letters."""
 
     topics: ClassVar = {INPUT: PARTITIONS, OUTPUT: PARTITIONS, COPIES: PARTITIONS, DEAD: 1}
     settings: ClassVar = {
@@ -84,7 +84,7 @@ class Handled(Application):
         return app.topology()
 
     def feed(self, random: Random, now_ms: int) -> Iterator[Input]:
-        """A record of any sort, most of them good."""
+        """Generate a record of any sort, most of them good."""
         key = random.randrange(KEYS)
         what = random.choice(("good", "good", "good", "dropped", *LETTERS))
         text = f"{what} {len(self.inputs)}".encode()

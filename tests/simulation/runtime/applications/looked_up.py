@@ -1,4 +1,4 @@
-"""A stream joined with a global table, of which every worker has a copy.
+"""Join a stream with a global table, of which every worker has a copy.
 
 What a record finds depends on when it is processed, but for the rows that were there before the
 workers started and never change: those it always finds. Of any other row it finds some version.
@@ -26,12 +26,12 @@ ROWS = "rows"
 
 
 def look_up(value: str) -> str:
-    """The key of the row that a record refers to."""
+    """Return the key of the row that a record refers to."""
     return value.partition(" ")[0]
 
 
 class LookedUp(Application):
-    """See the module. Values of the stream are "<key of a row> <number>"."""
+    """Runs a join with a global table; values of the stream are "<key of a row> <number>"."""
 
     topics: ClassVar = {INPUT: PARTITIONS, ROWS: PARTITIONS, OUTPUT: PARTITIONS}
 
@@ -50,7 +50,7 @@ class LookedUp(Application):
             yield Input(ROWS, number % PARTITIONS, f"fixed{number}", f"{number}".encode(), now_ms)
 
     def feed(self, random: Random, now_ms: int) -> Iterator[Input]:
-        """Refer to a row, or change one."""
+        """Generate a record that refers to a row, or changes one."""
         number = len(self.inputs)
         if random.random() < 0.3:
             row = random.randrange(CHANGING)

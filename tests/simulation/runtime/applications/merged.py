@@ -1,4 +1,4 @@
-"""Two inputs whose records one task takes in the order of their times, and collects by key.
+"""Merge two inputs by timestamp in one task, which collects the values by key.
 
 A task waits for the partition that has nothing yet (`max_task_idle_ms`), longer than any fault of a
 history lasts: so the order of the times is that of the results, whatever comes late.
@@ -24,11 +24,11 @@ PARTITIONS = 2
 KEYS = 4
 IDLE_MS = 25_000
 BUFFERED_RECORDS = 5
-"""Of a partition: beyond them it is paused."""
+"""The number of buffered records beyond which a partition is paused."""
 
 
 class Merged(Application):
-    """See the module."""
+    """Runs a merge of two inputs, and computes it by a plain loop."""
 
     topics: ClassVar = {INPUT: PARTITIONS, OTHER: PARTITIONS, OUTPUT: PARTITIONS}
     settings: ClassVar = {
@@ -51,7 +51,7 @@ class Merged(Application):
         return app.topology()
 
     def feed(self, random: Random, now_ms: int) -> Iterator[Input]:
-        """A record of either input, later than any before it."""
+        """Generate a record of either input, later than any before it."""
         number = random.randrange(KEYS)
         topic = random.choice((INPUT, OTHER))
         time_ms = max(now_ms, self.inputs[-1].time_ms + 1 if self.inputs else 0)

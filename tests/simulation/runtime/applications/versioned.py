@@ -1,4 +1,4 @@
-"""A stream joined with a versioned table: each record finds the row as of its own time.
+"""Join a stream with a versioned table, where each record finds the row as of its own time.
 
 Rows and records come out of order. A task that waits for both of its partitions takes the one whose
 next record is the earlier (see `merged`), so a plain loop can tell what each record finds.
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from tests.simulation.runtime.world import RuntimeWorld
 
 HISTORY_MS = 600_000
-"""Longer than a history: no version expires."""
+"""A retention longer than a history, so that no version expires."""
 BEHIND_MS = 300
 
 
 class Versioned(Application):
-    """See the module: rows are in INPUT, the stream in OTHER."""
+    """Runs a join with a versioned table: rows are in INPUT, the stream in OTHER."""
 
     topics: ClassVar = {INPUT: PARTITIONS, OTHER: PARTITIONS, OUTPUT: PARTITIONS}
     settings: ClassVar = {"max_task_idle_ms": IDLE_MS}
@@ -48,7 +48,7 @@ class Versioned(Application):
         return app.topology()
 
     def feed(self, random: Random, now_ms: int) -> Iterator[Input]:
-        """Write a row, delete one, or look one up; some as of an earlier time."""
+        """Generate a record that writes, deletes or looks up a row, maybe as of an earlier time."""
         key = random.randrange(KEYS)
         topic = random.choice((INPUT, OTHER))
         time_ms = now_ms - random.choice((0, 0, random.randrange(BEHIND_MS)))
@@ -73,7 +73,7 @@ class Versioned(Application):
         return ""
 
     def _join(self, number: int, wanted: dict[str, list[Any]]) -> None:
-        """Take the records of one task in its order, and join them."""
+        """Join the records of one task in its order."""
         rows, stream = (
             deque(each for each in self.inputs if (each.topic, each.partition) == (topic, number))
             for topic in (INPUT, OTHER)

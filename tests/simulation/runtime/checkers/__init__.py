@@ -1,4 +1,4 @@
-"""Laws of the runtime, one a file."""
+"""Check invariants of the runtime, with one checker in each file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a checker of the runtime may listen to, beside what the broker's can."""
+"""Define the events of the runtime's checkers, in addition to those of the broker's."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 
 class RuntimeChecker(Checker):
-    """Does nothing at all; a checker overrides what it needs."""
+    """Ignores all events; a checker overrides those that it needs."""
 
     world: RuntimeWorld
 
     def written(self, database: Database) -> None:
-        """Data and checkpoint have come to a store."""
+        """Handle a write of data and checkpoint to a store."""
 
     def lost(self, database: Database) -> None:
-        """Somebody has deleted a store."""
+        """Handle the deletion of a store."""
 
     def cleared(self, database: Database) -> None:
-        """A store is about to be emptied."""
+        """Handle a store that is about to be emptied."""

@@ -1,5 +1,6 @@
-"""What time decides comes out once: each window when it has closed, with all of its values; each
-pair of a join, and what found no other in time. At least once where that is the guarantee.
+"""Check that windows, and joins without a match, come out once, complete, when they close.
+
+At least once where that is the guarantee.
 
 No value is late here: a partition's times grow, and the join waits for longer than any is behind.
 """
@@ -16,7 +17,7 @@ from tests.simulation.runtime.topologies import INPUT, OTHER, OUTPUT, TIMED, WIN
 from tests.simulation.runtime.world import CLOSER
 
 Result = tuple[str, str]
-"""Key and value."""
+"""A key and its value."""
 
 
 class Closed(RuntimeChecker):

@@ -1,5 +1,7 @@
-"""Every input is reflected exactly once in the committed output, in the order of its key; at least
-once where that is the guarantee."""
+"""Check that every input is in the committed output exactly once, in the order of its key.
+
+At least once where that is the guarantee.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ class ExactlyOnce(RuntimeChecker):
                 self._check_lists()
 
     def _check_nothing_is_lost(self) -> None:
-        """Each value has come out at some time."""
+        """Check that each value has come out at some time."""
         if self.world.runtime.kind == "count":
             return
         found: set[str] = set()
@@ -57,7 +59,7 @@ class ExactlyOnce(RuntimeChecker):
                 self.violated(f"of {key} came out {difference(found[key], given)}")
 
     def _check_counts(self) -> None:
-        """They grow, to the number of all."""
+        """Check that counts grow to the number of all values."""
         counts: dict[str, int] = {}
         for records in self.world.committed(OUTPUT).values():
             for offset, key, value in records:
@@ -70,7 +72,7 @@ class ExactlyOnce(RuntimeChecker):
             self.violated(f"counted were {counts}, and given {wanted}")
 
     def _check_lists(self) -> None:
-        """Each list is of the values that its key was given, in order, and longer than the last."""
+        """Check that each list has its key's values, in order, and is longer than the last."""
         longest: dict[str, list[str]] = {}
         ticks: dict[str, int] = {}
         for records in self.world.committed(OUTPUT).values():

@@ -1,5 +1,7 @@
-"""Who reads the committed offsets to begin from them has fenced the one before (decision 10): the
-transactional ids of its tasks are its own by then, in this life and since its last trouble."""
+"""Check that a worker fences its predecessor before it reads committed offsets (decision 10).
+
+The transactional ids of its tasks are its own by then, in this life and since its last recovery.
+"""
 
 from __future__ import annotations
 

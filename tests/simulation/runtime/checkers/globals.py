@@ -1,5 +1,8 @@
-"""A worker's copy of a global table is its topic up to where it says it is, at each of its writes
-until one is torn, and at the end all of it. It is emptied only where it was damaged."""
+"""Check that a copy of a global table equals its topic up to the table's position.
+
+That holds at each of its writes until one is torn; at the end it is the whole topic. It is emptied
+only where it was damaged.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ class Globals(RuntimeChecker):
                 self._check(database, [self.world.truths[part].end_offset for part in parts])
 
     def _check(self, database: Database, positions: list[int] | tuple[int, ...]) -> None:
-        """The topic has the name of the store."""
+        """Compare a copy with its topic, which has the name of the store."""
         wanted: dict[bytes, bytes] = {}
         for number, position in enumerate(positions):
             truth = self.world.truths[database.path.name, number]

@@ -1,8 +1,10 @@
-"""At least once, what a key has collected only grows in the changelog: whoever writes it goes on
-from what was there. A worker that writes after its successor goes back to what it knew.
+"""Check that a key's collected values only grow in the changelog, under at least once.
+
+Whoever writes it goes on from what was there. A worker that writes after its successor goes back to
+its old state.
 
 Nothing fences a write at least once; a worker asks for its membership before it writes, and may be
-stopped between the two. So this is a law of histories in which it is stopped elsewhere.
+stopped between the two. So this holds in histories in which it is stopped elsewhere.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""Each committed record is in exactly one entry of the ledger, which is of its own transaction; and
-the cuts of the application, taken whenever its offsets have changed, are what the ledger says.
+"""Check that each committed record is in one ledger entry, and that cuts agree with the ledger.
 
-A cut has the transactions that `Members` tells. They must be all that it had before and more; what
-they wrote to the changelogs is what is committed below the positions that the offsets name; and
-what their tasks had read of repartition topics was written by others of them.
+The entry is of the record's own transaction; cuts of the application are taken whenever its offsets
+have changed.
+
+A cut has the transactions that `Members` derives. They must be all that it had before and more;
+what they wrote to the changelogs is what is committed below the positions that the offsets name;
+and what their tasks had read of repartition topics was written by others of them.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from tests.simulation.runtime.checkers.checker import RuntimeChecker
 from tests.simulation.runtime.topologies import APPLICATION
 
 CUTS_MAX = 40
-"""So many of a history's are looked at, the last among them."""
+"""The number of a history's cuts that are checked, the last one included."""
 Records = dict[Partition, set[int]]
 
 
@@ -46,7 +48,7 @@ class Ledger(RuntimeChecker):
             self._cuts.append(cut)
 
     def _cut(self) -> Cut | None:
-        """As `read_cut` takes it: None where an offset is pending."""
+        """Take a cut as `read_cut` does; return None where an offset is pending."""
         places = [Partition(*place) for place in self.world.truths if place[0] in self._sources]
         found = self.world.broker.coordinators.groups.offsets.fetch_offsets(
             APPLICATION, [(*place, None) for place in places], require_stable=True
@@ -112,7 +114,7 @@ class Ledger(RuntimeChecker):
         return [self._cuts[number] for number in some] + self._cuts[-1:]
 
     def _check_records(self, entries: list[LedgerTransaction]) -> None:
-        """Each committed record is in one entry, and each entry has committed records alone."""
+        """Check that each committed record is in one entry, which has only committed records."""
         written = self._written_by(entries)
         claims = sum(
             run.last - run.first + 1
@@ -140,7 +142,7 @@ class Ledger(RuntimeChecker):
                 self.violated(f"no entry has {place} at {sorted(missing)[:5]}")
 
     def _committed(self) -> Records:
-        """What the application wrote, but for the ledger itself."""
+        """Return what the application committed, except for the ledger itself."""
         fed = self._sources - self._topology.repartition_topics
         return {
             Partition(*place): {each.offset for each in truth.committed(truth.end_offset)}

@@ -1,6 +1,8 @@
-"""A transaction that wrote to a task's changelogs commits offsets of that task (decision 9), which
-never go back; the positions in their metadata and the offsets are one cut, and all partitions that
-a task reads name the same one.
+"""Check that a task's offsets and changelogs are committed as one cut (decision 9).
+
+A transaction that wrote to a task's changelogs commits offsets of that task, which never go back;
+the positions in their metadata and the offsets are one cut, and all partitions that a task reads
+name the same one.
 
 Of each commit that the group has taken: the changelog up to the position that it names, replayed,
 is what the inputs up to the offset make. That is looked at where one sub-topology does it all.
@@ -24,7 +26,7 @@ Task = tuple[int, int]  # sub-topology and partition
 
 
 class Cut(NamedTuple):
-    """What is committed of a task: its offsets by topic, and where each store's changelog stood."""
+    """Represents the committed offsets of a task by topic, and each changelog's position."""
 
     offsets: dict[str, int]
     positions: dict[str, int]
@@ -161,7 +163,7 @@ def _goes_back(before: dict[str, int], now: dict[str, int]) -> bool:
 
 
 def _input(value: str) -> str:
-    """The topic that a value of `merged` came from."""
+    """Return the topic that a value of `merged` came from."""
     return value.partition(" ")[0]
 
 

@@ -1,4 +1,4 @@
-"""What an application of `applications` has made of its input is what its model says."""
+"""Check that the output of an application of `applications` is what its model says."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""A store is what its changelog says up to its checkpoint: committed records, all of them, and
-nothing else (with exactly once). It never goes back, is never emptied without a reason, and is
-caught up from its checkpoint.
+"""Check that a store equals its changelog up to its checkpoint (with exactly once).
 
-What a store holds is noted at each write, and judged at the end, when it is known what of the
+It has the committed records, all of them, and nothing else. It never goes back, is never emptied
+without a reason, and is caught up from its checkpoint.
+
+What a store holds is noted at each write, and judged at the end, when it is certain what of the
 changelog was committed.
 """
 
@@ -43,7 +44,7 @@ class Stores(RuntimeChecker):
         self._specs = {spec.name: spec for sub in topology.subtopologies for spec in sub.stores}
 
     def asked(self, request: Request) -> None:
-        """A restore reads on from the checkpoint."""
+        """Check that a restore reads on from the checkpoint."""
         if request.api_key != FETCH or "restore" not in request.client_id:
             return
         life = request.client_id.split()[0]
@@ -63,7 +64,7 @@ class Stores(RuntimeChecker):
                 continue
             snapshots = self._snapshots.get(database.path)
             if snapshots and snapshots[-1].at_ms > request.sent_at_ms:
-                continue  # it was on its way while the store went on
+                continue  # it was in transit while the store advanced
             if int(database.task.split("_")[1]) == number and offset < checkpoint.position:
                 self.violated(
                     f"{database.path} is at {checkpoint.position}, and read from {offset}"
@@ -89,7 +90,7 @@ class Stores(RuntimeChecker):
         self.lost(database)
 
     def lost(self, database: Database) -> None:
-        """What is written there next is another store."""
+        """Expect a new store, as the deleted one's path is written next."""
         self._judged += [(database.path, each) for each in self._snapshots.pop(database.path, ())]
 
     def ended(self) -> None:

@@ -1,4 +1,4 @@
-"""confluent-kafka's AdminClient: questions and wishes whose answers are waited for by a thread."""
+"""Stand in for confluent-kafka's AdminClient, whose results a thread waits for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPECIAL = {"EarliestSpec": -2, "LatestSpec": -1, "MaxTimestampSpec": -3}
 
 
 class Answer:
-    """A future of one thing that was asked for."""
+    """Stands in for the future of one request of the AdminClient."""
 
     def __init__(self, process: Process, work: Coroutine[Any, Any, Any]) -> None:
         self._process = process
@@ -36,7 +36,7 @@ class Answer:
 
 
 class SimAdminClient:
-    """See the module."""
+    """Stands in for confluent-kafka's AdminClient on the simulated network."""
 
     def __init__(self, process: Process, settings: dict[str, Any]) -> None:
         self._client = Client(process, str(settings["client.id"]))

@@ -1,4 +1,4 @@
-"""What all clients share: a process, a connection, and requests that are sent until answered."""
+"""Share what all clients have: a process, a connection, and requests that are retried."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ RETRIABLE = frozenset(
     }
 )
 UNKNOWN = RETRIABLE - {Code.UNKNOWN_TOPIC_OR_PARTITION}
-"""For questions: a topic that is not there won't come."""
+"""Retriable errors of reads, for which a missing topic is final."""
 
 
 class Failed(Exception):
-    """A request was refused for good, with this code."""
+    """Reports that a request was refused for good, with this code."""
 
     def __init__(self, code: Code) -> None:
         super().__init__(code.name)
@@ -44,7 +44,7 @@ class Failed(Exception):
 
 
 def as_metadata(found: dict[str, Any]) -> Any:
-    """As confluent-kafka's `list_topics` gives it."""
+    """Return metadata as confluent-kafka's `list_topics` does."""
     topics = {
         name: SimpleNamespace(
             topic=name,
@@ -61,7 +61,7 @@ def raised(code: int, what: str, **flags: bool) -> KafkaException:
 
 
 class Client:
-    """One client of a process: `ask` from a coroutine, `block` from a thread."""
+    """Represents one client of a process: use `ask` in a coroutine, `block` in a thread."""
 
     def __init__(self, process: Process, client_id: str) -> None:
         self.process = process
@@ -76,7 +76,10 @@ class Client:
         may_be_late: bool = False,
         timeout_ms: float = 1_000,
     ) -> Any:
-        """The answer. Raises Unanswered."""
+        """Send a request once and return the response.
+
+        Raises Unanswered.
+        """
         return await self.process.asked(
             self.connection.send(
                 api_key, version, given, may_be_late=may_be_late, timeout_ms=timeout_ms
@@ -94,7 +97,10 @@ class Client:
         retry_ms: float = RETRY_MS,
         may_be_late: bool = False,
     ) -> Any:
-        """The answer without an error, however long that takes. Raises Failed."""
+        """Send a request until it gets a response without an error, however long that takes.
+
+        Raises Failed.
+        """
         while True:
             try:
                 answer = await self.once(api_key, version, given, may_be_late=may_be_late)
@@ -109,7 +115,7 @@ class Client:
             await self.process.sleep_ms(retry_ms)
 
     async def metadata(self, topics: list[str] | None = None) -> dict[str, Any]:
-        """Topics that exist, by name, as Metadata has them."""
+        """Return the existing topics of a Metadata response, by name."""
         wanted = None if topics is None else [{"topic_id": None, "name": t} for t in topics]
         given = {
             "topics": wanted,
@@ -120,7 +126,7 @@ class Client:
         return {str(t.name): t for t in answer.topics if t.error_code == 0}
 
     async def list_offset(self, asked: TopicPartition, timestamp: int, isolation: int) -> Any:
-        """The answer of ListOffsets for one partition."""
+        """Return the response of ListOffsets for one partition."""
         partition = {"partition_index": asked.partition, "timestamp": timestamp}
         given = {
             "replica_id": -1,

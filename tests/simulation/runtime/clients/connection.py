@@ -1,4 +1,4 @@
-"""The membership's connection in a simulation: kio's requests over the world's network."""
+"""Stand in for the membership's connection: carry kio's requests over the simulated network."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from tests.simulation.runtime.clients.client import Client
 from tests.simulation.runtime.process import Process
 
 VERSIONS = {8: 9, 9: 9, 10: 4, 11: 9, 12: 4, 13: 5, 14: 5, 65: 0}
-"""Of the requests of a membership, the highest that both brokers have."""
+"""The highest versions of a membership's requests that both brokers have."""
 WAKE_UP_S = 0.1
 HEARTBEAT, SYNC = 12, 14
 
 
 class SimConnection(BrokerConnection):
-    """One at a time; given up by `given_up`, or after a time."""
+    """Stands in for a broker connection that sends one request at a time.
+
+    A request is given up by `given_up`, or after a time.
+    """
 
     def __init__(self, process: Process, lock: Any, timeout_s: float) -> None:
         process.breathe()
@@ -68,8 +71,10 @@ class SimConnection(BrokerConnection):
                 raise ConnectionLost(str(error)) from error
 
     def _refused(self, request: Any, code: Code) -> Any:
-        """Answer as a coordinator that does not have the group (yet); one that loads it takes
-        heartbeats of anybody (GroupCoordinatorService.heartbeat)."""
+        """Answer as a coordinator that doesn't have the group, or is still loading it.
+
+        One that loads it takes heartbeats of anybody (GroupCoordinatorService.heartbeat).
+        """
         self._process.call(self._process.sleep_ms(2), None)
         if request.__api_key__ == HEARTBEAT and code is Code.COORDINATOR_LOAD_IN_PROGRESS:
             code = Code.NONE

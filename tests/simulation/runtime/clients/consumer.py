@@ -1,4 +1,4 @@
-"""confluent-kafka's Consumer: assigned partitions, fetched ahead, committed records only.
+"""Stand in for confluent-kafka's Consumer: assigned partitions, prefetch, committed records.
 
 A position is where the application is: behind the last record that it was given, and past the
 markers that came after it. What an aborted transaction wrote is dropped by the broker's list.
@@ -34,7 +34,7 @@ Place = tuple[str, int]
 
 
 class Assigned:
-    """One partition for as long as it is assigned. `position` None: nothing was read yet."""
+    """Represents one partition while it is assigned; `position` None: nothing was read yet."""
 
     def __init__(self, place: Place, offset: int) -> None:
         self.place = place
@@ -44,11 +44,11 @@ class Assigned:
         self.has_failed = False
         self.queued = 0
         self.high_watermark = UNKNOWN
-        """As the last fetch has told it."""
+        """Of the last fetch."""
 
 
 class Queued(NamedTuple):
-    """What waits for the application: a message, or the position behind a marker."""
+    """Represents a queued item for the application: a message, or the position behind a marker."""
 
     assigned: Assigned
     next_offset: int
@@ -56,7 +56,7 @@ class Queued(NamedTuple):
 
 
 class SimConsumer:
-    """See the module."""
+    """Stands in for confluent-kafka's Consumer on the simulated network."""
 
     def __init__(self, process: Process, settings: dict[str, Any]) -> None:
         self._client = Client(process, str(settings["client.id"]))
@@ -69,7 +69,7 @@ class SimConsumer:
         self._is_closed = False
         process.begin(self._fetch())
 
-    # What the application calls
+    # Called by the application
 
     def incremental_assign(self, partitions: Iterable[TopicPartition]) -> None:
         self._process.breathe()
@@ -91,7 +91,7 @@ class SimConsumer:
         return [TopicPartition(*place) for place in self._assigned]
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """What was fetched ahead is dropped, as librdkafka does, and fetched again later."""
+        """Drop prefetched records, as librdkafka does, and fetch them again later."""
         self._process.breathe()
         for each in partitions:
             assigned = self._assigned[each.topic, each.partition]
@@ -113,7 +113,7 @@ class SimConsumer:
         self._wake()
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
-        """Until there are so many, or time is up."""
+        """Return so many messages, or fewer if the time is up."""
         process, world = self._process, self._process.world
         process.breathe()
         deadline_ms = world.loop.elapsed_ms + max(timeout, 0) * 1_000
@@ -150,7 +150,7 @@ class SimConsumer:
     def get_watermark_offsets(
         self, partition: TopicPartition, timeout: float = -1, cached: bool = False
     ) -> tuple[int, int]:
-        """The high watermark as the last fetch has told it; asked for, up to where can be read."""
+        """Return the last fetch's high watermark, or else request the end of what can be read."""
         self._process.breathe()
         if cached:
             assigned = self._assigned[partition.topic, partition.partition]
@@ -250,7 +250,7 @@ class SimConsumer:
         }
 
     def _receive(self, targets: list[Assigned], offsets: list[int], answer: Any) -> bool:
-        """False: something has to be asked for again, later."""
+        """Handle a response; return False if something must be requested again later."""
         found = {
             (str(topic.topic), part.partition_index): part
             for topic in answer.responses

@@ -1,4 +1,4 @@
-"""confluent-kafka's Producer: what the application calls, transactions as librdkafka leads them.
+"""Stand in for confluent-kafka's Producer, with transactions as librdkafka runs them.
 
     state       call                    next
     INIT        init_transactions       READY
@@ -34,7 +34,7 @@ QUEUE_MAX = 2_000
 
 
 class SimProducer(Sender):
-    """See the module."""
+    """Stands in for confluent-kafka's Producer on the simulated network."""
 
     def produce(
         self,
@@ -77,7 +77,7 @@ class SimProducer(Sender):
         return len(self)
 
     def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
-        """What is not delivered won't be; and soon there is nobody who does anything."""
+        """Drop undelivered records and stop the background work."""
         self._process.breathe()
         self._is_given_up = True
         self._fail_waiting(KafkaError._PURGE_QUEUE)
@@ -222,7 +222,7 @@ class SimProducer(Sender):
 
 
 def _group(metadata: bytes) -> tuple[int, str, str, str | None]:
-    """Generation, group, member and instance, as librdkafka writes them (CGMDv2)."""
+    """Read generation, group, member and instance of librdkafka's group metadata (CGMDv2)."""
     assert metadata.startswith(b"CGMDv2:"), metadata
     [generation] = struct.unpack_from("=i", metadata, 7)
     group, _, rest = metadata[11:].partition(b"\0")

@@ -1,6 +1,6 @@
-"""What a producer does in the background: owns its id, numbers batches, brings them to the log.
+"""Run a producer's background work: own its id, number batches, and deliver them to the log.
 
-One batch of a partition at a time is on its way; it is sent again until it is answered, and taken
+One batch of a partition at a time is in transit; it is sent again until it is answered, and taken
 once, by its sequence. Which refusal ends what is in the table below: librdkafka 2.16's, for
 transactions v1.
 """
@@ -65,7 +65,7 @@ class Record(NamedTuple):
 
 
 class Sender:
-    """See the module. `_state` is moved on by `SimProducer`."""
+    """Delivers records in the background; `SimProducer` advances `_state`."""
 
     def __init__(self, process: Process, settings: dict[str, Any]) -> None:
         self._client = Client(process, str(settings["client.id"]))
@@ -108,7 +108,7 @@ class Sender:
             self._changed.set_result(None)
 
     def _refused(self, api_key: int, code: Code) -> None:
-        """By librdkafka's table: the producer is done for, or the transaction is."""
+        """Fail the producer or its transaction, as librdkafka's table says for the code."""
         if self._state is State.FATAL:
             return
         if code in FATAL[api_key]:
@@ -158,7 +158,7 @@ class Sender:
             "producer_id": producer_id,
             "producer_epoch": epoch,
         }
-        # Whatever else it is told, it asks again.
+        # It retries at any other error.
         while True:
             try:
                 answer = await self._client.ask(
@@ -191,7 +191,7 @@ class Sender:
                 await self._deliver(place, records)
 
     async def _batches(self) -> dict[Place, list[Record]]:
-        """What waits, by partition, up to a batch for each; the rest waits on."""
+        """Take up to a batch for each partition from the waiting records; leave the rest."""
         taken = list(self._waiting)
         self._waiting.clear()
         self._sending = len(taken)
@@ -254,7 +254,7 @@ class Sender:
         self._registered.add(place)
 
     async def _produce(self, place: Place, records: list[Record]) -> int:
-        """The offset of the first; -1 where the broker took it for a repetition and forgot."""
+        """Produce a batch; return its first offset, -1 for a repetition that the broker forgot."""
         sequence = self._sequences.get(place, 0)
         data = encode(
             *[(record.key, record.value) for record in records],
