@@ -1,1 +1,1 @@
-"""The same cases against the embedded broker and real Kafka: what Kafka answers is the truth."""
+"""Run the same cases against the embedded broker and real Kafka, whose answers are the truth."""

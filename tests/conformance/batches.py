@@ -1,4 +1,4 @@
-"""Record batches (v2) by hand, apart from the broker's own code: wrong on purpose if wanted.
+"""Encode and decode record batches (v2) without the broker's code, with errors if wanted.
 
 Layout: base offset i64, length i32, leader epoch i32, magic i8, crc u32 (of all that follows),
 attributes i16, last offset delta i32, first and last timestamp i64, producer id i64, epoch i16,
@@ -24,7 +24,7 @@ _BODY = struct.Struct(">hiqqqhii")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """A batch as it was read."""
+    """Represents a batch as it was read."""
 
     base_offset: int
     leader_epoch: int
@@ -50,7 +50,7 @@ class Batch:
 
     @property
     def marker(self) -> str:
-        """`commit` or `abort`, of a control batch."""
+        """Return `commit` or `abort` for a control batch."""
         key = self.records[0][0]
         assert self.is_control
         assert key is not None
@@ -66,7 +66,7 @@ def encode(
     timestamps_ms: Sequence[int] = (),
     corrupt: bool = False,
 ) -> bytes:
-    """A batch of these values, or (key, value) pairs; `corrupt` turns one bit of its checksum."""
+    """Encode a batch of values or (key, value) pairs; `corrupt` turns one bit of its checksum."""
     pairs = [each if isinstance(each, tuple) else (None, each) for each in values]
     times = list(timestamps_ms) or [TIMESTAMP_MS] * len(pairs)
     records = b"".join(
@@ -88,7 +88,7 @@ def encode(
 
 
 def decode(data: bytes | None) -> list[Batch]:
-    """The whole batches in these bytes; a part of one at the end is left out."""
+    """Decode the whole batches in these bytes; a part of one at the end is left out."""
     return list(_decode(data or b""))
 
 
@@ -126,7 +126,7 @@ def _decode(data: bytes) -> Iterator[Batch]:
 
 
 def values(data: bytes | None) -> list[bytes | None]:
-    """The values of all data records, in order; markers are left out."""
+    """Return the values of all data records in order, without markers."""
     return [value for batch in decode(data) if not batch.is_control for _, value in batch.records]
 
 
@@ -164,7 +164,7 @@ def _read_varint(data: bytes, position: int) -> tuple[int, int]:
 def _records(
     body: bytes, position: int, count: int
 ) -> Iterator[tuple[int, int, tuple[bytes | None, bytes | None]]]:
-    """(offset delta, time delta, (key, value)) of each."""
+    """Yield (offset delta, time delta, (key, value)) of each record."""
     for _ in range(count):
         size, position = _read_varint(body, position)
         end = position + size

@@ -1,5 +1,6 @@
-"""The requests that cases make again and again, one function each, and the part of the answer that
-they look at. Versions are librdkafka's unless a case names another.
+"""Send the most common requests of cases and return the part of the response they check.
+
+Versions are librdkafka's unless a case names another.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ T = TypeVar("T")
 
 
 def settled(call: Callable[[], T], passing: Iterable[Code] = (Code.CONCURRENT_TRANSACTIONS,)) -> T:
-    """Call until the answer is none of the passing codes: an ending transaction ends by itself."""
+    """Call until the response is none of the passing codes, which an ending transaction gives."""
     deadline = time.monotonic() + HANG_LIMIT_S
     unsettled = set(passing)
     while True:
@@ -34,7 +35,7 @@ def settled(call: Callable[[], T], passing: Iterable[Code] = (Code.CONCURRENT_TR
 
 
 def eventually(call: Callable[[], Any], expected: Any) -> Any:
-    """Call until the answer is the expected one: real Kafka's metadata comes a moment later."""
+    """Call until the response is the expected one: real Kafka's metadata comes a moment later."""
     deadline = time.monotonic() + HANG_LIMIT_S
     while True:
         answer = call()
@@ -49,8 +50,9 @@ def eventually(call: Callable[[], Any], expected: Any) -> Any:
 def create_topic(
     client: Client, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None
 ) -> None:
-    """Create a topic and wait until each partition answers. Its records are kept whatever their
-    timestamps say.
+    """Create a topic and wait until each partition answers.
+
+    Its records are kept whatever their timestamps say.
     """
     pairs = {"retention.ms": "-1", **(configs or {})}.items()
     response = client.send(
@@ -133,7 +135,7 @@ def post_produce(
 
 
 def produce(client: Client, topic: str, data: bytes | None, **options: Any) -> Any:
-    """Write bytes as they are to one partition; returns that partition's part of the answer."""
+    """Write bytes as they are to one partition; return that partition's part of the response."""
     response = client.receive(post_produce(client, topic, data, **options))
     return response.responses[0].partition_responses[0]
 
@@ -176,7 +178,7 @@ def post_fetch(
 
 
 def fetch(client: Client, topic: str, offset: int, **options: Any) -> Any:
-    """Read one partition outside any session; returns that partition's part of the answer."""
+    """Read one partition outside any session; return that partition's part of the response."""
     response = client.receive(post_fetch(client, topic, offset, **options))
     assert response.error_code == Code.NONE
     return response.responses[0].partitions[0]
@@ -243,7 +245,7 @@ def commit_offset(
 def fetch_offsets(
     client: Client, group: str, topics: Mapping[str, Iterable[int]] | None, stable: bool = False
 ) -> Any:
-    """The group's part of OffsetFetch; `None` asks for all topics."""
+    """Return the group's part of OffsetFetch; `None` requests all topics."""
     named = topics and [
         {"name": name, "partition_indexes": indexes} for name, indexes in topics.items()
     ]
@@ -259,18 +261,18 @@ def fetch_offsets(
 def fetch_offset(
     client: Client, group: str, topic: str, *, partition: int = 0, stable: bool = False
 ) -> Any:
-    """One partition's part of OffsetFetch."""
+    """Return one partition's part of OffsetFetch."""
     return fetch_offsets(client, group, {topic: [partition]}, stable).topics[0].partitions[0]
 
 
 def committed(client: Client, group: str, topic: str) -> int:
-    """The committed offset of partition 0, -1 if there is none."""
+    """Return the committed offset of partition 0, -1 if there is none."""
     found: int = fetch_offset(client, group, topic).committed_offset
     return found
 
 
 def settled_offset(client: Client, group: str, topic: str) -> int:
-    """The committed offset of partition 0 once no transaction holds one back.
+    """Return the committed offset of partition 0 once no transaction has it pending.
 
     Real Kafka answers EndTxn when the outcome is decided: its offsets come a moment later.
     """
@@ -282,7 +284,7 @@ def settled_offset(client: Client, group: str, topic: str) -> int:
 
 
 def delete_offsets(client: Client, group: str, topics: Mapping[str, Iterable[int]]) -> Any:
-    """OffsetDelete's whole answer."""
+    """Send OffsetDelete and return the whole response."""
     return client.send(
         Api.OFFSET_DELETE,
         0,
@@ -298,13 +300,13 @@ def delete_offsets(client: Client, group: str, topics: Mapping[str, Iterable[int
 
 
 def delete_groups(client: Client, *groups: str, version: int = 2) -> dict[str, Code]:
-    """The code of each group."""
+    """Delete groups and return the code of each."""
     response = client.send(Api.DELETE_GROUPS, version, groups_names=groups)
     return {each.group_id: Code(each.error_code) for each in response.results}
 
 
 def listed_groups(client: Client) -> dict[str, tuple[str, str]]:
-    """Protocol type and state of each group that there is."""
+    """Return protocol type and state of each group in ListGroups."""
     response = client.send(Api.LIST_GROUPS, 4)
     assert response.error_code == Code.NONE
     return {each.group_id: (each.protocol_type, each.group_state) for each in response.groups}

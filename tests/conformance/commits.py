@@ -1,4 +1,4 @@
-"""OffsetCommit in any version: several topics, by name or by id, with whatever is said of each."""
+"""Send OffsetCommit in any version for several topics, by name or by id."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ NO_ID = UUID(int=0)
 def commit(
     client: Client, version: int, group: str, topics: Mapping[Any, Sequence[Any]], **fields: Any
 ) -> dict[tuple[Any, int], Code]:
-    """OffsetCommit of partitions, by topic name or id; a partition is its index or its fields. The
-    offset is 5 unless they say otherwise. The codes by topic (its id from version 10 on) and
-    partition."""
+    """Commit offsets of partitions; return the codes by topic and partition.
+
+    Topics are names, or ids from version 10 on; a partition is its index or its fields. The offset
+    is 5 unless they say otherwise.
+    """
     response = client.send(
         Api.OFFSET_COMMIT,
         version,
@@ -47,6 +49,6 @@ def commit(
 
 
 def id_of(topic: Any) -> UUID:
-    """The wire has no way to say none."""
+    """Return the id of a topic, or NO_ID if kio read none."""
     found: UUID | None = topic.topic_id
     return NO_ID if found is None else found

@@ -1,4 +1,4 @@
-"""Asking for and altering settings: what the cases about configurations say again and again."""
+"""Describe and alter configurations for the cases about them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 
 
 class Outcome(NamedTuple):
-    """What became of one resource."""
+    """Represents the outcome for one resource."""
 
     code: int
     message: str | None
@@ -22,7 +22,7 @@ DONE = (0, None)
 
 
 class Value(NamedTuple):
-    """One setting: its value, where it is from, and each layer's value and source."""
+    """Represents one setting: its value, its source, and each layer's value and source."""
 
     value: str | None
     source: int
@@ -36,7 +36,7 @@ def describe(
     version: int = 4,
     synonyms: bool = True,
 ) -> list[dict[str, Any]]:
-    """The results, each with its settings sorted by name: their order says nothing."""
+    """Describe resources; return the results, each with its settings sorted by name."""
     asked = [
         {"resource_type": kind, "resource_name": name, "configuration_keys": keys}
         for kind, name in resources
@@ -51,7 +51,7 @@ def describe(
 
 
 def values(client: Client, kind: int, name: str, *keys: str) -> dict[str, Value]:
-    """Settings of one resource by name; all of them if no key is given."""
+    """Return settings of one resource by name, all of them if no key is given."""
     [result] = describe(client, (kind, name), keys=keys or None)
     assert result["error_code"] == 0, result
     return {
@@ -76,7 +76,7 @@ def alter(
     validate_only: bool = False,
     version: int = 1,
 ) -> Outcome:
-    """Operations on one resource."""
+    """Alter one resource by operations; return the outcome."""
     [outcome] = alter_all(
         client, (kind, name, operations), validate_only=validate_only, version=version
     )
@@ -89,7 +89,7 @@ def alter_all(
     validate_only: bool = False,
     version: int = 1,
 ) -> list[Outcome]:
-    """Operations on several resources; the answers name exactly those, in that order."""
+    """Alter several resources; return the outcomes, which name exactly those in that order."""
     asked = [
         {
             "resource_type": kind,

@@ -1,4 +1,4 @@
-"""What the cases are given: a connection, topics of their own, transactional ids of their own."""
+"""Give cases a connection, and topics and transactional ids of their own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.conformance.wire import Api, Client
 
 @pytest.fixture(scope="session")
 def coordinators(broker: Broker) -> None:
-    """Each kind of coordinator has been looked for once: real Kafka makes their topics then."""
+    """Find each kind of coordinator once, upon which real Kafka creates their topics."""
     with Client(broker.bootstrap_servers) as client:
         for kind in (0, 1):
             found = client.send(Api.FIND_COORDINATOR, 2, key="anything", key_type=kind)
@@ -26,7 +26,7 @@ def coordinators(broker: Broker) -> None:
 
 @pytest.fixture
 def connect(broker: Broker, coordinators: None) -> Iterator[Callable[[], Client]]:
-    """Connections to the broker, closed at the end."""
+    """Return a function that opens connections to the broker, which are closed at the end."""
     made: list[Client] = []
 
     def connect_one() -> Client:
@@ -40,13 +40,13 @@ def connect(broker: Broker, coordinators: None) -> Iterator[Callable[[], Client]
 
 @pytest.fixture
 def client(connect: Callable[[], Client]) -> Client:
-    """One connection."""
+    """Return one connection to the broker."""
     return connect()
 
 
 @pytest.fixture
 def topic(client: Client, unique: Callable[[str], str]) -> str:
-    """A topic of one partition."""
+    """Create a topic of one partition."""
     name = unique("topic")
     calls.create_topic(client, name)
     return name
@@ -54,7 +54,7 @@ def topic(client: Client, unique: Callable[[str], str]) -> str:
 
 @pytest.fixture
 def other_topic(client: Client, unique: Callable[[str], str]) -> str:
-    """Another topic of one partition."""
+    """Create another topic of one partition."""
     name = unique("other-topic")
     calls.create_topic(client, name)
     return name
@@ -65,12 +65,12 @@ def transactional_id(unique: Callable[[str], str]) -> str:
     return unique("txn")
 
 
-# Groups that go from one protocol to the other
+# Groups that are converted from one protocol to the other
 
 
 @pytest.fixture
 def six(client: Client, unique: Callable[[str], str], group: str) -> tuple[str, UUID]:
-    """A topic of six partitions that the group's coordinator knows of, and its id."""
+    """Create a topic of six partitions that the group's coordinator knows; return it and its id."""
     name = unique("six")
     calls.create_topic(client, name, partitions=6)
     await_known(client, group, name)
@@ -81,7 +81,7 @@ def six(client: Client, unique: Callable[[str], str], group: str) -> tuple[str, 
 def classic(
     connect: Callable[[], Client], group: str, six: tuple[str, UUID]
 ) -> Callable[..., Migrant]:
-    """Classic consumers of the topic of six, each with a connection of its own."""
+    """Return a function that makes classic consumers of the topic of six on own connections."""
     return lambda instance_id=None, **fields: Migrant(
         connect(), group, instance_id, topics=(six[0],), **fields
     )
@@ -89,13 +89,13 @@ def classic(
 
 @pytest.fixture
 def consumer(connect: Callable[[], Client], group: str) -> Callable[..., Consumer]:
-    """Members that speak the consumer protocol, each with a connection of its own."""
+    """Return a function that makes members with the consumer protocol on own connections."""
     return lambda **fields: Consumer(connect(), group, **fields)
 
 
 @pytest.fixture
 def pair(client: Client, group: str, unique: Callable[[str], str]) -> tuple[str, UUID]:
-    """A topic of two partitions that the group's coordinator knows, and its id."""
+    """Create a topic of two partitions that the group's coordinator knows; return it and its id."""
     name = unique("pair")
     calls.create_topic(client, name, partitions=2)
     await_known(client, group, name)

@@ -1,4 +1,4 @@
-"""Members of a consumer group (KIP-848) that do what a case says, a heartbeat at a time."""
+"""Provide members of a consumer group (KIP-848) that send single heartbeats for a case."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Partitions = dict[UUID, set[int]]
 
 @dataclass
 class Consumer:
-    """One member: what it was told last, and what it says it has (nothing, until it is told)."""
+    """Represents one member: its last assignment, and what it reports as owned."""
 
     client: Client
     group: str
@@ -34,7 +34,7 @@ class Consumer:
     assigned: Partitions = field(default_factory=dict)
 
     def send(self, **fields: Any) -> Any:
-        """A heartbeat with just these fields, and the member's own id and epoch."""
+        """Send a heartbeat with just these fields and the member's own id and epoch."""
         given = {
             "group_id": self.group,
             "member_id": self.member_id,
@@ -46,7 +46,7 @@ class Consumer:
         return self.client.send(Api.CONSUMER_GROUP_HEARTBEAT, self.version, **given)
 
     def beat(self, **fields: Any) -> Any:
-        """A heartbeat that is answered, and what it says is believed."""
+        """Send a heartbeat that must be accepted, and apply its response."""
         response = self.send(**fields)
         assert response.error_code == Code.NONE, response
         self.epoch = response.member_epoch
@@ -68,7 +68,7 @@ class Consumer:
         )
 
     def acknowledge(self, **fields: Any) -> Any:
-        """A heartbeat that says: I have what you told me, and nothing else."""
+        """Send a heartbeat that reports exactly the assigned partitions as owned."""
         return self.beat(topic_partitions=given(self.assigned), **fields)
 
     def leave(self, epoch: int = LEAVE) -> Any:
@@ -79,7 +79,7 @@ class Consumer:
 
 
 def given(partitions: Mapping[UUID, Iterable[int]]) -> list[dict[str, Any]]:
-    """As a heartbeat names them."""
+    """Return partitions as the fields of a heartbeat."""
     return [
         {"topic_id": topic_id, "partitions": sorted(indexes)}
         for topic_id, indexes in partitions.items()
@@ -91,7 +91,7 @@ def partitions_of(assignment: Any) -> Partitions:
 
 
 def until(is_so: Callable[[], bool], *members: Consumer) -> None:
-    """Members acknowledge what they are told, one after another, until something is so."""
+    """Let members acknowledge their assignments in turn until the condition holds."""
     deadline = time.monotonic() + HANG_LIMIT_S
     while not is_so():
         for member in members:
@@ -101,8 +101,11 @@ def until(is_so: Callable[[], bool], *members: Consumer) -> None:
 
 
 def await_known(client: Client, group: str, topic: str) -> None:
-    """Wait until the coordinator of the group knows of the topic: real Kafka hears of it a moment
-    later in each of its partitions. Another group of the same partition is asked."""
+    """Wait until the coordinator of the group knows the topic.
+
+    Real Kafka's coordinator gets it a moment later in each of its partitions. The check uses
+    another group of the same partition.
+    """
     partitions = int(SETTINGS["offsets.topic.num.partitions"])
     names = (f"{group}-{i}" for i in count())
     other = next(
@@ -119,7 +122,7 @@ def await_known(client: Client, group: str, topic: str) -> None:
 
 
 def describe(client: Client, group: str, version: int = 1, **fields: Any) -> Any:
-    """ConsumerGroupDescribe's answer about one group."""
+    """Return ConsumerGroupDescribe's part about one group."""
     response = client.send(
         Api.CONSUMER_GROUP_DESCRIBE,
         version,

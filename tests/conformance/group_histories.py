@@ -1,5 +1,6 @@
-"""What random histories of a group have in common: topics that come, grow and go, and a line for
-each call with what came of it, in words that are the same for every broker.
+"""Share topics, and a comparable line for each call, among random histories of a group.
+
+Topics come, grow and go; the words of a line are the same for every broker.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tests.processes import wait_until
 
 
 class GroupHistory:
-    """One seed's calls about one group, and what came of them."""
+    """Represents one seed's calls about one group, and their results."""
 
     def __init__(self, client: Client, seed: int, group: str, names: tuple[str, ...]) -> None:
         self.client = client
@@ -38,7 +39,7 @@ class GroupHistory:
         self._probe = Consumer(client, probe)
 
     def begin(self) -> None:
-        """Two of the topics are there."""
+        """Create two of the topics."""
         for name in self.names[:2]:
             self._create(name, self.random.randint(1, 4))
         self._probe.join(*self.names)
@@ -69,7 +70,10 @@ class GroupHistory:
         self.ids[topic_id(self.client, name)] = name
 
     def _await_topics(self) -> None:
-        """Real Kafka's coordinator hears of topics a moment later: another group is asked."""
+        """Wait until the coordinator knows the topics, which takes a moment in real Kafka.
+
+        The check uses another group.
+        """
 
         def has_heard() -> bool:
             self._probe.acknowledge()
@@ -78,10 +82,10 @@ class GroupHistory:
 
         wait_until(has_heard, what="the coordinator has not heard of a topic")
 
-    # What came of it
+    # Results
 
     def tell(self, what: str, code: Any, answer: str = "") -> None:
-        """What was asked, what was answered, and what the coordinator knows afterwards."""
+        """Add a line with a call, its response, and the coordinator's state afterwards."""
         found = describe(self.client, self.group)
         members = "".join(
             f"\n    {self.alias(each.member_id)} {each.instance_id} {each.rack_id} "
@@ -96,7 +100,7 @@ class GroupHistory:
         )
 
     def alias(self, member_id: str) -> str:
-        """The id of a member by a name that is the same for every broker."""
+        """Return a name for the member id that is the same for every broker."""
         return member_id
 
     def assignment(self, assignment: Any) -> str:

@@ -1,4 +1,4 @@
-"""A member of a classic group by hand: each step of the protocol a call, and joins can wait.
+"""Provide a member of a classic group with a call for each step of the protocol.
 
 A join blocks until the others have joined too, so each member has a connection of its own and a
 join can be posted first and received later.
@@ -20,7 +20,7 @@ REBALANCE_TIMEOUT_MS = 30_000
 
 
 def subscription(user_data: bytes | None = b"", topics: Sequence[str] = ()) -> bytes:
-    """ConsumerProtocol's subscription v0."""
+    """Encode ConsumerProtocol's subscription v0."""
     names = b"".join(struct.pack(">h", len(topic)) + topic.encode() for topic in topics)
     size = struct.pack(">i", -1 if user_data is None else len(user_data))
     return struct.pack(">hi", 0, len(topics)) + names + size + (user_data or b"")
@@ -28,7 +28,7 @@ def subscription(user_data: bytes | None = b"", topics: Sequence[str] = ()) -> b
 
 @dataclass
 class Member:
-    """One member, static if it has an instance id."""
+    """Represents one member, static if it has an instance id."""
 
     client: Client
     group: str
@@ -66,7 +66,7 @@ class Member:
         return subscription(self.user_data, self.topics)
 
     def joined(self, number: int) -> Any:
-        """Wait for the answer to a posted join, and be what it says."""
+        """Wait for the response to a posted join, and take over its member id and generation."""
         response = self.client.receive(number)
         if response.error_code == Code.NONE:
             self.member_id = response.member_id
@@ -74,21 +74,21 @@ class Member:
         return response
 
     def ask_for_id(self, version: int = 5) -> None:
-        """A dynamic member's first join at v4 or later: refused, with the id to come back with."""
+        """Join for the first time as a dynamic member; the refusal has its id (v4 or later)."""
         response = self.client.receive(self.post_join(version))
         assert response.error_code == Code.MEMBER_ID_REQUIRED, response
         assert response.member_id
         self.member_id = response.member_id
 
     def join(self, version: int = 5) -> Any:
-        """Join and wait until the round is over; one that lacks an id asks for it first."""
+        """Join and wait until the round is over; one that lacks a member id requests it first."""
         self.warm_up()
         if version >= 4 and not self.member_id and self.instance_id is None:
             self.ask_for_id(version)
         return self.joined(self.post_join(version))
 
     def warm_up(self) -> None:
-        """See that the coordinator has loaded this group."""
+        """Wait until the coordinator has loaded this group."""
         assert fetch_offsets(self.client, self.group, {}).error_code == Code.NONE
 
     def sync(
@@ -97,7 +97,7 @@ class Member:
         version: int = 3,
         **fields: Any,
     ) -> Any:
-        """SyncGroup; the leader passes everyone's assignment."""
+        """Send SyncGroup; the leader passes everyone's assignment."""
         return self.client.receive(self.post_sync(assignments, version, **fields))
 
     def post_sync(
@@ -132,7 +132,7 @@ class Member:
         return Code(response.error_code)
 
     def leave(self, version: int = 1) -> Code:
-        """LeaveGroup of this member alone."""
+        """Send LeaveGroup for this member alone."""
         me: dict[str, Any] = {"member_id": self.member_id}
         if version >= 3:
             me = {"members": [me | {"group_instance_id": self.instance_id}]}
@@ -145,7 +145,7 @@ class Member:
 
 
 def alone(member: Member, assignment: bytes = b"all", version: int = 5) -> Member:
-    """The member joins an empty group, by this version, and is its stable, only member."""
+    """Let a member join an empty group in this version and become its stable, only member."""
     response = member.join(version)
     assert response.error_code == Code.NONE, response
     assert response.leader == member.member_id
@@ -156,7 +156,7 @@ def alone(member: Member, assignment: bytes = b"all", version: int = 5) -> Membe
 
 
 def together(first: Member, second: Member) -> None:
-    """The second joins the first, who is stable and leads; both are stable afterwards."""
+    """Let the second member join the first, stable one, which leads, until both are stable."""
     if second.instance_id is None:
         second.ask_for_id()
     joining = second.post_join()
@@ -173,5 +173,5 @@ def together(first: Member, second: Member) -> None:
 
 
 def see_rebalance(member: Member) -> None:
-    """Heartbeat until the broker says that a round has begun: the join may still be under way."""
+    """Send heartbeats until a rebalance has begun, as the join may still be in transit."""
     assert settled(member.heartbeat, (Code.NONE,)) == Code.REBALANCE_IN_PROGRESS

@@ -1,4 +1,4 @@
-"""Consumers that speak the classic protocol in a group that may be of either kind.
+"""Provide consumers with the classic protocol in a group of either type.
 
 Their metadata are those of a real consumer: topics, and the partitions that it has. In a consumer
 group nobody is the leader: a join is answered at once, and the sync after it brings what is the
@@ -33,13 +33,13 @@ def _partitions(partitions: Partitions) -> bytes:
 
 
 def assignment(partitions: Partitions, version: int = 1, user_data: bytes = b"") -> bytes:
-    """ConsumerProtocol's assignment, as a leader writes it."""
+    """Encode ConsumerProtocol's assignment as a leader does."""
     end = struct.pack(">i", len(user_data)) + user_data
     return struct.pack(">h", version) + _partitions(partitions) + end
 
 
 def assigned(data: bytes) -> tuple[int, Partitions]:
-    """Version and partitions of an assignment that the broker wrote."""
+    """Decode version and partitions of an assignment that the broker wrote."""
     version, count = struct.unpack_from(">hi", data)
     at = 6
     found: Partitions = {}
@@ -56,7 +56,7 @@ def assigned(data: bytes) -> tuple[int, Partitions]:
 
 @dataclass
 class Migrant(Member):
-    """A classic consumer of some topics. `has`: what it says that it has, once it has been told."""
+    """Represents a classic consumer, which reports its partitions `has` as owned."""
 
     version: int = 1  # of its metadata
     has: Partitions = field(default_factory=dict)
@@ -75,11 +75,11 @@ class Migrant(Member):
         return data
 
     def rejoin(self, version: int = 9) -> Any:
-        """One JoinGroup to a consumer group, which is answered at once."""
+        """Send one JoinGroup to a consumer group, which is answered at once."""
         return self.joined(self.post_join(version))
 
     def take(self) -> Partitions:
-        """SyncGroup of a follower: what it has from now on."""
+        """Send a follower's SyncGroup and own the partitions of the response."""
         answer = self.sync()
         assert answer.error_code == Code.NONE, answer
         version, self.has = assigned(answer.assignment)
@@ -87,7 +87,7 @@ class Migrant(Member):
         return self.has
 
     def go_on(self) -> None:
-        """Heartbeat, and join and sync again if that is what it says."""
+        """Send a heartbeat; join and sync again if the response says so."""
         code = self.heartbeat()
         if code == Code.REBALANCE_IN_PROGRESS:
             assert self.rejoin().error_code == Code.NONE
@@ -96,7 +96,7 @@ class Migrant(Member):
             assert code == Code.NONE
 
     def stable_alone(self, partitions: Partitions) -> Migrant:
-        """The only member of a classic group, with these partitions."""
+        """Make the only member of a classic group, with these partitions."""
         answer = self.join(9)
         assert answer.error_code == Code.NONE, answer
         synced = self.sync({self.member_id: assignment(partitions)})
@@ -106,14 +106,14 @@ class Migrant(Member):
 
 
 def kind(client: Client, group: str) -> str:
-    """Type and state, as ListGroups has them."""
+    """Return the group's type and state in ListGroups."""
     answer = client.send(Api.LIST_GROUPS, 5)
     found = [plain(each) for each in answer.groups if each.group_id == group]
     return " ".join(f"{each['group_type']} {each['group_state']}" for each in found)
 
 
 def settle(*members: Migrant | Consumer, rounds: int = 12) -> None:
-    """Each does what the broker tells it, a few times over."""
+    """Let each member follow its responses for a few rounds."""
     for _ in range(rounds):
         for member in members:
             if isinstance(member, Consumer):
@@ -123,8 +123,10 @@ def settle(*members: Migrant | Consumer, rounds: int = 12) -> None:
 
 
 def join_together(topic: str, *members: Migrant, parts: Sequence[list[int]] = ()) -> None:
-    """Into one classic group, the first of which leads: each has two partitions of the topic, or
-    those that are its part."""
+    """Let members join one classic group that the first one leads.
+
+    Each has two partitions of the topic, or those that are its part.
+    """
     parts = parts or [[2 * i, 2 * i + 1] for i in range(len(members))]
     first = members[0].stable_alone({})
     numbers = []
@@ -141,7 +143,7 @@ def join_together(topic: str, *members: Migrant, parts: Sequence[list[int]] = ()
 
 
 def all_of(topic: tuple[str, UUID], *members: Migrant | Consumer) -> list[int]:
-    """What the members have of it, together."""
+    """Return the partitions of the topic that the members own together."""
     name, topic_id = topic
     return sorted(
         partition

@@ -1,7 +1,7 @@
-"""A transactional producer by hand: every call once, in any order, with any epoch.
+"""Provide a transactional producer that sends any call once, in any order, with any epoch.
 
-Each call returns the error code that the broker gave. Only 51 (the last transaction is still being
-completed) is waited out, unless a case wants to see it.
+Each call returns the code that the broker gave. Only CONCURRENT_TRANSACTIONS (the last transaction
+is still being completed) is waited out, unless a case wants to see it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def init_producer_id(
 
 @dataclass
 class Producer:
-    """One incarnation: a transactional id, a producer id and an epoch."""
+    """Represents one incarnation: a transactional id, a producer id and an epoch."""
 
     client: Client
     transactional_id: str
@@ -66,7 +66,7 @@ class Producer:
     def add_partitions(
         self, *topics: str, partitions: Iterable[int] = (0,), version: int = 0
     ) -> dict[str, Code]:
-        """The code of each topic's first partition."""
+        """Add partitions to the transaction; return the code of each topic's first one."""
         prefixed = {f"v3_and_below_{name}": value for name, value in self._who().items()}
         named = [{"name": topic, "partitions": tuple(partitions)} for topic in topics]
         response = settled(
@@ -80,11 +80,11 @@ class Producer:
         }
 
     def add(self, *topics: str) -> None:
-        """Partition 0 of these topics is now part of the transaction."""
+        """Add partition 0 of these topics to the transaction, which must succeed."""
         assert set(self.add_partitions(*topics).values()) == {Code.NONE}
 
     def write(self, topic: str, *values: bytes, version: int = 10) -> Any:
-        """One batch to partition 0; returns the partition's part of the answer."""
+        """Write one batch to partition 0; return the partition's part of the response."""
         sequence = self.sequences.get((topic, 0), 0)
         data = batches.encode(
             *values,
@@ -118,7 +118,7 @@ class Producer:
         metadata: str | None = "",
         version: int = 3,
     ) -> Code:
-        """TxnOffsetCommit of one partition."""
+        """Send TxnOffsetCommit for one partition and return its code."""
         part: dict[str, Any] = {
             "partition_index": 0,
             "committed_offset": offset,
@@ -147,7 +147,10 @@ class Producer:
         return Code(response.topics[0].partitions[0].error_code)
 
     def end(self, committed: bool, version: int = 1) -> Code:
-        """EndTxn. The answer says that the outcome is decided; markers may still be under way."""
+        """Send EndTxn, whose response says that the outcome is decided.
+
+        Markers may still be in transit.
+        """
         response = settled(
             lambda: self.client.send(Api.END_TXN, version, **self._who(), committed=committed)
         )
@@ -156,14 +159,14 @@ class Producer:
         return Code(response.error_code)
 
     def take(self, response: Any) -> None:
-        """Go on with what an answer says. A new epoch starts with new sequences."""
+        """Take over a response's producer id and epoch; new ones start with new sequences."""
         owner = (response.producer_id, response.producer_epoch)
         if owner != (self.producer_id, self.epoch):
             self.producer_id, self.epoch = owner
             self.sequences.clear()
 
     def commit(self) -> None:
-        """End the transaction and see it completed: EndTxn is asked again until it is no 51."""
+        """Commit, and send EndTxn again, which succeeds once the transaction is complete."""
         assert self.end(committed=True) == Code.NONE
         assert self.end(committed=True) == Code.NONE
 

@@ -1,4 +1,4 @@
-"""AlterConfigs: a resource's whole configuration at once."""
+"""Test that AlterConfigs sets a resource's whole configuration at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def give(
     version: int = 2,
     validate_only: bool = False,
 ) -> tuple[int, str | None]:
-    """The outcome for one resource."""
+    """Alter one resource and return its code and message."""
     pairs = [{"name": key, "value": text} for key, text in configs]
     response = client.send(
         Api.ALTER_CONFIGS,

@@ -1,4 +1,4 @@
-"""ApiVersions: nothing is promised that real Kafka would not, and all that librdkafka needs is."""
+"""Test that ApiVersions promises no more than real Kafka, and all that librdkafka needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classic groups: members join in rounds, the leader assigns, and who missed a round is told so."""
+"""Test that classic groups rebalance in rounds, and what members get that missed one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.conformance.wire import Api, Client
 
 @pytest.fixture
 def member(connect: Callable[[], Client], group: str) -> Callable[..., Member]:
-    """Members of one group, each with a connection of its own."""
+    """Return a function that makes members of one group, each on a connection of its own."""
     return lambda **fields: Member(connect(), group, **fields)
 
 
@@ -142,7 +142,7 @@ def test_an_empty_group_id_is_refused_with_24(connect: Callable[[], Client]) -> 
     assert nowhere.joined(nowhere.post_join()).error_code == Code.INVALID_GROUP_ID
 
 
-# Rounds
+# Rebalances
 
 
 def test_a_join_makes_the_others_heartbeats_say_27(member: Callable[..., Member]) -> None:
@@ -237,7 +237,7 @@ def test_a_member_that_stops_heartbeating_is_removed_and_the_rest_rebalance(
     assert second.heartbeat() == Code.UNKNOWN_MEMBER_ID
 
 
-# Who is refused
+# Refusals
 
 
 def test_a_wrong_generation_is_refused_with_22(member: Callable[..., Member]) -> None:
@@ -350,7 +350,7 @@ def test_a_round_that_all_have_left_goes_on_for_one_with_an_id_and_with_any_prot
     assert other.joined(joining).error_code == Code.NONE
 
 
-# Seen from outside
+# Descriptions
 
 
 def test_a_stable_group_is_described_with_its_members(

@@ -1,4 +1,4 @@
-"""confluent-kafka at work: transactions, fencing and groups as an application meets them."""
+"""Test confluent-kafka's transactions, fencing and groups as an application uses them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.processes import HANG_LIMIT_S, wait_until
 
 @pytest.fixture
 def consumer(broker: Broker, unique: Callable[[str], str]) -> Iterator[Callable[..., Consumer]]:
-    """Consumers, closed at the end."""
+    """Return a function that makes consumers, which are closed at the end."""
     made: list[Consumer] = []
 
     def make(**settings: Any) -> Consumer:
@@ -41,7 +41,7 @@ def consumer(broker: Broker, unique: Callable[[str], str]) -> Iterator[Callable[
 
 @pytest.fixture
 def transactional(broker: Broker, transactional_id: str) -> Callable[[], Producer]:
-    """Producers with one transactional id, initialised."""
+    """Return a function that makes initialised producers with one transactional id."""
 
     def make() -> Producer:
         producer = Producer(
@@ -59,7 +59,7 @@ def transactional(broker: Broker, transactional_id: str) -> Callable[[], Produce
 
 
 def read(consumer: Consumer, topic: str, count: int) -> list[bytes | None]:
-    """That many values from the beginning of partition 0."""
+    """Read so many values from the beginning of partition 0."""
     consumer.assign([TopicPartition(topic, 0, 0)])
     return [each.value() for each in consumer.consume(count, timeout=HANG_LIMIT_S)]
 
@@ -175,7 +175,7 @@ def test_a_read_of_committed_offsets_waits_for_the_pending_transaction(
 
 
 def metadata_of(group: str, generation: int, member_id: str) -> bytes:
-    """librdkafka's group metadata by hand: `CGMDv2:`, generation, names, no instance id."""
+    """Encode librdkafka's group metadata: `CGMDv2:`, generation, names, no instance id."""
     names = group.encode() + b"\0" + member_id.encode() + b"\0"
     return b"CGMDv2:" + struct.pack("=i", generation) + names + b"\1"
 

@@ -1,4 +1,4 @@
-"""Compacted topics: both brokers keep the same records at the same offsets, and the same markers.
+"""Test that compaction keeps the same records and markers at the same offsets as Kafka does.
 
 Segments are begun by time here (`segment.ms` and the records' timestamps), because real Kafka takes
 no segments of less than a megabyte; what is in the last one is not cleaned.
@@ -37,7 +37,7 @@ Found = tuple[int, bytes | None, bytes | None]
 
 @pytest.fixture
 def compacted(client: Client, unique: Callable[[str], str]) -> Callable[..., str]:
-    """Topics that are cleaned as soon as there is anything to clean."""
+    """Return a function that creates topics that are cleaned as soon as anything can be."""
 
     def make(**configs: str) -> str:
         name = unique("compacted")
@@ -84,8 +84,7 @@ def transaction(producer: Producer, topic: str, *pairs: Pair, committed: bool) -
 def read(
     client: Client, topic: str, isolation: int = READ_UNCOMMITTED
 ) -> tuple[list[Found], list[tuple[int, str]]]:
-    """What a consumer gets that starts at the beginning: the records, and (offset, kind) of the
-    markers."""
+    """Read a partition from the beginning; return records, and (offset, kind) of markers."""
     records: list[Found] = []
     markers: list[tuple[int, str]] = []
     offset = 0
@@ -112,7 +111,7 @@ def read(
 
 
 def fill(client: Client, topic: str, transactional_id: str) -> None:
-    """Offsets 0 to 14, of which the last begins another segment."""
+    """Write offsets 0 to 14, of which the last begins another segment."""
     producer = Producer.init(client, transactional_id)
     write(client, topic, (b"a", b"1"), (b"b", b"1"), (b"c", b"1"))  # 0 to 2
     transaction(producer, topic, (b"a", b"2"), (b"d", b"2"), committed=True)  # 3, 4; marker 5
@@ -156,7 +155,7 @@ def test_tombstones_and_markers_of_nothing_go_after_their_retention(
     numbers = iter(range(1, 40))
 
     def has_settled() -> bool:
-        """A log is cleaned again only when there is something new in it."""
+        """Append to the log, which else isn't cleaned again, and return whether it has settled."""
         begin_segment(client, topic, next(numbers))
         time.sleep(0.2)
         records, markers = read(client, topic)
@@ -205,7 +204,7 @@ def test_what_is_behind_an_open_transaction_is_not_cleaned(
 def test_a_client_reads_past_segments_of_which_nothing_is_left(
     broker: Broker, client: Client, compacted: Callable[..., str]
 ) -> None:
-    """librdkafka gives a partition up after eleven answers in a row that have no record."""
+    """Check an empty segment, as librdkafka stops after eleven responses without a record."""
     topic = compacted(
         cleanup_policy="delete", segment_bytes=str(MEGABYTE), segment_ms=str(7 * 86_400_000)
     )

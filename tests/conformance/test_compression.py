@@ -1,6 +1,7 @@
-"""Compressed batches: those of librdkafka open to their records here, and those that are
-compressed here are read by librdkafka. Real Kafka decompresses what is produced to it, so its
-answer says that the Java code reads ours, too.
+"""Test that librdkafka's compressed batches are read here, and that it reads ours.
+
+Real Kafka decompresses what is produced to it, so its answer says that the Java code reads ours,
+too.
 """
 
 from __future__ import annotations

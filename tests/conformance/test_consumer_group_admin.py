@@ -1,4 +1,4 @@
-"""Consumer groups (KIP-848): who may commit and read offsets, and what an admin is told."""
+"""Test who may commit and fetch offsets of a consumer group (KIP-848), and what admins see."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_in_a_transaction_an_epoch_that_does_not_do_is_refused_with_22(
     producer.abort()
 
 
-# What an admin is told
+# Descriptions
 
 
 def test_a_group_is_described_in_each_of_its_states(

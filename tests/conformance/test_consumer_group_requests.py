@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: what is refused, with which code and message, and in which order."""
+"""Test which ConsumerGroupHeartbeats are refused, with which code and message, in which order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consumer groups (KIP-848): members say what they want and have, the broker says what to have."""
+"""Test that the broker assigns partitions to members of a consumer group (KIP-848)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_member_that_leaves_frees_its_partitions(
     assert first.send().error_code == Code.UNKNOWN_MEMBER_ID
 
 
-# Lost answers
+# Lost responses
 
 
 def test_a_member_may_be_one_epoch_behind_with_no_more_than_it_is_to_have(
@@ -77,7 +77,7 @@ def test_a_member_may_be_one_epoch_behind_with_no_more_than_it_is_to_have(
     first.beat()
     kept = first.assigned
     assert first.acknowledge().member_epoch == 3
-    first.epoch = 2  # it never got that answer
+    first.epoch = 2  # that response was lost
     assert first.send().error_code == Code.FENCED_MEMBER_EPOCH, "it must say what it has"
     too_much = {topic_id: {0, 1}}
     answer = first.send(topic_partitions=given(too_much))

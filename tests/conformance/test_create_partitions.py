@@ -1,4 +1,4 @@
-"""CreatePartitions: more partitions, never fewer, and only on the one broker."""
+"""Test that CreatePartitions adds partitions, removes none, and only on the one broker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.conformance.wire import Api, Client, plain
 
 @pytest.fixture
 def two(client: Client, unique: Callable[[str], str]) -> str:
-    """A topic of two partitions."""
+    """Create a topic of two partitions."""
     name = unique("two")
     create_topic(client, name, partitions=2)
     return name

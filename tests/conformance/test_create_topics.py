@@ -1,4 +1,4 @@
-"""CreateTopics: what is created, what is refused, and that one bad topic does not harm the rest."""
+"""Test what CreateTopics creates and refuses, and that one bad topic does not harm the rest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.conformance.wire import Api, Client, plain
 def create(
     client: Client, *topics: dict[str, Any], version: int = 4, validate_only: bool = False
 ) -> Any:
-    """The answers by name."""
+    """Create topics and return the responses by name."""
     response = client.send(
         Api.CREATE_TOPICS,
         version,
@@ -119,7 +119,7 @@ INCLUDES = "The manual partition assignment includes {}."
 
 
 def assigned(*brokers: tuple[int, ...]) -> dict[str, Any]:
-    """Partitions from 0 on, each on these brokers."""
+    """Return an assignment of partitions from 0 on, each to these brokers."""
     return {
         "num_partitions": -1,
         "replication_factor": -1,

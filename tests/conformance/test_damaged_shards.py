@@ -1,4 +1,4 @@
-"""A coordinator whose log is damaged: what it answers, and that all others answer as ever.
+"""Test a coordinator with a damaged log, and that all others answer as ever.
 
 The broker is one of these cases' own. It is stopped cleanly, one record of a partition of
 `__consumer_offsets` and one of `__transaction_state` are damaged so that they can't be decoded,
@@ -42,7 +42,7 @@ DAMAGED = 0
 
 
 def named(stem: str, shard: int) -> str:
-    """A group or transactional id that this shard has."""
+    """Return a group or transactional id that belongs to this shard."""
     return next(f"{stem}{i}" for i in range(1_000) if partition_for(f"{stem}{i}", SHARDS) == shard)
 
 
@@ -59,7 +59,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @dataclass
 class Damaged:
-    """The broker after its second start, and who had begun something before."""
+    """Holds the broker after its second start, and producers that had begun before."""
 
     broker: Broker
     client: Client
@@ -97,8 +97,10 @@ def damaged(request: pytest.FixtureRequest) -> Iterator[Damaged]:
 
 
 def prepare(client: Client) -> tuple[Producer, Producer]:
-    """Offsets of both groups, and two open transactions: one of the shard that will be damaged, one
-    that has offsets of the group whose shard will be."""
+    """Commit offsets of both groups, and open two transactions that meet the damage.
+
+    One is of the shard that will be damaged, one has offsets of the group whose shard will be.
+    """
     for kind in (0, 1):
         client.send(Api.FIND_COORDINATOR, 2, key="anything", key_type=kind)
     for topic in ("words", "lines"):
@@ -118,7 +120,7 @@ def prepare(client: Client) -> tuple[Producer, Producer]:
 
 
 def break_record(directory: Path, index: int) -> None:
-    """Let the value of the record in this batch end in the middle of a field."""
+    """Cut off the value of the record in this batch in the middle of a field."""
     path = directory / f"{0:020d}.log"
     data = bytearray(path.read_bytes())
     at = 0
@@ -131,7 +133,7 @@ def break_record(directory: Path, index: int) -> None:
 
 
 def ask(client: Client, api: Api, version: int, **fields: Any) -> Any:
-    """The first answer, whatever it is."""
+    """Return the first response, whatever it is."""
     return client.receive(client.post(api, version, **fields))
 
 
@@ -272,7 +274,10 @@ def test_a_commit_with_offsets_in_a_damaged_log_is_decided_and_waits_for_it(
 def test_transactional_ids_of_a_damaged_log_are_refused_and_stay_as_they_are(
     damaged: Damaged,
 ) -> None:
-    """Kafka serves what comes before the damage: it has forgotten what comes after it."""
+    """Check ids of a damaged log, of which Kafka serves those that come before the damage.
+
+    It has forgotten what comes after it.
+    """
     client, producer = damaged.client, damaged.of_bad_shard
     fields = {"transaction_timeout": 60_000, "producer_id": -1, "producer_epoch": -1}
     # Kafka's first producer id of a start takes a moment.

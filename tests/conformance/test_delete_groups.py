@@ -1,4 +1,4 @@
-"""DeleteGroups: a group that nobody is in goes, with all that it has."""
+"""Test that DeleteGroups deletes a group without members, and all that it has."""
 
 from __future__ import annotations
 

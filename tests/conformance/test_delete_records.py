@@ -1,4 +1,4 @@
-"""DeleteRecords: a log begins later, for readers of every kind."""
+"""Test that DeleteRecords moves the start of a log, for readers of every kind."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.conformance.wire import Api, Client
 def delete(
     client: Client, topic: str, offset: int, *, partition: int = 0, version: int = 2
 ) -> tuple[Code, int]:
-    """(code, low watermark)."""
+    """Delete records; return the code and the low watermark."""
     response = client.send(
         Api.DELETE_RECORDS,
         version,
@@ -38,7 +38,7 @@ def delete(
 
 @pytest.fixture
 def filled(client: Client, topic: str) -> str:
-    """A topic with records at 0 to 5, three to a batch."""
+    """Create a topic with records at 0 to 5, three to a batch."""
     produce(client, topic, batches.encode(b"0", b"1", b"2"))
     produce(client, topic, batches.encode(b"3", b"4", b"5"))
     return topic

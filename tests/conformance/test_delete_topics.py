@@ -1,4 +1,4 @@
-"""DeleteTopics: by name and by id, and what can't be deleted."""
+"""Test that DeleteTopics deletes by name and by id, and what can't be deleted."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ BATCHES, BATCH_BYTES = 20, 900_000
 
 
 def delete(client: Client, *names: str, version: int = 5) -> list[dict[str, Any]]:
-    """The answers, sorted by name."""
+    """Delete topics and return the responses, sorted by name."""
     response = client.send(Api.DELETE_TOPICS, version, topic_names=names, timeout=10_000)
     answers: list[dict[str, Any]] = plain(response)["responses"]
     return sorted(answers, key=lambda answer: str(answer["name"]))
 
 
 def delete_by(client: Client, *asked: tuple[str | None, UUID | None]) -> list[dict[str, Any]]:
-    """The answers for names and ids, the ones that failed first."""
+    """Delete topics by name and id, and return the responses, those that failed first."""
     topics = [{"name": name, "topic_id": topic_id} for name, topic_id in asked]
     response = client.send(Api.DELETE_TOPICS, 6, topics=topics, timeout=10_000)
     answers: list[dict[str, Any]] = plain(response)["responses"]
@@ -132,7 +132,7 @@ def post_fetch_of_all(client: Client, *topics: str) -> int:
 def test_a_client_that_reads_slowly_gets_all_that_was_found_before_its_topic_was_deleted(
     connect: Callable[[], Client], client: Client, topic: str, other_topic: str
 ) -> None:
-    """The size of the answer, and of each topic's part, has been told by then: it is kept to."""
+    """Check that the announced sizes of a response, and of each topic's part, are kept."""
     sizes = {topic: BATCHES, other_topic: 1}
     for name, count in sizes.items():
         for _ in range(count):

@@ -1,4 +1,4 @@
-"""DescribeConfigs: names, types, values, and where each value is from."""
+"""Test the names, types, values and sources that DescribeConfigs returns."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def test_a_group_has_settings_though_there_is_no_such_group(
         "share.renew.acknowledge.enable": "true",
     }
     behind |= {name: (value, DEFAULT, [(name, value, DEFAULT)]) for name, value in own.items()}
-    # Kafka is told what is the default here, so that no test has to wait for it.
+    # The tests set Kafka to the default here, so that no test has to wait for it.
     interval, behind_it = "consumer.assignment.interval.ms", "group.consumer.assignment.interval.ms"
     told = [(behind_it, "0", STATIC_BROKER), (behind_it, "1000", DEFAULT)]
     if broker.kind == "kafka":

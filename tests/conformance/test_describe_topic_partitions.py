@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions: topics a page at a time."""
+"""Test that DescribeTopicPartitions returns topics a page at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Page = tuple[list[tuple[str, list[int]]], Any]
 
 @pytest.fixture
 def stem(client: Client, unique: Callable[[str], str]) -> str:
-    """`<stem>1` and `<stem>2` have 2 partitions, `<stem>3` has 5."""
+    """Create the topics `<stem>1` and `<stem>2` with 2 partitions, and `<stem>3` with 5."""
     stem = unique("paged") + "-"
     for number, partitions in ((1, 2), (2, 2), (3, 5)):
         create_topic(client, f"{stem}{number}", partitions=partitions)
@@ -40,7 +40,7 @@ def ask(
 
 
 def page(client: Client, *names: str, **options: Any) -> Page:
-    """Each topic's partitions, and what comes next."""
+    """Return each topic's partitions on a page, and the cursor of the next one."""
     found = ask(client, *names, **options)
     topics = [
         (topic["name"], [each["partition_index"] for each in topic["partitions"]])

@@ -1,4 +1,4 @@
-"""Kafka's own tool reads the broker's files: batches, indexes, and the coordinators' records."""
+"""Test that Kafka's DumpLogSegments reads our batches, indexes and coordinators' records."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PAYLOAD = re.compile(r"\| offset: \d+ .* key: (\{.*\}) payload: (\{.*\}|.*)$")
 
 @pytest.fixture
 def dump(broker: Broker) -> Callable[..., list[str]]:
-    """Runs DumpLogSegments over files of the broker; any complaint of the tool is a failure."""
+    """Return a function that runs DumpLogSegments and fails at any complaint of it."""
     if broker.kind == "address":
         pytest.skip("the files of a broker that is not ours are not at hand")
     reason = missing()
@@ -55,7 +55,7 @@ def dump(broker: Broker) -> Callable[..., list[str]]:
 
 
 def decoded(lines: Iterable[str]) -> list[tuple[dict[str, Any], Any]]:
-    """Key and value of each record that the tool could decode."""
+    """Return key and value of each record that the tool could decode."""
     found = [match for match in map(PAYLOAD.match, lines) if match]
     return [
         (json.loads(each[1]), json.loads(each[2]) if each[2].startswith("{") else None)

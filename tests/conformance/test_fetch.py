@@ -1,5 +1,6 @@
-"""Fetch: whole batches from an offset on, waiting for more if asked to, and for readers of
-committed data nothing that is still undecided.
+"""Test Fetch: whole batches from an offset on, long polls, and isolation.
+
+A reader of committed data gets nothing that is still undecided.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def aborted(answer: Any) -> list[tuple[int, int]]:
     return [(each.producer_id, each.first_offset) for each in answer.aborted_transactions]
 
 
-# What is there
+# Records
 
 
 def test_records_are_read_from_the_offset_that_was_asked_for(client: Client, topic: str) -> None:
@@ -136,7 +137,7 @@ def test_a_fetch_session_that_does_not_exist_is_refused_with_70(client: Client, 
     assert response.responses == ()
 
 
-# How much
+# Sizes
 
 
 def test_the_first_batch_is_returned_even_if_it_is_larger_than_the_limit(
@@ -178,7 +179,7 @@ def test_a_second_partition_gets_nothing_once_the_limit_of_the_request_is_reache
     assert base_offsets(read.get(other_topic)) == []
 
 
-# When
+# Waits
 
 
 def test_a_fetch_at_the_end_waits_as_long_as_it_may_and_then_returns_nothing(
@@ -233,7 +234,7 @@ def test_a_reader_of_committed_data_that_waits_is_answered_when_the_transaction_
     assert batches.values(response.responses[0].partitions[0].records) == [b"a"]
 
 
-# What is decided
+# Isolation
 
 
 def test_data_of_an_open_transaction_is_hidden_from_readers_of_committed_data(

@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227): partitions are named once, and only those with news are answered."""
+"""Test that fetch sessions (KIP-227) take partitions once and answer only those with news."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Partitions = dict[int, int]  # partition -> offset to read from
 
 
 class Reader:
-    """Keeps the id and the epoch of a session, as clients do; topics by name whatever the version.
+    """Keeps the id and the epoch of a session, as clients do; topics have names always.
 
     What an answer has is remembered in `told`: (topic, partition) -> values.
     """
@@ -80,7 +80,7 @@ class Reader:
         )
 
     def send(self, *changes: Any, **options: Any) -> Any:
-        """The answer; the next request goes on in its session."""
+        """Send a fetch; the next request goes on in its session."""
         response = self.client.receive(self.post(*changes, **options))
         if response.error_code == Code.NONE:
             self.session_id = response.session_id
@@ -88,7 +88,7 @@ class Reader:
         return response
 
     def read(self, *changes: Any, **options: Any) -> dict[tuple[str, int], list[bytes | None]]:
-        """The values in the answer, partition by partition in its order."""
+        """Return the fetched values, partition by partition in the response's order."""
         response = self.send(*changes, **options)
         assert response.error_code == Code.NONE
         return {
@@ -125,7 +125,7 @@ def reader(client: Client, request: pytest.FixtureRequest) -> Reader:
 
 @pytest.fixture
 def wide(client: Client, unique: Callable[[str], str]) -> str:
-    """A topic of three partitions."""
+    """Create a topic of three partitions."""
     name = unique("wide")
     create_topic(client, name, 3)
     return name
@@ -137,7 +137,7 @@ def write(client: Client, topic: str, value: bytes, partition: int = 0) -> None:
     )
 
 
-# Beginning, going on, ending
+# Begin, continue, end
 
 
 def test_the_first_answer_has_every_partition_and_a_session_id(reader: Reader, wide: str) -> None:
@@ -288,7 +288,7 @@ def settled_unknown(client: Client, topic: str) -> None:
 def test_a_topic_deleted_in_a_session_is_unknown_and_made_again_is_another(
     client: Client, unique: Callable[[str], str]
 ) -> None:
-    """By id the new topic isn't the one that the session is for; by name nobody can tell."""
+    """Check that by id the new topic isn't in the session; by name nobody can tell."""
     name = unique("again")
     create_topic(client, name)
     by_name, by_id = Reader(client, BY_NAME), Reader(client, BY_ID)
@@ -363,7 +363,7 @@ def test_a_waiting_request_is_refused_when_its_session_goes_on_elsewhere(
     reader = Reader(connect())
     reader.read({topic: {0: 0}})
     waiting = reader.post(max_wait_ms=500)
-    time.sleep(0.1)  # no answer tells that it waits
+    time.sleep(0.1)  # no response shows that it waits
     other = Reader(connect())
     other.session_id, other.epoch = reader.session_id, reader.epoch + 1
     assert other.read() == {}

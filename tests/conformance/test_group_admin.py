@@ -1,4 +1,4 @@
-"""Groups seen from outside: who coordinates them, which there are, and what they are."""
+"""Test the coordinators, list and description of groups."""
 
 from __future__ import annotations
 
@@ -98,12 +98,12 @@ def test_the_key_of_a_share_group_names_group_topic_id_and_partition(
 
 @pytest.fixture
 def member(connect: Callable[[], Client], group: str) -> Callable[..., Member]:
-    """Members of one group, each with a connection of its own."""
+    """Return a function that makes members of one group, each on a connection of its own."""
     return lambda *arguments, **fields: Member(connect(), group, *arguments, **fields)
 
 
 def listed(client: Client, group: str, version: int, **filters: tuple[str, ...]) -> Any:
-    """The group's entry in the list; None if it isn't there."""
+    """Return the group's entry in the list; None if it isn't there."""
     answer = client.send(Api.LIST_GROUPS, version, **filters)
     assert answer.error_code == Code.NONE
     return next((plain(each) for each in answer.groups if each.group_id == group), None)

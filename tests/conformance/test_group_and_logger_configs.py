@@ -1,4 +1,4 @@
-"""The settings of groups, which there need not be, and the levels of the broker's loggers."""
+"""Test the settings of groups, even of missing ones, and levels of the broker's loggers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classic groups: each version of the requests, what is refused with what, and what stays of it."""
+"""Test which requests of classic groups are refused in each version, and with which code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MORE_THAN_A_BATCH_HOLDS = 1_100_000  # bytes
 
 @pytest.fixture
 def member(connect: Callable[[], Client], group: str) -> Callable[..., Member]:
-    """Members of one group, each with a connection of its own."""
+    """Return a function that makes members of one group, each on a connection of its own."""
     return lambda *arguments, **fields: Member(connect(), group, *arguments, **fields)
 
 
@@ -127,7 +127,7 @@ def test_an_id_that_is_not_used_within_the_session_time_out_is_unknown(
     second.ask_for_id()
     joining = second.post_join()
     see_rebalance(other)
-    answer = other.join()  # it waits for who has an id, until that one's time is up
+    answer = other.join()  # it waits for the member that got an id, until its timeout
     assert {each.member_id for each in answer.members} == {other.member_id, second.member_id}
     assert second.joined(joining).error_code == Code.NONE
     assert someone.joined(someone.post_join()).error_code == Code.UNKNOWN_MEMBER_ID

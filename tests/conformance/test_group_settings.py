@@ -1,4 +1,4 @@
-"""A broker that converts no group with members, and whose classic groups are small and wait."""
+"""Test a broker that converts no group with members, and whose classic groups are small."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OWN = {
 
 @pytest.fixture(scope="module")
 def strict(broker: Broker) -> Iterator[Broker]:
-    """A broker of the same kind, with settings of its own."""
+    """Start a broker of the same kind with settings of its own."""
     if broker.kind == "address":
         pytest.skip("its settings are somebody else's")
     made = brokers.make(broker.kind, {**SETTINGS, **OWN})
@@ -57,7 +57,7 @@ def connect(strict: Broker) -> Iterator[Callable[[], Client]]:
 
 @pytest.fixture
 def one(client: Client, unique: Callable[[str], str]) -> tuple[str, UUID]:
-    """A topic, and its id."""
+    """Create a topic and return it with its id."""
     name = unique("one")
     calls.create_topic(client, name)
     return name, calls.topic_id(client, name)
@@ -101,7 +101,7 @@ def test_a_consumer_group_goes_on_with_classic_members_only(
     old.take()
     assert new.leave().error_code == Code.NONE
     assert kind(client, group) == "consumer Assigning"
-    if strict.kind == "embedded":  # on Kafka nobody is told, and what has been left is nobody's
+    if strict.kind == "embedded":  # Kafka starts no rebalance, and the partitions have no owner
         assert old.heartbeat() == Code.REBALANCE_IN_PROGRESS
     assert old.rejoin().generation_id == 4
     assert kind(client, group) == "consumer Stable"
@@ -165,7 +165,7 @@ def test_a_full_group_turns_newcomers_away(connect: Callable[[], Client], group:
 def test_ids_are_given_to_more_members_than_there_is_room_for(
     client: Client, connect: Callable[[], Client], group: str
 ) -> None:
-    """Who joins first is in; who comes too late is out, though it was a member."""
+    """Check that the first that join are in; one that comes late is out, though it was a member."""
 
     def members() -> int:
         (found,) = client.send(Api.DESCRIBE_GROUPS, 5, groups=[group]).groups

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs: what each operation does, what is refused, and that it is in force."""
+"""Test each operation of IncrementalAlterConfigs, its refusals, and that settings are in force."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MAX_BYTES = "message.max.bytes"
 
 @pytest.fixture
 def broker_settings(client: Client) -> Iterator[None]:
-    """What a case sets for the broker is unset when it ends."""
+    """Unset, at the end of a case, what it has set for the broker."""
     yield
     for name in ("1", ""):
         operations = ((MAX_BYTES, DELETE, None), ("log.cleanup.policy", DELETE, None))

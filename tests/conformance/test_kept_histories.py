@@ -1,4 +1,4 @@
-"""What judges random histories: a line that differs, a line too many, and one too few are seen."""
+"""Test that judging histories finds a line that differs, a surplus line, and a missing one."""
 
 from __future__ import annotations
 

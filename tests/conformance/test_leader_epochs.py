@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch, and the epochs in a Fetch: has a consumer read what is no longer there?"""
+"""Test OffsetForLeaderEpoch and the epochs in a Fetch, which find truncated logs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def ask(
     partition: int = 0,
     version: int = 3,
 ) -> tuple[Code, int, int]:
-    """(code, leader epoch, end offset)."""
+    """Return the code, leader epoch and end offset of OffsetForLeaderEpoch."""
     asked = {"partition": partition, "current_leader_epoch": current, "leader_epoch": epoch}
     response = client.send(
         Api.OFFSET_FOR_LEADER_EPOCH,

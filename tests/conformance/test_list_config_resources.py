@@ -1,4 +1,4 @@
-"""ListConfigResources: what has a configuration, by type."""
+"""Test that ListConfigResources lists what has a configuration, by type."""
 
 from __future__ import annotations
 

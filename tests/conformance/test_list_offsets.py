@@ -1,4 +1,4 @@
-"""ListOffsets: the earliest, the latest and the first at a time, seen at either isolation."""
+"""Test that ListOffsets finds the earliest, latest and first offset at a time, by isolation."""
 
 from __future__ import annotations
 

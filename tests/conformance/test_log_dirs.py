@@ -1,4 +1,4 @@
-"""DescribeLogDirs and AlterReplicaLogDirs: one directory, where everything is."""
+"""Test DescribeLogDirs and AlterReplicaLogDirs with one directory that has everything."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.conformance.wire import Api, Client, plain
 
 
 def describe(client: Client, *topics: tuple[str, tuple[int, ...]], version: int = 5) -> Any:
-    """The one directory; its topics and partitions are sorted."""
+    """Return the one directory, with its topics and partitions sorted."""
     asked = [{"topic": name, "partitions": indexes} for name, indexes in topics]
     answer = plain(client.send(Api.DESCRIBE_LOG_DIRS, version, topics=asked))
     assert answer.pop("error_code", 0) == Code.NONE
@@ -70,7 +70,7 @@ def test_what_is_asked_for_twice_is_told_once(client: Client, topic: str) -> Non
 def move(
     client: Client, *dirs: tuple[str, str, tuple[int, ...]], version: int = 2
 ) -> dict[tuple[str, int], int]:
-    """The outcome for each partition."""
+    """Move partitions to directories; return the code of each partition."""
     response = client.send(
         Api.ALTER_REPLICA_LOG_DIRS,
         version,

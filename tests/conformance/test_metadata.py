@@ -1,4 +1,4 @@
-"""Metadata: who the brokers are, and which topics there are, by name and by id."""
+"""Test that Metadata returns the brokers, and topics by name and by id."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_an_unknown_id_is_told_beside_a_known_one(client: Client, topic: str) ->
 def test_what_may_be_done_is_told_if_asked_for(
     client: Client, topic: str, unique: Callable[[str], str], version: int
 ) -> None:
-    """Bits of the operations: all that there are, without an authoriser."""
+    """Check that the authorized operations are all that there are without an authorizer."""
     names = [{"name": name} for name in (topic, unique("unknown"))]
     silent = ask(client, *names, version=version)
     assert {each.topic_authorized_operations for each in silent.topics} == {-(2**31)}

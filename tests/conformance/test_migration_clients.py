@@ -1,4 +1,4 @@
-"""librdkafka's consumers go from one protocol to the other, one by one, while records flow."""
+"""Test that librdkafka's consumers change protocols one by one while records flow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ PARTITIONS = 6
 
 
 class Reader(threading.Thread):
-    """One consumer: it reads, notes what it has read, and commits. `owned`: its partitions."""
+    """Runs one consumer that reads, keeps what it has read, and commits.
+
+    `owned`: its partitions.
+    """
 
     def __init__(self, settings: dict[str, object], topic: str, read: set[bytes]) -> None:
         super().__init__(daemon=True)
@@ -37,14 +40,14 @@ class Reader(threading.Thread):
     def run(self) -> None:
         while not self._stopped.is_set():
             message = self._consumer.poll(0.02)
-            # Asked for here only: from another thread it may wait for the poll for ever.
+            # Called in this thread only: another one may wait for the poll for ever.
             self.owned = [each.partition for each in self._consumer.assignment()]
             if message is None:
                 continue
             error = message.error()
             if error:
                 # Of a round of the classic group that its conversion ends: every JoinGroup that
-                # waits is told 27, and librdkafka tells its user before it joins again.
+                # waits gets REBALANCE_IN_PROGRESS, which librdkafka reports before it rejoins.
                 # Source: convertToConsumerGroup of GroupMetadataManager.
                 if error.code() != KafkaError.REBALANCE_IN_PROGRESS:
                     self.failures.append(str(error))
@@ -63,7 +66,7 @@ class Reader(threading.Thread):
 
 @pytest.fixture
 def writer(broker: Broker, six: tuple[str, UUID]) -> Iterator[Callable[[], int]]:
-    """Writes a record every few milliseconds, until it is asked how many there are."""
+    """Write a record every few milliseconds until the returned function is called for the count."""
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
     stopped, written = threading.Event(), [0]
 

@@ -1,4 +1,4 @@
-"""Back to the classic protocol: the last consumer goes, and classic members are left."""
+"""Test that a group is classic again when its last consumer leaves classic members behind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.conformance.wire import Api, Client
 def mixed(
     topic: str, classic: Callable[..., Migrant], consumer: Callable[..., Consumer], **fields: str
 ) -> tuple[Migrant, Consumer]:
-    """A classic member and a consumer with three partitions each. The group's epoch is 2."""
+    """Return a classic member and a consumer with three partitions each, in group epoch 2."""
     old = classic().stable_alone({topic: [0, 1, 2, 3, 4, 5]})
     new = consumer(**fields)
     new.join(topic)
@@ -133,7 +133,7 @@ def test_a_static_consumer_comes_back_as_a_classic_one_and_the_group_with_it(
     group: str,
     six: tuple[str, UUID],
 ) -> None:
-    """Nothing that matters has changed: everybody keeps what it has, without a round."""
+    """Check that nothing that matters has changed, and everybody keeps its partitions at once."""
     old, new = mixed(six[0], classic, consumer, instance_id="one")
     back = classic("one")
     answer = back.rejoin()

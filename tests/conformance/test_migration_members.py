@@ -1,4 +1,4 @@
-"""Classic members in a consumer group: who is refused with what, and who is put out."""
+"""Test refusals and fencing of classic members in a consumer group."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.conformance.wire import Api, Client, plain
 
 @pytest.fixture
 def new(consumer: Callable[..., Consumer], six: tuple[str, UUID]) -> Consumer:
-    """The consumer that the group is of; it has all of the topic."""
+    """Return the consumer of a group that owns the whole topic."""
     made = consumer()
     made.join(six[0])
     made.acknowledge()
@@ -24,7 +24,7 @@ def new(consumer: Callable[..., Consumer], six: tuple[str, UUID]) -> Consumer:
 
 
 def joined(member: Migrant) -> Migrant:
-    """It has joined the consumer group, and has what it is to have for now."""
+    """Let a classic member join the consumer group and get its first assignment."""
     if not member.member_id and member.instance_id is None:
         member.ask_for_id(9)
     assert member.rejoin().error_code == Code.NONE
@@ -259,7 +259,7 @@ def test_several_leave_at_once_and_the_group_gets_one_epoch_for_it(
     assert (found.group_state, found.group_epoch) == ("Empty", epoch + 1)
 
 
-# Time
+# Timeouts
 
 
 def test_a_classic_member_that_falls_silent_is_put_out_after_its_own_session_time_out(

@@ -1,4 +1,4 @@
-"""From the classic protocol to KIP-848's while the group works: a consumer joins it."""
+"""Test that a consumer that joins upgrades a classic group to KIP-848 while it works."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_the_classic_member_gives_up_its_part_in_a_round_of_its_own(
 def test_a_member_that_gives_up_everything_before_it_joins_needs_one_round_only(
     classic: Callable[..., Migrant], consumer: Callable[..., Consumer], six: tuple[str, UUID]
 ) -> None:
-    """An eager one (range, round robin, sticky)."""
+    """Check a member of an eager assignor: range, round robin or sticky."""
     old = classic().stable_alone({six[0]: [0, 1, 2, 3, 4, 5]})
     new = consumer()
     new.join(six[0])

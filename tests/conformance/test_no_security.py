@@ -1,4 +1,4 @@
-"""ACLs, quotas and credentials of a broker without an authoriser, quotas and authentication."""
+"""Test ACLs, quotas and credentials on a broker without authorization or authentication."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_credentials_that_would_not_be_asked_for_are_refused(
 
 
 def raw(client: Client, api: Api, version: int, **fields: Any) -> bytes:
-    """An answer as it came, without its header: kio reads no time before 1970, as -1 is."""
+    """Return a response's bytes without the header, as kio parses no -1 in a timestamp."""
     number = client.post(api, version, **fields)
     client.forget(number)
     flexible = version >= 2

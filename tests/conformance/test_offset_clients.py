@@ -1,4 +1,4 @@
-"""librdkafka's admin client at a group's offsets: listed, moved, and deleted with the group."""
+"""Test that librdkafka's admin client lists, alters and deletes a group's offsets."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def admin(broker: Broker) -> AdminClient:
 
 @pytest.fixture
 def wide(client: Client, topic: str) -> str:
-    """A topic of three partitions."""
+    """Create a topic of three partitions."""
     name = f"{topic}-wide"
     create_topic(client, name, partitions=3)
     return name
 
 
 def listed(admin: AdminClient, group: str, *, stable: bool = False) -> dict[int, TopicPartition]:
-    """What the group has, by partition."""
+    """Return the group's offsets by partition."""
     asked = [ConsumerGroupTopicPartitions(group)]
     futures = admin.list_consumer_group_offsets(asked, require_stable=stable)
     return {each.partition: each for each in futures[group].result(HANG_LIMIT_S).topic_partitions}
@@ -48,7 +48,7 @@ def alter(admin: AdminClient, group: str, *partitions: TopicPartition) -> None:
 
 
 def delete(admin: AdminClient, group: str) -> int:
-    """0, or the code of the refusal."""
+    """Delete a group; return 0, or the code of the refusal."""
     try:
         admin.delete_consumer_groups([group])[group].result(HANG_LIMIT_S)
     except KafkaException as refused:

@@ -1,4 +1,4 @@
-"""OffsetDelete: what a group doesn't read any more can be forgotten."""
+"""Test that OffsetDelete deletes offsets of topics that a group doesn't read any more."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.conformance.wire import Client
 
 
 def codes(answer: Any) -> dict[tuple[str, int], Code]:
-    """By topic and partition; the request as a whole was accepted."""
+    """Return the codes by topic and partition of a request that was accepted as a whole."""
     assert answer.error_code == Code.NONE, answer
     return {
         (topic.name, partition.partition_index): Code(partition.error_code)

@@ -1,4 +1,4 @@
-"""Offsets that have expired go, and with the last one the group that is empty.
+"""Test that expired offsets are deleted, and with the last one an empty group.
 
 On a broker of its own that looks every 100 ms. Nobody wants to wait for
 `offsets.retention.minutes`, of which one is the least: these offsets expire by their clients' own
@@ -25,7 +25,7 @@ HOUR_MS = 3_600_000
 
 @pytest.fixture(scope="module")
 def looking(broker: Broker) -> Iterator[Broker]:
-    """A broker of the kind that is tested, which looks for what has expired all the time."""
+    """Start a broker of the tested kind that checks for expired offsets all the time."""
     settings = {**brokers.SETTINGS, "offsets.retention.check.interval.ms": "100"}
     made = brokers.make(broker.kind, settings)
     try:
@@ -45,7 +45,7 @@ def client(looking: Broker) -> Iterator[Client]:
 
 
 def topics_of(client: Client, group: str) -> list[str]:
-    """Those that the group has offsets of."""
+    """Return the topics of the group's offsets."""
     return sorted(topic.name for topic in fetch_offsets(client, group, None).topics)
 
 
@@ -58,8 +58,11 @@ def keep(client: Client, group: str, topic: str, retention_ms: int, member: Memb
 
 
 def sole(member: Member) -> Member:
-    """The stable, only member of a new group. It joins at once: while a member has its id to come
-    back with and nothing else, its group is empty, and may have gone when it does."""
+    """Make the stable, only member of a new group.
+
+    It joins at once: while a member has its id to come back with and nothing else, its group is
+    empty, and may have gone when it does.
+    """
     return alone(member, version=3)
 
 

@@ -1,4 +1,4 @@
-"""What is written to `__consumer_offsets` when offsets are committed, deleted and expire."""
+"""Test the records of `__consumer_offsets` for commits, deletions and expiry of offsets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OFFSET_KEY, GROUP_KEY = b"\0\1", b"\0\2"
 
 
 def written(client: Client, group: str) -> list[tuple[bytes, bytes | None]]:
-    """The group's records, oldest first."""
+    """Return the group's records, oldest first."""
     [topic] = metadata(client, "__consumer_offsets").topics
     partition = partition_for(group, len(topic.partitions))
     found: list[tuple[bytes, bytes | None]] = []
@@ -38,12 +38,12 @@ def written(client: Client, group: str) -> list[tuple[bytes, bytes | None]]:
 
 
 def named(key: bytes, group: str) -> bool:
-    """All keys begin with their type and the group's id."""
+    """Return whether a key, which begins with its type, is of this group."""
     return key[4 : 4 + int.from_bytes(key[2:4], "big")] == group.encode()
 
 
 def last_offset(client: Client, group: str) -> tuple[Any, int]:
-    """The last offset record of the group, and the version of its value."""
+    """Return the last offset record of the group, and the version of its value."""
     key, value = [each for each in written(client, group) if each[0][:2] == OFFSET_KEY][-1]
     record = decode_offset_record(key, value)
     return record, -1 if value is None else int.from_bytes(value[:2], "big")

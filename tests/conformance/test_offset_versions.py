@@ -1,4 +1,4 @@
-"""What single versions of OffsetCommit, OffsetFetch and TxnOffsetCommit say in their own way."""
+"""Test what is special in single versions of OffsetCommit, OffsetFetch and TxnOffsetCommit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FETCH_VERSIONS = range(1, 11)
 
 
 def fetch(client: Client, version: int, group: str, topics: Any, **fields: Any) -> Any:
-    """The group's part of OffsetFetch; topics as the version names them."""
+    """Return the group's part of OffsetFetch, with topics as the version names them."""
     if version < 8:
         return client.send(Api.OFFSET_FETCH, version, group_id=group, topics=topics, **fields)
     response = client.send(
@@ -39,7 +39,7 @@ def fetch(client: Client, version: int, group: str, topics: Any, **fields: Any) 
 
 
 def named(client: Client, version: int, topic: str, *partitions: int) -> list[dict[str, Any]]:
-    """A topic of a request of that version."""
+    """Return the topics of a request as the version names them."""
     found = {"topic_id": topic_id(client, topic)} if version >= 10 else {"name": topic}
     return [{**found, "partition_indexes": partitions}]
 

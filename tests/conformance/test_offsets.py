@@ -1,4 +1,4 @@
-"""OffsetCommit and OffsetFetch: what a group has read, and who may say so."""
+"""Test which offsets OffsetCommit accepts and from whom, and what OffsetFetch returns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What asks for a choice among brokers: elections, reassignments, the quorum, the cluster."""
+"""Test requests about several brokers: elections, reassignments, the quorum, the cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNKNOWN = Code.UNKNOWN_TOPIC_OR_PARTITION
 
 @pytest.fixture
 def two(client: Client, unique: Callable[[str], str]) -> str:
-    """A topic of two partitions."""
+    """Create a topic of two partitions."""
     name = unique("two")
     create_topic(client, name, partitions=2)
     return name

@@ -1,4 +1,4 @@
-"""Produce: offsets come in order, and a repeated batch is written once."""
+"""Test that Produce gives offsets in order, and writes a repeated batch once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GOOD = batches.encode(b"a")
 
 @pytest.fixture
 def producer_id(client: Client) -> int:
-    """The id of an idempotent producer, at epoch 0."""
+    """Return the id of an idempotent producer at epoch 0."""
     response = init_producer_id(client, None)
     assert (response.error_code, response.producer_epoch) == (Code.NONE, 0)
     found: int = response.producer_id
@@ -96,7 +96,7 @@ def test_a_gap_in_the_sequence_is_refused_with_45(
 def test_after_the_last_sequence_number_comes_0(
     client: Client, topic: str, producer_id: int
 ) -> None:
-    """A producer that the partition does not know may begin anywhere."""
+    """Check that a producer that the partition does not know may begin with any sequence."""
     last = batches.encode(b"a", producer_id=producer_id, epoch=0, sequence=SEQUENCE_MAX)
     first = batches.encode(b"b", producer_id=producer_id, epoch=0, sequence=0)
     assert produce(client, topic, last).error_code == Code.NONE

@@ -1,4 +1,4 @@
-"""Produce: what isn't a batch, or may not be in this topic, is refused and leaves no trace."""
+"""Test that Produce refuses malformed batches and those its topic forbids, without a trace."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def test_two_batches_for_one_partition_in_one_request_are_refused_with_87(
 
 
 def patched(at: int, format_: str, value: int, *, data: bytes | None = None) -> bytes:
-    """A batch that says something else there, with the checksum of what it says."""
+    """Change a field of a batch and make its checksum valid again."""
     good = batches.encode(b"a") if data is None else data
     new = good[:at] + struct.pack(format_, value) + good[at + struct.calcsize(format_) :]
     return new[:17] + struct.pack(">I", crc32c(new[21:])) + new[21:]
 
 
 def old_format(magic: int) -> bytes:
-    """A record as producers sent it before 0.11."""
+    """Encode a record as producers sent it before 0.11."""
     time_ms = struct.pack(">q", batches.TIMESTAMP_MS) if magic else b""
     message = bytes([magic, 0]) + time_ms + struct.pack(">ii", -1, 1) + b"a"
     message = struct.pack(">I", zlib.crc32(message)) + message

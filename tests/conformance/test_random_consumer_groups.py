@@ -1,9 +1,9 @@
-"""Random heartbeats of a consumer group, the same for every broker, and the same answers from each.
+"""Test that random heartbeats of a consumer group get the same answers from each broker.
 
 Five members, two of them static, join, go on, lose answers, claim epochs and partitions that aren't
 theirs, leave and come back, subscribe to other topics and commit, while topics come, grow and go.
-After each call the coordinator is asked what it knows. A history is told by its seed.
-`--histories=N` runs more of them.
+After each call the coordinator's state is fetched. A history is given by its seed. `--histories=N`
+runs more of them.
 
 The assignor is `range`, which leaves nothing to the order of a hash map. Nobody joins without any
 topic: Kafka 4.3 takes its group for one whose members all have the same topics then, if its epoch
@@ -31,7 +31,7 @@ INSTANCES = (None, None, None, "i3", "i4")
 
 
 class History(GroupHistory):
-    """Five members, by index; one that joins as a new process has a new id."""
+    """Represents five members, by index; one that joins as a new process has a new id."""
 
     def __init__(self, client: Client, seed: int, group: str, names: tuple[str, ...]) -> None:
         super().__init__(client, seed, group, names)
@@ -102,14 +102,14 @@ class History(GroupHistory):
         [code] = codes.values()
         self.tell(f"{member.member_id} commit {self.names.index(name)}-{partition}", code)
 
-    # What a member says
+    # Fields of a member
 
     def _epoch(self, member: Consumer) -> int:
-        """Mostly the one that it was told last."""
+        """Return an epoch, mostly the last one of the member's responses."""
         return max(0, member.epoch + self.random.choice([0] * 8 + [-1, 1]))
 
     def _owned(self, member: Consumer) -> dict[str, Any]:
-        """Mostly what it is to have; or nothing new, less, or more."""
+        """Return the fields of owned partitions: mostly the assigned ones, or none, or others."""
         match self.random.choice(["all", "all", "all", "silent", "none", "more"]):
             case "all":
                 owned = member.assigned

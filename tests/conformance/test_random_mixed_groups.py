@@ -1,9 +1,9 @@
-"""Random calls of a group with members of both protocols, and the same answers from each broker.
+"""Test that random calls of members of both protocols get the same answers from each broker.
 
 Two members speak the consumer protocol, of which one stays, so that the group is never converted
 back. Three static ones speak the classic protocol, or one after the other as they come back: they
 join, sync and heartbeat with generations and partitions that are theirs or not, leave, and are
-replaced. After each call the coordinator is asked what it knows. See `test_random_consumer_groups`.
+replaced. After each call the coordinator's state is fetched. See `test_random_consumer_groups`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STATIC = ("s0", "s1", "s2")
 
 
 class History(GroupHistory):
-    """Ids that the broker makes up have names by the order in which they come up."""
+    """Represents calls whose broker-made ids are named in the order in which they come up."""
 
     def __init__(self, client: Client, seed: int, group: str, names: tuple[str, ...]) -> None:
         super().__init__(client, seed, group, names)
@@ -120,7 +120,7 @@ class History(GroupHistory):
             self._classic(member)
 
     def _back(self, index: int) -> Migrant | Consumer:
-        """A new process with the same instance id, maybe with the other protocol."""
+        """Join a new process with the same instance id, maybe by the other protocol; return it."""
         if self.random.random() < 0.5:
             self._lives += 1
             member_id = f"{STATIC[index]}-{self._lives}"
@@ -174,7 +174,7 @@ class History(GroupHistory):
         )
 
     def _claimed(self, has: Partitions) -> Partitions:
-        """Mostly what it has; or nothing, or everything."""
+        """Return claimed partitions: mostly the owned ones, or none, or all."""
         match self.random.choice(["has", "has", "nothing", "everything"]):
             case "nothing":
                 return {}

@@ -1,9 +1,9 @@
-"""Random transaction calls, the same for every broker, and the same answers from each.
+"""Test that random transaction calls get the same answers from each broker.
 
 Two transactional ids, two producers of each, versions 1 and 2 of transactions mixed as they come:
 commits, aborts, inits with the right epoch, a stale one or none, writes and offsets. After each
-call the coordinator is asked what it knows; nothing is called while a transaction is completed.
-A history is told by its seed. `--histories=N` runs more of them.
+call the coordinator's state is fetched; nothing is called while a transaction is completed. A
+history is given by its seed. `--histories=N` runs more of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STEPS = 60
 
 
 class History:
-    """One seed's calls, and a line for each with what came of it."""
+    """Represents one seed's calls, with a line for each and its result."""
 
     def __init__(self, client: Client, seed: int, names: tuple[str, str], topic: str) -> None:
         self.client = client
@@ -106,7 +106,7 @@ class History:
         )
 
     def _number(self, producer_id: int) -> int:
-        """Brokers give other ids, but should give a new one at the same time."""
+        """Number a producer id by its first appearance, as ids differ between brokers."""
         return self._producer_ids.setdefault(producer_id, len(self._producer_ids))
 
 

@@ -1,4 +1,4 @@
-"""kill -9 loses nothing that was acknowledged: data, offsets, open transactions, members.
+"""Test that kill -9 loses no acknowledged data, offsets, open transactions or members.
 
 All is prepared first; then the broker is killed, half a batch is left at the end of one log as a
 torn write would leave it, and the broker is started, stopped cleanly and started once more. The
@@ -47,7 +47,7 @@ UNSETTLED = (
 
 @dataclass
 class Before:
-    """What was acknowledged before the broker was killed."""
+    """Holds what was acknowledged before the broker was killed."""
 
     client: Client
     name: Callable[[str], str]
@@ -153,7 +153,7 @@ def prepare_groups(before: Before, second: Client) -> None:
 
 @pytest.fixture
 def again(client: Client) -> Callable[[Any], Any]:
-    """A producer or member of before, on a connection of now."""
+    """Return a function that moves a former producer or member to a new connection."""
 
     def move(what: Any) -> Any:
         what.client = client
@@ -189,7 +189,7 @@ def test_topics_keep_their_ids_and_partitions(before: Before, client: Client) ->
 def test_a_producer_s_last_batch_is_known_when_it_is_repeated(
     before: Before, client: Client
 ) -> None:
-    """The last one only: Kafka forgets the four before it in a clean stop."""
+    """Check the last batch only, as Kafka forgets the four before it in a clean stop."""
     name = before.topics["idempotent"]
     answer = produce(client, name, idempotent_batch(before, 2))
     assert (answer.error_code, answer.base_offset) == (Code.NONE, 2)

@@ -1,4 +1,4 @@
-"""Static members: one that comes back takes its place again, and the one before it is fenced."""
+"""Test that a static member that comes back takes its place again and fences the former one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.conformance.wire import Api, Client
 
 @pytest.fixture
 def member(connect: Callable[[], Client], group: str) -> Callable[..., Member]:
-    """Members of one group, each with a connection of its own."""
+    """Return a function that makes members of one group, each on a connection of its own."""
     return lambda instance_id, **fields: Member(connect(), group, instance_id, **fields)
 
 
@@ -89,7 +89,7 @@ def test_a_leader_that_comes_back_unchanged_keeps_the_generation_and_the_assignm
 def test_before_version_9_a_leader_that_comes_back_is_not_told_that_it_leads(
     member: Callable[..., Member],
 ) -> None:
-    """An old client that is told so would assign anew, and nobody would be asking."""
+    """Check that an old leader isn't told that it leads, upon which it would assign anew."""
     old = alone(member("one"))
     back = member("one")
     answer = back.join(version=5)
@@ -100,7 +100,7 @@ def test_before_version_9_a_leader_that_comes_back_is_not_told_that_it_leads(
 def test_from_version_9_on_a_leader_that_comes_back_is_told_to_skip_the_assignment(
     member: Callable[..., Member],
 ) -> None:
-    """KIP-814: it must know the members to watch their topics."""
+    """Check that the leader gets the members, whose topics it must watch (KIP-814)."""
     alone(member("one"))
     back = member("one")
     answer = back.join(version=9)

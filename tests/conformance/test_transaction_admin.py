@@ -1,4 +1,4 @@
-"""ListTransactions, DescribeTransactions, DescribeProducers, and ending what hangs."""
+"""Test ListTransactions, DescribeTransactions, DescribeProducers, and ending hanging ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def listed(client: Client, version: int = 0, **filters: Any) -> dict[str, str]:
 
 
 def wait_for(client: Client, transactional_id: str, state: str) -> None:
-    """Until the id is in that state: real Kafka completes a transaction after the answer."""
+    """Wait until the id is in that state, as real Kafka completes a transaction after EndTxn."""
     wait_until(
         lambda: describe(client, transactional_id).state == state,
         what=f"{transactional_id} is not {state}",

@@ -1,7 +1,7 @@
-"""The transaction coordinator, call by call: who may do what in which state, and with what error.
+"""Test who may call the transaction coordinator in which state, and with which error.
 
-The tables are those of transactions v1, which librdkafka speaks. 47 stands for "fenced" where a
-version is older than the code 90.
+The tables are those of transactions v1, which librdkafka speaks. INVALID_PRODUCER_EPOCH stands for
+"fenced" where a version is older than the code PRODUCER_FENCED.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def test_a_fenced_producer_is_told_90_by_the_versions_that_know_it(
 def test_a_producer_that_names_its_epoch_gets_the_next_one_and_its_retry_the_same(
     client: Client, transactional_id: str
 ) -> None:
-    """KIP-360."""
+    """Check that a producer's retry of InitProducerId returns the same next epoch (KIP-360)."""
     producer_id = init_producer_id(client, transactional_id).producer_id
 
     def bump(epoch: int) -> tuple[Code, int, int]:
@@ -115,7 +115,7 @@ def test_a_producer_that_names_its_epoch_gets_the_next_one_and_its_retry_the_sam
 def test_a_producer_that_names_its_epoch_has_its_open_transaction_aborted_and_goes_on(
     client: Client, topic: str, transactional_id: str
 ) -> None:
-    """What librdkafka does to recover from an error that it can abort."""
+    """Check the recovery of librdkafka from an abortable error."""
     producer = Producer.init(client, transactional_id)
     producer.add(topic)
     producer.write(topic, b"a")
@@ -154,7 +154,7 @@ def test_a_producer_that_names_an_old_epoch_is_fenced_while_a_transaction_is_ope
 def test_a_producer_that_names_its_epoch_is_fenced_once_another_has_started_anew(
     client: Client, transactional_id: str
 ) -> None:
-    """A plain start forgets the epoch before it."""
+    """Check that a start without an epoch makes the coordinator forget the epoch before it."""
     old = Producer.init(client, transactional_id)
     new = Producer.init(client, transactional_id)
     answer = init_producer_id(
@@ -249,7 +249,7 @@ def test_produce_11_tells_the_same_with_120(
 def test_after_a_refused_first_batch_none_that_comes_later_in_the_sequence_is_taken(
     client: Client, topic: str, transactional_id: str
 ) -> None:
-    """Batches are under way together: the second must not get in where the first did not."""
+    """Check that a second batch in transit isn't appended where the first one was refused."""
     producer = Producer.init(client, transactional_id)
     assert producer.write(topic, b"first").error_code == Code.INVALID_TXN_STATE
     producer.add(topic)

@@ -1,4 +1,4 @@
-"""The records of `__transaction_state`, as either broker has written them, are what ours writes.
+"""Test that our codec writes the records of `__transaction_state` as either broker did.
 
 Each value that is found in the files is read with our codec and written again: byte for byte the
 same. Real Kafka's files hold what its own classes have written.
@@ -32,7 +32,7 @@ def assert_same(
     found: tuple[bytes | None, bytes | None],
     transaction: TransactionMetadata,
 ) -> None:
-    """Byte for byte; but topics have no order, and Kafka writes them in that of their hashes."""
+    """Compare bytes, except for the order of topics, which Kafka has from their hashes."""
     if len({topic for topic, _ in transaction.partitions}) < 2:
         assert ours == found
         return
@@ -42,7 +42,7 @@ def assert_same(
 
 
 def saved(broker: Broker, transactional_id: str) -> list[TransactionMetadata]:
-    """The records of one id, in order; each has been written again by our codec."""
+    """Return the records of one id in order, each checked by writing it again with our codec."""
     codec = TransactionCodec(lambda: V2)
     found = []
     for file in sorted(broker.data_dir.glob("__transaction_state-*/*.log")):
@@ -107,7 +107,10 @@ def test_what_is_in_the_log_is_what_kafka_writes_in_both_versions(
 def test_after_a_crash_retries_and_open_transactions_are_what_the_log_says(
     broker: Broker, connect: Callable[[], Client], unique: Callable[[str], str]
 ) -> None:
-    """The log has no last epoch: a retry of InitProducerId is fenced, one of EndTxn is answered."""
+    """Check retries after a crash: InitProducerId is fenced, EndTxn is answered.
+
+    The log has no last epoch, by which InitProducerId's would be known.
+    """
     client = connect()
     topic = unique("topic")
     create_topic(client, topic)

@@ -1,4 +1,4 @@
-"""Offsets in a transaction: staged until it ends, and only by those who may still commit."""
+"""Test that transactional offsets are pending until the end, and only members commit them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.conformance.wire import Client
 
 @pytest.fixture
 def producer(client: Client, transactional_id: str, group: str) -> Producer:
-    """A producer with the group's offsets in its open transaction."""
+    """Return a producer with the group's offsets in its open transaction."""
     made = Producer.init(client, transactional_id)
     assert made.add_offsets(group) == Code.NONE
     return made
@@ -75,7 +75,7 @@ def test_only_the_partitions_with_a_pending_offset_are_unstable(
 def test_once_the_end_is_answered_no_stable_fetch_gives_the_old_value(
     client: Client, group: str, topic: str, transactional_id: str
 ) -> None:
-    """The race of KAFKA-17507: the next transaction may begin as soon as this one has ended."""
+    """Check the race of KAFKA-17507: the next transaction may begin once this one has ended."""
     producer = Producer.init(client, transactional_id)
     for offset in range(1, 21):
         assert producer.add_offsets(group) == Code.NONE

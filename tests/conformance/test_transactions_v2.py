@@ -1,4 +1,4 @@
-"""Transactions v2 (KIP-890): every end bumps the epoch, and what is written to is added by itself.
+"""Test transactions v2 (KIP-890): every end bumps the epoch, and writes add their partitions.
 
 Clients of both versions share a broker, and a transactional id may go from one to the other.
 """
@@ -20,7 +20,7 @@ from tests.processes import wait_until
 
 
 def markers(client: Client, topic: str) -> list[tuple[str | None, int]]:
-    """(outcome, epoch) of each marker in partition 0, once they are all there."""
+    """Return (outcome, epoch) of each marker in partition 0, once they are all there."""
     found = batches.decode(fetch(client, topic, 0).records)
     return [(each.marker, each.producer_epoch) for each in found if each.is_control]
 
@@ -275,13 +275,13 @@ def test_several_transactions_are_added_to_or_verified_in_one_request(
     producer.abort()
 
 
-# What a retry may count on
+# Retries
 
 
 def test_a_late_batch_of_an_aborted_transaction_can_t_get_into_the_next(
     client: Client, topic: str, transactional_id: str
 ) -> None:
-    """The reason for it all: before v2 such a batch became part of the next transaction."""
+    """Check the reason for transactions v2: before, such a batch became part of the next one."""
     producer = Producer.init(client, transactional_id)
     producer.write(topic, b"a", version=12)
     late = Producer(client, transactional_id, producer.producer_id, 0, {(topic, 0): 1})

@@ -1,4 +1,4 @@
-"""UpdateFeatures: which levels can be finalised, and that clients are told at once."""
+"""Test which levels UpdateFeatures can finalise, and that clients see them at once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def update(client: Client, *updates: Update, version: int = 2, validate_only: bo
 
 
 def finalised(client: Client) -> tuple[int, int]:
-    """The epoch, and the level of `transaction.version`."""
+    """Return the epoch, and the level of `transaction.version`."""
     answer = client.send(
         Api.API_VERSIONS, 4, client_software_name="conformance", client_software_version="1"
     )
@@ -41,7 +41,7 @@ def finalised(client: Client) -> tuple[int, int]:
 
 @pytest.fixture
 def level_of_new_clusters(client: Client) -> Iterator[None]:
-    """`transaction.version` is 2 again when the case ends."""
+    """Set `transaction.version` to 2 again when the case ends."""
     yield
     assert update(client, (TRANSACTION, 2, UPGRADE), validate_only=False)["error_code"] == 0
     assert eventually(lambda: finalised(client)[1], 2) == 2
@@ -67,7 +67,7 @@ def test_version_0_can_t_lower_a_level(client: Client) -> None:
 
 
 def test_validate_only_changes_nothing(client: Client, broker: Broker) -> None:
-    """Real Kafka's epoch is an offset of its metadata log, which grows by itself."""
+    """Check all but real Kafka's epoch, an offset of its metadata log, which grows by itself."""
     epoch, level = finalised(client)
     assert update(client, (TRANSACTION, 0, SAFE_DOWNGRADE))["error_code"] == Code.NONE
     epoch_now, level_now = finalised(client)

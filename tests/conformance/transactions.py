@@ -1,4 +1,4 @@
-"""What an admin is told of transactions and producers, and the markers that he may write."""
+"""Describe transactions and producers, and write markers, as an admin does."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Described(NamedTuple):
 
 
 def describe(client: Client, transactional_id: str) -> Described:
-    """DescribeTransactions of one id."""
+    """Return DescribeTransactions' part about one id."""
     response = client.send(Api.DESCRIBE_TRANSACTIONS, 0, transactional_ids=[transactional_id])
     [found] = response.transaction_states
     return Described(
@@ -40,7 +40,7 @@ class ActiveProducer(NamedTuple):
 
 
 def describe_producers(client: Client, topic: str, index: int = 0) -> list[ActiveProducer] | Code:
-    """DescribeProducers of one partition: the producers, or why not."""
+    """Return the producers of one partition by DescribeProducers, or the code of the refusal."""
     asked = [{"name": topic, "partition_indexes": [index]}]
     response = client.send(Api.DESCRIBE_PRODUCERS, 0, topics=asked)
     [partition] = response.topics[0].partitions
@@ -68,7 +68,10 @@ def write_marker(
     coordinator_epoch: int = 0,
     transaction_version: int | None = None,
 ) -> Code:
-    """WriteTxnMarkers to partition 0: version 1, or 2 with a transaction version."""
+    """Write a marker to partition 0 by WriteTxnMarkers.
+
+    It has version 1, or 2 with a transaction version.
+    """
     marker: dict[str, Any] = {
         "producer_id": producer_id,
         "producer_epoch": epoch,

@@ -1,9 +1,9 @@
-"""A small blocking client: one socket, any API, any version, kio as the codec.
+"""Provide a small blocking client for any API in any version, with kio as the codec.
 
 For what librdkafka can't say: a stale epoch, a repeated batch, a chosen version. Fields are given
 as keyword arguments with kio's names, nested structures as dicts, durations in ms; what is left out
 takes the schema's default. A field that the version does not have is an error, so that a case can't
-pass by not being asked.
+pass without being sent.
 
 Answers that every client repeats (the coordinator is loading, or not there yet) are repeated here
 too, for at most `HANG_LIMIT_S`; everything else is the caller's to judge.
@@ -39,7 +39,7 @@ PASSING = frozenset(
 
 
 class Api(IntEnum):
-    """The API keys that the cases use."""
+    """Lists the API keys that the cases use."""
 
     PRODUCE = 0
     FETCH = 1
@@ -107,11 +107,11 @@ class Api(IntEnum):
 
 
 class Disconnected(RuntimeError):
-    """The broker closed the connection instead of answering."""
+    """Reports that the broker closed the connection instead of answering."""
 
 
 def build(entity_type: Any, fields: Mapping[str, Any]) -> Any:
-    """An entity from plain values: dicts for structures, iterables for arrays, ms for durations."""
+    """Build an entity from plain values: dicts, iterables for arrays, and durations in ms."""
     known = {field.name: field for field in dataclasses.fields(entity_type)}
     unknown = fields.keys() - known.keys()
     if unknown:
@@ -158,14 +158,17 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 
 
 def _without_none(kind: Any) -> Any:
-    """The type itself, or the other half of `X | None`."""
+    """Return the type itself, or the other half of `X | None`."""
     if typing.get_origin(kind) in (types.UnionType, typing.Union):
         (kind,) = (each for each in typing.get_args(kind) if each is not types.NoneType)
     return kind
 
 
 def plain(value: Any) -> Any:
-    """An answer as plain values: dicts, lists, ints for codes, ms for durations; no throttle."""
+    """Return a response as plain values: dicts, lists, ints for codes, ms for durations.
+
+    Throttle times are left out.
+    """
     if dataclasses.is_dataclass(value):
         fields = [field.name for field in dataclasses.fields(value)]
         return {name: plain(getattr(value, name)) for name in fields if name != "throttle_time"}
@@ -177,8 +180,7 @@ def plain(value: Any) -> Any:
 
 
 def _let_times_be_negative(response_type: Any) -> None:
-    """kio reads a time that can't be null as a datetime, but Kafka writes -1 for none there: such
-    a field is read as the number that it is."""
+    """Read times that can't be null as numbers, because Kafka writes -1 for none there."""
     for field in dataclasses.fields(response_type):
         kind = _without_none(field.type)
         if typing.get_origin(kind) is tuple and dataclasses.is_dataclass(typing.get_args(kind)[0]):
@@ -191,12 +193,15 @@ _let_times_be_negative(load_response_schema(65, 0))  # DescribeTransactions
 
 
 class Client:
-    """One connection: requests go out and answers come back in order."""
+    """Represents one connection: requests go out and responses come back in order."""
 
     def __init__(
         self, bootstrap_servers: str, *, timeout_s: float = HANG_LIMIT_S, complete: bool = False
     ) -> None:
-        """`complete`: this broker has every version, so one that it lacks is a failure."""
+        """Connect to the broker.
+
+        `complete`: this broker has every version, so one that it lacks is a failure.
+        """
         host, _, port = bootstrap_servers.split(",")[0].rpartition(":")
         self._socket = socket.create_connection((host, int(port)), timeout=HANG_LIMIT_S)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -216,7 +221,7 @@ class Client:
         self._socket.close()
 
     def send(self, api_key: int, version: int, **fields: Any) -> Any:
-        """Ask and wait for the answer; a coordinator that is not ready is asked again."""
+        """Send a request and return the response; repeat it if the coordinator is not ready."""
         deadline = time.monotonic() + HANG_LIMIT_S
         while True:
             response = self.receive(self.post(api_key, version, **fields))
@@ -225,7 +230,7 @@ class Client:
             time.sleep(0.02)
 
     def post(self, api_key: int, version: int, **fields: Any) -> int:
-        """Send without waiting; returns the number to `receive` the answer with."""
+        """Send without waiting; return the number to `receive` the response with."""
         self._check_advertised(api_key, version)
         request_type: Any = load_request_schema(api_key, version)
         self._correlation_id += 1
@@ -243,7 +248,7 @@ class Client:
         return self._correlation_id
 
     def receive(self, correlation_id: int) -> Any:
-        """The answer to the request of that number, which must be the next to come."""
+        """Return the response to the request of that number, which must be the next to come."""
         response_type = self._expected.pop(correlation_id)
         frame = self.read_frame()
         header_type = response_type.__header_schema__
@@ -254,11 +259,11 @@ class Client:
         return response
 
     def peek(self) -> None:
-        """Wait until an answer begins to come, and read nothing of it."""
+        """Wait until a response begins to come, and read nothing of it."""
         assert self._socket.recv(1, socket.MSG_PEEK), "an answer comes"
 
     def forget(self, correlation_id: int) -> None:
-        """That request has no answer: Produce with acks=0."""
+        """Forget a request that has no response: Produce with acks=0."""
         del self._expected[correlation_id]
 
     def write_frame(self, frame: bytes) -> None:
@@ -278,7 +283,7 @@ class Client:
         return bytes(parts)
 
     def advertised(self) -> dict[int, range]:
-        """What the broker says it can do: versions by API key."""
+        """Return the versions that the broker says it supports, by API key."""
         if self._advertised is None:
             response = self.send(
                 Api.API_VERSIONS,
@@ -294,7 +299,7 @@ class Client:
         return self._advertised
 
     def _check_advertised(self, api_key: int, version: int) -> None:
-        """A version that the broker does not claim is not a case for it."""
+        """Skip a case whose version the broker doesn't advertise, or fail on a complete broker."""
         if api_key == Api.API_VERSIONS:
             return
         if version not in self.advertised().get(api_key, range(0)):

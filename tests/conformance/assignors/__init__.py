@@ -1,1 +1,1 @@
-"""Our assignors beside Kafka's own classes: the same inputs, the same answers."""
+"""Compare our assignors with Kafka's own classes on the same inputs."""

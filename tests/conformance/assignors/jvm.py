@@ -1,4 +1,4 @@
-"""One JVM that answers a line of JSON for each line that it is given."""
+"""Run a JVM that answers each line of JSON that it gets with another one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.processes import HANG_LIMIT_S
 
 
 def answers(program: str, questions: Iterable[object]) -> list[Any]:
-    """What a program of this directory answers; skips the test where Kafka's classes can't run."""
+    """Return a Java program's answers, or skip the test where Kafka's classes can't run."""
     reason = missing()
     if reason:
         assert not brokers.in_ci(), reason

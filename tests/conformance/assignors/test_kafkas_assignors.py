@@ -1,7 +1,7 @@
-"""A leader's assignors return what Kafka's classes return: members, partitions, order and bytes.
+"""Test that a leader's assignors return what Kafka's classes return, down to order and bytes.
 
 Random groups (`histories`) are given to ours in Python and to Kafka's in one JVM. Kafka's is not
-asked where its sticky assignors break the contract of an assignor, see `Round.is_sound`.
+called where its sticky assignors break the contract of an assignor, see `Round.is_sound`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Compared = Sequence[tuple[int, Round, Mapping[str, Any]]]
 
 @pytest.fixture(scope="module")
 def compared() -> Compared:
-    """Rounds with their seed and Kafka's answer."""
+    """Return random rounds with their seed and Kafka's assignment."""
     rounds = [
         (seed, each)
         for seed in SEEDS
@@ -56,7 +56,7 @@ def question(round_: Round) -> dict[str, object]:
 
 
 def user_data(round_: Round, partitions: Sequence[TopicPartition]) -> bytes | None:
-    """What ours tells the next leader once it has this assignment."""
+    """Return the user data that our assignor gives the next leader after this assignment."""
     match round_.assignor:
         case sticky.NAME:
             return sticky.encode_user_data(partitions, round_.generation)

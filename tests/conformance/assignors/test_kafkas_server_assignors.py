@@ -1,4 +1,4 @@
-"""The server's assignors beside those of Kafka's group coordinator.
+"""Test the server's assignors against those of Kafka's group coordinator.
 
 `range` has the same answers. `uniform` has as good ones: Kafka's takes topics and members in the
 order of its hash maps, so who exactly gets a partition is up to chance there.
@@ -28,7 +28,7 @@ Targets = Mapping[str, TopicPartitions]
 
 @dataclass(frozen=True)
 class Step:
-    """A group when its target is computed, and both targets."""
+    """Holds a group when its target is computed, and both targets."""
 
     seed: int
     assignor: str
@@ -41,7 +41,7 @@ class Step:
         return len({member.topics for member in self.members.values()}) == 1
 
     def moved(self, targets: Targets) -> int:
-        """How many partitions a member loses that may have kept them."""
+        """Return how many partitions a member loses that it could have kept."""
         return sum(
             len(assigned - targets[name].get(topic, frozenset()))
             for name, member in self.members.items()
@@ -51,7 +51,7 @@ class Step:
 
 
 def steps(seed: int, assignor: str) -> Iterator[Step]:
-    """A group's history: members come, go and change, topics grow; all from one seed."""
+    """Generate a group's history from a seed: members come, go and change, and topics grow."""
     rng = random.Random(f"{seed} {assignor}")
     alike = rng.random() < 0.5
     partitions = {
@@ -142,7 +142,7 @@ def test_uniform_is_as_balanced_as_kafkas_and_moves_as_few(compared: list[Step])
 
 
 def test_uniform_does_as_well_as_kafkas_where_subscriptions_differ(compared: list[Step]) -> None:
-    """Over all groups: in a single one either may have the better luck with its order."""
+    """Check the quality over all groups, as in a single one the order of either may be luckier."""
     differing = [s for s in compared if s.assignor == uniform.NAME and not s.is_homogeneous()]
     assert len(differing) > 100
 
