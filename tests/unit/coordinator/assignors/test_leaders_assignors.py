@@ -59,7 +59,7 @@ def owning(
     return replace(member, owned=owned, generation=generation)
 
 
-def again(
+def rejoin_members(
     assignor: str, members: Members, assignment: Assignment
 ) -> dict[str, ConsumerSubscription]:
     """Return the members as they rejoin after they have received this assignment."""
@@ -69,7 +69,7 @@ def again(
     }
 
 
-def settled(assignor: str, members: Members, topics: Topics) -> Assignment:
+def settle_assignment(assignor: str, members: Members, topics: Topics) -> Assignment:
     """Return the assignment that stays once nothing is to be revoked, after two rounds or so."""
     before: dict[str, set[tuple[str, int]]] = {}
     for _ in range(ROUNDS_MAX):
@@ -78,7 +78,7 @@ def settled(assignor: str, members: Members, topics: Topics) -> Assignment:
         if now == before:
             return assignment
         before = now
-        members = again(assignor, members, assignment)
+        members = rejoin_members(assignor, members, assignment)
     raise AssertionError(f"partitions still move after {ROUNDS_MAX} rounds: {before}")
 
 
@@ -133,7 +133,7 @@ def test_members_with_the_same_subscription_are_balanced_within_one(
     assignor: str, data: st.DataObject, counts: dict[str, int]
 ) -> None:
     members = data.draw(groups(assignor, alike=True))
-    each = sizes(settled(assignor, members, without_racks(counts))).values()
+    each = sizes(settle_assignment(assignor, members, without_racks(counts))).values()
     assert max(each) - min(each) <= 1
 
 
@@ -148,7 +148,7 @@ def test_no_more_moves_than_balance_takes(
     wanted = next(iter(members.values())).topics
     exist = {(topic, n) for topic, count in counts.items() if topic in wanted for n in range(count)}
     had = {name: owned_by(assignor, member) & exist for name, member in members.items()}
-    assignment = settled(assignor, members, topics)
+    assignment = settle_assignment(assignor, members, topics)
     lost = sum(len(had[name].difference(assignment[name])) for name in members)
     base, larger = divmod(len(exist), len(members))
     over = [len(mine) - base for mine in had.values() if len(mine) > base]
@@ -170,7 +170,7 @@ def test_a_group_settles(
 ) -> None:
     members = data.draw(groups(assignor, alike=alike))
     topics = without_racks(counts)
-    assignment = settled(assignor, members, topics)
+    assignment = settle_assignment(assignor, members, topics)
     wanted = {topic for member in members.values() for topic in member.topics}
     assert sum(sizes(assignment).values()) == sum(counts[t] for t in wanted if t in counts)
 

@@ -52,7 +52,7 @@ class Queue:
             else:
                 self.done.append((done, None))
 
-    def tell(self) -> None:
+    def report_done(self) -> None:
         if self.done:
             done, error = self.done.popleft()
             done(error)
@@ -127,8 +127,8 @@ class History:
     def work(self) -> None:
         self.background.work()
 
-    def tell(self) -> None:
-        self.background.tell()
+    def report_done(self) -> None:
+        self.background.report_done()
 
     def wait(self) -> None:
         self.clock.advance(self.random.choice((10, 1_000, 10_000)))
@@ -175,7 +175,7 @@ class History:
     def stop(self) -> None:
         while self.background.waiting or self.background.done:
             self.background.work()
-            self.background.tell()
+            self.background.report_done()
         before = self.state()
         self.log.close()
         self.log = self.opened()
@@ -183,7 +183,7 @@ class History:
 
     def kill(self) -> None:
         while self.background.done and self.random.random() < 0.5:
-            self.background.tell()
+            self.background.report_done()
         if self.log.is_replacing:  # decided or not: either model is right
             return
         before = self.state()
@@ -243,7 +243,7 @@ STEPS_AND_WEIGHTS = {
     History.end_transaction: 12,
     History.save: 6,
     History.work: 20,
-    History.tell: 20,
+    History.report_done: 20,
     History.wait: 6,
     History.remove_expired: 3,
     History.delete_records: 1,

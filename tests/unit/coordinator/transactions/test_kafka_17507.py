@@ -42,7 +42,7 @@ class Producer:
         owner = client.ask(INIT, 4, transactional_id="app", transaction_timeout=60_000)
         self.producer_id, self.epoch = owner.producer_id, owner.producer_epoch
 
-    def _who(self) -> dict[str, Any]:
+    def _identity(self) -> dict[str, Any]:
         return {
             "transactional_id": "app",
             "producer_id": self.producer_id,
@@ -52,14 +52,14 @@ class Producer:
     def stage(self, offset: int) -> Code:
         """Stage an offset, after registering the group if v1; return the first refusal's code."""
         if self.version == 1:
-            added = self.client.ask(ADD_OFFSETS, 3, **self._who(), group_id="counts")
+            added = self.client.ask(ADD_OFFSETS, 3, **self._identity(), group_id="counts")
             if added.error_code != Code.NONE:
                 return Code(added.error_code)
         part = {"partition_index": 0, "committed_offset": offset, "committed_metadata": None}
         answer = self.client.ask(
             STAGE,
             3 if self.version == 1 else 5,
-            **self._who(),
+            **self._identity(),
             group_id="counts",
             generation_id=-1,
             member_id="",
@@ -71,14 +71,14 @@ class Producer:
     def add_output(self) -> None:
         """Add a partition that gets a marker, too, after the group's, whose name sorts first."""
         prefix = "v3_and_below_"
-        fields = {f"{prefix}{name}": value for name, value in self._who().items()}
+        fields = {f"{prefix}{name}": value for name, value in self._identity().items()}
         topics = [{"name": "words", "partitions": [0]}]
         self.client.ask(ADD_PARTITIONS, 3, **fields, **{f"{prefix}topics": topics})
 
     def end(self, *, committed: bool = True) -> Code:
         """Send EndTxn; a v2 producer goes on with the epoch of the response."""
         version = 3 if self.version == 1 else 5
-        answer = self.client.ask(END, version, **self._who(), committed=committed)
+        answer = self.client.ask(END, version, **self._identity(), committed=committed)
         if version == 5 and answer.error_code == Code.NONE:
             self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
         return Code(answer.error_code)

@@ -58,7 +58,7 @@ def pairs(assigned: TopicPartitions) -> set[tuple[UUID, int]]:
     return {(topic, partition) for topic, mine in assigned.items() for partition in mine}
 
 
-def again(
+def rejoin_members(
     members: Mapping[str, MemberSubscription], targets: Mapping[str, TopicPartitions]
 ) -> dict[str, MemberSubscription]:
     return {
@@ -106,7 +106,7 @@ def test_assigning_again_changes_nothing(
     assign: Assign, members: dict[str, MemberSubscription], partitions: dict[UUID, int]
 ) -> None:
     targets = assign(members, partitions)
-    assert assign(again(members, targets), partitions) == targets
+    assert assign(rejoin_members(members, targets), partitions) == targets
 
 
 @BOTH
@@ -164,7 +164,7 @@ def test_when_a_member_leaves_nobody_else_gives_up_what_it_need_not(
     subscription = next(iter(members.values())).topics
     alike = {name: MemberSubscription(subscription, m.assigned) for name, m in members.items()}
     before = uniform.assign(alike, partitions)
-    rest = {name: m for name, m in again(alike, before).items() if name != leaver}
+    rest = {name: m for name, m in rejoin_members(alike, before).items() if name != leaver}
     after = uniform.assign(rest, partitions)
     for name in rest:
         assert pairs(before[name]) <= pairs(after[name])

@@ -11,7 +11,7 @@ from tests.unit.coordinator.world import World
 Make = Callable[..., Consumer]
 
 
-def knows(world: World, *topics: str) -> bool:
+def has_metadata_of(world: World, *topics: str) -> bool:
     """Return whether the group's metadata have exactly these topics.
 
     Otherwise the next check of the topics brings another epoch.
@@ -19,7 +19,7 @@ def knows(world: World, *topics: str) -> bool:
     return group_of(world).metadata_hash == compute_metadata_hash(topics, world.topics)
 
 
-def look(world: World, *members: Consumer) -> None:
+def trigger_topic_check(world: World, *members: Consumer) -> None:
     """Create an unrelated topic and send heartbeats, so that the group checks its topics."""
     world.topics.create(f"other-{world.topics.version}", 1)
     world.clock.advance(11_000)
@@ -33,11 +33,11 @@ def test_topics_that_only_a_member_that_is_gone_was_subscribed_to_are_not_the_gr
     stays.join("six")
     goes.join("six", "words")
     settle(stays, goes)
-    assert knows(world, "six", "words")
+    assert has_metadata_of(world, "six", "words")
     goes.leave()
-    assert knows(world, "six")
+    assert has_metadata_of(world, "six")
     epoch = group_of(world).epoch
-    look(world, stays)
+    trigger_topic_check(world, stays)
     assert group_of(world).epoch == epoch
 
 
@@ -48,9 +48,9 @@ def test_topics_that_a_member_has_unsubscribed_from_are_not_the_group_s(
     someone.join("six", "words")
     other.join("words")
     someone.beat(topics=frozenset({"six"}))
-    assert knows(world, "six", "words"), "the other one's still"
+    assert has_metadata_of(world, "six", "words"), "the other one's still"
     other.beat(topics=frozenset({"six"}))
-    assert knows(world, "six")
+    assert has_metadata_of(world, "six")
 
 
 def test_topics_of_an_expression_go_with_its_last_subscriber(world: World, member: Make) -> None:
@@ -58,11 +58,11 @@ def test_topics_of_an_expression_go_with_its_last_subscriber(world: World, membe
     for each in (someone, other):
         each.join("six", regex="w.*")
     settle(someone, other)
-    assert knows(world, "six", "words")
+    assert has_metadata_of(world, "six", "words")
     someone.beat(regex="")
-    assert knows(world, "six", "words"), "the other one's still"
+    assert has_metadata_of(world, "six", "words"), "the other one's still"
     other.beat(regex="")
-    assert knows(world, "six")
+    assert has_metadata_of(world, "six")
 
 
 def test_topics_of_an_expression_go_with_the_last_member_that_had_it(
@@ -74,9 +74,9 @@ def test_topics_of_an_expression_go_with_the_last_member_that_had_it(
         each.join("six", regex="w.*")
     settle(stays, first, last)
     first.leave()
-    assert knows(world, "six", "words")
+    assert has_metadata_of(world, "six", "words")
     last.leave()
-    assert knows(world, "six")
+    assert has_metadata_of(world, "six")
 
 
 def test_a_topic_that_grows_brings_one_epoch_and_another_one_s_none(
@@ -85,8 +85,8 @@ def test_a_topic_that_grows_brings_one_epoch_and_another_one_s_none(
     someone = member("a")
     someone.join("six")
     epoch = group_of(world).epoch
-    look(world, someone)
+    trigger_topic_check(world, someone)
     assert group_of(world).epoch == epoch
     world.topics.grow("six", 7)
-    look(world, someone)
+    trigger_topic_check(world, someone)
     assert group_of(world).epoch == epoch + 1

@@ -77,9 +77,9 @@ class History:
 
     def beat(self) -> None:
         if self.members:
-            self._talk(self.random.choice(self.members))
+            self._send_heartbeat(self.random.choice(self.members))
 
-    def _talk(self, member: Consumer, **fields: object) -> None:
+    def _send_heartbeat(self, member: Consumer, **fields: object) -> None:
         """Send a heartbeat that may lack the owned partitions, or whose response may be lost."""
         if self.random.random() < 0.7:
             fields["owned"] = member.has
@@ -153,7 +153,7 @@ class History:
             fields: dict[str, object] = {"topics": frozenset(self._some_topics())}
             if self.random.random() < 0.3:
                 fields["regex"] = self.random.choice((*REGEXES, ""))
-            self._talk(self.random.choice(self.members), **fields)
+            self._send_heartbeat(self.random.choice(self.members), **fields)
 
     def change_topics(self) -> None:
         topics, name = self.world.topics, self.random.choice(TOPICS)

@@ -209,7 +209,7 @@ EVENTS = st.lists(
 )
 
 
-def happen(topic: Topic, event: tuple[Any, ...]) -> None:
+def apply_event(topic: Topic, event: tuple[Any, ...]) -> None:
     match event:
         case ("write", producer_id, records, codec):
             topic.write(*records, producer_id=producer_id, codec=codec)
@@ -235,10 +235,10 @@ def test_cleaning_changes_nothing_of_what_a_consumer_has_in_the_end(
             assert cleaned.last_values() == untouched.last_values()
             continue
         for topic in (cleaned, untouched):
-            happen(topic, event)
+            apply_event(topic, event)
     cleaned.clean_all()
     assert cleaned.last_values() == untouched.last_values()
-    assert cleaned.open_told() == untouched.open_told()
+    assert cleaned.rebuilt_transactions() == untouched.rebuilt_transactions()
 
     written = set(untouched.records(committed=False))
     found = list(cleaned.records(committed=False))
@@ -250,7 +250,7 @@ def test_cleaning_changes_nothing_of_what_a_consumer_has_in_the_end(
     values = [pair[0] for _, _, pair in stable]
     assert len(values) == len(set(values)), "a key is there twice"
 
-    told = cleaned.sequences_told()
+    told = cleaned.rebuilt_sequences()
     for producer_id, known, _ in cleaned.producers.iterate_producers():
         if known.batches:
             assert told[producer_id] == known.batches[-1].last_sequence
@@ -262,7 +262,7 @@ def test_cleaning_changes_nothing_of_what_a_consumer_has_in_the_end(
 def test_cleaning_again_at_the_same_time_comes_to_rest(events: list[tuple[Any, ...]]) -> None:
     topic = Topic()
     for event in events:
-        happen(topic, event)
+        apply_event(topic, event)
     # The first cleaning may empty a transaction, and the second then marks its marker.
     topic.clean_all()
     topic.clean_all()

@@ -190,19 +190,19 @@ class Topic:
                 values[key] = value
         return values
 
-    def sequences_told(self) -> dict[int, int]:
+    def rebuilt_sequences(self) -> dict[int, int]:
         """Return each producer's last sequence, as a broker rebuilds it from the log."""
         return {
             producer_id: known.batches[-1].last_sequence
-            for producer_id, known, _ in self._told().iterate_producers()
+            for producer_id, known, _ in self._rebuild_producers().iterate_producers()
             if known.batches
         }
 
-    def open_told(self) -> list[tuple[int, int]]:
+    def rebuilt_transactions(self) -> list[tuple[int, int]]:
         """Return (producer id, first offset) of the transactions that a reloaded log has open."""
-        return list(self._told().open_transactions())
+        return list(self._rebuild_producers().open_transactions())
 
-    def _told(self) -> ProducerStateManager:
+    def _rebuild_producers(self) -> ProducerStateManager:
         told = ProducerStateManager()
         for batch in self.batches:
             if batch.is_control:
