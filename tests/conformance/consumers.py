@@ -69,7 +69,7 @@ class Consumer:
 
     def acknowledge(self, **fields: Any) -> Any:
         """Send a heartbeat that reports exactly the assigned partitions as owned."""
-        return self.beat(topic_partitions=given(self.assigned), **fields)
+        return self.beat(topic_partitions=encode_partitions(self.assigned), **fields)
 
     def leave(self, epoch: int = LEAVE) -> Any:
         return self.send(member_epoch=epoch)
@@ -78,7 +78,7 @@ class Consumer:
         return sorted(self.assigned.get(topic_id, ()))
 
 
-def given(partitions: Mapping[UUID, Iterable[int]]) -> list[dict[str, Any]]:
+def encode_partitions(partitions: Mapping[UUID, Iterable[int]]) -> list[dict[str, Any]]:
     """Return partitions as the fields of a heartbeat."""
     return [
         {"topic_id": topic_id, "partitions": sorted(indexes)}
@@ -90,7 +90,7 @@ def partitions_of(assignment: Any) -> Partitions:
     return {topic.topic_id: set(topic.partitions) for topic in assignment.topic_partitions}
 
 
-def until(is_so: Callable[[], bool], *members: Consumer) -> None:
+def acknowledge_until(is_so: Callable[[], bool], *members: Consumer) -> None:
     """Let members acknowledge their assignments in turn until the condition holds."""
     deadline = time.monotonic() + HANG_LIMIT_S
     while not is_so():

@@ -38,7 +38,7 @@ class GroupHistory:
         )
         self._probe = Consumer(client, probe)
 
-    def begin(self) -> None:
+    def create_first_topics(self) -> None:
         """Create two of the topics."""
         for name in self.names[:2]:
             self._create(name, self.random.randint(1, 4))
@@ -62,7 +62,7 @@ class GroupHistory:
             del self.partitions[name]
             self.client.send(Api.DELETE_TOPICS, 4, topic_names=[name], timeout=10_000)
         self._await_topics()
-        self.tell(f"topics {self.named(self.partitions.items())}", Code.NONE)
+        self.add_line(f"topics {self.named(self.partitions.items())}", Code.NONE)
 
     def _create(self, name: str, partitions: int) -> None:
         create_topic(self.client, name, partitions)
@@ -84,7 +84,7 @@ class GroupHistory:
 
     # Results
 
-    def tell(self, what: str, code: Any, answer: str = "") -> None:
+    def add_line(self, what: str, code: Any, answer: str = "") -> None:
         """Add a line with a call, its response, and the coordinator's state afterwards."""
         found = describe(self.client, self.group)
         members = "".join(

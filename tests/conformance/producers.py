@@ -56,7 +56,7 @@ class Producer:
         assert response.error_code == Code.NONE, response
         return cls(client, transactional_id, response.producer_id, response.producer_epoch)
 
-    def _who(self) -> dict[str, Any]:
+    def _identity(self) -> dict[str, Any]:
         return {
             "transactional_id": self.transactional_id,
             "producer_id": self.producer_id,
@@ -67,7 +67,7 @@ class Producer:
         self, *topics: str, partitions: Iterable[int] = (0,), version: int = 0
     ) -> dict[str, Code]:
         """Add partitions to the transaction; return the code of each topic's first one."""
-        prefixed = {f"v3_and_below_{name}": value for name, value in self._who().items()}
+        prefixed = {f"v3_and_below_{name}": value for name, value in self._identity().items()}
         named = [{"name": topic, "partitions": tuple(partitions)} for topic in topics]
         response = settled(
             lambda: self.client.send(
@@ -102,7 +102,9 @@ class Producer:
 
     def add_offsets(self, group: str, version: int = 0) -> Code:
         response = settled(
-            lambda: self.client.send(Api.ADD_OFFSETS_TO_TXN, version, **self._who(), group_id=group)
+            lambda: self.client.send(
+                Api.ADD_OFFSETS_TO_TXN, version, **self._identity(), group_id=group
+            )
         )
         return Code(response.error_code)
 
@@ -138,7 +140,7 @@ class Producer:
             lambda: self.client.send(
                 Api.TXN_OFFSET_COMMIT,
                 version,
-                **self._who(),
+                **self._identity(),
                 **member,
                 group_id=group,
                 topics=[{"name": topic, "partitions": [part]}],
@@ -152,7 +154,7 @@ class Producer:
         Markers may still be in transit.
         """
         response = settled(
-            lambda: self.client.send(Api.END_TXN, version, **self._who(), committed=committed)
+            lambda: self.client.send(Api.END_TXN, version, **self._identity(), committed=committed)
         )
         if response.error_code == Code.NONE and version >= 5:
             self.take(response)

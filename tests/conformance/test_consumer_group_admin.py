@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from coordinator.errors import Code
-from tests.conformance.consumers import Consumer, describe, until
+from tests.conformance.consumers import Consumer, acknowledge_until, describe
 from tests.conformance.members import Member, alone
 from tests.conformance.producers import Producer
 from tests.conformance.wire import Api, Client, plain
@@ -24,7 +24,7 @@ def test_a_member_commits_with_its_epoch_or_an_older_one_at_which_it_had_the_par
     first, second = consumer(), consumer()
     first.join(topic)
     second.join(topic)
-    until(lambda: len(second.assigned) == 1, first, second)
+    acknowledge_until(lambda: len(second.assigned) == 1, first, second)
     [kept], [lost] = first.partitions(topic_id), second.partitions(topic_id)
 
     def commit(who: Consumer, epoch: int, partition: int, version: int = 9) -> Code:
@@ -81,7 +81,7 @@ def test_in_a_transaction_an_epoch_that_does_not_do_is_refused_with_22(
     first, second = consumer(), consumer()
     first.join(topic)
     second.join(topic)
-    until(lambda: len(second.assigned) == 1, first, second)
+    acknowledge_until(lambda: len(second.assigned) == 1, first, second)
     if first.partitions(topic_id) == [0]:
         first, second = second, first
     producer = Producer.init(client, transactional_id)
@@ -115,7 +115,7 @@ def test_a_group_is_described_in_each_of_its_states(
     assert describe(client, group).group_state == "Stable"
     second.join(topic)
     assert describe(client, group).group_state == "Reconciling"
-    until(lambda: len(second.assigned) == 1, first, second)
+    acknowledge_until(lambda: len(second.assigned) == 1, first, second)
     found = describe(client, group)
     assert (found.group_state, found.group_epoch, found.assignment_epoch) == ("Stable", 3, 3)
     assert found.assignor_name == "uniform"

@@ -7,7 +7,15 @@ from uuid import UUID
 
 from coordinator.errors import Code
 from tests.conformance import calls, configs
-from tests.conformance.consumers import AWAY, LEAVE, Consumer, await_known, describe, given, until
+from tests.conformance.consumers import (
+    AWAY,
+    LEAVE,
+    Consumer,
+    acknowledge_until,
+    await_known,
+    describe,
+    encode_partitions,
+)
 from tests.conformance.wire import Api, Client
 
 # Joining
@@ -51,7 +59,7 @@ def test_a_member_that_leaves_frees_its_partitions(
     first, second = consumer(), consumer()
     first.join(topic)
     second.join(topic)
-    until(lambda: len(second.assigned) == 1, first, second)
+    acknowledge_until(lambda: len(second.assigned) == 1, first, second)
     answer = first.leave()
     assert (answer.error_code, answer.member_epoch, answer.member_id, answer.assignment) == (
         Code.NONE,
@@ -80,9 +88,9 @@ def test_a_member_may_be_one_epoch_behind_with_no_more_than_it_is_to_have(
     first.epoch = 2  # that response was lost
     assert first.send().error_code == Code.FENCED_MEMBER_EPOCH, "it must say what it has"
     too_much = {topic_id: {0, 1}}
-    answer = first.send(topic_partitions=given(too_much))
+    answer = first.send(topic_partitions=encode_partitions(too_much))
     assert answer.error_code == Code.FENCED_MEMBER_EPOCH
-    assert first.beat(topic_partitions=given(kept)).member_epoch == 3
+    assert first.beat(topic_partitions=encode_partitions(kept)).member_epoch == 3
 
 
 def test_an_epoch_that_is_not_the_member_s_is_fenced(
@@ -184,7 +192,7 @@ def test_partitions_that_a_topic_gets_are_assigned(
     someone.join(topic)
     topics = [{"name": topic, "count": 4, "assignments": None}]
     client.send(Api.CREATE_PARTITIONS, 2, topics=topics, timeout=10_000, validate_only=False)
-    until(lambda: someone.partitions(topic_id) == [0, 1, 2, 3], someone)
+    acknowledge_until(lambda: someone.partitions(topic_id) == [0, 1, 2, 3], someone)
     assert someone.epoch == 3
 
 
@@ -201,9 +209,9 @@ def test_a_topic_that_is_deleted_is_taken_away_and_one_that_is_made_is_given(
     assert someone.assigned == {topic_id: {0, 1}}
     calls.create_topic(client, later)
     later_id = calls.topic_id(client, later)
-    until(lambda: someone.assigned == {topic_id: {0, 1}, later_id: {0}}, someone)
+    acknowledge_until(lambda: someone.assigned == {topic_id: {0, 1}, later_id: {0}}, someone)
     client.send(Api.DELETE_TOPICS, 4, topic_names=[topic], timeout=10_000)
-    until(lambda: someone.assigned == {later_id: {0}}, someone)
+    acknowledge_until(lambda: someone.assigned == {later_id: {0}}, someone)
     assert someone.acknowledge().member_epoch == 4
 
 
@@ -214,16 +222,16 @@ def test_who_subscribes_by_regular_expression_gets_its_topics_a_moment_later(
     someone = consumer()
     answer = someone.join(subscribed_topic_names=None, subscribed_topic_regex=f"{topic}.*")
     assert someone.assigned == {}
-    until(lambda: someone.assigned == {topic_id: {0, 1}}, someone)
+    acknowledge_until(lambda: someone.assigned == {topic_id: {0, 1}}, someone)
     [described] = describe(client, group).members
     assert described.subscribed_topic_regex == f"{topic}.*"
     assert described.subscribed_topic_names == ()
     second = consumer()
     answer = second.join(subscribed_topic_names=None, subscribed_topic_regex=f"{topic}.*")
     assert answer.member_epoch == someone.epoch + 1, "the expression is resolved already"
-    until(lambda: len(second.assigned) == 1, someone, second)
+    acknowledge_until(lambda: len(second.assigned) == 1, someone, second)
     answer = someone.acknowledge(subscribed_topic_regex="")
-    until(lambda: second.assigned == {topic_id: {0, 1}}, someone, second)
+    acknowledge_until(lambda: second.assigned == {topic_id: {0, 1}}, someone, second)
     assert someone.assigned == {}
 
 
@@ -235,7 +243,7 @@ def test_an_expression_matches_names_as_a_whole(
     part.group = f"{group}-other"  # one group resolves no more often than every 10 s
     part.join(subscribed_topic_names=None, subscribed_topic_regex=topic[1:])
     whole.join(subscribed_topic_names=[], subscribed_topic_regex=f".{topic[1:]}")
-    until(lambda: whole.assigned == {topic_id: {0, 1}}, part, whole)
+    acknowledge_until(lambda: whole.assigned == {topic_id: {0, 1}}, part, whole)
     for _ in range(3):
         part.beat()
     assert part.assigned == {}
@@ -285,7 +293,7 @@ def test_a_member_that_falls_silent_loses_its_partitions(
     silent, other = consumer(), consumer()
     silent.join(topic)
     other.join(topic)
-    until(lambda: other.assigned == {topic_id: {0, 1}}, other)
+    acknowledge_until(lambda: other.assigned == {topic_id: {0, 1}}, other)
     assert silent.send().error_code == Code.UNKNOWN_MEMBER_ID
 
 
@@ -299,7 +307,7 @@ def test_a_static_member_gets_its_partitions_back_without_a_rebalance(
     first, second = consumer(instance_id="one"), consumer(instance_id="two")
     first.join(topic)
     second.join(topic)
-    until(lambda: len(second.assigned) == 1, first, second)
+    acknowledge_until(lambda: len(second.assigned) == 1, first, second)
     mine = first.assigned
     first.leave(AWAY)
     assert second.beat().assignment is None

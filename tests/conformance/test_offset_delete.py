@@ -18,7 +18,7 @@ from tests.conformance.calls import (
     settled_offset,
 )
 from tests.conformance.commits import commit
-from tests.conformance.consumers import Consumer, await_known, until
+from tests.conformance.consumers import Consumer, acknowledge_until, await_known
 from tests.conformance.members import Member, alone, together
 from tests.conformance.producers import Producer
 from tests.conformance.wire import Client
@@ -230,7 +230,7 @@ def test_what_a_regular_expression_stands_for_is_refused_with_86(
     await_known(client, group, topic)
     member = Consumer(connect(), group)
     member.join(subscribed_topic_names=None, subscribed_topic_regex=f"{topic[:-1]}[{topic[-1]}]")
-    until(lambda: bool(member.assigned), member)
+    acknowledge_until(lambda: bool(member.assigned), member)
     assert delete(client, group, {topic: [0], other_topic: [0]}) == {
         (topic, 0): Code.GROUP_SUBSCRIBED_TO_TOPIC,
         (other_topic, 0): Code.NONE,

@@ -57,7 +57,7 @@ def keep(client: Client, group: str, topic: str, retention_ms: int, member: Memb
     assert codes == {(topic, 0): Code.NONE}
 
 
-def sole(member: Member) -> Member:
+def join_alone(member: Member) -> Member:
     """Make the stable, only member of a new group.
 
     It joins at once: while a member has its id to come back with and nothing else, its group is
@@ -79,7 +79,7 @@ def test_the_last_offset_that_expires_takes_a_simple_group_along(
 
 
 def test_a_group_that_was_left_without_offsets_goes(client: Client, group: str) -> None:
-    member = sole(Member(client, group))
+    member = join_alone(Member(client, group))
     assert listed_groups(client)[group] == ("consumer", "Stable")
     member.leave()
     assert eventually(lambda: group in listed_groups(client), False) is False
@@ -88,7 +88,7 @@ def test_a_group_that_was_left_without_offsets_goes(client: Client, group: str) 
 def test_what_consumers_are_subscribed_to_stays(
     client: Client, group: str, topic: str, other_topic: str
 ) -> None:
-    member = sole(Member(client, group, topics=(topic,)))
+    member = join_alone(Member(client, group, topics=(topic,)))
     for each in (topic, other_topic):
         keep(client, group, each, 0, member)
     assert eventually(lambda: topics_of(client, group), [topic]) == [topic]

@@ -21,7 +21,7 @@ import pytest
 from coordinator.errors import Code
 from tests.brokers import Broker
 from tests.conformance.commits import commit
-from tests.conformance.consumers import AWAY, JOIN, LEAVE, Consumer, given
+from tests.conformance.consumers import AWAY, JOIN, LEAVE, Consumer, encode_partitions
 from tests.conformance.group_histories import GroupHistory
 from tests.conformance.kept_histories import judge_history
 from tests.conformance.wire import Client
@@ -42,7 +42,7 @@ class History(GroupHistory):
         return Consumer(self.client, self.group, INSTANCES[index], member_id=member_id)
 
     def run(self) -> None:
-        self.begin()
+        self.create_first_topics()
         for _ in range(STEPS):
             [what] = self.random.choices(
                 [self._beat, self._join, self._leave, self._subscribe, self._commit, None],
@@ -100,7 +100,7 @@ class History(GroupHistory):
             member_id=member.member_id,
         )
         [code] = codes.values()
-        self.tell(f"{member.member_id} commit {self.names.index(name)}-{partition}", code)
+        self.add_line(f"{member.member_id} commit {self.names.index(name)}-{partition}", code)
 
     # Fields of a member
 
@@ -120,7 +120,7 @@ class History(GroupHistory):
             case _:
                 everything = {i: n for i, n in self.ids.items() if n in self.partitions}
                 owned = {each: set(range(self.partitions[n])) for each, n in everything.items()}
-        return {"topic_partitions": given(owned)}
+        return {"topic_partitions": encode_partitions(owned)}
 
     def _send(self, index: int, what: str, **fields: Any) -> None:
         member = self._members[index]
@@ -137,7 +137,7 @@ class History(GroupHistory):
             member.assigned = {}
         message = (answer.error_message or "").replace(self.group, "G")
         said = f"{member.member_id} {what} at {fields['member_epoch']}"
-        self.tell(said, answer.error_code, f"{message} {answer.member_epoch} {told}")
+        self.add_line(said, answer.error_code, f"{message} {answer.member_epoch} {told}")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

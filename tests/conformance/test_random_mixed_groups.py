@@ -15,7 +15,14 @@ import pytest
 
 from coordinator.errors import Code
 from tests.brokers import Broker
-from tests.conformance.consumers import AWAY, JOIN, LEAVE, Consumer, given, partitions_of
+from tests.conformance.consumers import (
+    AWAY,
+    JOIN,
+    LEAVE,
+    Consumer,
+    encode_partitions,
+    partitions_of,
+)
 from tests.conformance.group_histories import GroupHistory
 from tests.conformance.kept_histories import judge_history
 from tests.conformance.migrants import Migrant, Partitions, assigned
@@ -38,7 +45,7 @@ class History(GroupHistory):
         ]
 
     def run(self) -> None:
-        self.begin()
+        self.create_first_topics()
         self._join_consumer(self._consumers[0])
         for _ in range(STEPS):
             [what] = self.random.choices(["consumer", "static", "topics"], [45, 55, 3])
@@ -69,13 +76,13 @@ class History(GroupHistory):
                     member,
                     "subscribe",
                     subscribed_topic_names=self.some_topics(1),
-                    topic_partitions=given(member.assigned),
+                    topic_partitions=encode_partitions(member.assigned),
                 )
             case _:
                 epoch = member.epoch
                 if not stays:
                     epoch = max(1, epoch + self.random.choice([0] * 8 + [-1, 1]))
-                owned: list[Any] | None = given(member.assigned)
+                owned: list[Any] | None = encode_partitions(member.assigned)
                 if self.random.random() < 0.3:
                     owned = None
                 self._send(member, "beat", member_epoch=epoch, topic_partitions=owned)
@@ -106,7 +113,7 @@ class History(GroupHistory):
             message = message.replace(known, alias) if known else message
         message = message.replace(self.group, "G")
         said = f"{self.alias(member.member_id)} {what} at {fields.get('member_epoch')}"
-        self.tell(said, answer.error_code, f"{message} {answer.member_epoch} {told}")
+        self.add_line(said, answer.error_code, f"{message} {answer.member_epoch} {told}")
 
     # Members that may speak either
 
@@ -150,11 +157,11 @@ class History(GroupHistory):
                 if answer.error_code == Code.NONE:
                     version, member.has = assigned(answer.assignment)
                     told = f"v{version} {self.named(member.has.items())}"
-                self.tell(said, answer.error_code, told)
+                self.add_line(said, answer.error_code, told)
             case "beat":
-                self.tell(said, member.heartbeat())
+                self.add_line(said, member.heartbeat())
             case _:
-                self.tell(said, member.leave(5))
+                self.add_line(said, member.leave(5))
         if what in ("sync", "beat"):
             member.generation = generation
 
@@ -166,7 +173,7 @@ class History(GroupHistory):
         member.has = has
         if answer.error_code == Code.NONE:
             member.member_id, member.generation = answer.member_id, answer.generation_id
-        self.tell(
+        self.add_line(
             f"{member.instance_id} join",
             answer.error_code,
             f"{self.alias(answer.member_id)} {answer.generation_id} {answer.protocol_type} "

@@ -62,22 +62,24 @@ class History:
             case "add":
                 version = rng.randrange(4)
                 codes = producer.add_partitions(self.topic, version=version)
-                self._tell(producer, f"add v{version}", codes[self.topic])
+                self._add_line(producer, f"add v{version}", codes[self.topic])
             case "write":
                 version = rng.choice([10, 11, 12, 12])
                 code = producer.write(self.topic, b"x", version=version).error_code
-                self._tell(producer, f"write v{version}", code)
+                self._add_line(producer, f"write v{version}", code)
             case "offsets":
                 version = rng.choice([3, 4, 5])
                 if version < 5 and rng.random() < 0.7:
-                    self._tell(producer, "add offsets", producer.add_offsets("g", version=version))
+                    self._add_line(
+                        producer, "add offsets", producer.add_offsets("g", version=version)
+                    )
                 code = producer.stage_offset("g", self.topic, 5, version=version)
-                self._tell(producer, f"offsets v{version}", code)
+                self._add_line(producer, f"offsets v{version}", code)
             case "end":
                 version = rng.choice([0, 1, 2, 3, 4, 5, 5, 5, 5])
                 committed = rng.random() < 0.6
                 code = producer.end(committed, version=version)
-                self._tell(producer, f"end v{version} {committed=}", code)
+                self._add_line(producer, f"end v{version} {committed=}", code)
 
     def _init(self, producer: Producer, *, version: int, producer_id: int, epoch: int) -> None:
         answer = init_producer_id(
@@ -89,9 +91,9 @@ class History:
         )
         if answer.error_code == Code.NONE:
             producer.take(answer)
-        self._tell(producer, f"init v{version} {epoch=}", answer.error_code)
+        self._add_line(producer, f"init v{version} {epoch=}", answer.error_code)
 
-    def _tell(self, producer: Producer, what: str, code: Any) -> None:
+    def _add_line(self, producer: Producer, what: str, code: Any) -> None:
         name = producer.transactional_id
         wait_until(
             lambda: not describe(self.client, name).state.startswith("Prepare"),
