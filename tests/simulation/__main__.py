@@ -23,7 +23,7 @@ from concurrent.futures import ProcessPoolExecutor
 from tests.simulation import scenario as transactions
 from tests.simulation.groups import scenario as groups
 from tests.simulation.groups.history import GroupHistory
-from tests.simulation.history import verdict
+from tests.simulation.history import find_failure
 from tests.simulation.runtime import scenario as runtime
 from tests.simulation.runtime.applications import APPLICATIONS
 from tests.simulation.runtime.history import RuntimeHistory
@@ -34,16 +34,16 @@ FAILURES_SHOWN = 5
 
 
 KINDS: dict[str, Callable[[int], str]] = {
-    "transactions": lambda seed: verdict(TransactionHistory, transactions.scenario(seed)),
-    "groups": lambda seed: verdict(GroupHistory, groups.scenario(seed)),
-    "runtime": lambda seed: verdict(RuntimeHistory, runtime.scenario(seed)),
-    "timed": lambda seed: verdict(
+    "transactions": lambda seed: find_failure(TransactionHistory, transactions.scenario(seed)),
+    "groups": lambda seed: find_failure(GroupHistory, groups.scenario(seed)),
+    "runtime": lambda seed: find_failure(RuntimeHistory, runtime.scenario(seed)),
+    "timed": lambda seed: find_failure(
         RuntimeHistory, runtime.scenario(seed, kind=TIMED[seed % len(TIMED)])
     ),
-    "applications": lambda seed: verdict(
+    "applications": lambda seed: find_failure(
         RuntimeHistory, runtime.scenario(seed, kind=[*APPLICATIONS][seed % len(APPLICATIONS)])
     ),
-    "ledger": lambda seed: verdict(RuntimeHistory, runtime.scenario(seed, ledger=True)),
+    "ledger": lambda seed: find_failure(RuntimeHistory, runtime.scenario(seed, ledger=True)),
 }
 
 

@@ -181,7 +181,7 @@ class _Delayed:
 
     def _write_out(self, life: int) -> None:
         if self._world.life == life and self._held:
-            with self._world.acting(), suppress(OSError):
+            with self._world.observe_action(), suppress(OSError):
                 self._file.write(*self._held.pop(0))
 
     def _content(self) -> bytearray:

@@ -1,7 +1,7 @@
 """Simulate the page cache and platter of a machine's disk, and how their content is lost.
 
 A write that has returned survives the end of the process. What survives a loss of power is what was
-flushed: of a file its bytes, of a directory its names; and of the rest as much as chance has it,
+flushed: of a file its bytes, of a directory its names; and of the rest a random part,
 the torn end of a file perhaps as zeros.
 
 A broker works on an `Attached` view. `crash_in(n)` ends it in the middle of the n-th change from

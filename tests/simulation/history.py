@@ -9,7 +9,7 @@ from typing import Any
 from zlib import crc32
 
 from tests.simulation.steps import Scenario
-from tests.simulation.world import Violation, World, quiet
+from tests.simulation.world import Violation, World, silence_broker_log
 
 Bug = Callable[[World], AbstractContextManager[None]]
 
@@ -36,7 +36,7 @@ class History(ABC):
 
     def run(self) -> Violation | None:
         """Run the history and return the violation, if there was one."""
-        quiet()
+        silence_broker_log()
         with self._bug(self.world):
             try:
                 self._run()
@@ -68,7 +68,7 @@ class History(ABC):
         return crc32("\n".join(self.world.trace).encode())
 
 
-def shortest(
+def shorten_scenario(
     make: Callable[[Any, Bug], History],
     scenario: Scenario[Any, Any],
     violation: Violation,
@@ -86,7 +86,7 @@ def shortest(
         shrunk = False
         while start < len(scenario.steps) and runs < SHRINKING_RUNS:
             runs += 1
-            shorter = scenario.without(start, start + size)
+            shorter = scenario.without_steps(start, start + size)
             found = make(shorter, bug).run()
             if found is not None and found.checker == violation.checker:
                 scenario, shrunk = shorter, True
@@ -97,7 +97,7 @@ def shortest(
         size = max(1, size // 2)
 
 
-def verdict(
+def find_failure(
     make: Callable[[Any, Bug], History], scenario: Scenario[Any, Any], bug: Bug = no_bug
 ) -> str:
     """Return what failed, with the shortest history found, or nothing.
@@ -107,7 +107,7 @@ def verdict(
     violation = make(scenario, bug).run()
     if violation is None:
         return ""
-    short = shortest(make, scenario, violation, bug)
+    short = shorten_scenario(make, scenario, violation, bug)
     return (
         f"seed {scenario.seed}: {violation}\n"
         f"the shortest history found, {len(short.steps)} of {len(scenario.steps)} steps, violates "

@@ -91,7 +91,7 @@ class Connection:
         self._delivers_ms = 0.0
         self._line = 0  # counts the times that the client has connected
 
-    async def ask(
+    async def send_request(
         self,
         api_key: int,
         version: int,

@@ -57,7 +57,7 @@ def crash(random: Random, *, flushes: bool) -> Crash:
     return Crash(random.choice((0, 1, 2, 3, 5, 9)), power, random.choice((10, 300, 2_000)))
 
 
-def suffer(world: World, fault: Fault) -> None:
+def inject_fault(world: World, fault: Fault) -> None:
     match fault:
         case Crash(in_changes, power, down_ms):
             world.crash(down_ms, in_changes, power=power)
@@ -66,7 +66,7 @@ def suffer(world: World, fault: Fault) -> None:
         case BadDisk(writes):
             world.disk.failing = writes
         case Look():
-            world.look()
+            world.run_expensive_checks()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Scenario(Generic[S, A]):
     setting: S
     steps: tuple[Step[A], ...]
 
-    def without(self, start: int, end: int) -> Scenario[S, A]:
+    def without_steps(self, start: int, end: int) -> Scenario[S, A]:
         return replace(self, steps=self.steps[:start] + self.steps[end:])
 
     def __str__(self) -> str:

@@ -7,7 +7,7 @@ import pytest
 from tests.simulation.bugs import BUGS, Bug, replaced, time_out_keeps_the_epoch
 from tests.simulation.checkers import Checker
 from tests.simulation.clients.reader import Reader
-from tests.simulation.history import verdict
+from tests.simulation.history import find_failure
 from tests.simulation.scenario import scenario
 from tests.simulation.transactions import TransactionHistory
 
@@ -39,7 +39,7 @@ def test_a_client_that_hangs_is_a_violation() -> None:
 
 
 def test_a_failure_names_its_seed_and_a_short_history() -> None:
-    found = verdict(TransactionHistory, scenario(0), time_out_keeps_the_epoch)
+    found = find_failure(TransactionHistory, scenario(0), time_out_keeps_the_epoch)
     assert found.startswith("seed 0: ")
     steps = [line for line in found.splitlines() if line.startswith("  ")]
     assert 1 <= len(steps) <= 8, found  # of 60

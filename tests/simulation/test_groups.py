@@ -10,7 +10,7 @@ from tests.simulation.groups.checkers.checker import GroupChecker
 from tests.simulation.groups.history import GroupHistory
 from tests.simulation.groups.scenario import scenario
 from tests.simulation.groups.world import GroupWorld
-from tests.simulation.history import verdict
+from tests.simulation.history import find_failure
 from tests.simulation.test_histories import fingerprints
 
 SEEDS = 15  # `make ci` runs 50, `make soak SEEDS=1000` as many as you like
@@ -18,7 +18,7 @@ SEEDS = 15  # `make ci` runs 50, `make soak SEEDS=1000` as many as you like
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_every_law_of_groups_holds_in_the_history_of_a_seed(seed: int) -> None:
-    found = verdict(GroupHistory, scenario(seed))
+    found = find_failure(GroupHistory, scenario(seed))
     assert not found, found
 
 
@@ -45,7 +45,7 @@ class Conversions(GroupChecker):
         self.kinds: dict[str, bool] = {}  # by group: whether it is one of consumers
         self.counts = {True: 0, False: 0}
 
-    def acted(self) -> None:
+    def handle_action(self) -> None:
         for shard in self.world.broker.coordinators.groups.shards:
             joined = [(name, False) for name, group in shard.groups.items() if group.members]
             joined += [

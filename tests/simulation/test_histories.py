@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.simulation.history import verdict
+from tests.simulation.history import find_failure
 from tests.simulation.scenario import scenario
 from tests.simulation.transactions import TransactionHistory
 
@@ -17,7 +17,7 @@ SEEDS = 15  # `make ci` runs 50, `make soak SEEDS=1000` as many as you like
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_every_law_holds_in_the_history_of_a_seed(seed: int) -> None:
-    found = verdict(TransactionHistory, scenario(seed))
+    found = find_failure(TransactionHistory, scenario(seed))
     assert not found, found
 
 

@@ -6,7 +6,7 @@ import _thread
 
 import pytest
 
-from tests.simulation.history import verdict
+from tests.simulation.history import find_failure
 from tests.simulation.runtime.application_bugs import STOPPED
 from tests.simulation.runtime.applications import APPLICATIONS
 from tests.simulation.runtime.bugs import members_of_the_release_before
@@ -25,27 +25,27 @@ SEEDS = 10  # `make ci` runs 50, `make soak SEEDS=1000` as many as you like
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_every_law_of_the_runtime_holds_in_the_history_of_a_seed(seed: int) -> None:
-    found = verdict(RuntimeHistory, scenario(seed))
+    found = find_failure(RuntimeHistory, scenario(seed))
     assert not found, found
 
 
 @pytest.mark.parametrize("kind", TIMED)
 @pytest.mark.parametrize("seed", range(TIMED_SEEDS))
 def test_every_law_holds_where_time_decides_what_comes_out(kind: str, seed: int) -> None:
-    found = verdict(RuntimeHistory, scenario(seed, kind=kind))
+    found = find_failure(RuntimeHistory, scenario(seed, kind=kind))
     assert not found, found
 
 
 @pytest.mark.parametrize("kind", APPLICATIONS)
 @pytest.mark.parametrize("seed", range(APPLICATION_SEEDS))
 def test_every_law_holds_for_an_application_with_a_model_of_its_own(kind: str, seed: int) -> None:
-    found = verdict(RuntimeHistory, scenario(seed, kind=kind))
+    found = find_failure(RuntimeHistory, scenario(seed, kind=kind))
     assert not found, found
 
 
 @pytest.mark.parametrize("seed", range(LEDGER_SEEDS))
 def test_every_law_holds_with_a_ledger(seed: int) -> None:
-    found = verdict(RuntimeHistory, scenario(seed, ledger=True))
+    found = find_failure(RuntimeHistory, scenario(seed, ledger=True))
     assert not found, found
 
 
@@ -55,7 +55,7 @@ def test_every_law_holds_while_versions_that_number_their_lines_otherwise_run_si
     seed: int, together: bool
 ) -> None:
     """Check workers that swap two lines of the topology in every second life."""
-    found = verdict(RuntimeHistory, scenario(seed, kind="lines", together=together))
+    found = find_failure(RuntimeHistory, scenario(seed, kind="lines", together=together))
     assert not found, found
 
 
@@ -65,13 +65,13 @@ def test_every_law_holds_beside_members_of_the_release_that_declares_no_topology
     seed: int, kind: str
 ) -> None:
     chosen = scenario(seed, focus="rebalances", kind=kind)
-    found = verdict(RuntimeHistory, chosen, members_of_the_release_before)
+    found = find_failure(RuntimeHistory, chosen, members_of_the_release_before)
     assert not found, found
 
 
 @pytest.mark.parametrize("seed", range(STOPPED_SEEDS))
 def test_at_least_once_nobody_writes_to_a_changelog_after_its_successor(seed: int) -> None:
-    found = verdict(RuntimeHistory, scenario(seed, focus="stopped beyond sessions", **STOPPED))
+    found = find_failure(RuntimeHistory, scenario(seed, focus="stopped beyond sessions", **STOPPED))
     assert not found, found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.history import verdict
+from tests.simulation.history import find_failure
 from tests.simulation.runtime.application_bugs import APPLICATION_BUGS
 from tests.simulation.runtime.bugs import (
     BUGS,
@@ -52,7 +52,7 @@ def test_an_input_that_nobody_has_while_versions_run_side_by_side_is_found(bug: 
 
 
 def test_a_failure_of_the_runtime_is_shown_by_a_short_history() -> None:
-    found = verdict(
+    found = find_failure(
         RuntimeHistory, scenario(2, kind="collect", persistent=True), stores_emptied_at_each_start
     )
     assert found.startswith("seed 2: stores: "), found

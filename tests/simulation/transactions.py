@@ -24,7 +24,7 @@ from tests.simulation.scenario import (
     Transact,
     TransactionScenario,
 )
-from tests.simulation.steps import Step, suffer
+from tests.simulation.steps import Step, inject_fault
 from tests.simulation.world import COMPACTED, TOPICS, Violation, World
 
 WORK_MS = 40_000.0  # for what clients have begun, once the last step was taken
@@ -60,7 +60,7 @@ class TransactionHistory(History):
 
     def _run(self) -> None:
         world = self.world
-        with world.looking():
+        with world.raise_violations():
             world.start_broker()
         self._advance(10)
         for step in self.scenario.steps:
@@ -83,7 +83,7 @@ class TransactionHistory(History):
         if world.loop.failures:
             raise Violation("broker", world.loop.failures[0])
         for checker in world.checkers:
-            checker.ended()
+            checker.check_at_rest()
         if hanging:  # after the checkers, which say more about why a client hangs
             raise Violation("progress", f"after {WORK_MS:.0f} ms hang {hanging}")
 
@@ -110,7 +110,7 @@ class TransactionHistory(History):
                 for reader in self._readers:
                     self._do(reader, reader.read(max_wait_ms, seed))
             case fault:
-                suffer(world, fault)
+                inject_fault(world, fault)
 
     def _lives(self, name: str) -> Lives:
         kind, _, number = name.partition("-")

@@ -80,7 +80,7 @@ class _Scheduler:
 
     def _call(self, callback: Callable[[], None]) -> None:
         if self._world.life == self._life:
-            with self._world.acting():
+            with self._world.observe_action():
                 callback()
 
 
@@ -173,13 +173,13 @@ class World:
         self.is_listening = True
         self._read_again()
         for checker in self.checkers:
-            checker.loaded()
+            checker.handle_load()
 
     def stop(self, down_ms: float) -> None:
         """Stop the broker as a person does, even if it crashes meanwhile."""
         self.down_ms = down_ms
         if self.is_listening:
-            with self.acting():
+            with self.observe_action():
                 self.broker.close()
                 self._gone()
 
@@ -212,22 +212,22 @@ class World:
             connection.cut()
         if was_listening:
             for checker in self.checkers:
-                checker.crashed()
+                checker.handle_crash()
         self.loop.after_ms(self.down_ms, self._start_if_down)
 
     def _start_if_down(self) -> None:
         if not self.is_listening:
-            with self.looking():
+            with self.raise_violations():
                 self.start_broker()
 
-    def look(self) -> None:
+    def run_expensive_checks(self) -> None:
         """Let the checkers run their expensive checks."""
         if self.is_listening:
-            with self.looking():
+            with self.raise_violations():
                 for checker in self.checkers:
-                    checker.looked_at()
+                    checker.run_expensive_checks()
 
-    def twin(self) -> Broker:
+    def load_copy(self) -> Broker:
         """Return another broker, loaded from a copy of the present disk."""
         scheduler = _Scheduler(self, -1)
         broker = Broker(
@@ -275,9 +275,9 @@ class World:
     def dispatch(self, request: Request, read: Callable[[bytes], Any]) -> Any:
         """Return the response as `read` reads it, a future of it, or None if there is none."""
         for checker in self.checkers:
-            checker.asked(request)
+            checker.handle_request(request)
         answer: Any = None
-        with self.acting():
+        with self.observe_action():
             answer = self._router.dispatch_frame(request.frame, "127.0.0.1")
             if answer is not None and not hasattr(answer, "__await__"):
                 answer = read(_whole(answer))
@@ -296,10 +296,10 @@ class World:
         """Tell the checkers of a request that took effect, and of its response."""
         self.log(request.client_id, request.api_key, crc32(answer))
         for checker in self.checkers:
-            checker.answered(request, response)
+            checker.handle_response(request, response)
 
     @contextmanager
-    def acting(self) -> Iterator[None]:
+    def observe_action(self) -> Iterator[None]:
         """Run an action of the broker, in which it may crash, and check it afterwards."""
         if self._is_acting:
             yield
@@ -317,10 +317,10 @@ class World:
                 raise Violation("broker", f"it stops: {self.broker.failure}")
             self._read_on()
             for checker in self.checkers:
-                checker.acted()
+                checker.handle_action()
 
     @contextmanager
-    def looking(self) -> Iterator[None]:
+    def raise_violations(self) -> Iterator[None]:
         """Turn an exception of the broker into a violation."""
         try:
             yield
@@ -397,6 +397,6 @@ def _whole(answer: Any) -> bytes:
         raise Disconnect(str(error)) from error
 
 
-def quiet() -> None:
+def silence_broker_log() -> None:
     """Silence the broker's warnings of the faults that a simulation makes."""
     logging.getLogger("coordinator").setLevel(logging.CRITICAL + 1)

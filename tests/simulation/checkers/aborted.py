@@ -14,7 +14,7 @@ from tests.simulation.checkers.checker import Checker
 class AbortedHidden(Checker):
     name: ClassVar[str] = "aborted_hidden"
 
-    def ended(self) -> None:
+    def check_at_rest(self) -> None:
         for seen in self.world.ledger.seen:
             truth = self.world.truths[seen.place]
             entries = truth.entries if not seen.is_committed else truth.committed(seen.position)

@@ -10,7 +10,7 @@ from tests.simulation.checkers.checker import Checker
 class Acknowledged(Checker):
     name: ClassVar[str] = "acknowledged"
 
-    def loaded(self) -> None:
+    def handle_load(self) -> None:
         for batch in self.world.ledger.acknowledged:
             truth = self.world.truths[batch.place].by_offset
             for number, value in enumerate(batch.values):
@@ -22,5 +22,5 @@ class Acknowledged(Checker):
                         f"{batch.base_offset + number}, where {found!r} is"
                     )
 
-    def ended(self) -> None:
-        self.loaded()
+    def check_at_rest(self) -> None:
+        self.handle_load()

@@ -19,25 +19,25 @@ class Checker:
     def __init__(self, world: World) -> None:
         self.world = world
 
-    def asked(self, request: Request) -> None:
+    def handle_request(self, request: Request) -> None:
         """Handle a request that has reached the broker."""
 
-    def answered(self, request: Request, response: Any) -> None:
+    def handle_response(self, request: Request, response: Any) -> None:
         """Handle a request that took effect, with a response that the client may never get."""
 
-    def acted(self) -> None:
+    def handle_action(self) -> None:
         """Handle the end of an action of the broker: a request or a timer."""
 
-    def crashed(self) -> None:
+    def handle_crash(self) -> None:
         """Handle the crash of the broker; `world.broker` still has its last state."""
 
-    def loaded(self) -> None:
+    def handle_load(self) -> None:
         """Handle the start of a broker that has loaded what is on the disk."""
 
-    def looked_at(self) -> None:
+    def run_expensive_checks(self) -> None:
         """Run checks that are too expensive after every request."""
 
-    def ended(self) -> None:
+    def check_at_rest(self) -> None:
         """Run checks when all is at rest, without faults, clients or open transactions."""
 
     def violated(self, message: str) -> NoReturn:

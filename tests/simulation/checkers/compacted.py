@@ -10,7 +10,7 @@ from tests.simulation.checkers.checker import Checker
 class Compacted(Checker):
     name: ClassVar[str] = "compacted"
 
-    def ended(self) -> None:
+    def check_at_rest(self) -> None:
         for seen in self.world.ledger.seen_compacted:
             truth = self.world.truths[seen.place]
             committed = truth.committed(seen.position)

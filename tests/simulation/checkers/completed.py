@@ -15,7 +15,7 @@ from tests.simulation.checkers.checker import Checker
 class Completed(Checker):
     name: ClassVar[str] = "completed"
 
-    def ended(self) -> None:
+    def check_at_rest(self) -> None:
         broker = self.world.broker
         for index, shard in enumerate(broker.coordinators.groups.shards):
             if shard.deleted_topics:

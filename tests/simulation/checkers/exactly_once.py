@@ -17,7 +17,7 @@ from tests.simulation.world import TOPICS
 class ExactlyOnce(Checker):
     name: ClassVar[str] = "exactly_once"
 
-    def ended(self) -> None:
+    def check_at_rest(self) -> None:
         committed: dict[Place, list[bytes]] = {}
         for place, truth in self.world.truths.items():
             if truth.open:

@@ -37,12 +37,12 @@ class Fenced(Checker):
         self._aborting: set[Owner] = set()
         self._markers: dict[Place, int] = {}
 
-    def asked(self, request: Request) -> None:
+    def handle_request(self, request: Request) -> None:
         given = request.given
         if request.api_key == END_TXN and not given["committed"]:
             self._aborting.add((given["producer_id"], given["producer_epoch"]))
 
-    def answered(self, request: Request, response: Any) -> None:
+    def handle_response(self, request: Request, response: Any) -> None:
         if request.api_key == INIT_PRODUCER_ID:
             self._initialised(request, response)
             return
@@ -73,7 +73,7 @@ class Fenced(Checker):
         if owner[1] <= self._dethroned.get((place, owner[0]), -1):
             self.violated(f"{what} succeeds after the coordinator has aborted its transaction")
 
-    def acted(self) -> None:
+    def handle_action(self) -> None:
         """Find the markers of aborts that no owner had requested."""
         owners = dict(self._owners.values())
         for place, truth in self.world.truths.items():
@@ -93,7 +93,7 @@ class Fenced(Checker):
             self._markers[place] = len(truth.markers)
         self._new_owners.clear()
 
-    def loaded(self) -> None:
+    def handle_load(self) -> None:
         self._markers.clear()
         for place, truth in self.world.truths.items():
             self._markers[place] = len(truth.markers)

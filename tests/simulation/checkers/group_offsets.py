@@ -14,7 +14,7 @@ from tests.simulation.world import TOPICS
 class GroupOffsets(Checker):
     name: ClassVar[str] = "group_offsets"
 
-    def looked_at(self) -> None:
+    def run_expensive_checks(self) -> None:
         """Compare offsets and output, unless a transaction is being completed meanwhile."""
         coordinators = self.world.broker.coordinators
         for index in range(TOPICS["input"]):
@@ -22,7 +22,7 @@ class GroupOffsets(Checker):
             if transaction is None or transaction.status not in PREPARED:
                 self._check(index)
 
-    def ended(self) -> None:
+    def check_at_rest(self) -> None:
         for index in range(TOPICS["input"]):
             self._check(index)
 

@@ -21,7 +21,7 @@ class ProducerIds(Checker):
         self._names: dict[int, str] = {}  # by producer id
         self._owners: dict[tuple[int, int], tuple[str, int]] = {}
 
-    def answered(self, request: Request, response: Any) -> None:
+    def handle_response(self, request: Request, response: Any) -> None:
         if request.api_key != INIT_PRODUCER_ID or response.error_code != 0:
             return
         producer_id, epoch = response.producer_id, response.producer_epoch

@@ -18,12 +18,12 @@ from tests.simulation.checkers.completed import prepared_transactions
 class Reload(Checker):
     name: ClassVar[str] = "reload"
 
-    def looked_at(self) -> None:
+    def run_expensive_checks(self) -> None:
         """Compare the states, unless loading would complete a decided transaction."""
         live = self.world.broker
         if prepared_transactions(live):
             return
-        twin = self.world.twin()
+        twin = self.world.load_copy()
         facts, loaded = facts_of(live), facts_of(twin)
         # A shard that another broker leads now is empty here.
         for index, shard in enumerate(live.coordinators.groups.shards):
@@ -53,8 +53,8 @@ class Reload(Checker):
             )
         )
 
-    def ended(self) -> None:
-        self.looked_at()
+    def check_at_rest(self) -> None:
+        self.run_expensive_checks()
 
     def _compare(self, live: dict[str, Any], loaded: dict[str, Any]) -> None:
         for name in sorted(live.keys() | loaded.keys()):

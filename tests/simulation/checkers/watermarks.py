@@ -22,17 +22,17 @@ class Watermarks(Checker):
         self._high: dict[Place, int] = {}
         self._stable: dict[Place, int] = {}
 
-    def acted(self) -> None:
+    def handle_action(self) -> None:
         for place, partition in self.world.partitions():
             self._check(place, partition.end_offset, partition.last_stable_offset)
             truth = self.world.truths[place].stable_offset
             if partition.last_stable_offset != truth:
                 self.violated(f"{place}: stable to {partition.last_stable_offset}, not {truth}")
 
-    def loaded(self) -> None:
-        self.acted()
+    def handle_load(self) -> None:
+        self.handle_action()
 
-    def answered(self, request: Request, response: Any) -> None:
+    def handle_response(self, request: Request, response: Any) -> None:
         if request.api_key != FETCH:
             return
         for topic in response.responses:

@@ -58,7 +58,7 @@ class Copier:
     async def _committed_offset(self, life: Life) -> int:
         topic, index = self._place
         asked = {"group_id": GROUP, "topics": [{"name": topic, "partition_indexes": [index]}]}
-        answer, _ = await life.session.ask(
+        answer, _ = await life.session.send_request(
             OFFSET_FETCH,
             8,
             {"groups": [asked], "require_stable": True},
@@ -71,7 +71,7 @@ class Copier:
         """Fetch up to a few records from the position; a failed fetch is repeated next time."""
         given = fetch_request(self._place, position, committed=True, max_bytes=300)
         try:
-            answer = await life.session.connection.ask(FETCH, 12, given)
+            answer = await life.session.connection.send_request(FETCH, 12, given)
         except Unanswered:
             return []
         [found] = answer.responses[0].partitions

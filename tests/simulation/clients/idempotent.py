@@ -40,7 +40,7 @@ class IdempotentProducer:
         return b"%s|%d" % (self._name.encode(), self._world.ledger.next_number(self._name))
 
     async def _begin(self) -> Delivery:
-        answer, code = await self._session.ask(
+        answer, code = await self._session.send_request(
             INIT_PRODUCER_ID,
             4,
             {"transactional_id": None, "transaction_timeout": 1_000},

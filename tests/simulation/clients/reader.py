@@ -40,7 +40,7 @@ class Reader:
             max_wait_ms=max_wait_ms,
         )
         try:
-            answer = await self._session.connection.ask(FETCH, 12, given)
+            answer = await self._session.connection.send_request(FETCH, 12, given)
         except Unanswered:
             return
         [found] = answer.responses[0].partitions

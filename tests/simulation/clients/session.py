@@ -63,7 +63,7 @@ class Session:
         """Use this random generator for everything from now on."""
         self.connection.random = random
 
-    async def ask(
+    async def send_request(
         self,
         api_key: int,
         version: int,
@@ -82,7 +82,9 @@ class Session:
         self.is_sure = True
         while True:
             try:
-                answer = await self.connection.ask(api_key, version, given, may_be_late=may_be_late)
+                answer = await self.connection.send_request(
+                    api_key, version, given, may_be_late=may_be_late
+                )
             except Unanswered:
                 self.is_sure = False
             else:

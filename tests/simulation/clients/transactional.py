@@ -200,7 +200,7 @@ class Life:
         return code
 
     async def _ask(self, *arguments: Any, may_be_late: bool = False) -> tuple[Any, Code]:
-        return await self.session.ask(*arguments, may_be_late=may_be_late)
+        return await self.session.send_request(*arguments, may_be_late=may_be_late)
 
     def _identity(self) -> dict[str, Any]:
         delivery = self._owned()

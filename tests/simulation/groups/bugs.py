@@ -104,7 +104,7 @@ def _is_assigned(record: Any) -> bool:
 
 def _write(world: World, life: int, shard: Any, saved: GroupSaved) -> None:
     if world.life == life:
-        with world.acting(), suppress(Refused):
+        with world.observe_action(), suppress(Refused):
             shard.log.execute_decision(Decision([saved], None))
 
 

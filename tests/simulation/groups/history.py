@@ -35,7 +35,7 @@ from tests.simulation.groups.scenario import (
 from tests.simulation.groups.settled import unsettled
 from tests.simulation.groups.world import GroupWorld
 from tests.simulation.history import Bug, History, no_bug
-from tests.simulation.steps import suffer
+from tests.simulation.steps import inject_fault
 from tests.simulation.world import Violation
 
 SETTLING_MS = 60_000.0  # at most, once nothing goes wrong any more
@@ -67,7 +67,7 @@ class GroupHistory(History):
 
     def _run(self) -> None:
         world = self.world
-        with world.looking():
+        with world.raise_violations():
             world.start_broker()
         self._advance(10)
         for step in self.scenario.steps:
@@ -80,7 +80,7 @@ class GroupHistory(History):
         if world.loop.failures:
             raise Violation("broker", world.loop.failures[0])
         for checker in world.checkers:
-            checker.ended()
+            checker.check_at_rest()
 
     def _settle(self) -> None:
         """Wait until all is at rest and stays so; a checker reports if it isn't in the end."""
@@ -157,7 +157,7 @@ class GroupHistory(History):
             case Resign(shard, for_ms):
                 world.resign(shard, for_ms)
             case fault:
-                suffer(world, fault)
+                inject_fault(world, fault)
 
     def _take_of_host(self, action: OfHost, host: Host) -> None:
         match action:

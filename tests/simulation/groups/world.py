@@ -48,11 +48,11 @@ class GroupWorld(World):
             return
         coordinators, life = self.broker.coordinators, self.life
         if coordinators.groups.shards[index].log.coordinator_state is CoordinatorState.ACTIVE:
-            with self.acting():
+            with self.observe_action():
                 coordinators.resign_shard(GROUP_TOPIC, index)
             self.loop.after_ms(for_ms, self._elect, index, life)
 
     def _elect(self, index: int, life: int) -> None:
         if self.life == life:
-            with self.acting():
+            with self.observe_action():
                 self.broker.coordinators.elect_shard(GROUP_TOPIC, index)

@@ -27,7 +27,7 @@ from tests.simulation.runtime.scenario import (
 from tests.simulation.runtime.topologies import TIMED
 from tests.simulation.runtime.worker import SimWorker
 from tests.simulation.runtime.world import RuntimeWorld
-from tests.simulation.steps import suffer
+from tests.simulation.steps import inject_fault
 from tests.simulation.world import Violation
 
 PROGRESS_MS = 60_000.0
@@ -61,7 +61,7 @@ class RuntimeHistory(History):
 
     def _run(self) -> None:
         world = self.world
-        with world.looking():
+        with world.raise_violations():
             world.start_broker()
         world.feed_first()
         self._advance(10 if world.is_fed else FIRST_MS)
@@ -78,7 +78,7 @@ class RuntimeHistory(History):
         if world.loop.failures:
             raise Violation("broker", world.loop.failures[0])
         for checker in world.checkers:
-            checker.ended()
+            checker.check_at_rest()
 
     def _leave(self) -> None:
         self.world.end()
@@ -95,7 +95,7 @@ class RuntimeHistory(History):
                 worker = world.workers[number]
                 worker.back_after_ms = back_after_ms
                 if in_write < 0:
-                    self._to(worker, at, Process.kill)
+                    self._act_on_worker(worker, at, Process.kill)
                 elif worker.process is not None:
                     worker.process.dies_in_write = in_write
             case Start(number):
@@ -103,16 +103,16 @@ class RuntimeHistory(History):
             case Leave(number):
                 world.workers[number].stop()
             case Freeze() | Cut() | LoseCoordinator():
-                self._to(world.workers[action.worker], action.at, action.happen_to)
+                self._act_on_worker(world.workers[action.worker], action.at, action.happen_to)
             case Damage(number, seed):
                 world.workers[number].machine.damage(Random(seed))
             case Wait(for_ms):
                 self._advance(for_ms)
             case fault:
-                suffer(world, fault)
+                inject_fault(world, fault)
 
     @staticmethod
-    def _to(worker: SimWorker, at: Moment, action: Callable[[Process], None]) -> None:
+    def _act_on_worker(worker: SimWorker, at: Moment, action: Callable[[Process], None]) -> None:
         """Act on a worker now, or when it gets to the step."""
         if at is not None:
             worker.plans.append((at, action))
@@ -139,7 +139,7 @@ class RuntimeHistory(History):
         deadline_ms = world.loop.elapsed_ms + PROGRESS_MS
         while not self._is_done():
             if world.loop.elapsed_ms > deadline_ms:
-                raise Violation("progress", f"after {PROGRESS_MS:.0f} ms: {self._left()}")
+                raise Violation("progress", f"after {PROGRESS_MS:.0f} ms: {self._find_unread()}")
             for worker in world.workers:
                 if worker.failures:
                     raise Violation("progress", f"worker {worker.number}: {worker.failures[0]}")
@@ -148,9 +148,9 @@ class RuntimeHistory(History):
         self._advance(REST_MS)
 
     def _is_done(self) -> bool:
-        return self.world.is_listening and self.world.is_fed and not self._left()
+        return self.world.is_listening and self.world.is_fed and not self._find_unread()
 
-    def _left(self) -> dict[str, tuple[int, int]]:
+    def _find_unread(self) -> dict[str, tuple[int, int]]:
         """Return the committed and end offset of all partitions that are not read to the end."""
         world = self.world
         if not world.is_listening:

@@ -17,11 +17,11 @@ class SimHost:
         self._process = process
 
     def monotonic_s(self) -> float:
-        self._process.breathe()
+        self._process.yield_turn()
         return self._process.world.loop.elapsed_ms / 1_000
 
     def now_ms(self) -> int:
-        self._process.breathe()
+        self._process.yield_turn()
         return self._process.world.loop.now_ms()
 
     def create_event(self) -> SimEvent:
@@ -42,7 +42,7 @@ class SimEvent:
         self._waiting: list[Callable[[], None]] = []
 
     def is_set(self) -> bool:
-        self._process.breathe()
+        self._process.yield_turn()
         return self._is_set
 
     def set(self) -> None:
@@ -55,7 +55,7 @@ class SimEvent:
         self._is_set = False
 
     def wait(self, timeout: float | None = None) -> bool:
-        self._process.breathe()
+        self._process.yield_turn()
         if not self._is_set:
             self._process.world.running().wait(self._waiting.append, timeout)
         return self._is_set
@@ -68,7 +68,7 @@ class SimLock:
         self._waiting: deque[Callable[[], None]] = deque()
 
     def acquire(self) -> bool:
-        self._process.breathe()
+        self._process.yield_turn()
         while self._is_held:
             self._process.world.running().wait(self._waiting.append, None)
         self._is_held = True

@@ -71,7 +71,7 @@ class Machine:
             return
         path = random.choice(paths)
         if random.random() < 0.3 and not self.databases[path].is_open:
-            self.world.lost(self.databases.pop(path))
+            self.world.report_deletion(self.databases.pop(path))
         else:
             self.databases[path].is_corrupt = True
         self.world.log("damaged", path)
@@ -101,7 +101,7 @@ class SimDirectory(StateDirectory):
         return frozenset(path.name for path in paths if path.parent.name == task_name)
 
     def lock_task(self, task_name: str) -> ProcessFileLock:
-        self._process.breathe()
+        self._process.yield_turn()
         holder = self._machine.holders.get(task_name)
         if holder is not None and not holder.is_dead:
             raise DirectoryLocked(f"{task_name} is in use by {holder.name}")
@@ -128,7 +128,7 @@ class SimDisk:
     """
 
     def __init__(self, process: Process, machine: Machine, path: Path) -> None:
-        process.breathe()
+        process.yield_turn()
         database = machine.database(path)
         if database.is_open:
             raise DirectoryLocked(f"{path} is open elsewhere")
@@ -180,7 +180,7 @@ class SimDisk:
         self._check()
         self._settle()
         process = self._process
-        process.breathe()
+        process.yield_turn()
         if process.dies_in_write >= 0:
             keys = list(changes)[: process.dies_in_write]
             self._apply({key: changes[key] for key in keys})
@@ -188,7 +188,7 @@ class SimDisk:
             process.kill()
         self._apply(changes)
         self.database.checkpoint = checkpoint
-        self._world.written(self.database)
+        self._world.report_write(self.database)
 
     def delete_range(self, first: bytes, end: bytes) -> None:
         self._check()
@@ -201,23 +201,23 @@ class SimDisk:
         self._check()
         self._loaded |= dict(changes)
         self._loaded_to = checkpoint
-        self._process.breathe()
+        self._process.yield_turn()
 
     def finish_load(self) -> None:
         self._check()
-        self._process.breathe()
+        self._process.yield_turn()
         self._settle()
 
     def clear_all_data(self) -> None:
-        self._process.breathe()
-        self._world.cleared(self.database)
+        self._process.yield_turn()
+        self._world.report_clear(self.database)
         self._loaded, self._loaded_to = {}, None
         self.database.data.clear()
         self.database.checkpoint = None
         self.database.is_corrupt = False
 
     def close(self) -> None:
-        self._process.breathe()
+        self._process.yield_turn()
         self._settle()
         self.database.owner = None
 
@@ -226,7 +226,7 @@ class SimDisk:
             self._apply(self._loaded)
             self.database.checkpoint = self._loaded_to
             self._loaded, self._loaded_to = {}, None
-            self._world.written(self.database)
+            self._world.report_write(self.database)
 
     def _apply(self, changes: Mapping[bytes, bytes | None]) -> None:
         for key, value in changes.items():

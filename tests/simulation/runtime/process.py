@@ -128,11 +128,11 @@ class Process:
         else:
             resume()
 
-    def breathe(self) -> None:
+    def yield_turn(self) -> None:
         """Let another thread take its turn here."""
         self.check_alive()
         world = self.world
-        world.breathed()
+        world.require_progress()
         thread = world.current
         if thread is None:
             return
@@ -172,7 +172,7 @@ class Process:
         await self.world.loop.sleep_ms(delay_ms)
         await self.gate()
 
-    async def asked(self, answer: Awaitable[T]) -> T:
+    async def await_response(self, answer: Awaitable[T]) -> T:
         """Return a response once the process runs.
 
         Raises Unanswered.

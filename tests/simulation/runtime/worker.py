@@ -156,10 +156,10 @@ class SimWorker:
     def _reached(self, step: CommitStep | str) -> None:
         process = self.process
         assert process is not None
-        process.breathe()
+        process.yield_turn()
         self.world.log(process.name, step)
         due = [plan for at, plan in self.plans if at == step]
         self.plans = [each for each in self.plans if each[0] != step]
         for plan in due:
             plan(process)
-        process.breathe()
+        process.yield_turn()

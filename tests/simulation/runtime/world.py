@@ -172,7 +172,7 @@ class RuntimeWorld(World):
         assert self.current is not None, "the loop of a simulation can't wait"
         return self.current
 
-    def breathed(self) -> None:
+    def require_progress(self) -> None:
         """Fail for a thread that polls again and again without ever waiting."""
         if self.loop.elapsed_ms != self._spun_at_ms:
             self._spins, self._spun_at_ms = 0, self.loop.elapsed_ms
@@ -189,18 +189,18 @@ class RuntimeWorld(World):
     def databases(self) -> list[Database]:
         return [each for machine in self.machines for each in machine.databases.values()]
 
-    def written(self, database: Database) -> None:
+    def report_write(self, database: Database) -> None:
         for listener in self.listeners:
-            listener.written(database)
+            listener.handle_write(database)
 
-    def cleared(self, database: Database) -> None:
+    def report_clear(self, database: Database) -> None:
         self.log("cleared", database.path)
         for listener in self.listeners:
-            listener.cleared(database)
+            listener.handle_clear(database)
 
-    def lost(self, database: Database) -> None:
+    def report_deletion(self, database: Database) -> None:
         for listener in self.listeners:
-            listener.lost(database)
+            listener.handle_deletion(database)
 
     def corrupt(self, database: Database) -> Exception:
         """Return the exception that the product's disk raises for an unreadable database."""

@@ -45,7 +45,7 @@ class Commits(GroupChecker):
         self._may_be_gone: set[Key] = set()
         self._topics: set[UUID] = set()
 
-    def asked(self, request: Request) -> None:
+    def handle_request(self, request: Request) -> None:
         if request.api_key == OFFSET_COMMIT:
             self._unknown[request] = dict(_wanted(request.given))
         elif request.api_key == OFFSET_DELETE:
@@ -59,7 +59,7 @@ class Commits(GroupChecker):
             names = request.given["groups_names"]
             self._deleting[request] = [key for key in self._committed if key[0] in names]
 
-    def answered(self, request: Request, response: Any) -> None:
+    def handle_response(self, request: Request, response: Any) -> None:
         match request.api_key:
             case api if api == OFFSET_COMMIT:
                 self._answer_commit(request, response)
@@ -80,14 +80,14 @@ class Commits(GroupChecker):
                 elif result.error_code not in UNTOUCHED:
                     self._may_be_gone.update(keys)
 
-    def acted(self) -> None:
+    def handle_action(self) -> None:
         present = {topic.id for topic in self.world.broker.topics}
         if present != self._topics:
             self._topics = present
             for key in [key for key in self._committed if not self._is_there(key)]:
                 del self._committed[key]
 
-    def loaded(self) -> None:
+    def handle_load(self) -> None:
         """Expect that requests in process at the crash may have taken effect."""
         actual = self._actual()
         for wanted in self._unknown.values():
@@ -99,14 +99,14 @@ class Commits(GroupChecker):
             self._may_be_gone.update(keys)
         self._deleting.clear()
         self._topics = set()
-        self.acted()
+        self.handle_action()
         self._check(actual)
 
-    def looked_at(self) -> None:
+    def run_expensive_checks(self) -> None:
         self._check(self._actual())
 
-    def ended(self) -> None:
-        self.looked_at()
+    def check_at_rest(self) -> None:
+        self.run_expensive_checks()
 
     # Responses
 

@@ -15,7 +15,7 @@ from tests.simulation.groups.settled import unsettled
 class Convergence(GroupChecker):
     name: ClassVar[str] = "convergence"
 
-    def ended(self) -> None:
+    def check_at_rest(self) -> None:
         missing = unsettled(self.world)
         if missing:
             self.violated(missing)

@@ -38,7 +38,7 @@ class Epochs(GroupChecker):
         self._groups: dict[str, Known] = {}
         self._instances = Instances()
 
-    def acted(self) -> None:
+    def handle_action(self) -> None:
         for group_id, known in self._groups.items():
             shard = self.world.shard(group_id)
             if shard.log.coordinator_state is not CoordinatorState.ACTIVE:
@@ -54,11 +54,11 @@ class Epochs(GroupChecker):
                 known.leaders.clear()
             known.is_empty = group is None or not group.members
 
-    def loaded(self) -> None:
-        self.acted()
+    def handle_load(self) -> None:
+        self.handle_action()
 
-    def answered(self, request: Request, response: Any) -> None:
-        self._instances.answered(request, response)
+    def handle_response(self, request: Request, response: Any) -> None:
+        self._instances.handle_response(request, response)
         if request.api_key not in (JOIN_GROUP, SYNC_GROUP) or response.error_code != 0:
             return
         known = self._groups.setdefault(request.given["group_id"], Known())
@@ -80,5 +80,5 @@ class Epochs(GroupChecker):
         # A static member that comes back as the leader changes the leader's id, not who it is.
         if response.members:
             first = known.leaders.setdefault(generation, leader)
-            if self._instances.who(first) != self._instances.who(leader):
+            if self._instances.instance_of(first) != self._instances.instance_of(leader):
                 self.violated(f"{group_id}: {generation} has two leaders, {first} and {leader}")

@@ -57,7 +57,7 @@ class Holdings:
     def of(self, group_id: str) -> dict[str, Holding]:
         return self._groups.setdefault(group_id, {})
 
-    def asked(self, request: Request) -> None:
+    def handle_request(self, request: Request) -> None:
         given = request.given
         match request.api_key:
             case api if api == CONSUMER_GROUP_HEARTBEAT:
@@ -74,7 +74,7 @@ class Holdings:
                     said = decode_subscription(given["protocols"][0]["metadata"])
                     holding.parts &= self._by_id(said.owned)
 
-    def answered(self, request: Request, response: Any) -> None:
+    def handle_response(self, request: Request, response: Any) -> None:
         """Apply a request that was accepted; others change nothing."""
         given = request.given
         match request.api_key:
@@ -96,7 +96,7 @@ class Holdings:
                 holding.parts |= holding.synced
                 holding.granted = holding.parts
 
-    def acted(self) -> None:
+    def handle_action(self) -> None:
         for group_id, members in self._groups.items():
             shard = self._world.shard(group_id)
             if not members or shard.log.coordinator_state is not CoordinatorState.ACTIVE:

@@ -14,7 +14,7 @@ class Instances:
     def __init__(self) -> None:
         self._by_member_id: dict[str, str] = {}
 
-    def answered(self, request: Request, response: Any) -> None:
+    def handle_response(self, request: Request, response: Any) -> None:
         if request.api_key != JOIN_GROUP or response.error_code != 0:
             return
         if request.given["group_instance_id"]:
@@ -23,5 +23,5 @@ class Instances:
             if getattr(each, "group_instance_id", None):
                 self._by_member_id[each.member_id] = each.group_instance_id
 
-    def who(self, member_id: str) -> str:
+    def instance_of(self, member_id: str) -> str:
         return self._by_member_id.get(member_id, member_id)

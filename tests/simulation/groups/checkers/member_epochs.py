@@ -22,7 +22,7 @@ class MemberEpochs(GroupChecker):
         self._empty: set[str] = set()  # these may be deleted
         self._told: dict[str, dict[str, int]] = {}  # by group, by member
 
-    def acted(self) -> None:
+    def handle_action(self) -> None:
         for shard in self.world.broker.coordinators.groups.shards:
             if shard.log.coordinator_state is not CoordinatorState.ACTIVE:
                 continue
@@ -37,10 +37,10 @@ class MemberEpochs(GroupChecker):
         for group_id in self._groups.keys() - self._present():
             self._end(group_id)
 
-    def loaded(self) -> None:
-        self.acted()
+    def handle_load(self) -> None:
+        self.handle_action()
 
-    def answered(self, request: Request, response: Any) -> None:
+    def handle_response(self, request: Request, response: Any) -> None:
         if request.api_key != CONSUMER_GROUP_HEARTBEAT or response.error_code != 0:
             return
         given, epoch = request.given, response.member_epoch

@@ -39,7 +39,7 @@ class Ownership(GroupChecker):
         self._claims: dict[tuple[str, int], dict[str, Subscription]] = {}
         self._owners: dict[tuple[str, int], dict[Place, str]] = {}
 
-    def asked(self, request: Request) -> None:
+    def handle_request(self, request: Request) -> None:
         given = request.given
         if request.api_key == SYNC_GROUP and given["assignments"]:
             generation = given["group_id"], given["generation_id"]
@@ -49,10 +49,13 @@ class Ownership(GroupChecker):
             }
             self._check_claims(generation, shares)
             self._brought.setdefault(generation, []).append(
-                {self._instances.who(member_id): share for member_id, share in shares.items()}
+                {
+                    self._instances.instance_of(member_id): share
+                    for member_id, share in shares.items()
+                }
             )
 
-    def acted(self) -> None:
+    def handle_action(self) -> None:
         """Forget the generations of groups that are deleted or converted, which may come again."""
         everything: list[dict[tuple[str, int], Any]] = [self._brought, self._owners, self._claims]
         for kept in everything:
@@ -60,8 +63,8 @@ class Ownership(GroupChecker):
                 if self.is_of_consumers(key[0]) or self.is_gone(key[0]):
                     del kept[key]
 
-    def answered(self, request: Request, response: Any) -> None:
-        self._instances.answered(request, response)
+    def handle_response(self, request: Request, response: Any) -> None:
+        self._instances.handle_response(request, response)
         given = request.given
         is_asked_of_members = request.api_key in (JOIN_GROUP, SYNC_GROUP)
         if not is_asked_of_members or response.error_code != 0:
@@ -72,7 +75,7 @@ class Ownership(GroupChecker):
         if request.api_key == SYNC_GROUP:
             self._handed(
                 (group_id, given["generation_id"]),
-                self._instances.who(given["member_id"]),
+                self._instances.instance_of(given["member_id"]),
                 decode_assignment(response.assignment),
             )
         elif response.members and response.protocol_name == COOPERATIVE:

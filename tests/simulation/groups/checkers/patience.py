@@ -29,8 +29,8 @@ class Patience(GroupChecker):
         self._instances: dict[str, str] = {}  # by member id
         self._revoking_ms: dict[str, dict[str, float]] = {}
 
-    def asked(self, request: Request) -> None:
-        """Except members that leave or give their place to another life of their instance."""
+    def handle_request(self, request: Request) -> None:
+        """Stop watching members that leave or give way to another life of their instance."""
         given = request.given
         if request.api_key == CONSUMER_GROUP_HEARTBEAT:
             if given["instance_id"] is not None:
@@ -43,14 +43,14 @@ class Patience(GroupChecker):
             for leaving in given["members"]:
                 self._forget_instance(given["group_id"], leaving["group_instance_id"])
 
-    def answered(self, request: Request, response: Any) -> None:
+    def handle_response(self, request: Request, response: Any) -> None:
         given = request.given
         is_heard = request.api_key == CONSUMER_GROUP_HEARTBEAT and given["member_epoch"] >= 0
         if is_heard and response.error_code == 0:
             heard = self._heard_ms.setdefault(given["group_id"], {})
             heard[given["member_id"]] = self.world.loop.elapsed_ms
 
-    def acted(self) -> None:
+    def handle_action(self) -> None:
         now_ms = self.world.loop.elapsed_ms
         for group_id, heard in self._heard_ms.items():
             shard = self.world.shard(group_id)
@@ -73,8 +73,8 @@ class Patience(GroupChecker):
                 else:
                     revoking.pop(member_id, None)
 
-    def loaded(self) -> None:
-        self.acted()
+    def handle_load(self) -> None:
+        self.handle_action()
 
     def _put_out(self, group_id: str, member_id: str, now_ms: float) -> None:
         profile = next(h.profile for h in self.world.hosts if h.group_id == group_id)

@@ -14,10 +14,10 @@ from tests.simulation.groups.checkers.checker import GroupChecker
 class Recorded(GroupChecker):
     name: ClassVar[str] = "recorded"
 
-    def crashed(self) -> None:
-        self.looked_at()
+    def handle_crash(self) -> None:
+        self.run_expensive_checks()
 
-    def looked_at(self) -> None:
+    def run_expensive_checks(self) -> None:
         for shard in self.world.broker.coordinators.groups.shards:
             for group_id, group in shard.groups.items():
                 saved = shard.state.groups.get(group_id)
@@ -28,5 +28,5 @@ class Recorded(GroupChecker):
                 if group.to_record() != saved:
                     self.violated(f"{group_id} is {group.to_record()}, and its record {saved}")
 
-    def ended(self) -> None:
-        self.looked_at()
+    def check_at_rest(self) -> None:
+        self.run_expensive_checks()

@@ -25,20 +25,20 @@ class Revocation(GroupChecker):
         super().__init__(world)
         self._holdings = Holdings(world)
 
-    def asked(self, request: Request) -> None:
-        self._holdings.asked(request)
+    def handle_request(self, request: Request) -> None:
+        self._holdings.handle_request(request)
 
-    def acted(self) -> None:
-        self._holdings.acted()
+    def handle_action(self) -> None:
+        self._holdings.handle_action()
 
-    def answered(self, request: Request, response: Any) -> None:
+    def handle_response(self, request: Request, response: Any) -> None:
         if request.api_key in (CONSUMER_GROUP_HEARTBEAT, SYNC_GROUP) and response.error_code == 0:
-            self._holdings.acted()  # the same request may have fenced somebody
+            self._holdings.handle_action()  # the same request may have fenced somebody
             group_id, member_id = request.given["group_id"], request.given["member_id"]
             if group_id in self.world.shard(group_id).state.consumer:
                 given = self._holdings.given_by(request, response)
                 self._check(group_id, member_id, given)
-        self._holdings.answered(request, response)
+        self._holdings.handle_response(request, response)
 
     def _check(self, group_id: str, member_id: str, given: frozenset[Part]) -> None:
         for other, holding in self._holdings.of(group_id).items():
@@ -49,7 +49,7 @@ class Revocation(GroupChecker):
                     "it up"
                 )
 
-    def looked_at(self) -> None:
+    def run_expensive_checks(self) -> None:
         for shard in self.world.broker.coordinators.groups.shards:
             for group in shard.state.consumer.values():
                 owners: dict[Part, str] = {}
@@ -64,5 +64,5 @@ class Revocation(GroupChecker):
                                         f"{owner}'s and {member.member_id}'s"
                                     )
 
-    def ended(self) -> None:
-        self.looked_at()
+    def check_at_rest(self) -> None:
+        self.run_expensive_checks()

@@ -22,18 +22,18 @@ class Stale(GroupChecker):
         self._holdings = Holdings(world)
         self._is_consumers: dict[Request, bool] = {}
 
-    def asked(self, request: Request) -> None:
-        self._holdings.asked(request)
+    def handle_request(self, request: Request) -> None:
+        self._holdings.handle_request(request)
         if request.api_key == OFFSET_COMMIT:
             group_id = request.given["group_id"]
             found = group_id in self.world.shard(group_id).state.consumer
             self._is_consumers[request] = found
 
-    def acted(self) -> None:
-        self._holdings.acted()
+    def handle_action(self) -> None:
+        self._holdings.handle_action()
 
-    def answered(self, request: Request, response: Any) -> None:
-        self._holdings.answered(request, response)
+    def handle_response(self, request: Request, response: Any) -> None:
+        self._holdings.handle_response(request, response)
         if request.api_key == OFFSET_COMMIT and self._is_consumers.pop(request, False):
             given = request.given
             holding = self._holdings.of(given["group_id"]).get(given["member_id"])

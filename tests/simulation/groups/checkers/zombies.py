@@ -39,7 +39,7 @@ class Zombies(GroupChecker):
         self._groups: dict[str, Known] = {}
         self._present: dict[Request, tuple[ClassicGroupPhase | None, int, frozenset[str]]] = {}
 
-    def asked(self, request: Request) -> None:
+    def handle_request(self, request: Request) -> None:
         if request.api_key == OFFSET_COMMIT:
             group_id = request.given["group_id"]
             shard = self.world.shard(group_id)
@@ -52,12 +52,12 @@ class Zombies(GroupChecker):
                 else (group.phase, group.generation, frozenset(group.members))
             )
 
-    def acted(self) -> None:
+    def handle_action(self) -> None:
         for group_id in tuple(self._groups):
             if self.is_of_consumers(group_id) or self.is_gone(group_id):
                 del self._groups[group_id]
 
-    def answered(self, request: Request, response: Any) -> None:
+    def handle_response(self, request: Request, response: Any) -> None:
         match request.api_key:
             case api if api == JOIN_GROUP:
                 if response.error_code == 0 and response.leader:

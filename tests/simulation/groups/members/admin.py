@@ -54,4 +54,4 @@ class Admin:
             return 0 if code is Code.UNKNOWN_TOPIC_OR_PARTITION else code
 
         with suppress(GaveUp):
-            await self.session.ask(api_key, version, given, code_of)
+            await self.session.send_request(api_key, version, given, code_of)

@@ -48,7 +48,7 @@ class ClassicMember(Member):
     _is_leader = False
     _has_synced = False
 
-    def inherit(self, before: ClassicMember | None) -> None:
+    def take_over(self, before: ClassicMember | None) -> None:
         """Take over the instance of the former life, and rejoin if its assignment is outdated.
 
         The new life is handed the assignment if the session still goes on: whatever that was made
@@ -90,7 +90,7 @@ class ClassicMember(Member):
             if code in (Code.UNKNOWN_MEMBER_ID, Code.ILLEGAL_GENERATION):
                 self._lose(code)
             elif code is not Code.REBALANCE_IN_PROGRESS:
-                await self.rest(RETRY_MS)
+                await self.pause_for(RETRY_MS)
         await self._leave()
 
     async def haunt(self) -> None:
@@ -157,7 +157,7 @@ class ClassicMember(Member):
             "reason": None,
         }
         patience_ms = profile.rebalance_timeout_ms + 5_000
-        return await self.ask(JOIN_GROUP, profile.version, given, patience_ms)
+        return await self.send_request(JOIN_GROUP, profile.version, given, patience_ms)
 
     async def _assign(self, members: Any) -> tuple[dict[str, list[Place]], dict[str, int]]:
         """Return the assignment of each member, and the topics that it is made from."""
@@ -183,7 +183,7 @@ class ClassicMember(Member):
         }
         version = 5 if self.profile.version >= 7 else 3
         patience_ms = self.profile.rebalance_timeout_ms + 5_000
-        answer = await self.ask(SYNC_GROUP, version, given, patience_ms)
+        answer = await self.send_request(SYNC_GROUP, version, given, patience_ms)
         if answer is None:
             return None
         if answer.error_code == Code.NONE:
@@ -207,7 +207,7 @@ class ClassicMember(Member):
             if code not in RETRIABLE and code not in (None, Code.NONE):
                 raise AssertionError(f"{self.name}: OffsetFetch is refused: {code}")
             if code is not Code.NONE:
-                await self.rest(RETRY_MS)
+                await self.pause_for(RETRY_MS)
         self._has_synced = True
         return Code.REBALANCE_IN_PROGRESS if gone else Code.NONE
 
@@ -218,7 +218,7 @@ class ClassicMember(Member):
         code: Code | None = Code.NONE
         while not self.is_leaving:
             rest_ms = self.profile.heartbeat_ms * self.random.uniform(0.9, 1.1)
-            await self.rest(RETRY_MS if code is None else rest_ms)
+            await self.pause_for(RETRY_MS if code is None else rest_ms)
             code = await self.commit() if self.random.random() < 0.3 else Code.NONE
             if code is Code.NONE:
                 if await self._has_to_join_again():
@@ -247,7 +247,7 @@ class ClassicMember(Member):
             "member_id": self.member_id,
             "group_instance_id": self.profile.instance_id,
         }
-        answer = await self.ask(HEARTBEAT, 4, given)
+        answer = await self.send_request(HEARTBEAT, 4, given)
         return None if answer is None else Code(answer.error_code)
 
     # Leaving
@@ -272,4 +272,6 @@ class ClassicMember(Member):
             "group_instance_id": instance_id,
             "reason": None,
         }
-        await self.ask(LEAVE_GROUP, 5, {"group_id": self.profile.group_id, "members": [member]})
+        await self.send_request(
+            LEAVE_GROUP, 5, {"group_id": self.profile.group_id, "members": [member]}
+        )

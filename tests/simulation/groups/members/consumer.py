@@ -50,13 +50,13 @@ class ConsumerMember(Member):
             answer = await self._heartbeat()
             if answer is None or answer.error_code in RETRIABLE:
                 self._told = None
-                await self.rest(RETRY_MS)
+                await self.pause_for(RETRY_MS)
                 continue
             code = Code(answer.error_code)
             if code in REJOIN:
                 self._lose()
             elif code is Code.UNRELEASED_INSTANCE_ID:  # until the one before is given up
-                await self.rest(10 * RETRY_MS)
+                await self.pause_for(10 * RETRY_MS)
             elif code is Code.NONE:
                 await self._follow(answer)
             else:
@@ -84,7 +84,7 @@ class ConsumerMember(Member):
             given |= _subscription(interest)
         if self._told is None or self._told[1] != parts:
             given["topic_partitions"] = _by_id(parts)
-        answer = await self.ask(CONSUMER_GROUP_HEARTBEAT, 1, given)
+        answer = await self.send_request(CONSUMER_GROUP_HEARTBEAT, 1, given)
         if answer is not None and answer.error_code == Code.NONE:
             self._told = interest, parts
         return answer
@@ -115,13 +115,13 @@ class ConsumerMember(Member):
         if self.random.random() < 0.3:
             await self.commit()
         if self._told == (self.interest, self.parts):
-            await self.rest(to_ms(answer.heartbeat_interval) * self.random.uniform(0.9, 1.0))
+            await self.pause_for(to_ms(answer.heartbeat_interval) * self.random.uniform(0.9, 1.0))
 
     async def _reconcile(self) -> None:
         gone = self.parts - self._target
         if gone:
             await self.commit()
-            await self.rest(self.random.choice((0, 0, 50, 900)))  # while it finishes with them
+            await self.pause_for(self.random.choice((0, 0, 50, 900)))  # while it finishes with them
             if self.random.random() < 0.3:  # the rest after these are reported
                 gone = frozenset(sorted(gone)[: len(gone) // 2 + 1])
             for part in gone:
@@ -144,7 +144,7 @@ class ConsumerMember(Member):
             "allow_auto_topic_creation": False,
             "include_topic_authorized_operations": False,
         }
-        answer = await self.ask(METADATA, 12, given)
+        answer = await self.send_request(METADATA, 12, given)
         if answer is not None:
             self._names = {topic.topic_id: topic.name for topic in answer.topics}
 
@@ -164,7 +164,7 @@ class ConsumerMember(Member):
             await self.commit()
             self._lose()
             epoch = LEAVING if self.profile.instance_id is None else AWAY
-            await self.ask(CONSUMER_GROUP_HEARTBEAT, 1, self._request(epoch))
+            await self.send_request(CONSUMER_GROUP_HEARTBEAT, 1, self._request(epoch))
 
 
 def _subscription(interest: Interest) -> dict[str, Any]:

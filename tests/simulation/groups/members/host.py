@@ -48,7 +48,7 @@ class Host:
         member = kind(self.world, self.profile, name, self.interest, random)
         is_static = self.profile.instance_id is not None
         if is_static and isinstance(member, ClassicMember) and before is not None:
-            member.inherit(before if isinstance(before, ClassicMember) else None)
+            member.take_over(before if isinstance(before, ClassicMember) else None)
         self.lives.append(member)
 
     def switch(self) -> None:

@@ -144,18 +144,18 @@ class Member(ABC):
         if self._committed:
             connection = Connection(self.world, f"{self.name} echo", self.random, 0.0)
             with suppress(Unanswered):
-                await connection.ask(OFFSET_COMMIT, 9, self._committed[0])
+                await connection.send_request(OFFSET_COMMIT, 9, self._committed[0])
             connection.cut()
 
     # Requests of every member
 
-    async def ask(
+    async def send_request(
         self, api_key: int, version: int, given: dict[str, Any], timeout_ms: float | None = None
     ) -> Any | None:
         """Send a request; return the response, or None if its outcome is unknown."""
         await self._awake()
         try:
-            answer = await self._connection.ask(
+            answer = await self._connection.send_request(
                 api_key,
                 version,
                 given,
@@ -167,7 +167,7 @@ class Member(ABC):
         await self._awake()
         return answer
 
-    async def rest(self, for_ms: float) -> None:
+    async def pause_for(self, for_ms: float) -> None:
         """Wait for so long, or until there is something else to do."""
         self._bell = bell = self.world.loop.create_future()
         call = self.world.loop.after_ms(for_ms, self._ring)
@@ -184,10 +184,10 @@ class Member(ABC):
             "include_topic_authorized_operations": False,
         }
         while True:
-            answer = await self.ask(METADATA, 12, given)
+            answer = await self.send_request(METADATA, 12, given)
             if answer is not None:
                 return {t.name: len(t.partitions) for t in answer.topics if not t.is_internal}
-            await self.rest(RETRY_MS)
+            await self.pause_for(RETRY_MS)
 
     async def commit(self) -> Code | None:
         """Commit all owned partitions at a later position.
@@ -222,7 +222,7 @@ class Member(ABC):
             ],
         }
         self._committed.append(given)
-        answer = await self.ask(OFFSET_COMMIT, 9, given)
+        answer = await self.send_request(OFFSET_COMMIT, 9, given)
         if answer is None:
             return None
         codes = {Code(p.error_code) for topic in answer.topics for p in topic.partitions}
@@ -239,7 +239,9 @@ class Member(ABC):
                 for topic, indexes in _by_topic(sorted(places)).items()
             ],
         }
-        answer = await self.ask(OFFSET_FETCH, 9, {"groups": [group], "require_stable": True})
+        answer = await self.send_request(
+            OFFSET_FETCH, 9, {"groups": [group], "require_stable": True}
+        )
         if answer is None:
             return None
         [found] = answer.groups

@@ -16,11 +16,11 @@ class RuntimeChecker(Checker):
 
     world: RuntimeWorld
 
-    def written(self, database: Database) -> None:
+    def handle_write(self, database: Database) -> None:
         """Handle a write of data and checkpoint to a store."""
 
-    def lost(self, database: Database) -> None:
+    def handle_deletion(self, database: Database) -> None:
         """Handle the deletion of a store."""
 
-    def cleared(self, database: Database) -> None:
+    def handle_clear(self, database: Database) -> None:
         """Handle a store that is about to be emptied."""

@@ -23,7 +23,7 @@ Result = tuple[str, str]
 class Closed(RuntimeChecker):
     name: ClassVar[str] = "closed"
 
-    def ended(self) -> None:
+    def check_at_rest(self) -> None:
         kind = self.world.runtime.kind
         if kind not in TIMED:
             return

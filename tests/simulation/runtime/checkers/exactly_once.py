@@ -17,7 +17,7 @@ from tests.simulation.runtime.topologies import COPIES, OUTPUT, TICK, TIMED, gro
 class ExactlyOnce(RuntimeChecker):
     name: ClassVar[str] = "exactly_once"
 
-    def ended(self) -> None:
+    def check_at_rest(self) -> None:
         if self.world.runtime.kind in TIMED or self.world.application is not None:
             return  # see Closed and Results
         if not self.world.runtime.is_exactly_once:

@@ -21,7 +21,7 @@ class Fenced(RuntimeChecker):
         super().__init__(world)
         self._owners: set[str] = set()  # lives that have made a producer
 
-    def answered(self, request: Request, response: Any) -> None:
+    def handle_response(self, request: Request, response: Any) -> None:
         life = request.client_id.split()[0]
         if request.api_key == INIT_PRODUCER_ID and response.error_code == 0:
             self._owners.add(life)

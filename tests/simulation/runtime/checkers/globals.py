@@ -17,16 +17,16 @@ TIME_BYTES = 8
 class Globals(RuntimeChecker):
     name: ClassVar[str] = "globals"
 
-    def written(self, database: Database) -> None:
+    def handle_write(self, database: Database) -> None:
         if database.is_global and not database.is_torn:
             assert database.checkpoint is not None
             self._check(database, database.checkpoint.positions)
 
-    def cleared(self, database: Database) -> None:
+    def handle_clear(self, database: Database) -> None:
         if database.is_global and not database.is_corrupt:
             self.violated(f"{database.path} is emptied, and nothing was wrong with it")
 
-    def ended(self) -> None:
+    def check_at_rest(self) -> None:
         for database in self.world.databases:
             if database.is_global and database.is_open:
                 parts = sorted(p for p in self.world.truths if p[0] == database.path.name)

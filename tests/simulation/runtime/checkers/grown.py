@@ -20,7 +20,7 @@ from tests.simulation.runtime.topologies import CHANGELOG
 class Grown(RuntimeChecker):
     name: ClassVar[str] = "grown"
 
-    def ended(self) -> None:
+    def check_at_rest(self) -> None:
         if not self.world.runtime.stops_before_asking:
             return
         for place, truth in self.world.truths.items():

@@ -36,7 +36,7 @@ class Ledger(RuntimeChecker):
         self._topology = self.world.topology()
         self._cuts: list[Cut] = []
 
-    def acted(self) -> None:
+    def handle_action(self) -> None:
         if self._is_off:
             return
         cut = self._cut()
@@ -75,7 +75,7 @@ class Ledger(RuntimeChecker):
     def _sources(self) -> frozenset[str]:
         return self.world.sources
 
-    def ended(self) -> None:
+    def check_at_rest(self) -> None:
         if self._is_off:
             return
         ledger = self.world.truths[ledger_topic(APPLICATION), 0]

@@ -50,7 +50,7 @@ class Offsets(RuntimeChecker):
             changelog_of(name): number for number, names in self._logged.items() for name in names
         }
 
-    def answered(self, request: Request, response: Any) -> None:
+    def handle_response(self, request: Request, response: Any) -> None:
         given = request.given
         match request.api_key:
             case api if api == PRODUCE and given["transactional_id"] is not None:
@@ -89,7 +89,7 @@ class Offsets(RuntimeChecker):
                 f"offsets of {sorted(sent)} only"
             )
 
-    def acted(self) -> None:
+    def handle_action(self) -> None:
         if not self.world.runtime.is_exactly_once:
             return
         cuts: dict[Task, Cut] = {}
@@ -125,7 +125,7 @@ class Offsets(RuntimeChecker):
             self.violated(f"task {task} goes back from {noted[-1]} to {cut}")
         noted.append(cut)
 
-    def ended(self) -> None:
+    def check_at_rest(self) -> None:
         if self.world.runtime.kind in ("collect", "count", "tick", "merged", "lines"):
             for task, cuts in self._cuts.items():
                 if STORE in self._logged[task[0]]:

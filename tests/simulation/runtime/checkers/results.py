@@ -10,7 +10,7 @@ from tests.simulation.runtime.checkers.checker import RuntimeChecker
 class Results(RuntimeChecker):
     name: ClassVar[str] = "results"
 
-    def ended(self) -> None:
+    def check_at_rest(self) -> None:
         world = self.world
         if world.application is None or not world.runtime.is_exactly_once:
             return

@@ -43,7 +43,7 @@ class Stores(RuntimeChecker):
         topology = self.world.topology()
         self._specs = {spec.name: spec for sub in topology.subtopologies for spec in sub.stores}
 
-    def asked(self, request: Request) -> None:
+    def handle_request(self, request: Request) -> None:
         """Check that a restore reads on from the checkpoint."""
         if request.api_key != FETCH or "restore" not in request.client_id:
             return
@@ -70,7 +70,7 @@ class Stores(RuntimeChecker):
                     f"{database.path} is at {checkpoint.position}, and read from {offset}"
                 )
 
-    def written(self, database: Database) -> None:
+    def handle_write(self, database: Database) -> None:
         if database.is_global:
             return  # see Globals
         assert database.checkpoint is not None
@@ -82,18 +82,18 @@ class Stores(RuntimeChecker):
         elapsed_ms = self.world.loop.elapsed_ms
         snapshots.append(Snapshot(elapsed_ms, database.owner.name, position, dict(database.data)))
 
-    def cleared(self, database: Database) -> None:
+    def handle_clear(self, database: Database) -> None:
         if database.is_global:
             return
         if not database.is_corrupt:
             self.violated(f"{database.path} is emptied, and nothing was wrong with it")
-        self.lost(database)
+        self.handle_deletion(database)
 
-    def lost(self, database: Database) -> None:
+    def handle_deletion(self, database: Database) -> None:
         """Expect a new store, as the deleted one's path is written next."""
         self._judged += [(database.path, each) for each in self._snapshots.pop(database.path, ())]
 
-    def ended(self) -> None:
+    def check_at_rest(self) -> None:
         if self._is_off:
             return
         open_ones = [(path, each) for path, all_ in self._snapshots.items() for each in all_]

@@ -76,15 +76,15 @@ class SimAdminClient:
         return {each: self._begin(self._configs(each)) for each in resources}
 
     def poll(self, timeout: float = 0) -> int:
-        self._process.breathe()
+        self._process.yield_turn()
         return 0
 
     def _begin(self, work: Coroutine[Any, Any, Any]) -> Answer:
-        self._process.breathe()
+        self._process.yield_turn()
         return Answer(self._process, work)
 
     async def _groups(self) -> Any:
-        answer = await self._client.ask(
+        answer = await self._client.send_request(
             LIST_GROUPS, 4, {"states_filter": ()}, lambda answer: answer.error_code
         )
         valid = [SimpleNamespace(group_id=str(group.group_id)) for group in answer.groups]
@@ -105,7 +105,9 @@ class SimAdminClient:
             "configs": [{"name": n, "value": str(v)} for n, v in (topic.config or {}).items()],
         }
         given = {"topics": [wanted], "timeout": 1_000, "validate_only": False}
-        await self._client.ask(CREATE_TOPICS, 4, given, lambda answer: answer.topics[0].error_code)
+        await self._client.send_request(
+            CREATE_TOPICS, 4, given, lambda answer: answer.topics[0].error_code
+        )
 
     async def _offset(self, asked: TopicPartition, spec: Any, isolation: int) -> Any:
         name = type(spec).__name__
@@ -119,7 +121,7 @@ class SimAdminClient:
             "topics": [{"name": asked.topic, "partitions": [partition]}],
             "timeout": 1_000,
         }
-        answer = await self._client.ask(
+        answer = await self._client.send_request(
             DELETE_RECORDS,
             2,
             given,
@@ -136,7 +138,7 @@ class SimAdminClient:
             "include_synonyms": False,
             "include_documentation": False,
         }
-        answer = await self._client.ask(
+        answer = await self._client.send_request(
             DESCRIBE_CONFIGS, 1, given, lambda answer: answer.results[0].error_code, retries=UNKNOWN
         )
         return {

@@ -61,13 +61,13 @@ def raised(code: int, what: str, **flags: bool) -> KafkaException:
 
 
 class Client:
-    """Represents one client of a process: use `ask` in a coroutine, `block` in a thread."""
+    """Represents one client: use `send_request` in a coroutine, `block` in a thread."""
 
     def __init__(self, process: Process, client_id: str) -> None:
         self.process = process
         self.connection = process.connect(f"{process.name} {client_id}")
 
-    async def once(
+    async def send_once(
         self,
         api_key: int,
         version: int,
@@ -80,13 +80,13 @@ class Client:
 
         Raises Unanswered.
         """
-        return await self.process.asked(
+        return await self.process.await_response(
             self.connection.send(
                 api_key, version, given, may_be_late=may_be_late, timeout_ms=timeout_ms
             )
         )
 
-    async def ask(
+    async def send_request(
         self,
         api_key: int,
         version: int,
@@ -103,7 +103,7 @@ class Client:
         """
         while True:
             try:
-                answer = await self.once(api_key, version, given, may_be_late=may_be_late)
+                answer = await self.send_once(api_key, version, given, may_be_late=may_be_late)
             except Unanswered:
                 pass
             else:
@@ -122,7 +122,7 @@ class Client:
             "allow_auto_topic_creation": False,
             "include_topic_authorized_operations": False,
         }
-        answer = await self.ask(METADATA, 12, given, lambda _: 0)
+        answer = await self.send_request(METADATA, 12, given, lambda _: 0)
         return {str(t.name): t for t in answer.topics if t.error_code == 0}
 
     async def list_offset(self, asked: TopicPartition, timestamp: int, isolation: int) -> Any:
@@ -133,7 +133,7 @@ class Client:
             "isolation_level": isolation,
             "topics": [{"name": asked.topic, "partitions": [partition]}],
         }
-        answer = await self.ask(
+        answer = await self.send_request(
             LIST_OFFSETS,
             7,
             given,
@@ -144,7 +144,7 @@ class Client:
 
     def list_topics(self, topic: str | None, timeout_s: float) -> Any:
         """Block until the metadata are here, as confluent-kafka's clients do."""
-        self.process.breathe()
+        self.process.yield_turn()
         work = self.metadata(None if topic is None else [topic])
         task = self.process.call(work, None if timeout_s < 0 else timeout_s)
         if task is None:

@@ -27,7 +27,7 @@ class SimConnection(BrokerConnection):
     """
 
     def __init__(self, process: Process, lock: Any, timeout_s: float) -> None:
-        process.breathe()
+        process.yield_turn()
         if not process.world.is_listening:
             raise ConnectionLost("nobody listens")
         self._process = process
@@ -56,7 +56,7 @@ class SimConnection(BrokerConnection):
             limit_ms = (self._timeout_s if timeout_s is None else timeout_s) * 1_000
             deadline_ms = loop.elapsed_ms + limit_ms
             task = self._process.begin(
-                self._sim.once(
+                self._sim.send_once(
                     request.__api_key__, request.__version__, request, timeout_ms=limit_ms
                 )
             )

@@ -72,7 +72,7 @@ class SimConsumer:
     # Called by the application
 
     def incremental_assign(self, partitions: Iterable[TopicPartition]) -> None:
-        self._process.breathe()
+        self._process.yield_turn()
         for each in partitions:
             place = each.topic, each.partition
             assert place not in self._assigned, f"{place} is assigned twice"
@@ -80,7 +80,7 @@ class SimConsumer:
         self._wake()
 
     def incremental_unassign(self, partitions: Iterable[TopicPartition]) -> None:
-        self._process.breathe()
+        self._process.yield_turn()
         for each in partitions:
             del self._assigned[each.topic, each.partition]
 
@@ -92,20 +92,20 @@ class SimConsumer:
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Drop prefetched records, as librdkafka does, and fetch them again later."""
-        self._process.breathe()
+        self._process.yield_turn()
         for each in partitions:
             assigned = self._assigned[each.topic, each.partition]
             assigned.is_paused = True
             self._forget(assigned)
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        self._process.breathe()
+        self._process.yield_turn()
         for each in partitions:
             self._assigned[each.topic, each.partition].is_paused = False
         self._wake()
 
     def seek(self, partition: TopicPartition) -> None:
-        self._process.breathe()
+        self._process.yield_turn()
         place = partition.topic, partition.partition
         before = self._assigned[place]
         self._assigned[place] = Assigned(place, partition.offset)
@@ -115,7 +115,7 @@ class SimConsumer:
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
         """Return so many messages, or fewer if the time is up."""
         process, world = self._process, self._process.world
-        process.breathe()
+        process.yield_turn()
         deadline_ms = world.loop.elapsed_ms + max(timeout, 0) * 1_000
         taken: list[Message] = []
         while True:
@@ -135,7 +135,7 @@ class SimConsumer:
         return found[0] if found else None
 
     def position(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        self._process.breathe()
+        self._process.yield_turn()
         found = []
         for each in partitions:
             assigned = self._assigned.get((each.topic, each.partition))
@@ -151,7 +151,7 @@ class SimConsumer:
         self, partition: TopicPartition, timeout: float = -1, cached: bool = False
     ) -> tuple[int, int]:
         """Return the last fetch's high watermark, or else request the end of what can be read."""
-        self._process.breathe()
+        self._process.yield_turn()
         if cached:
             assigned = self._assigned[partition.topic, partition.partition]
             return UNKNOWN, assigned.high_watermark
@@ -166,7 +166,7 @@ class SimConsumer:
             raise raised(int(error.code), error.code.name) from None
 
     def close(self) -> None:
-        self._process.breathe()
+        self._process.yield_turn()
         self._is_closed = True
         self._assigned.clear()
         self._wake()
@@ -211,11 +211,11 @@ class SimConsumer:
                 continue
             if not targets:
                 self._changed = loop.create_future()
-                await self._process.asked(self._changed)
+                await self._process.await_response(self._changed)
                 continue
             offsets = [each.fetch_offset for each in targets]
             try:
-                answer = await self._client.once(FETCH, 12, self._request(targets))
+                answer = await self._client.send_once(FETCH, 12, self._request(targets))
             except Unanswered:
                 await self._process.sleep_ms(RETRY_MS)
                 continue

@@ -60,12 +60,12 @@ class SimProducer(Sender):
         self._wake()
 
     def poll(self, timeout: float = 0) -> int:
-        self._process.breathe()
+        self._process.yield_turn()
         return self._serve()
 
     def flush(self, timeout: float = -1) -> int:
         deadline_ms = self._loop.elapsed_ms + max(timeout, 0) * 1_000
-        self._process.breathe()
+        self._process.yield_turn()
         self._is_flushing = True
         while len(self) and self._loop.elapsed_ms < deadline_ms:
             self._wake()
@@ -78,7 +78,7 @@ class SimProducer(Sender):
 
     def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
         """Drop undelivered records and stop the background work."""
-        self._process.breathe()
+        self._process.yield_turn()
         self._is_given_up = True
         self._fail_waiting(KafkaError._PURGE_QUEUE)
         self._wake()
@@ -88,12 +88,12 @@ class SimProducer(Sender):
         return self._client.list_topics(topic, timeout)
 
     def init_transactions(self, timeout: float = -1) -> None:
-        self._process.breathe()
+        self._process.yield_turn()
         self._call(self._init(-1, -1), timeout)
         self._state = State.READY
 
     def begin_transaction(self) -> None:
-        self._process.breathe()
+        self._process.yield_turn()
         self._require(State.READY)
         self._state = State.IN_TXN
         self._registered, self._has_offsets, self._may_arrive = set(), False, False
@@ -101,14 +101,14 @@ class SimProducer(Sender):
     def send_offsets_to_transaction(
         self, positions: Iterable[TopicPartition], group_metadata: bytes, timeout: float = -1
     ) -> None:
-        self._process.breathe()
+        self._process.yield_turn()
         self._require(State.IN_TXN)
         sent = [each for each in positions if each.offset >= 0]
         if sent:
             self._call(self._send_offsets(sent, *_group(group_metadata)), timeout)
 
     def commit_transaction(self, timeout: float = -1) -> None:
-        self._process.breathe()
+        self._process.yield_turn()
         self._require(State.IN_TXN)
         began_ms = self._loop.elapsed_ms
         if self.flush(timeout):
@@ -118,7 +118,7 @@ class SimProducer(Sender):
         self._call(self._end(committed=True), left)
 
     def abort_transaction(self, timeout: float = -1) -> None:
-        self._process.breathe()
+        self._process.yield_turn()
         self._require(State.IN_TXN, State.ABORTABLE)
         self._fail_waiting(KafkaError._PURGE_QUEUE)
         self._call(self._abort(), timeout)

@@ -144,7 +144,7 @@ class Sender:
         may_be_late: bool = False,
     ) -> Any:
         try:
-            return await self._client.ask(
+            return await self._client.send_request(
                 api_key, version, given, code_of, retry_ms=retry_ms, may_be_late=may_be_late
             )
         except Failed as error:
@@ -161,7 +161,7 @@ class Sender:
         # It retries at any other error.
         while True:
             try:
-                answer = await self._client.ask(
+                answer = await self._client.send_request(
                     INIT_PRODUCER_ID, 4, given, lambda answer: answer.error_code, may_be_late=True
                 )
                 break
@@ -177,7 +177,7 @@ class Sender:
         while not self._is_given_up:
             if not self._waiting:
                 self._changed = self._loop.create_future()
-                await self._process.asked(self._changed)
+                await self._process.await_response(self._changed)
                 continue
             if not self._is_flushing:
                 await self._process.sleep_ms(self._linger_ms)
@@ -274,7 +274,7 @@ class Sender:
         }
         while not self._is_given_up:
             try:
-                answer = await self._client.once(PRODUCE, 10, given, may_be_late=True)
+                answer = await self._client.send_once(PRODUCE, 10, given, may_be_late=True)
             except Unanswered:
                 self._may_arrive = True
             else:
