@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,22 @@ def test_every_file_of_the_layout_and_of_the_traces_is_there() -> None:
     there = {str(path.with_suffix("")) for path in MODULES}
     for step in re.findall(r"\w+(?:/\w+)+", TRACES):
         assert any(f"/{step}/" in f"/{each}/" for each in there), step
+
+
+def test_the_layers_of_streams_are_those_that_import_linter_checks() -> None:
+    settings = tomllib.loads((HOME / "pyproject.toml").read_text())
+    (contract,) = (
+        each
+        for each in settings["tool"]["importlinter"]["contracts"]
+        if each["type"] == "layers" and each["containers"] == ["streams"]
+    )
+    section = PAGE.partition("### The layers of streams")[2].partition("\n#")[0]
+    layers = [
+        set(re.findall(r"`(\w+)`", layer))
+        for row in re.findall(r"^\| (`.+?) \|", section, re.MULTILINE)
+        for layer in row.split(", then ")
+    ]
+    assert layers == [set(re.findall(r"\w+", each)) for each in reversed(contract["layers"])]
 
 
 def test_every_decision_is_named() -> None:
