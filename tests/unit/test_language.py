@@ -119,7 +119,7 @@ def _product() -> list[Source]:
 
 
 def test_first_docstring_lines_are_sentences() -> None:
-    assert not list(find_fragments(read_sources(*PRODUCT, "examples", "benchmarks")))
+    assert not list(find_fragments(read_sources(*PRODUCT, "examples", "benchmarks", "tests")))
 
 
 def test_docstrings_name_errors(product: list[Source]) -> None:
