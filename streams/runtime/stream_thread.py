@@ -85,7 +85,7 @@ class StreamThread:
             self._spawned.join(timeout_s)
 
     def count_turns(self) -> int:
-        """Return how many turns the thread's stream loops have made, replaced loops included."""
+        """Return how many iterations its loops have done, those that were replaced included."""
         return self.loop.turn_count + self._turns_of_replaced
 
     def current_record_origin(self) -> str:
@@ -97,7 +97,7 @@ class StreamThread:
         return list(self.loop.tasks.values())
 
     def sum_counters(self) -> dict[str, int]:
-        """Return the counters summed over the thread's stream loops, replaced ones included."""
+        """Return the counters, which are those of `ThreadCounters`, summed over its loops."""
         counted = asdict(self.loop.counters) | {"replaced_threads": self.replaced_count}
         return {
             name: value + self._counters_of_replaced.get(name, 0) for name, value in counted.items()
@@ -166,7 +166,7 @@ class StreamThread:
             self.loop = self._create_loop()
 
     def _decide_on_error(self, error: Exception) -> bool:
-        """Call the uncaught exception handler, and return whether to replace the failed loop.
+        """Whether another loop replaces one that failed, as the handler answers.
 
         Called while the failed loop still holds its place in the group.
         """
