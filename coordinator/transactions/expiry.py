@@ -13,16 +13,13 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 from enum import Enum, auto
-from typing import TYPE_CHECKING
 
 from coordinator.clock import Clock, Scheduler
 from coordinator.errors import Refused
 from coordinator.shard.coordinator_state import CoordinatorState
 from coordinator.shard.timers import KeyedTimers
 from coordinator.transactions.end_transaction import make_expiry_tombstones
-
-if TYPE_CHECKING:
-    from coordinator.transactions.service import TransactionShard
+from coordinator.transactions.shard import TransactionShard
 
 logger = logging.getLogger(__name__)
 

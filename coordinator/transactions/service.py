@@ -23,23 +23,21 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
-from typing import TypeVar
 
 from coordinator.clock import Clock, Scheduler
 from coordinator.errors import Code, Refused
 from coordinator.features import Features
 from coordinator.shard.coordinator_state import CoordinatorState
-from coordinator.shard.decision import Decision, TransactionEnded
+from coordinator.shard.decision import TransactionEnded
 from coordinator.shard.loading import LoadSlice
 from coordinator.shard.placement import partition_for
-from coordinator.shard.shard import Shard, ShardLog
+from coordinator.shard.shard import ShardLog
 from coordinator.shard.timers import KeyedTimers
 from coordinator.transactions.add_partitions import (
     AddPartitionsCommand,
     add_partitions,
     check_partition_registered,
 )
-from coordinator.transactions.apply import apply_record
 from coordinator.transactions.end_transaction import (
     EndTransactionCommand,
     complete_end,
@@ -58,7 +56,7 @@ from coordinator.transactions.init_producer_id import (
 from coordinator.transactions.listing import TransactionFilters, select_transactions
 from coordinator.transactions.markers import LocateDestination, MarkerChannel
 from coordinator.transactions.producer_ids import ProducerIdManager
-from coordinator.transactions.records import TransactionCodec
+from coordinator.transactions.shard import TransactionShard
 from coordinator.transactions.state import (
     NO_PRODUCER_ID,
     PREPARED,
@@ -66,14 +64,10 @@ from coordinator.transactions.state import (
     ProducerIdAndEpoch,
     TopicPartition,
     TransactionMetadata,
-    TransactionRecord,
-    TransactionShardState,
     TransactionStatus,
 )
 
 logger = logging.getLogger(__name__)
-
-A = TypeVar("A")
 
 COMPLETE_RETRY_MS = 100
 
@@ -106,21 +100,6 @@ class TransactionTimer(Enum):
 
     ABORT = auto()
     COMPLETE = auto()
-
-
-class TransactionShard:
-    """Holds one partition of `__transaction_state`: its log and the state replayed from it."""
-
-    def __init__(self, name: str, log: ShardLog, features: Features, clock: Clock) -> None:
-        self.state = TransactionShardState()
-        codec = TransactionCodec(features.transaction_version)
-        self.log: Shard[TransactionRecord] = Shard(
-            name, log, codec, partial(apply_record, self.state), clock
-        )
-
-    def execute_decision(self, decision: Decision[TransactionRecord, A]) -> A:
-        """Make a decision durable, apply it, and return its response."""
-        return self.log.execute_decision(decision)
 
 
 class TransactionService:
