@@ -13,21 +13,24 @@ import base64
 import gc
 import logging
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from uuid import UUID, uuid4
 
 import uvloop
 
-from coordinator.api.router import Router, list_api_versions
+from coordinator.api.context import BrokerServices
+from coordinator.api.router import APIS, Router, list_api_versions
 from coordinator.clock import Background, Clock, Scheduler, SystemClock, Timer
 from coordinator.config import BrokerConfig
 from coordinator.coordinators import Coordinators
 from coordinator.dynamic_config import DynamicConfigs, ResourceType
+from coordinator.fail_stop import FailStop, GuardedScheduler
 from coordinator.fault_file import read_faults
 from coordinator.faults import Faults, WrongFault
 from coordinator.features import Features
@@ -39,7 +42,6 @@ from coordinator.log.faulty_disk import FaultyDisk
 from coordinator.log.machine import BrokerMachine
 from coordinator.log.maintenance import LogMaintenance
 from coordinator.log.topics import TopicRegistry
-from coordinator.shard.shard import BrokenInvariant
 from coordinator.wire.server import CannotListen, ConnectionLimits, SocketServer
 
 log = logging.getLogger(__name__)
@@ -90,29 +92,6 @@ def _call_and_catch(work: Callable[[], None]) -> Exception | None:
     return None
 
 
-class GuardedScheduler:
-    """Passes calls on to another scheduler and makes them only until the broker has failed.
-
-    A BrokenInvariant that such a call raises stops the broker, as one that a request raises does;
-    the scheduler itself would only log it. Calls that fall due after that are not made.
-    """
-
-    def __init__(self, scheduler: Scheduler, broker: Broker) -> None:
-        self._scheduler = scheduler
-        self._broker = broker
-
-    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
-        return self._scheduler.call_later(delay_ms, partial(self._call_unless_failed, callback))
-
-    def _call_unless_failed(self, callback: Callable[[], None]) -> None:
-        if self._broker.failure is not None:
-            return
-        try:
-            callback()
-        except BrokenInvariant as error:
-            self._broker.stop_on_failure(error)
-
-
 def new_uuid() -> UUID:
     """Return a random UUID whose base64 text doesn't begin with "-", as command-line options do."""
     while True:
@@ -137,29 +116,54 @@ class Broker:
         self.config = config
         self.faults = faults or Faults()
         self.clock: Clock = clock or SystemClock()
-        self.scheduler: Scheduler = GuardedScheduler(scheduler or LoopScheduler(), self)
-        self.api_versions = list_api_versions()
-        self.fetch_sessions = FetchSessionCache(
-            config.max_incremental_fetch_session_cache_slots, lambda: make_id().int
-        )
+        self._fail_stop = FailStop(self.request_stop)
+        self.scheduler: Scheduler = GuardedScheduler(scheduler or LoopScheduler(), self._fail_stop)
         self.features = Features(config.transaction_version)
-        self.failure: BaseException | None = None
         self.host = config.host
         self.port = config.port
         self.metrics_port = -1  # there is no metrics endpoint
-        self.cluster_id = ""
         self.dynamic_configs: DynamicConfigs
         self.topics: TopicRegistry
         self.coordinators: Coordinators
         self.cleaner: LogCleaner
+        self.services: BrokerServices
+        self._server: SocketServer | None = None
         self._disk: BrokerDisk = FaultyDisk(disk or SystemDisk(), self.faults)
         self._make_id = make_id
         self._background: Background = background or BackgroundThread()
         self._close_stack = ExitStack()  # closes what was opened, in reverse order
         self._producer_expiry_timer: Timer | None = None
         self._stop_requested = asyncio.Event()
-        self._server = SocketServer(
-            Router(self).dispatch_frame,
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Return the failure for which the broker stops, None if there is none."""
+        return self._fail_stop.failure
+
+    async def start(self) -> None:
+        """Load the data directory, then listen for clients.
+
+        Raises: CannotListen, and what `load_from_disk` raises; nothing is left open then.
+        """
+        self.load_from_disk()
+        self._server = server = self._create_server()
+        try:
+            await server.start(self.config.host, self.config.port)
+            self._start_metrics_server()
+        except BaseException:
+            self.close()
+            raise
+        self.port = server.port
+        self.services.endpoint = self._endpoint()
+
+    def create_router(self, apis: Iterable[ModuleType] = APIS) -> Router:
+        """Create a router that answers requests with this broker, once it has been loaded."""
+        return Router(self.services, self.faults, self._fail_stop, apis)
+
+    def _create_server(self) -> SocketServer:
+        config = self.config
+        return SocketServer(
+            self.create_router().dispatch_frame,
             ConnectionLimits(
                 frame_bytes_max=config.socket_request_max_bytes,
                 queue_max=config.queued_max_requests,
@@ -172,24 +176,9 @@ class Broker:
             self.scheduler,
         )
 
-    @property
-    def endpoint(self) -> dict[str, Any]:
+    def _endpoint(self) -> dict[str, Any]:
         """Return the node id, host and port under which clients reach this broker."""
         return {"node_id": self.config.node_id, "host": self.host, "port": self.port}
-
-    async def start(self) -> None:
-        """Load the data directory, then listen for clients.
-
-        Raises: CannotListen, and what `load_from_disk` raises; nothing is left open then.
-        """
-        self.load_from_disk()
-        try:
-            await self._server.start(self.config.host, self.config.port)
-            self._start_metrics_server()
-        except BaseException:
-            self.close()
-            raise
-        self.port = self._server.port
 
     def _start_metrics_server(self) -> None:
         if self.config.metrics_port < 0:
@@ -218,7 +207,6 @@ class Broker:
         self._close_stack.callback(storage.close)
         machine = BrokerMachine(self._disk, self.clock, self.scheduler, self._background)
         try:
-            self.cluster_id = storage.cluster_id
             self.dynamic_configs = DynamicConfigs(config, storage, self._apply_dynamic_configs)
             self.dynamic_configs.restore_features(self.features)
             self.config = config = self.dynamic_configs.effective_config()
@@ -243,6 +231,7 @@ class Broker:
                 partial(self.dynamic_configs.configs_of_resource, ResourceType.GROUP),
             )
             self._close_stack.callback(self.coordinators.close)
+            self.services = self._create_services(storage.cluster_id)
             self.coordinators.load_shards()
             self.cleaner = LogCleaner(
                 self.topics,
@@ -258,6 +247,25 @@ class Broker:
             raise
         self._schedule_producer_expiry()
 
+    def _create_services(self, cluster_id: str) -> BrokerServices:
+        config = self.config
+        return BrokerServices(
+            config=config,
+            cluster_id=cluster_id,
+            endpoint=self._endpoint(),
+            api_versions=list_api_versions(),
+            clock=self.clock,
+            scheduler=self.scheduler,
+            features=self.features,
+            dynamic_configs=self.dynamic_configs,
+            topics=self.topics,
+            coordinators=self.coordinators,
+            fetch_sessions=FetchSessionCache(
+                config.max_incremental_fetch_session_cache_slots, lambda: self._make_id().int
+            ),
+            measure_disk_space=partial(self._disk.measure_space, config.data_dir),
+        )
+
     def close(self) -> None:
         """Bring everything to disk, close it, and release the lock of the data directory."""
         if self._producer_expiry_timer is not None:
@@ -266,19 +274,9 @@ class Broker:
 
     async def stop(self) -> None:
         """Stop listening, then close the data directory."""
-        await self._server.stop()
+        if self._server is not None:
+            await self._server.stop()
         self.close()
-
-    def set_feature_levels(self, levels: Mapping[str, int]) -> None:
-        """Finalise feature levels, which must be supported ones, on disk and in force.
-
-        Raises: Refused(KAFKA_STORAGE_ERROR).
-        """
-        self.dynamic_configs.finalise_features(self.features, levels)
-
-    def disk_space_bytes(self) -> tuple[int, int]:
-        """Return the total and the usable bytes of the data directory's file system."""
-        return self._disk.measure_space(self.config.data_dir)
 
     async def ensure_topics_when_free(self, topics: Mapping[str, int]) -> None:
         """Create missing topics once no group has offsets of deleted topics of their names.
@@ -318,17 +316,6 @@ class Broker:
             if self.topics.get(name) is None:
                 self.topics.create_topic(name, partitions)
 
-    def stop_on_failure(self, error: BaseException) -> None:
-        """Record the first failure and request a stop, before the log is harmed.
-
-        Called when state and log no longer agree. From now on no request is answered and no
-        scheduled call is made.
-        """
-        log.critical("the broker stops: %s", error)
-        if self.failure is None:
-            self.failure = error
-        self.request_stop()
-
     def request_stop(self) -> None:
         self._stop_requested.set()
 
@@ -337,7 +324,7 @@ class Broker:
         await self._stop_requested.wait()
 
     def _apply_dynamic_configs(self) -> None:
-        self.config = self.dynamic_configs.effective_config()
+        self.config = self.services.config = self.dynamic_configs.effective_config()
         self.topics.apply_broker_config(self.config)
         self.coordinators.update_config(self.config)
 

@@ -20,7 +20,7 @@ VERSIONS = range(5)
 
 
 def handle_request(request: Any, context: RequestContext) -> Any:
-    coordinators = context.broker.coordinators
+    coordinators = context.services.coordinators
     partition = (GROUP_TOPIC, coordinators.groups.partition_of(request.group_id))
     coordinators.transactions.add_partitions(
         AddPartitionsCommand(

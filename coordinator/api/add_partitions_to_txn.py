@@ -80,7 +80,7 @@ def _add_or_verify(
     if verify_only:
         return {tp: _verify_partition(command, tp, context) for tp in command.partitions}
     try:
-        context.broker.coordinators.transactions.add_partitions(command)
+        context.services.coordinators.transactions.add_partitions(command)
     except Refused as refused:
         code = translate_fenced_code(refused.code, context.version, fenced_since=2)
         return dict.fromkeys(command.partitions, code)
@@ -94,7 +94,7 @@ def _check_partition(partition: TopicPartition, context: RequestContext) -> Code
     """
     if context.version < 4 and partition[0] in INTERNAL_TOPICS:
         return Code.TOPIC_AUTHORIZATION_FAILED
-    found = context.broker.topics.find_partition(*partition)
+    found = context.services.topics.find_partition(*partition)
     if found is None:
         return Code.UNKNOWN_TOPIC_OR_PARTITION
     # The transaction could not be ended there.
@@ -105,7 +105,7 @@ def _verify_partition(
     command: AddPartitionsCommand, partition: TopicPartition, context: RequestContext
 ) -> Code:
     try:
-        context.broker.coordinators.transactions.verify_partition(
+        context.services.coordinators.transactions.verify_partition(
             command.transactional_id,
             command.producer_id,
             command.producer_epoch,

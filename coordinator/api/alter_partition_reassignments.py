@@ -63,7 +63,7 @@ def _answer_partition(name: str, partition: Any, context: RequestContext) -> dic
 
 
 def _check_reassignment(name: str, partition: Any, context: RequestContext) -> None:
-    topics = context.broker.topics
+    topics = context.services.topics
     if topics.get(name) is None:
         message = f"Unable to find a topic named {name}."
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, message)
@@ -72,4 +72,4 @@ def _check_reassignment(name: str, partition: Any, context: RequestContext) -> N
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, message)
     if partition.replicas is None:
         raise Refused(Code.NO_REASSIGNMENT_IN_PROGRESS)
-    check_replica_assignment(partition.replicas, context.broker.config.node_id)
+    check_replica_assignment(partition.replicas, context.services.config.node_id)

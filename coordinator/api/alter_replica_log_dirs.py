@@ -18,8 +18,8 @@ VERSIONS = range(1, 3)
 
 
 def handle_request(request: Any, context: RequestContext) -> Any:
-    own = str(context.broker.config.data_dir.absolute())
-    topics = context.broker.topics
+    own = str(context.services.config.data_dir.absolute())
+    topics = context.services.topics
     codes: dict[str, dict[int, Code]] = {}
     for directory in request.dirs:
         for topic in directory.topics:

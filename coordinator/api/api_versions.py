@@ -27,9 +27,9 @@ def handle_request(request: Any, context: RequestContext) -> Any:
         named = (request.client_software_name, request.client_software_version)
         if not all(_PLAIN.fullmatch(text) for text in named):
             return build_error_response(request, context, Code.INVALID_REQUEST)
-    features = context.broker.features
+    features = context.services.features
     return context.build_response(
-        api_keys=context.broker.api_versions,
+        api_keys=context.services.api_versions,
         supported_features=[
             {"name": name, "min_version": first, "max_version": last}
             for name, (first, last) in SUPPORTED_LEVELS.items()

@@ -60,7 +60,7 @@ class _AlterableTopic:
         if not name:
             raise Refused(Code.INVALID_REQUEST, "Default topic resources are not allowed.")
         check_topic_name(name)
-        topic = context.broker.topics.get(name)
+        topic = context.services.topics.get(name)
         self.configs: Configs = topic.configs if topic else {}
         self._name = name
         self._context = context
@@ -69,17 +69,17 @@ class _AlterableTopic:
         return TOPIC_CONFIGS[key].kind if key in TOPIC_CONFIGS else None
 
     def default_value(self, key: str) -> str:
-        return topic_config_default(key, self._context.broker.config)
+        return topic_config_default(key, self._context.services.config)
 
     def validate_configs(self, configs: Configs) -> Configs:
         checked_configs = validate_topic_configs(configs)
-        if self._context.broker.topics.get(self._name) is None:
+        if self._context.services.topics.get(self._name) is None:
             message = f"The topic '{self._name}' does not exist."
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, message)
         return checked_configs
 
     def replace_configs(self, configs: Configs) -> None:
-        self._context.broker.topics.replace_configs(self._name, configs)
+        self._context.services.topics.replace_configs(self._name, configs)
 
 
 class _AlterableBroker:
@@ -90,14 +90,16 @@ class _AlterableBroker:
             check_node_id(name, context, "Unexpected broker id, expected {}, but received {}")
         self._name = name
         self._context = context
-        self.configs = context.broker.dynamic_configs.configs_of_resource(ResourceType.BROKER, name)
+        self.configs = context.services.dynamic_configs.configs_of_resource(
+            ResourceType.BROKER, name
+        )
 
     def setting_type(self, key: str) -> ConfigType | None:
         field = key.replace(".", "_")
         return BROKER_SETTINGS[field].kind if field in BROKER_SETTINGS else None
 
     def default_value(self, key: str) -> str:
-        return self._context.broker.config.setting_text(key.replace(".", "_"))
+        return self._context.services.config.setting_text(key.replace(".", "_"))
 
     def validate_configs(self, configs: Configs) -> Configs:
         unknown = [key for key in configs if self.setting_type(key) is None]
@@ -117,14 +119,14 @@ class _AlterableBroker:
                 if config.from_broker in checked_configs:
                     key = config.from_broker
                     check_broker_limits(
-                        key, checked_configs[key], config, self._context.broker.config
+                        key, checked_configs[key], config, self._context.services.config
                     )
             return checked_configs
         except Refused as refused:
             raise Refused(Code.INVALID_REQUEST, refused.message) from refused
 
     def replace_configs(self, configs: Configs) -> None:
-        self._context.broker.dynamic_configs.replace_configs(
+        self._context.services.dynamic_configs.replace_configs(
             ResourceType.BROKER, self._name, configs
         )
 
@@ -134,8 +136,8 @@ class _AlterableGroup:
         if not name:
             raise Refused(Code.INVALID_REQUEST, "Default group resources are not allowed.")
         self._name = name
-        self._broker = context.broker.config
-        self._dynamic = context.broker.dynamic_configs
+        self._broker = context.services.config
+        self._dynamic = context.services.dynamic_configs
         self.configs = self._dynamic.configs_of_resource(ResourceType.GROUP, name)
 
     def setting_type(self, key: str) -> ConfigType | None:
@@ -171,7 +173,7 @@ def find_alterable_resource(kind: int, name: str, context: RequestContext) -> Al
 
 def check_node_id(name: str, context: RequestContext, message_format: str) -> None:
     """Raise Refused(INVALID_REQUEST) if the name is not this broker's node id."""
-    own = context.broker.config.node_id
+    own = context.services.config.node_id
     if not name.removeprefix("-").isdecimal():
         raise Refused(Code.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
     if int(name) != own:

@@ -76,15 +76,15 @@ def describe_topic_configs(
 
 def _describe_topic(name: str, context: RequestContext) -> list[DescribedConfig]:
     check_topic_name(name)
-    topic = context.broker.topics.get(name)
+    topic = context.services.topics.get(name)
     if topic is None:
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION)
-    return describe_topic_configs(topic.configs, context.broker.dynamic_configs)
+    return describe_topic_configs(topic.configs, context.services.dynamic_configs)
 
 
 def _describe_broker(name: str, context: RequestContext) -> list[DescribedConfig]:
     """Return all settings of this broker; without a name, those that were set for all brokers."""
-    dynamic = context.broker.dynamic_configs
+    dynamic = context.services.dynamic_configs
     if not name:
         return [
             DescribedConfig(
@@ -105,7 +105,7 @@ def _describe_broker(name: str, context: RequestContext) -> list[DescribedConfig
         if field not in INTERNAL_SETTINGS
     ]
     directory = ConfigSynonym(
-        "log.dirs", str(context.broker.config.data_dir), ConfigSource.STATIC_BROKER
+        "log.dirs", str(context.services.config.data_dir), ConfigSource.STATIC_BROKER
     )
     described.append(
         _describe_setting("log.dirs", ConfigType.LIST, [directory], "")._replace(read_only=True)
@@ -131,7 +131,7 @@ def _describe_loggers(name: str, context: RequestContext) -> list[DescribedConfi
 def _describe_group(name: str, context: RequestContext) -> list[DescribedConfig]:
     if not name:
         raise Refused(Code.INVALID_REQUEST, "Group name must not be empty")
-    dynamic = context.broker.dynamic_configs
+    dynamic = context.services.dynamic_configs
     configs = dynamic.configs_of_resource(ResourceType.GROUP, name)
     described = []
     for key, config in GROUP_CONFIGS.items():
@@ -156,7 +156,7 @@ def _describe_client_metrics(name: str, context: RequestContext) -> list[Describ
 
 
 def _check_broker_id(name: str, context: RequestContext, expected_format: str) -> None:
-    own = context.broker.config.node_id
+    own = context.services.config.node_id
     if not name.removeprefix("-").isdecimal():
         raise Refused(Code.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
     if int(name) != own:

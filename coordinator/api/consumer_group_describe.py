@@ -31,7 +31,7 @@ _OPERATIONS_NOT_REQUESTED = -(2**31)
 
 
 def handle_request(request: Any, context: RequestContext) -> Any:
-    if context.broker.features.feature_level(GROUP_VERSION) < 1:
+    if context.services.features.feature_level(GROUP_VERSION) < 1:
         return build_error_response(request, context, Code.UNSUPPORTED_VERSION)
     operations = (
         GROUP_OPERATIONS if request.include_authorized_operations else _OPERATIONS_NOT_REQUESTED
@@ -57,7 +57,7 @@ def _describe_or_refuse_group(
     try:
         if not group_id:
             raise Refused(Code.INVALID_GROUP_ID)
-        found = context.broker.coordinators.groups.consumer.describe_group(group_id)
+        found = context.services.coordinators.groups.consumer.describe_group(group_id)
     except Refused as refused:
         return _build_refused_group(group_id, refused)
     return _describe_group(group_id, found, operations)

@@ -41,10 +41,10 @@ _WITHOUT_MESSAGE = frozenset(
 
 def handle_request(request: Any, context: RequestContext) -> Any:
     try:
-        if context.broker.features.feature_level(GROUP_VERSION) < 1:
+        if context.services.features.feature_level(GROUP_VERSION) < 1:
             raise Refused(Code.UNSUPPORTED_VERSION)
         _check_request(request, context)
-        answer = context.broker.coordinators.groups.consumer.handle_heartbeat(
+        answer = context.services.coordinators.groups.consumer.handle_heartbeat(
             _to_command(request, context)
         )
     except Refused as refused:
@@ -134,7 +134,7 @@ def _check_request(request: Any, context: RequestContext) -> None:
         _require_valid(request.instance_id is not None, "InstanceId can't be null.")
     else:
         _require_valid(epoch > AWAY_EPOCH, "MemberEpoch is invalid.")
-    assignors = context.broker.coordinators.consumer_config.assignors
+    assignors = context.services.coordinators.consumer_config.assignors
     if request.server_assignor is not None and request.server_assignor not in assignors:
         raise Refused(
             Code.UNSUPPORTED_ASSIGNOR,
@@ -159,7 +159,7 @@ def _to_command(request: Any, context: RequestContext) -> ConsumerHeartbeat:
     owned = request.topic_partitions
     return ConsumerHeartbeat(
         group_id=request.group_id,
-        member_id=request.member_id or uuid_to_base64(context.broker.coordinators.new_id()),
+        member_id=request.member_id or uuid_to_base64(context.services.coordinators.new_id()),
         has_generated_id=not request.member_id,
         epoch=request.member_epoch,
         client_id=context.client_id,

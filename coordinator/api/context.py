@@ -1,22 +1,51 @@
-"""Defines the context of a request that API files are given: client, version and broker."""
+"""Defines the context of a request that API files are given: client, version and services."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+from coordinator.clock import Clock, Scheduler
+from coordinator.config import BrokerConfig
+from coordinator.coordinators import Coordinators
+from coordinator.dynamic_config import DynamicConfigs
+from coordinator.features import Features
+from coordinator.fetching.session_cache import FetchSessionCache
+from coordinator.log.topics import TopicRegistry
 from coordinator.wire.codec import build_entity
 
-if TYPE_CHECKING:
-    from coordinator.broker import Broker
+
+@dataclass(slots=True, kw_only=True)
+class BrokerServices:
+    """Holds the parts of a loaded broker that API files call.
+
+    The broker replaces `config` when settings are altered, and `endpoint`, which has the node id,
+    host and port for clients, once it listens.
+    """
+
+    config: BrokerConfig
+    cluster_id: str
+    endpoint: dict[str, Any]
+    api_versions: list[dict[str, int]]  # as `router.list_api_versions` returns them
+    clock: Clock
+    scheduler: Scheduler
+    features: Features
+    dynamic_configs: DynamicConfigs
+    topics: TopicRegistry
+    coordinators: Coordinators
+    fetch_sessions: FetchSessionCache
+    # Returns the total and the usable bytes of the data directory's file system.
+    measure_disk_space: Callable[[], tuple[int, int]]
 
 
 class RequestContext(NamedTuple):
-    """Holds a request's broker, version and client, and the type of its response.
+    """Holds a request's version and client, the broker's services, and the response's type.
 
     Kafka's counterpart is RequestContext.
     """
 
-    broker: Broker
+    services: BrokerServices
     version: int
     client_id: str
     client_host: str

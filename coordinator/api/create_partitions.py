@@ -32,7 +32,7 @@ def handle_request(request: Any, context: RequestContext) -> Any:
                 raise Refused(Code.INVALID_REQUEST, "Duplicate topic name.")
             _check_topic(topic, context)
             if not request.validate_only:
-                context.broker.topics.add_partitions(topic.name, topic.count)
+                context.services.topics.add_partitions(topic.name, topic.count)
             results.append(_build_topic_result(topic, Refused(Code.NONE)))
         except Refused as refused:
             results.append(_build_topic_result(topic, refused))
@@ -47,7 +47,7 @@ def build_error_response(request: Any, context: RequestContext, code: Code) -> A
 
 
 def _check_topic(requested: Any, context: RequestContext) -> None:
-    topic = context.broker.topics.get(requested.name)
+    topic = context.services.topics.get(requested.name)
     if topic is None:
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION)
     if topic.is_internal:
@@ -73,7 +73,7 @@ def _check_assignments(requested: Any, added_count: int, context: RequestContext
             f"{len(requested.assignments)} assignment(s) were specified.",
         )
     for assignment in requested.assignments:
-        check_replica_assignment(assignment.broker_ids, context.broker.config.node_id)
+        check_replica_assignment(assignment.broker_ids, context.services.config.node_id)
 
 
 def _build_topic_result(requested: Any, refused: Refused) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def _refuse_with_message(request: Any, context: RequestContext, refusal: Refused
 
 
 def _count_all_partitions(request: Any, context: RequestContext) -> int:
-    default = context.broker.config.num_partitions
+    default = context.services.config.num_partitions
     return sum(
         len(asked.assignments) or (default if asked.num_partitions == -1 else asked.num_partitions)
         for asked in request.topics
@@ -72,7 +72,7 @@ def _create_topics(
 
     If the write fails, none is created.
     """
-    topics = context.broker.topics
+    topics = context.services.topics
     planned: list[TopicEntry] = []
     results = {}
     for requested in requested_topics:
@@ -105,7 +105,7 @@ def _check_topic(
     if requested.name in HIDDEN_TOPICS:
         message = f"Creation of internal topic {requested.name} is prohibited."
         raise Refused(Code.INVALID_REQUEST, message)
-    context.broker.topics.check_new_name(requested.name, planned)
+    context.services.topics.check_new_name(requested.name, planned)
     configs = validate_topic_configs({config.name: config.value for config in requested.configs})
     return _count_partitions(requested, context), configs
 
@@ -125,7 +125,7 @@ def _build_created_topic(
         "replication_factor": 1,
         "configs": [
             to_response_fields(each)
-            for each in describe_topic_configs(configs, context.broker.dynamic_configs)
+            for each in describe_topic_configs(configs, context.services.dynamic_configs)
         ],
     }
 
@@ -135,7 +135,7 @@ def _count_partitions(requested: Any, context: RequestContext) -> int:
 
     Raises: Refused for invalid numbers, and for ones that need more brokers.
     """
-    config = context.broker.config
+    config = context.services.config
     if requested.assignments:
         return _count_assigned_partitions(requested, config.node_id)
     if requested.replication_factor < -1 or requested.replication_factor == 0:

@@ -26,7 +26,7 @@ VERSIONS = range(3)
 
 
 def handle_request(request: Any, context: RequestContext) -> Any:
-    groups = context.broker.coordinators.groups
+    groups = context.services.coordinators.groups
     return answer_in_slices(
         _delete_groups(dict.fromkeys(request.groups_names), groups.offsets),
         groups.sliced_executor,

@@ -65,7 +65,7 @@ def _delete_partition_records(name: str, requested: Any, context: RequestContext
     Raises: Refused, UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION for an internal topic, or
     as `Partition.delete_records_before`.
     """
-    topics = context.broker.topics
+    topics = context.services.topics
     topic, partition = topics.get(name), topics.find_partition(name, requested.partition_index)
     if topic is None or partition is None:
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"{name}-{requested.partition_index}")

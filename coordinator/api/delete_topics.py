@@ -36,7 +36,7 @@ class _RequestedTopic(NamedTuple):
 
 
 def handle_request(request: Any, context: RequestContext) -> Any:
-    if not context.broker.config.delete_topic_enable:
+    if not context.services.config.delete_topic_enable:
         code = Code.TOPIC_DELETION_DISABLED if context.version >= 3 else Code.INVALID_REQUEST
         return _refuse_with_message(request, context, Refused(code, _DISABLED))
     results = list(_delete_topics(_requested_topics(request, context), context))
@@ -47,7 +47,7 @@ def handle_request(request: Any, context: RequestContext) -> Any:
         return context.build_response(responses=results)
 
     return answer_on_callback(
-        context.broker.coordinators.deleted_topics.notify_when_idle, build_response
+        context.services.coordinators.deleted_topics.notify_when_idle, build_response
     )
 
 
@@ -75,7 +75,7 @@ def _delete_topics(
     requested: list[_RequestedTopic], context: RequestContext
 ) -> Iterator[dict[str, Any]]:
     """Delete the requested topics, and yield a result for each, once however often it is named."""
-    topics = context.broker.topics
+    topics = context.services.topics
     times_named = Counter(requested)
     ids = {each.topic_id for each in requested if each.name is None}
     by_both_ways = {
@@ -102,7 +102,7 @@ def _delete_topics(
 
 
 def _find_topic(requested: _RequestedTopic, context: RequestContext) -> BrokerTopic | None:
-    topics = context.broker.topics
+    topics = context.services.topics
     return (
         topics.by_id(requested.topic_id) if requested.name is None else topics.get(requested.name)
     )
@@ -135,7 +135,7 @@ def _try_delete(topic: BrokerTopic, context: RequestContext) -> Refused:
     try:
         if topic.is_internal:
             raise Refused(Code.INVALID_TOPIC_EXCEPTION, f"{topic.name} is the broker's own")
-        context.broker.topics.delete_topic(topic)
+        context.services.topics.delete_topic(topic)
     except Refused as refused:
         return refused
     return Refused(Code.NONE)

@@ -32,12 +32,12 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     if endpoint_type != _BROKERS:
         message = f"Unsupported endpoint type {endpoint_type}"
         return _refuse_with_message(context, Refused(Code.UNSUPPORTED_ENDPOINT_TYPE, message))
-    broker = context.broker
-    endpoint = broker.endpoint
+    services = context.services
+    endpoint = services.endpoint
     wants_operations = request.include_cluster_authorized_operations
     return context.build_response(
-        cluster_id=broker.cluster_id,
-        controller_id=broker.config.node_id,
+        cluster_id=services.cluster_id,
+        controller_id=services.config.node_id,
         brokers=[
             {
                 "broker_id": endpoint["node_id"],

@@ -20,10 +20,10 @@ VERSIONS = range(1, 6)
 
 
 def handle_request(request: Any, context: RequestContext) -> Any:
-    broker = context.broker
-    total_bytes, usable_bytes = broker.disk_space_bytes()
+    services = context.services
+    total_bytes, usable_bytes = services.measure_disk_space()
     directory = {
-        "log_dir": str(broker.config.data_dir.absolute()),
+        "log_dir": str(services.config.data_dir.absolute()),
         "topics": [
             {
                 "name": name,
@@ -40,7 +40,7 @@ def handle_request(request: Any, context: RequestContext) -> Any:
 
 def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` for the directory, and at the top if the version allows."""
-    directory = str(context.broker.config.data_dir.absolute())
+    directory = str(context.services.config.data_dir.absolute())
     failed = {"error_code": code, "log_dir": directory, "topics": ()}
     return context.build_response(error_code=code, results=[failed])
 
@@ -48,7 +48,7 @@ def build_error_response(request: Any, context: RequestContext, code: Code) -> A
 def _find_partitions(
     request: Any, context: RequestContext
 ) -> Iterator[tuple[str, Iterable[PartitionLog]]]:
-    topics = context.broker.topics
+    topics = context.services.topics
     if request.topics is None:
         for topic in topics:
             yield topic.name, topic.partitions

@@ -23,7 +23,7 @@ _NO_TOPIC = "This server does not host this topic-partition."
 
 
 def handle_request(request: Any, context: RequestContext) -> Any:
-    topics = context.broker.topics
+    topics = context.services.topics
     return context.build_response(
         topics=[
             {

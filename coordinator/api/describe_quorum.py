@@ -27,11 +27,11 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     ]
     if requested != [(METADATA_TOPIC, 0)]:
         return _refuse_partitions(request, context)
-    broker = context.broker
-    topic = broker.topics.find_including_hidden(METADATA_TOPIC)
+    services = context.services
+    topic = services.topics.find_including_hidden(METADATA_TOPIC)
     assert topic is not None
     end_offset = topic.partitions[0].end_offset
-    node_id, now_ms = broker.config.node_id, broker.clock.now_ms()
+    node_id, now_ms = services.config.node_id, services.clock.now_ms()
     voter = {
         "replica_id": node_id,
         "replica_directory_id": None,
@@ -45,7 +45,11 @@ def handle_request(request: Any, context: RequestContext) -> Any:
         "high_watermark": end_offset,
         "current_voters": [voter],
     }
-    listener = {"name": _LISTENER, "host": broker.endpoint["host"], "port": broker.endpoint["port"]}
+    listener = {
+        "name": _LISTENER,
+        "host": services.endpoint["host"],
+        "port": services.endpoint["port"],
+    }
     return context.build_response(
         error_message="",
         topics=[{"topic_name": METADATA_TOPIC, "partitions": [partition]}],

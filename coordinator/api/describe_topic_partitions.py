@@ -25,7 +25,7 @@ _PARTITIONS_MAX = 2_000  # Kafka's default of max.request.partition.size.limit
 
 
 def handle_request(request: Any, context: RequestContext) -> Any:
-    topics = context.broker.topics
+    topics = context.services.topics
     cursor = request.cursor
     from_name = cursor.topic_name if cursor else ""
     names = {asked.name for asked in request.topics}
@@ -64,7 +64,7 @@ def build_error_response(request: Any, context: RequestContext, code: Code) -> A
 
 def _require_topic(name: str, context: RequestContext) -> BrokerTopic:
     check_topic_name(name)
-    topic = context.broker.topics.get(name)
+    topic = context.services.topics.get(name)
     if topic is None:
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION)
     return topic
@@ -81,7 +81,7 @@ def _describe_topic(topic: BrokerTopic, indexes: range, context: RequestContext)
 
 
 def _describe_partitions(indexes: range, context: RequestContext) -> Iterator[dict[str, Any]]:
-    node_id = context.broker.config.node_id
+    node_id = context.services.config.node_id
     for index in indexes:
         yield {
             "partition_index": index,

@@ -45,7 +45,7 @@ def build_error_response(request: Any, context: RequestContext, code: Code) -> A
 def _describe_transaction(transactional_id: str, context: RequestContext) -> dict[str, Any]:
     if not transactional_id:
         return _build_refused_transaction(transactional_id, Code.INVALID_REQUEST)
-    transactions = context.broker.coordinators.transactions
+    transactions = context.services.coordinators.transactions
     try:
         transaction = transactions.find_transaction(transactional_id)
     except Refused as refused:

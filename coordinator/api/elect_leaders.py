@@ -25,7 +25,9 @@ def handle_request(request: Any, context: RequestContext) -> Any:
         message = f"Unknown election type {election_type}"
         return _refuse_with_message(request, context, Refused(Code.INVALID_REQUEST, message))
     if request.topic_partitions is None:
-        results = [{"topic": topic.name, "partition_result": ()} for topic in context.broker.topics]
+        results = [
+            {"topic": topic.name, "partition_result": ()} for topic in context.services.topics
+        ]
         return context.build_response(replica_election_results=results)
     return context.build_response(
         replica_election_results=[
@@ -55,7 +57,7 @@ def _refuse_with_message(request: Any, context: RequestContext, refusal: Refused
 
 
 def _election_outcome(name: str, index: int, context: RequestContext) -> Refused:
-    topics = context.broker.topics
+    topics = context.services.topics
     if topics.get(name) is None:
         return Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
     if topics.find_partition(name, index) is None:

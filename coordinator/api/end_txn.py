@@ -22,7 +22,7 @@ VERSIONS = range(6)
 
 
 def handle_request(request: Any, context: RequestContext) -> Any:
-    owner = context.broker.coordinators.transactions.end_transaction(
+    owner = context.services.coordinators.transactions.end_transaction(
         EndTransactionCommand(
             request.transactional_id,
             request.producer_id,

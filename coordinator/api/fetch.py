@@ -54,21 +54,21 @@ class _ReadAttempt(NamedTuple):
 
 
 def handle_request(request: Any, context: RequestContext) -> Any:
-    broker = context.broker
+    services = context.services
     fetch = create_fetch_context(
-        broker.fetch_sessions,
+        services.fetch_sessions,
         getattr(request, "session_id", 0),
         getattr(request, "session_epoch", -1),
         _requested_partitions(request, context),
         _forgotten_partitions(request, context),
         uses_topic_ids=context.version >= _TOPIC_IDS_SINCE,
-        now_ms=broker.clock.monotonic_ms(),
+        now_ms=services.clock.monotonic_ms(),
     )
-    max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
+    max_bytes = min(request.max_bytes, services.config.fetch_max_bytes)
     limits = _FetchLimits(
         request.isolation_level == _READ_COMMITTED, min(request.min_bytes, max_bytes), max_bytes
     )
-    attempt = _read_partitions(fetch, limits, broker.topics)
+    attempt = _read_partitions(fetch, limits, services.topics)
     max_wait_ms = to_ms(request.max_wait)
     if attempt.is_enough or max_wait_ms <= 0 or not attempt.partitions:
         return _build_response(context, fetch, attempt.results)
@@ -159,7 +159,7 @@ class _WaitingFetch:
         self._loop = asyncio.get_running_loop()
         self._is_woken = False
         self.answer: asyncio.Future[Any] = self._loop.create_future()
-        self._timer = context.broker.scheduler.call_later(max_wait_ms, self._answer_at_deadline)
+        self._timer = context.services.scheduler.call_later(max_wait_ms, self._answer_at_deadline)
         for partition in partitions:
             partition.watchers.add_callback(self._schedule_retry)
         # Called however it ends, by an answer or by the client closing the connection.
@@ -183,7 +183,7 @@ class _WaitingFetch:
 
     def _read_and_answer(self, is_enough: Callable[[_ReadAttempt], bool]) -> None:
         try:
-            attempt = _read_partitions(self._fetch, self._limits, self._context.broker.topics)
+            attempt = _read_partitions(self._fetch, self._limits, self._context.services.topics)
             # If fewer partitions are found than when the wait began, one has been deleted.
             if is_enough(attempt) or len(attempt.partitions) < len(self._partitions):
                 self.answer.set_result(_build_response(self._context, self._fetch, attempt.results))

@@ -59,7 +59,7 @@ def _find_coordinator(key_type: int, key: str, context: RequestContext) -> dict[
             _check_share_key(key, context.version)
         except Refused as refused:
             return _build_missing_coordinator(refused.code, "")
-    return {**context.broker.endpoint, "error_code": Code.NONE, "error_message": ""}
+    return {**context.services.endpoint, "error_code": Code.NONE, "error_message": ""}
 
 
 def _check_share_key(key: str, version: int) -> None:

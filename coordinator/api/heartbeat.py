@@ -21,7 +21,7 @@ VERSIONS = range(5)
 
 
 def handle_request(request: Any, context: RequestContext) -> Any:
-    code = context.broker.coordinators.groups.classic_protocol.handle_heartbeat(
+    code = context.services.coordinators.groups.classic_protocol.handle_heartbeat(
         Heartbeat(
             request.group_id,
             request.member_id,

@@ -28,7 +28,7 @@ def handle_request(request: Any, context: RequestContext) -> Any:
         raise Refused(
             Code.INVALID_REQUEST, f"producer id {producer_id} with epoch {producer_epoch}"
         )
-    owner = context.broker.coordinators.transactions.init_producer_id(
+    owner = context.services.coordinators.transactions.init_producer_id(
         request.transactional_id,
         to_ms(request.transaction_timeout),
         producer_id,

@@ -36,7 +36,7 @@ _CODES_WITH_MEMBER_ID = frozenset(
 
 
 def handle_request(request: Any, context: RequestContext) -> Any:
-    coordinators = context.broker.coordinators
+    coordinators = context.services.coordinators
     instance_id = getattr(request, "group_instance_id", None)
     session_timeout_ms = to_ms(request.session_timeout)
     new_id = coordinators.new_id()

@@ -26,7 +26,7 @@ def handle_request(request: Any, context: RequestContext) -> Any:
         ]
     else:
         leaving = [LeavingMember(request.member_id, None)]
-    codes = context.broker.coordinators.groups.classic_protocol.handle_leave(
+    codes = context.services.coordinators.groups.classic_protocol.handle_leave(
         LeaveGroup(request.group_id, leaving)
     )
     if context.version < 3:

@@ -46,11 +46,11 @@ def build_error_response(request: Any, context: RequestContext, code: Code) -> A
 
 
 def _list_resource_names(kind: ResourceType, context: RequestContext) -> list[str]:
-    broker = context.broker
+    services = context.services
     match kind:
         case ResourceType.TOPIC:
-            return sorted(topic.name for topic in broker.topics)
+            return sorted(topic.name for topic in services.topics)
         case ResourceType.BROKER | ResourceType.BROKER_LOGGER:
-            return [str(broker.config.node_id)]
+            return [str(services.config.node_id)]
         case _:
-            return broker.dynamic_configs.resource_names(kind)
+            return services.dynamic_configs.resource_names(kind)

@@ -30,7 +30,7 @@ def handle_request(request: Any, context: RequestContext) -> Any:
                 "group_state": group.phase,
                 "group_type": group.kind,
             }
-            for group in context.broker.coordinators.groups.list_groups()
+            for group in context.services.coordinators.groups.list_groups()
             if (not states or group.phase.lower() in states) and (not types or group.kind in types)
         ]
     )

@@ -80,7 +80,7 @@ def _list_offset(
     """
     if requested.timestamp < 0 and context.version < _SINCE.get(requested.timestamp, 1_000):
         raise Refused(Code.UNSUPPORTED_VERSION, f"timestamp {requested.timestamp}")
-    partition = context.broker.topics.find_partition(topic, requested.partition_index)
+    partition = context.services.topics.find_partition(topic, requested.partition_index)
     if partition is None:
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{requested.partition_index}")
     partition.check_open()

@@ -29,7 +29,7 @@ def handle_request(request: Any, context: RequestContext) -> Any:
         duration_ms=getattr(request, "duration_filter", -1),
         matches=_compile_pattern(pattern) if pattern else None,
     )
-    transactions = context.broker.coordinators.transactions.list_transactions(filters)
+    transactions = context.services.coordinators.transactions.list_transactions(filters)
     return context.build_response(
         unknown_state_filters=filters.unknown_state_names,
         transaction_states=[

@@ -39,7 +39,7 @@ NEVER_AUTO_CREATED = INTERNAL_TOPICS | HIDDEN_TOPICS
 
 
 def handle_request(request: Any, context: RequestContext) -> Any:
-    topics = context.broker.topics
+    topics = context.services.topics
     if context.version < _FIRST_WITH_IDS and any(map(_names_an_id, request.topics or ())):
         raise Refused(Code.INVALID_REQUEST, f"version {context.version} takes no topic ids")
     if request.topics is None or (context.version == 0 and not request.topics):
@@ -67,13 +67,13 @@ def _names_an_id(requested: Any) -> bool:
 def _build_response(
     context: RequestContext, request: Any, topics: list[dict[str, Any]], code: Code = Code.NONE
 ) -> Any:
-    broker = context.broker
+    services = context.services
     wants_operations = getattr(request, "include_cluster_authorized_operations", False)
     return context.build_response(
         error_code=code,
-        brokers=[broker.endpoint],
-        cluster_id=broker.cluster_id,
-        controller_id=broker.config.node_id,
+        brokers=[services.endpoint],
+        cluster_id=services.cluster_id,
+        controller_id=services.config.node_id,
         topics=topics,
         cluster_authorized_operations=CLUSTER_OPERATIONS
         if wants_operations
@@ -90,7 +90,7 @@ def _describe_requested_topics(request: Any, context: RequestContext) -> list[di
     ids = dict.fromkeys(topic_id for topic_id in given if topic_id is not None)
     if ids:
         return [_describe_topic_by_id(topic_id, request, context) for topic_id in ids]
-    topics = context.broker.topics
+    topics = context.services.topics
     before = len(topics)
     return [
         _describe_or_create_topic(
@@ -101,7 +101,7 @@ def _describe_requested_topics(request: Any, context: RequestContext) -> list[di
 
 
 def _describe_topic_by_id(topic_id: UUID, request: Any, context: RequestContext) -> dict[str, Any]:
-    topic = context.broker.topics.by_id(topic_id)
+    topic = context.services.topics.by_id(topic_id)
     if topic is None:
         return _build_failed_topic(None, topic_id, Code.UNKNOWN_TOPIC_ID)
     return _describe_topic(topic, request, context)
@@ -112,7 +112,7 @@ def _describe_or_create_topic(
 ) -> dict[str, Any]:
     if name is None:
         raise Refused(Code.INVALID_REQUEST, "a topic without a name and an id")
-    topics = context.broker.topics
+    topics = context.services.topics
     try:
         topic = topics.get(name) or _create_topic(name, request, context, may_create)
     except Refused as refused:
@@ -128,7 +128,7 @@ def _create_topic(
 
     `may_create` is false once the request has created as many as it may. Raises: Refused.
     """
-    config = context.broker.config
+    config = context.services.config
     check_topic_name(name)
     allowed = getattr(request, "allow_auto_topic_creation", True)
     if not (allowed and config.auto_create_topics_enable) or name in NEVER_AUTO_CREATED:
@@ -136,7 +136,7 @@ def _create_topic(
     if not may_create:
         raise Refused(Code.LEADER_NOT_AVAILABLE, name)
     try:
-        return context.broker.topics.create_topic(name, config.num_partitions)
+        return context.services.topics.create_topic(name, config.num_partitions)
     except Refused as refused:
         # Kafka creates topics asynchronously, and never tells the client why one wasn't.
         log.warning("topic %s was not made: %s", name, refused)
@@ -144,7 +144,7 @@ def _create_topic(
 
 
 def _describe_topic(topic: BrokerTopic, request: Any, context: RequestContext) -> dict[str, Any]:
-    own = (context.broker.config.node_id,)
+    own = (context.services.config.node_id,)
     return {
         "name": topic.name,
         "topic_id": topic.id,

@@ -35,7 +35,7 @@ CACHED_PARTITIONS_MAX = 100  # of a response that is cached
 
 
 def handle_request(request: Any, context: RequestContext) -> Any:
-    topics = context.broker.topics
+    topics = context.services.topics
     if context.version >= 10:
         requested = RequestedOffsets(
             request.topics, lambda topic: topics.by_id(topic.topic_id), Code.UNKNOWN_TOPIC_ID
@@ -55,7 +55,7 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     def commit_offsets(offsets: list[OffsetToCommit]) -> list[Code]:
         retention_ms = _retention_ms(request, context.version)
         command = OffsetCommitCommand(request.group_id, offsets, retention_ms=retention_ms)
-        groups = context.broker.coordinators.groups
+        groups = context.services.coordinators.groups
         return groups.offsets.commit_offsets(command, committer, unknown_group_code=unknown_group)
 
     codes = requested.commit_known(commit_offsets)

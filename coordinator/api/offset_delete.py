@@ -26,7 +26,7 @@ VERSIONS = range(1)
 def handle_request(request: Any, context: RequestContext) -> Any:
     if not request.group_id:
         raise Refused(Code.INVALID_GROUP_ID, "an empty group id")
-    topics = context.broker.topics
+    topics = context.services.topics
     requested = [
         (topic.name, partition.partition_index)
         for topic in request.topics
@@ -35,7 +35,7 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     existing = [
         partition for partition in requested if topics.find_partition(*partition) is not None
     ]
-    groups = context.broker.coordinators.groups
+    groups = context.services.coordinators.groups
     return answer_in_slices(
         groups.offsets.delete_offsets_in_slices(request.group_id, existing),
         groups.sliced_executor,

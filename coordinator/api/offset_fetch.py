@@ -77,7 +77,7 @@ def build_error_response(request: Any, context: RequestContext, code: Code) -> A
 def _fetch_offsets(
     group_id: str, topics: Sequence[Any] | None, context: RequestContext, **options: Any
 ) -> list[dict[str, Any]]:
-    offsets = context.broker.coordinators.groups.offsets
+    offsets = context.services.coordinators.groups.offsets
     if topics is None:
         found = offsets.fetch_offsets(group_id, None, **options)
         return _group_by_topic(found, context)
@@ -109,7 +109,7 @@ def _topic_name(topic: Any, context: RequestContext) -> str | None:
     if context.version < 10:
         name: str = topic.name
         return name
-    found = context.broker.topics.by_id(topic.topic_id)
+    found = context.services.topics.by_id(topic.topic_id)
     return None if found is None else found.name
 
 
@@ -123,7 +123,7 @@ def _group_by_topic(
     """
     results = []
     for name, found in groupby(fetched, key=lambda offset: offset.topic):
-        topic = context.broker.topics.get(name)
+        topic = context.services.topics.get(name)
         if context.version < 10 or topic is not None:
             results.append(_build_topic_result(name, None if topic is None else topic.id, found))
     return results

@@ -55,7 +55,7 @@ def _build_response(
 
 
 def _find_epoch_end(topic: str, requested: Any, context: RequestContext) -> dict[str, Any]:
-    partition = context.broker.topics.find_partition(topic, requested.partition)
+    partition = context.services.topics.find_partition(topic, requested.partition)
     if partition is None:
         return {"error_code": Code.UNKNOWN_TOPIC_OR_PARTITION}
     try:

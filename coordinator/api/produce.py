@@ -57,7 +57,7 @@ def handle_request(request: Any, context: RequestContext) -> Any:
         return build_error_response(request, context, Code.INVALID_REQUIRED_ACKS)
     if request.transactional_id is None and _has_transactional_batch(request):
         return build_error_response(request, context, Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    topics = context.broker.topics
+    topics = context.services.topics
     by_id = context.version >= 13
     responses = []
     for name, partitions in _group_by_topic(request, by_id).items():
@@ -149,7 +149,7 @@ def _add_accepted_times(
     refusal: Refused, batch: RecordBatch, partition: PartitionLog, context: RequestContext
 ) -> Refused:
     """Return the refusal of a batch, naming records whose timestamps aren't accepted now."""
-    now_ms, settings = context.broker.clock.now_ms(), partition.settings
+    now_ms, settings = context.services.clock.now_ms(), partition.settings
     return refusal_naming_timestamps(
         batch,
         refusal,
@@ -172,7 +172,7 @@ def _verify_transaction(
     if producer is not None and batch.producer_epoch < producer.epoch:
         return  # the log refuses it, whatever the transaction's state
     producers.track_lowest_sequence(batch)
-    code = context.broker.coordinators.check_transactional_append(
+    code = context.services.coordinators.check_transactional_append(
         transactional_id,
         batch.producer_id,
         batch.producer_epoch,

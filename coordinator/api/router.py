@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from coordinator.api import (
     add_offsets_to_txn,
@@ -77,10 +77,11 @@ from coordinator.api import (
     update_features,
     write_txn_markers,
 )
-from coordinator.api.context import RequestContext
+from coordinator.api.context import BrokerServices, RequestContext
 from coordinator.api.faulty_answer import apply_fault, wait_until_cancelled
 from coordinator.errors import Code, Refused
-from coordinator.faults import RequestFault
+from coordinator.fail_stop import FailStop
+from coordinator.faults import Faults, RequestFault
 from coordinator.shard.shard import BrokenInvariant
 from coordinator.wire.codec import (
     ApiSchema,
@@ -95,9 +96,6 @@ from coordinator.wire.codec import (
 )
 from coordinator.wire.connection import Disconnect
 from coordinator.wire.send_buffer import Answer
-
-if TYPE_CHECKING:
-    from coordinator.broker import Broker
 
 log = logging.getLogger(__name__)
 
@@ -191,9 +189,16 @@ class Route:
 class Router:
     """Answers the frames of one broker's clients, for the APIs that it is given."""
 
-    def __init__(self, broker: Broker, apis: Iterable[ModuleType] = APIS) -> None:
-        self._broker = broker
-        self._faults = broker.faults
+    def __init__(
+        self,
+        services: BrokerServices,
+        faults: Faults,
+        fail_stop: FailStop,
+        apis: Iterable[ModuleType] = APIS,
+    ) -> None:
+        self._services = services
+        self._faults = faults
+        self._fail_stop = fail_stop
         self._apis = {api.API_KEY: api for api in apis}
         self._routes: dict[tuple[int, int], Route] = {}
 
@@ -202,7 +207,7 @@ class Router:
 
         Raises: MalformedRequest, Disconnect.
         """
-        if self._broker.failure is not None:
+        if self._fail_stop.failure is not None:
             raise Disconnect("the broker stops")
         header = read_request_header(frame)
         if self._faults.request_rules:
@@ -220,7 +225,11 @@ class Router:
             return self._refuse_version(header, client_host)
         request = route.read_request(frame, header.body_start)
         context = RequestContext(
-            self._broker, header.version, header.client_id, client_host, route.schema.response_type
+            self._services,
+            header.version,
+            header.client_id,
+            client_host,
+            route.schema.response_type,
         )
         try:
             if fault_code is not Code.NONE:
@@ -250,7 +259,7 @@ class Router:
                 return wait_until_cancelled()
             case _:
                 answer = self._answer_request(header, frame, client_host)
-                return apply_fault(answer, fault, self._broker.scheduler)
+                return apply_fault(answer, fault, self._services.scheduler)
 
     async def _await_response(
         self,
@@ -277,7 +286,7 @@ class Router:
         if isinstance(error, Disconnect):
             raise error
         if isinstance(error, BrokenInvariant):
-            self._broker.stop_on_failure(error)
+            self._fail_stop.stop_on_failure(error)
             raise Disconnect(f"{name}: {error}") from error
         code = Code.UNKNOWN_SERVER_ERROR
         if isinstance(error, Refused):
@@ -328,7 +337,7 @@ class Router:
         schema = load_schema(api_versions.API_KEY, 0)
         assert schema is not None
         context = RequestContext(
-            self._broker, 0, header.client_id, client_host, schema.response_type
+            self._services, 0, header.client_id, client_host, schema.response_type
         )
         response = api_versions.build_error_response(None, context, Code.UNSUPPORTED_VERSION)
         return encode_response(header.correlation_id, response)

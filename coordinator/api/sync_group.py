@@ -35,7 +35,7 @@ def handle_request(request: Any, context: RequestContext) -> Any:
         assignments={found.member_id: found.assignment for found in request.assignments},
     )
     return answer_on_callback(
-        partial(context.broker.coordinators.groups.classic_protocol.handle_sync, command),
+        partial(context.services.coordinators.groups.classic_protocol.handle_sync, command),
         partial(_build_response, context),
     )
 

@@ -27,7 +27,7 @@ VERSIONS = range(6)
 
 
 def handle_request(request: Any, context: RequestContext) -> Any:
-    topics = context.broker.topics
+    topics = context.services.topics
     requested = RequestedOffsets(
         request.topics, lambda topic: topics.get(topic.name), Code.UNKNOWN_TOPIC_OR_PARTITION
     )
@@ -54,7 +54,7 @@ def build_error_response(request: Any, context: RequestContext, code: Code) -> A
 def _stage_offsets(
     request: Any, context: RequestContext, offsets: list[OffsetToCommit]
 ) -> list[Code]:
-    coordinators: Coordinators = context.broker.coordinators
+    coordinators: Coordinators = context.services.coordinators
     if not request.group_id:
         raise Refused(Code.INVALID_GROUP_ID, "an empty group id")
     try:

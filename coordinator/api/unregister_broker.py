@@ -18,7 +18,7 @@ VERSIONS = range(1)
 
 
 def handle_request(request: Any, context: RequestContext) -> Any:
-    if request.broker_id == context.broker.config.node_id:
+    if request.broker_id == context.services.config.node_id:
         message = f"Broker ID {request.broker_id} is this broker, the only one"
         return context.build_response(error_code=Code.INVALID_REQUEST, error_message=message)
     message = f"Broker ID {request.broker_id} is not currently registered"

@@ -38,7 +38,8 @@ def handle_request(request: Any, context: RequestContext) -> Any:
             _check_update(update, context)
             levels[update.feature] = update.max_version_level
         if levels and not getattr(request, "validate_only", False):
-            context.broker.set_feature_levels(levels)
+            services = context.services
+            services.dynamic_configs.finalise_features(services.features, levels)
     except Refused as refused:
         return _refuse_with_message(context, refused)
     results = [
@@ -63,7 +64,7 @@ def _check_update(update: Any, context: RequestContext) -> None:
     Source: FeatureControlManager.
     """
     name, level = update.feature, update.max_version_level
-    now = context.broker.features.finalised_levels.get(name, 0)
+    now = context.services.features.finalised_levels.get(name, 0)
     kind = getattr(update, "upgrade_type", _UPGRADE)
     fault = f"Invalid update version {level} for feature {name}. "
     if kind not in (_UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE):
@@ -71,14 +72,14 @@ def _check_update(update: Any, context: RequestContext) -> None:
     elif level < 0:
         fault += "A feature version cannot be less than 0."
     elif name not in SUPPORTED_LEVELS:
-        node = f"Local controller {context.broker.config.node_id}"
+        node = f"Local controller {context.services.config.node_id}"
         unknown = (
             f"Feature {name} not found." if level == 0 else f"{node} does not support this feature."
         )
         fault += unknown
     elif not SUPPORTED_LEVELS[name][0] <= level <= SUPPORTED_LEVELS[name][1]:
         first, last = SUPPORTED_LEVELS[name]
-        node = f"Local controller {context.broker.config.node_id}"
+        node = f"Local controller {context.services.config.node_id}"
         fault += f"{node} only supports versions {first}-{last}"
     elif level < now and kind == _UPGRADE:
         fault += (

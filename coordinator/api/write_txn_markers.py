@@ -45,7 +45,7 @@ def _try_write_marker(
     partition: TopicPartition, ended: TransactionEnded, context: RequestContext
 ) -> Code:
     try:
-        context.broker.coordinators.write_marker(partition, ended)
+        context.services.coordinators.write_marker(partition, ended)
     except Refused as refused:
         return refused.code
     return Code.NONE

@@ -169,7 +169,7 @@ class World:
             self._gone()
             return
         self.broker = broker
-        self._router = Router(broker)
+        self._router = broker.create_router()
         self.is_listening = True
         self._read_again()
         for checker in self.checkers:

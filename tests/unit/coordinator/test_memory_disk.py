@@ -52,7 +52,7 @@ def test_a_killed_broker_finds_what_it_wrote_and_the_directory_free() -> None:
         loaded(disk)
     after = loaded(disk.kill())
     assert values(words(after)) == [b"a"]
-    assert after.cluster_id == broker.cluster_id
+    assert after.services.cluster_id == broker.services.cluster_id
 
 
 def test_a_topic_that_was_made_is_there_when_power_comes_back() -> None:

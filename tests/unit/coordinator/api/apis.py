@@ -21,7 +21,7 @@ from coordinator.api import (
     offset_fetch,
     sync_group,
 )
-from coordinator.api.context import RequestContext
+from coordinator.api.context import BrokerServices, RequestContext
 from coordinator.config import BrokerConfig
 from coordinator.coordinators import Coordinators
 from coordinator.errors import Code, Refused
@@ -99,7 +99,7 @@ class FakeBroker:
         request = build_entity(_entity(module, EntityType.request), fields)
         module = load_payload_module(api.API_KEY, version, EntityType.response)
         context = RequestContext(
-            self,  # type: ignore[arg-type]
+            cast(BrokerServices, self),
             version,
             "client",
             "127.0.0.1",

@@ -14,7 +14,6 @@ from uuid import UUID
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
-from coordinator.api.router import Router
 from coordinator.broker import Broker
 from coordinator.config import BrokerConfig
 from coordinator.log.batch import encode_batch
@@ -79,7 +78,7 @@ class Client:
         self.clock = clock or StillClock()
         self.broker = Broker(config, clock=self.clock, scheduler=self.scheduler, disk=disk)
         self.broker.load_from_disk()
-        self._router = Router(self.broker)
+        self._router = self.broker.create_router()
 
     def ask(self, api_key: int, version: int, /, **given: Any) -> Any:
         """Return the response, which must be ready at once; None if the request has none."""

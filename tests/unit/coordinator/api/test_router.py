@@ -12,7 +12,7 @@ from kio.index import load_request_schema
 
 from coordinator.api import api_versions, metadata, produce
 from coordinator.api.context import RequestContext
-from coordinator.api.router import APIS, Router
+from coordinator.api.router import APIS
 from coordinator.errors import Code, Refused
 from coordinator.shard.shard import BrokenInvariant
 from coordinator.wire.codec import MalformedRequest
@@ -148,7 +148,7 @@ def test_an_answer_that_can_not_be_written_closes_the_connection_and_is_logged(
                 brokers=[{"node_id": 1, "host": None, "port": 1}], topics=[]
             )
 
-        router = Router(Client(tmp_path).broker, [handled_by(handle, metadata)])
+        router = Client(tmp_path).broker.create_router([handled_by(handle, metadata)])
         with pytest.raises(Disconnect, match="MetadataResponse"):
             router.dispatch_frame(b"\0\x03\0\0\0\0\0\x4d\xff\xff\0\0\0\0", "127.0.0.1")
 
@@ -165,7 +165,7 @@ def test_a_broken_invariant_stops_the_broker(tmp_path: Path) -> None:
         def handle(request: Any, context: RequestContext) -> Any:
             raise BrokenInvariant("state and log have parted")
 
-        router = Router(client.broker, [handled_by(handle, api_versions)])
+        router = client.broker.create_router([handled_by(handle, api_versions)])
         with pytest.raises(Disconnect, match="have parted"):
             router.dispatch_frame(b"\0\x12\0\0\0\0\0\x4d\xff\xff", "127.0.0.1")
         assert isinstance(client.broker.failure, BrokenInvariant)

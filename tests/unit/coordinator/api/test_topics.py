@@ -298,7 +298,7 @@ def test_the_cluster_is_one_broker(tmp_path: Path, version: int) -> None:
             include_cluster_authorized_operations=False,
             include_fenced_brokers=False,
         )
-        assert answer.cluster_id == client.broker.cluster_id
+        assert answer.cluster_id == client.broker.services.cluster_id
         assert [broker.broker_id for broker in answer.brokers] == [answer.controller_id] == [1]
 
     run(scenario())

@@ -124,9 +124,11 @@ def on_loop(broker: EmbeddedBroker, look: Callable[[list[ClientConnection]], int
     inside, loop = broker._broker, broker._loop
     assert inside is not None
     assert loop is not None
+    server = inside._server
+    assert server is not None
 
     async def answer() -> int:
-        return look([cast(ClientConnection, each) for each in inside._server._connections])
+        return look([cast(ClientConnection, each) for each in server._connections])
 
     return asyncio.run_coroutine_threadsafe(answer(), loop).result(HANG_LIMIT_S)
 
