@@ -18,14 +18,13 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 from uuid import UUID, uuid4
 
 import uvloop
 
 from coordinator.api.context import BrokerServices
-from coordinator.api.router import APIS, Router, list_api_versions
+from coordinator.api.router import APIS, Api, Router, list_api_versions
 from coordinator.clock import Background, Clock, Scheduler, SystemClock, Timer
 from coordinator.config import BrokerConfig
 from coordinator.coordinators import Coordinators
@@ -156,7 +155,7 @@ class Broker:
         self.port = server.port
         self.services.endpoint = self._endpoint()
 
-    def create_router(self, apis: Iterable[ModuleType] = APIS) -> Router:
+    def create_router(self, apis: Iterable[Api] = APIS) -> Router:
         """Create a router that answers requests with this broker, once it has been loaded."""
         return Router(self.services, self.faults, self._fail_stop, apis)
 

@@ -13,43 +13,29 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 from coordinator.api import (
     add_offsets_to_txn,
     add_partitions_to_txn,
-    alter_client_quotas,
     alter_configs,
-    alter_partition_reassignments,
-    alter_replica_log_dirs,
-    alter_user_scram_credentials,
     api_versions,
     consumer_group_describe,
     consumer_group_heartbeat,
-    create_acls,
-    create_delegation_token,
     create_partitions,
     create_topics,
-    delete_acls,
     delete_groups,
     delete_records,
     delete_topics,
-    describe_acls,
-    describe_client_quotas,
     describe_cluster,
     describe_configs,
-    describe_delegation_token,
     describe_groups,
     describe_log_dirs,
     describe_producers,
     describe_quorum,
     describe_topic_partitions,
     describe_transactions,
-    describe_user_scram_credentials,
-    elect_leaders,
     end_txn,
-    expire_delegation_token,
     fetch,
     find_coordinator,
     heartbeat,
@@ -60,7 +46,6 @@ from coordinator.api import (
     list_config_resources,
     list_groups,
     list_offsets,
-    list_partition_reassignments,
     list_transactions,
     metadata,
     offset_commit,
@@ -68,15 +53,12 @@ from coordinator.api import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
-    renew_delegation_token,
-    sasl_authenticate,
-    sasl_handshake,
     sync_group,
     txn_offset_commit,
-    unregister_broker,
     update_features,
     write_txn_markers,
 )
+from coordinator.api.absent_features import ABSENT_FEATURE_APIS
 from coordinator.api.context import BrokerServices, RequestContext
 from coordinator.api.faulty_answer import apply_fault, wait_until_cancelled
 from coordinator.errors import Code, Refused
@@ -99,8 +81,24 @@ from coordinator.wire.send_buffer import Answer
 
 log = logging.getLogger(__name__)
 
-# Sorted by API key.
-APIS: tuple[ModuleType, ...] = (
+
+class Api(Protocol):
+    """Represents an API of Kafka: a module of this package, or a row of `absent_features`.
+
+    A module may also have `build_error_response`, and `ADVERTISED` versions that aren't served.
+    """
+
+    API_KEY: int
+    VERSIONS: range
+
+    def handle_request(self, request: Any, context: RequestContext) -> Any:
+        """Return the response, an awaitable for it, or None if the client wants none.
+
+        Raises: Refused.
+        """
+
+
+_API_FILES: tuple[Api, ...] = (
     produce,
     fetch,
     list_offsets,
@@ -114,7 +112,6 @@ APIS: tuple[ModuleType, ...] = (
     sync_group,
     describe_groups,
     list_groups,
-    sasl_handshake,
     api_versions,
     create_topics,
     delete_topics,
@@ -126,34 +123,17 @@ APIS: tuple[ModuleType, ...] = (
     end_txn,
     write_txn_markers,
     txn_offset_commit,
-    describe_acls,
-    create_acls,
-    delete_acls,
     describe_configs,
     alter_configs,
-    alter_replica_log_dirs,
     describe_log_dirs,
-    sasl_authenticate,
     create_partitions,
-    create_delegation_token,
-    renew_delegation_token,
-    expire_delegation_token,
-    describe_delegation_token,
     delete_groups,
-    elect_leaders,
     incremental_alter_configs,
-    alter_partition_reassignments,
-    list_partition_reassignments,
     offset_delete,
-    describe_client_quotas,
-    alter_client_quotas,
-    describe_user_scram_credentials,
-    alter_user_scram_credentials,
     describe_quorum,
     update_features,
     describe_cluster,
     describe_producers,
-    unregister_broker,
     describe_transactions,
     list_transactions,
     consumer_group_heartbeat,
@@ -161,10 +141,12 @@ APIS: tuple[ModuleType, ...] = (
     list_config_resources,
     describe_topic_partitions,
 )
-
+APIS: tuple[Api, ...] = tuple(
+    sorted((*_API_FILES, *ABSENT_FEATURE_APIS.values()), key=lambda api: api.API_KEY)
+)
 
 # Members send these all the time, mostly with the same content, so that decoded ones are cached.
-CACHED_REQUEST_APIS = frozenset({heartbeat, consumer_group_heartbeat})
+CACHED_REQUEST_API_KEYS = frozenset({heartbeat.API_KEY, consumer_group_heartbeat.API_KEY})
 
 
 def list_api_versions() -> list[dict[str, int]]:
@@ -194,7 +176,7 @@ class Router:
         services: BrokerServices,
         faults: Faults,
         fail_stop: FailStop,
-        apis: Iterable[ModuleType] = APIS,
+        apis: Iterable[Api] = APIS,
     ) -> None:
         self._services = services
         self._faults = faults
@@ -314,10 +296,12 @@ class Router:
         if schema is None:
             if api is api_versions:
                 return None
-            raise MalformedRequest(f"version {header.version} of {_api_name(api)} is not served")
+            raise MalformedRequest(
+                f"version {header.version} of API key {api.API_KEY} is not served"
+            )
         read = (
             create_caching_reader(schema)
-            if api in CACHED_REQUEST_APIS
+            if api.API_KEY in CACHED_REQUEST_API_KEYS
             else partial(read_request, schema)
         )
         route = Route(
@@ -357,9 +341,5 @@ def _encode_or_disconnect(header: RequestHeader, response: Any) -> Answer:
 
 
 def _refuse_with_code(request: Any, context: RequestContext, code: Code) -> Any:
-    """Return a response with `code` at the top, for APIs without a `build_error_response`."""
+    """Return a response with `code` at the top, for API files that build no other."""
     return context.build_response(error_code=code)
-
-
-def _api_name(api: ModuleType) -> str:
-    return api.__name__.rpartition(".")[2]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,6 +15,8 @@ from coordinator.api import (
     offset_fetch,
     write_txn_markers,
 )
+from coordinator.api.absent_features import ABSENT_FEATURE_APIS
+from coordinator.api.router import Api
 from coordinator.errors import Code
 from tests.unit.coordinator.api.client import Client, run
 
@@ -27,7 +28,7 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def handle(request: Any, context: Any) -> Any:
         raise ZeroDivisionError("a test")
 
-    def ask(api: ModuleType, version: int, **given: Any) -> Any:
+    def ask(api: Api, version: int, **given: Any) -> Any:
         monkeypatch.setattr(api, "handle_request", handle)
         answers: list[Any] = []
 
@@ -125,3 +126,16 @@ def test_write_txn_markers_is_refused_for_each_partition_of_each_marker(ask: Any
         for partition in topic.partitions
     }
     assert found == {(i, "words", j): UNKNOWN for i in (5, 6) for j in (0, 3)}
+
+
+def test_moves_between_directories_are_refused_for_each_topic_even_one_without_partitions(
+    ask: Any,
+) -> None:
+    topics = [{"name": "words", "partitions": (0, 3)}, {"name": "x", "partitions": ()}]
+    api = ABSENT_FEATURE_APIS["AlterReplicaLogDirs"]
+    answer = ask(api, 2, dirs=[{"path": "/x", "topics": topics}])
+    found = {
+        topic.topic_name: {p.partition_index: p.error_code for p in topic.partitions}
+        for topic in answer.results
+    }
+    assert found == {"words": {0: UNKNOWN, 3: UNKNOWN}, "x": {}}

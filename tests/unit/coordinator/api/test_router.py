@@ -12,7 +12,7 @@ from kio.index import load_request_schema
 
 from coordinator.api import api_versions, metadata, produce
 from coordinator.api.context import RequestContext
-from coordinator.api.router import APIS
+from coordinator.api.router import APIS, Api
 from coordinator.errors import Code, Refused
 from coordinator.shard.shard import BrokenInvariant
 from coordinator.wire.codec import MalformedRequest
@@ -20,12 +20,12 @@ from coordinator.wire.connection import Disconnect
 from tests.unit.coordinator.api.client import Client, example, read_answer, run, whole
 
 SERVED = [(api, version) for api in APIS for version in api.VERSIONS]
-IDS = [f"{api.__name__.rpartition('.')[2]}-{version}" for api, version in SERVED]
+IDS = [f"{load_request_schema(api.API_KEY, version).__name__}-{version}" for api, version in SERVED]
 
 
 @pytest.mark.parametrize(("api", "version"), SERVED, ids=IDS)
 def test_every_version_that_is_advertised_can_be_answered(
-    api: ModuleType, version: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    api: Api, version: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     request = example(load_request_schema(api.API_KEY, version))
 
@@ -50,7 +50,7 @@ def test_every_version_that_is_advertised_can_be_answered(
 
 @pytest.mark.parametrize(("api", "version"), SERVED, ids=IDS)
 def test_every_version_that_is_advertised_can_be_refused(
-    api: ModuleType, version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    api: Api, version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     request = example(load_request_schema(api.API_KEY, version))
     if api is produce:
