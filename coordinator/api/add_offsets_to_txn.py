@@ -7,7 +7,7 @@ Simplifications: none.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from coordinator.api.context import RequestContext
 from coordinator.api.coordinator_codes import translate_fenced_code
@@ -15,11 +15,17 @@ from coordinator.coordinators import GROUP_TOPIC
 from coordinator.errors import Code
 from coordinator.transactions.add_partitions import AddPartitionsCommand
 
+if TYPE_CHECKING:
+    from kio.schema.add_offsets_to_txn.v4.request import AddOffsetsToTxnRequest
+    from kio.schema.add_offsets_to_txn.v4.response import AddOffsetsToTxnResponse
+
 API_KEY = 25
 VERSIONS = range(5)
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: AddOffsetsToTxnRequest, context: RequestContext[AddOffsetsToTxnResponse]
+) -> AddOffsetsToTxnResponse:
     coordinators = context.services.coordinators
     partition = (GROUP_TOPIC, coordinators.groups.partition_of(request.group_id))
     coordinators.transactions.add_partitions(
@@ -33,7 +39,9 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     return context.build_response()
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: AddOffsetsToTxnRequest, context: RequestContext[AddOffsetsToTxnResponse], code: Code
+) -> AddOffsetsToTxnResponse:
     return context.build_response(
         error_code=translate_fenced_code(code, context.version, fenced_since=2)
     )

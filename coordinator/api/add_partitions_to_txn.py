@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coordinator.api.context import RequestContext
 from coordinator.api.coordinator_codes import translate_fenced_code
@@ -22,17 +22,26 @@ from coordinator.log.topics import INTERNAL_TOPICS
 from coordinator.transactions.add_partitions import AddPartitionsCommand
 from coordinator.transactions.state import V0, V2, TopicPartition
 
+if TYPE_CHECKING:
+    from kio.schema.add_partitions_to_txn.v5.request import (
+        AddPartitionsToTxnRequest,
+        AddPartitionsToTxnTopic,
+    )
+    from kio.schema.add_partitions_to_txn.v5.response import AddPartitionsToTxnResponse
+
 API_KEY = 24
 VERSIONS = range(6)
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: AddPartitionsToTxnRequest, context: RequestContext[AddPartitionsToTxnResponse]
+) -> AddPartitionsToTxnResponse:
     if context.version < 4:
         command = AddPartitionsCommand(
-            request.v3_and_below_transactional_id,
-            request.v3_and_below_producer_id,
-            request.v3_and_below_producer_epoch,
-            _requested_partitions(request.v3_and_below_topics),
+            request.v3_and_below_transactional_id,  # type: ignore[attr-defined]  # up to version 3
+            request.v3_and_below_producer_id,  # type: ignore[attr-defined]  # up to version 3
+            request.v3_and_below_producer_epoch,  # type: ignore[attr-defined]  # up to version 3
+            _requested_partitions(request.v3_and_below_topics),  # type: ignore[attr-defined]  # up to version 3
         )
         codes = _add_or_verify(command, context, verify_only=False)
         return context.build_response(results_by_topic_v3_and_below=_group_results_by_topic(codes))
@@ -55,18 +64,22 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     return context.build_response(results_by_transaction=results)
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: AddPartitionsToTxnRequest,
+    context: RequestContext[AddPartitionsToTxnResponse],
+    code: Code,
+) -> AddPartitionsToTxnResponse:
     """Return a response with `code` for every partition; from version 4 on at the top."""
     translated = translate_fenced_code(code, context.version, fenced_since=2)
     if context.version >= 4:
         return context.build_response(error_code=translated, results_by_transaction=())
-    partitions = _requested_partitions(request.v3_and_below_topics)
+    partitions = _requested_partitions(request.v3_and_below_topics)  # type: ignore[attr-defined]  # up to version 3
     return context.build_response(
         results_by_topic_v3_and_below=_group_results_by_topic(dict.fromkeys(partitions, translated))
     )
 
 
-def _requested_partitions(topics: Iterable[Any]) -> frozenset[TopicPartition]:
+def _requested_partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> frozenset[TopicPartition]:
     return frozenset((topic.name, partition) for topic in topics for partition in topic.partitions)
 
 

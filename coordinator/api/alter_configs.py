@@ -8,7 +8,7 @@ Simplifications: see `config_alteration`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from coordinator.api.config_alteration import (
     alter_each_resource,
@@ -19,12 +19,18 @@ from coordinator.api.config_alteration import (
 from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
 
+if TYPE_CHECKING:
+    from kio.schema.alter_configs.v2.request import AlterConfigsRequest, AlterConfigsResource
+    from kio.schema.alter_configs.v2.response import AlterConfigsResponse
+
 API_KEY = 33
 VERSIONS = range(3)
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
-    def replace_resource_configs(resource: Any) -> None:
+def handle_request(
+    request: AlterConfigsRequest, context: RequestContext[AlterConfigsResponse]
+) -> AlterConfigsResponse:
+    def replace_resource_configs(resource: AlterConfigsResource) -> None:
         nulls = [config.name for config in resource.configs if config.value is None]
         if nulls:
             raise null_values_error(nulls)
@@ -32,7 +38,7 @@ def handle_request(request: Any, context: RequestContext) -> Any:
             resource.resource_type, resource.resource_name, context
         )
         configs = alterable_resource.validate_configs(
-            {config.name: config.value for config in resource.configs}
+            {each.name: each.value for each in resource.configs if each.value is not None}
         )
         if not request.validate_only:
             alterable_resource.replace_configs(configs)
@@ -42,7 +48,9 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     )
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: AlterConfigsRequest, context: RequestContext[AlterConfigsResponse], code: Code
+) -> AlterConfigsResponse:
     """Return a response with `code` for every resource."""
     return context.build_response(
         responses=[build_resource_result(each, Refused(code)) for each in request.resources]

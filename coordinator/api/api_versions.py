@@ -10,11 +10,15 @@ Simplifications: features are only those of `coordinator.features`.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING
 
 from coordinator.api.context import RequestContext
 from coordinator.errors import Code
 from coordinator.features import SUPPORTED_LEVELS
+
+if TYPE_CHECKING:
+    from kio.schema.api_versions.v4.request import ApiVersionsRequest
+    from kio.schema.api_versions.v4.response import ApiVersionsResponse
 
 API_KEY = 18
 VERSIONS = range(5)
@@ -22,7 +26,9 @@ VERSIONS = range(5)
 _PLAIN = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: ApiVersionsRequest, context: RequestContext[ApiVersionsResponse]
+) -> ApiVersionsResponse:
     if context.version >= 3:
         named = (request.client_software_name, request.client_software_version)
         if not all(_PLAIN.fullmatch(text) for text in named):
@@ -43,7 +49,9 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     )
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: ApiVersionsRequest | None, context: RequestContext[ApiVersionsResponse], code: Code
+) -> ApiVersionsResponse:
     """Return a response with `code`, and for UNSUPPORTED_VERSION with ApiVersions' own versions."""
     own = {"api_key": API_KEY, "min_version": VERSIONS[0], "max_version": VERSIONS[-1]}
     keys = [own] if code == Code.UNSUPPORTED_VERSION else []

@@ -8,8 +8,8 @@ to metrics of clients can't be altered: telemetry isn't served, so they would ha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from coordinator.api.context import RequestContext
 from coordinator.config import BROKER_SETTINGS
@@ -21,7 +21,14 @@ from coordinator.log.configs import TOPIC_CONFIGS, topic_config_default, validat
 from coordinator.log.topics import check_topic_name
 from coordinator.settings import ConfigType, validate_value
 
+if TYPE_CHECKING:
+    from kio.schema.alter_configs.v2.request import AlterConfigsResource
+    from kio.schema.incremental_alter_configs.v1.request import (
+        AlterConfigsResource as IncrementalResource,
+    )
+
 Configs = Mapping[str, str]
+ResourceT = TypeVar("ResourceT", bound="AlterConfigsResource | IncrementalResource")
 
 
 class AlterableResource(Protocol):
@@ -180,7 +187,9 @@ def check_node_id(name: str, context: RequestContext, message_format: str) -> No
         raise Refused(Code.INVALID_REQUEST, message_format.format(own, name))
 
 
-def alter_each_resource(resources: Any, alter: Callable[[Any], None]) -> list[dict[str, Any]]:
+def alter_each_resource(
+    resources: Sequence[ResourceT], alter: Callable[[ResourceT], None]
+) -> list[dict[str, Any]]:
     """Call `alter` for each resource, but refuse duplicates; return a result for each.
 
     Duplicates are a resource that the request names twice, refused in both places, and a resource
@@ -201,7 +210,9 @@ def alter_each_resource(resources: Any, alter: Callable[[Any], None]) -> list[di
     return results
 
 
-def build_resource_result(resource: Any, refused: Refused) -> dict[str, Any]:
+def build_resource_result(
+    resource: AlterConfigsResource | IncrementalResource, refused: Refused
+) -> dict[str, Any]:
     return {
         "error_code": refused.code,
         "error_message": refused.message or None,

@@ -10,7 +10,7 @@ Simplifications: no authorization: every operation is allowed, and listed if the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coordinator.api.context import RequestContext
 from coordinator.api.coordinator_codes import translate_coordinator_code
@@ -23,6 +23,10 @@ from coordinator.groups.consumer.describe import (
     DescribedTopic,
 )
 
+if TYPE_CHECKING:
+    from kio.schema.consumer_group_describe.v1.request import ConsumerGroupDescribeRequest
+    from kio.schema.consumer_group_describe.v1.response import ConsumerGroupDescribeResponse
+
 API_KEY = 69
 VERSIONS = range(2)
 
@@ -30,7 +34,9 @@ _CLASSIC, _CONSUMER = 0, 1
 _OPERATIONS_NOT_REQUESTED = -(2**31)
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: ConsumerGroupDescribeRequest, context: RequestContext[ConsumerGroupDescribeResponse]
+) -> ConsumerGroupDescribeResponse:
     if context.services.features.feature_level(GROUP_VERSION) < 1:
         return build_error_response(request, context, Code.UNSUPPORTED_VERSION)
     operations = (
@@ -44,7 +50,11 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     )
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: ConsumerGroupDescribeRequest,
+    context: RequestContext[ConsumerGroupDescribeResponse],
+    code: Code,
+) -> ConsumerGroupDescribeResponse:
     """Return a response with `code` for every group."""
     return context.build_response(
         groups=[_build_refused_group(group_id, Refused(code)) for group_id in request.group_ids]

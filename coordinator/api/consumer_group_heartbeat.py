@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from coordinator.api.context import RequestContext
@@ -23,6 +23,13 @@ from coordinator.groups.consumer.heartbeat import ConsumerHeartbeat, ConsumerHea
 from coordinator.groups.consumer.state import AWAY_EPOCH, JOINING_EPOCH, LEFT_EPOCH
 from coordinator.log.data_directory import uuid_to_base64
 from coordinator.wire.codec import EncodedResponse, build_entity, encode_for_reuse, to_ms
+
+if TYPE_CHECKING:
+    from kio.schema.consumer_group_heartbeat.v1.request import (
+        ConsumerGroupHeartbeatRequest,
+        TopicPartitions,
+    )
+    from kio.schema.consumer_group_heartbeat.v1.response import ConsumerGroupHeartbeatResponse
 
 API_KEY = 68
 VERSIONS = range(2)
@@ -39,7 +46,9 @@ _WITHOUT_MESSAGE = frozenset(
 )
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: ConsumerGroupHeartbeatRequest, context: RequestContext[ConsumerGroupHeartbeatResponse]
+) -> ConsumerGroupHeartbeatResponse | EncodedResponse:
     try:
         if context.services.features.feature_level(GROUP_VERSION) < 1:
             raise Refused(Code.UNSUPPORTED_VERSION)
@@ -52,11 +61,17 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     return _build_response(context, answer)
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: ConsumerGroupHeartbeatRequest,
+    context: RequestContext[ConsumerGroupHeartbeatResponse],
+    code: Code,
+) -> ConsumerGroupHeartbeatResponse:
     return _refuse_with_message(context, Refused(code))
 
 
-def _refuse_with_message(context: RequestContext, refusal: Refused) -> Any:
+def _refuse_with_message(
+    context: RequestContext[ConsumerGroupHeartbeatResponse], refusal: Refused
+) -> ConsumerGroupHeartbeatResponse:
     code = translate_coordinator_code(refusal.code)
     message = None if code in _WITHOUT_MESSAGE else refusal.message or None
     return context.build_response(
@@ -69,7 +84,9 @@ def _refuse_with_message(context: RequestContext, refusal: Refused) -> Any:
     )
 
 
-def _build_response(context: RequestContext, answer: ConsumerHeartbeatAnswer) -> Any:
+def _build_response(
+    context: RequestContext[ConsumerGroupHeartbeatResponse], answer: ConsumerHeartbeatAnswer
+) -> ConsumerGroupHeartbeatResponse | EncodedResponse:
     arguments = context.response_type, answer.member_id, answer.epoch, answer.heartbeat_interval_ms
     if answer.assigned is None:
         return _encode_unchanged(*arguments)
@@ -77,7 +94,10 @@ def _build_response(context: RequestContext, answer: ConsumerHeartbeatAnswer) ->
         {"topic_id": topic_id, "partitions": sorted(epochs)}
         for topic_id, epochs in answer.assigned.items()
     ]
-    return _build_success(*arguments, {"topic_partitions": assigned})
+    response: ConsumerGroupHeartbeatResponse = _build_success(
+        *arguments, {"topic_partitions": assigned}
+    )
+    return response
 
 
 def _build_success(
@@ -103,7 +123,7 @@ def _encode_unchanged(
     return encode_for_reuse(_build_success(response_type, member_id, epoch, interval_ms, None))
 
 
-def _check_request(request: Any, context: RequestContext) -> None:
+def _check_request(request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> None:
     """Raise Refused if the fields of a heartbeat contradict each other or its epoch.
 
     INVALID_REQUEST, or UNSUPPORTED_ASSIGNOR. Source:
@@ -148,12 +168,14 @@ def _require_valid(is_valid: bool, message: str) -> None:
         raise Refused(Code.INVALID_REQUEST, message)
 
 
-def _subscribed_regex(request: Any) -> str | None:
+def _subscribed_regex(request: ConsumerGroupHeartbeatRequest) -> str | None:
     regex: str | None = getattr(request, "subscribed_topic_regex", None)
     return regex
 
 
-def _to_command(request: Any, context: RequestContext) -> ConsumerHeartbeat:
+def _to_command(
+    request: ConsumerGroupHeartbeatRequest, context: RequestContext
+) -> ConsumerHeartbeat:
     names = request.subscribed_topic_names
     timeout_ms = to_ms(request.rebalance_timeout)
     owned = request.topic_partitions
@@ -174,7 +196,7 @@ def _to_command(request: Any, context: RequestContext) -> ConsumerHeartbeat:
     )
 
 
-def _owned_partitions(topics: Iterable[Any]) -> dict[UUID, frozenset[int]]:
+def _owned_partitions(topics: Iterable[TopicPartitions]) -> dict[UUID, frozenset[int]]:
     owned: dict[UUID, frozenset[int]] = {}
     for topic in topics:
         topic_id = topic.topic_id or UUID(int=0)

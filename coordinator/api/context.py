@@ -1,10 +1,18 @@
-"""Defines the context of a request that API files are given: client, version and services."""
+"""Defines the context of a request that API files are given: client, version and services.
+
+kio has a class for each version of each request and response. API files name the newest version's,
+for type checkers only: a handler takes any version's request, reads with `getattr` what older ones
+lack, and builds the response in the version of the request. What only older versions have is marked
+where it is read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
+
+from typing_extensions import TypeVar
 
 from coordinator.clock import Clock, Scheduler
 from coordinator.config import BrokerConfig
@@ -14,6 +22,8 @@ from coordinator.features import Features
 from coordinator.fetching.session_cache import FetchSessionCache
 from coordinator.log.topics import TopicRegistry
 from coordinator.wire.codec import build_entity
+
+Response = TypeVar("Response", default=Any)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,7 +49,7 @@ class BrokerServices:
     measure_disk_space: Callable[[], tuple[int, int]]
 
 
-class RequestContext(NamedTuple):
+class RequestContext(NamedTuple, Generic[Response]):
     """Holds a request's version and client, the broker's services, and the response's type.
 
     Kafka's counterpart is RequestContext.
@@ -51,9 +61,10 @@ class RequestContext(NamedTuple):
     client_host: str
     response_type: type
 
-    def build_response(self, **fields: Any) -> Any:
+    def build_response(self, **fields: Any) -> Response:
         """Build the response in the request's version from fields named as in the newest version.
 
         Error codes and durations are plain ints, structs are dicts. See `codec.build_entity`.
         """
-        return build_entity(self.response_type, fields)
+        response: Response = build_entity(self.response_type, fields)
+        return response

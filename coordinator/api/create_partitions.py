@@ -13,17 +13,28 @@ that is refused (INVALID_TOPIC_EXCEPTION).
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from coordinator.api.context import RequestContext
 from coordinator.api.replica_assignment import check_replica_assignment
 from coordinator.errors import Code, Refused
 
+if TYPE_CHECKING:
+    from kio.schema.create_partitions.v3.request import (
+        CreatePartitionsAssignment,
+        CreatePartitionsRequest,
+        CreatePartitionsTopic,
+    )
+    from kio.schema.create_partitions.v3.response import CreatePartitionsResponse
+
 API_KEY = 37
 VERSIONS = range(4)
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: CreatePartitionsRequest, context: RequestContext[CreatePartitionsResponse]
+) -> CreatePartitionsResponse:
     times_named = Counter(topic.name for topic in request.topics)
     results = []
     for topic in {topic.name: topic for topic in request.topics}.values():
@@ -39,14 +50,16 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     return context.build_response(results=results)
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: CreatePartitionsRequest, context: RequestContext[CreatePartitionsResponse], code: Code
+) -> CreatePartitionsResponse:
     """Return a response with `code` for every topic."""
     return context.build_response(
         results=[_build_topic_result(asked, Refused(code)) for asked in request.topics]
     )
 
 
-def _check_topic(requested: Any, context: RequestContext) -> None:
+def _check_topic(requested: CreatePartitionsTopic, context: RequestContext) -> None:
     topic = context.services.topics.get(requested.name)
     if topic is None:
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION)
@@ -62,21 +75,23 @@ def _check_topic(requested: Any, context: RequestContext) -> None:
             "be an increase.",
         )
     if requested.assignments is not None:
-        _check_assignments(requested, requested.count - now, context)
+        _check_assignments(requested.assignments, requested.count - now, context)
 
 
-def _check_assignments(requested: Any, added_count: int, context: RequestContext) -> None:
-    if len(requested.assignments) != added_count:
+def _check_assignments(
+    assignments: Sequence[CreatePartitionsAssignment], added_count: int, context: RequestContext
+) -> None:
+    if len(assignments) != added_count:
         raise Refused(
             Code.INVALID_REPLICA_ASSIGNMENT,
             f"Attempted to add {added_count} additional partition(s), but only "
-            f"{len(requested.assignments)} assignment(s) were specified.",
+            f"{len(assignments)} assignment(s) were specified.",
         )
-    for assignment in requested.assignments:
+    for assignment in assignments:
         check_replica_assignment(assignment.broker_ids, context.services.config.node_id)
 
 
-def _build_topic_result(requested: Any, refused: Refused) -> dict[str, Any]:
+def _build_topic_result(requested: CreatePartitionsTopic, refused: Refused) -> dict[str, Any]:
     return {
         "name": requested.name,
         "error_code": refused.code,

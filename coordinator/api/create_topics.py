@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from coordinator.api.config_description import describe_topic_configs, to_response_fields
@@ -27,11 +27,17 @@ from coordinator.log.configs import validate_topic_configs
 from coordinator.log.data_directory import TopicEntry
 from coordinator.log.topics import HIDDEN_TOPICS, PARTITIONS_MAX
 
+if TYPE_CHECKING:
+    from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
+    from kio.schema.create_topics.v7.response import CreateTopicsResponse
+
 API_KEY = 19
 VERSIONS = range(2, 8)
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: CreateTopicsRequest, context: RequestContext[CreateTopicsResponse]
+) -> CreateTopicsResponse:
     if _count_all_partitions(request, context) > PARTITIONS_MAX:
         message = "Excessively large number of partitions per request."
         return _refuse_with_message(request, context, Refused(Code.POLICY_VIOLATION, message))
@@ -46,18 +52,22 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     return context.build_response(topics=results)
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: CreateTopicsRequest, context: RequestContext[CreateTopicsResponse], code: Code
+) -> CreateTopicsResponse:
     """Return a response with `code` for every topic."""
     return _refuse_with_message(request, context, Refused(code))
 
 
-def _refuse_with_message(request: Any, context: RequestContext, refusal: Refused) -> Any:
+def _refuse_with_message(
+    request: CreateTopicsRequest, context: RequestContext[CreateTopicsResponse], refusal: Refused
+) -> CreateTopicsResponse:
     return context.build_response(
         topics=[_build_failed_topic(asked.name, refusal) for asked in request.topics]
     )
 
 
-def _count_all_partitions(request: Any, context: RequestContext) -> int:
+def _count_all_partitions(request: CreateTopicsRequest, context: RequestContext) -> int:
     default = context.services.config.num_partitions
     return sum(
         len(asked.assignments) or (default if asked.num_partitions == -1 else asked.num_partitions)
@@ -66,7 +76,7 @@ def _count_all_partitions(request: Any, context: RequestContext) -> int:
 
 
 def _create_topics(
-    requested_topics: Sequence[Any], context: RequestContext, *, validate_only: bool
+    requested_topics: Sequence[CreatableTopic], context: RequestContext, *, validate_only: bool
 ) -> list[dict[str, Any]]:
     """Create the topics that can be, in one write to the disk; return a result for each.
 
@@ -74,7 +84,7 @@ def _create_topics(
     """
     topics = context.services.topics
     planned: list[TopicEntry] = []
-    results = {}
+    results: dict[str, dict[str, Any]] = {}
     for requested in requested_topics:
         try:
             partitions, configs = _check_topic(requested, context, planned)
@@ -96,7 +106,7 @@ def _create_topics(
 
 
 def _check_topic(
-    requested: Any, context: RequestContext, planned: Sequence[TopicEntry]
+    requested: CreatableTopic, context: RequestContext, planned: Sequence[TopicEntry]
 ) -> tuple[int, Mapping[str, str]]:
     """Return the number of partitions and the configuration of a topic to be created.
 
@@ -130,7 +140,7 @@ def _build_created_topic(
     }
 
 
-def _count_partitions(requested: Any, context: RequestContext) -> int:
+def _count_partitions(requested: CreatableTopic, context: RequestContext) -> int:
     """Return the number of partitions that a topic shall have.
 
     Raises: Refused for invalid numbers, and for ones that need more brokers.
@@ -161,7 +171,7 @@ def _count_partitions(requested: Any, context: RequestContext) -> int:
     )
 
 
-def _count_assigned_partitions(requested: Any, node_id: int) -> int:
+def _count_assigned_partitions(requested: CreatableTopic, node_id: int) -> int:
     for what, number in (
         ("replication factor", requested.replication_factor),
         ("numPartitions", requested.num_partitions),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from coordinator.shard.shard import BrokenInvariant
 from coordinator.shard.slices import Sliced, SlicedExecutor
@@ -14,11 +14,15 @@ from coordinator.shard.slices import Sliced, SlicedExecutor
 logger = logging.getLogger(__name__)
 
 A = TypeVar("A")
+R = TypeVar("R")
+
+# A response, or a coroutine for it.
+Deferrable: TypeAlias = R | Coroutine[Any, Any, R]
 
 
 def answer_on_callback(
-    start: Callable[[Callable[[A], None]], None], build_response: Callable[[A], Any]
-) -> Any:
+    start: Callable[[Callable[[A], None]], None], build_response: Callable[[A], R]
+) -> Deferrable[R]:
     """Call `start` with a callback and build the response from what the callback is given.
 
     Returns the response if the callback was called before `start` returned, else a coroutine for
@@ -44,14 +48,14 @@ def answer_on_callback(
 
 
 def answer_in_slices(
-    work: Sliced[A], sliced: SlicedExecutor, build_response: Callable[[A], Any]
-) -> Any:
+    work: Sliced[A], sliced: SlicedExecutor, build_response: Callable[[A], R]
+) -> Deferrable[R]:
     """Run work in slices; build the response from its result, or raise what it has raised.
 
     The work goes on to its end if the connection is closed meanwhile.
     """
 
-    def build_or_raise(outcome: A | Exception) -> Any:
+    def build_or_raise(outcome: A | Exception) -> R:
         if isinstance(outcome, Exception):
             raise outcome
         return build_response(outcome)
@@ -69,5 +73,5 @@ def _report_late_error(error: Exception) -> None:
     logger.error("a request failed after its client had gone", exc_info=error)
 
 
-async def _await_and_build(future: asyncio.Future[A], build_response: Callable[[A], Any]) -> Any:
+async def _await_and_build(future: asyncio.Future[A], build_response: Callable[[A], R]) -> R:
     return build_response(await future)

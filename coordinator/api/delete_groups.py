@@ -12,20 +12,26 @@ Simplifications: none.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coordinator.api.context import RequestContext
 from coordinator.api.coordinator_codes import translate_coordinator_code
-from coordinator.api.deferred_answer import answer_in_slices
+from coordinator.api.deferred_answer import Deferrable, answer_in_slices
 from coordinator.errors import Code, Refused
 from coordinator.groups.offsets import GroupOffsets
 from coordinator.shard.slices import Sliced
+
+if TYPE_CHECKING:
+    from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
+    from kio.schema.delete_groups.v2.response import DeleteGroupsResponse
 
 API_KEY = 42
 VERSIONS = range(3)
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: DeleteGroupsRequest, context: RequestContext[DeleteGroupsResponse]
+) -> Deferrable[DeleteGroupsResponse]:
     groups = context.services.coordinators.groups
     return answer_in_slices(
         _delete_groups(dict.fromkeys(request.groups_names), groups.offsets),
@@ -47,7 +53,9 @@ def _delete_groups(group_ids: Iterable[str], offsets: GroupOffsets) -> Sliced[li
     return results
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: DeleteGroupsRequest, context: RequestContext[DeleteGroupsResponse], code: Code
+) -> DeleteGroupsResponse:
     return context.build_response(
         results=[
             {"group_id": group_id, "error_code": code}

@@ -10,10 +10,14 @@ Simplifications: there are no replicas to wait for, so the time-out is ignored.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
+
+if TYPE_CHECKING:
+    from kio.schema.delete_records.v2.request import DeleteRecordsPartition, DeleteRecordsRequest
+    from kio.schema.delete_records.v2.response import DeleteRecordsResponse
 
 API_KEY = 21
 VERSIONS = range(3)
@@ -21,8 +25,10 @@ VERSIONS = range(3)
 _UNKNOWN_OFFSET = -1
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
-    def delete_and_answer(topic: str, requested: Any) -> dict[str, Any]:
+def handle_request(
+    request: DeleteRecordsRequest, context: RequestContext[DeleteRecordsResponse]
+) -> DeleteRecordsResponse:
+    def delete_and_answer(topic: str, requested: DeleteRecordsPartition) -> dict[str, Any]:
         try:
             return {
                 "low_watermark": _delete_partition_records(topic, requested, context),
@@ -34,14 +40,18 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     return _build_response(request, context, delete_and_answer)
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: DeleteRecordsRequest, context: RequestContext[DeleteRecordsResponse], code: Code
+) -> DeleteRecordsResponse:
     """Return a response with `code` for every partition."""
     return _build_response(request, context, lambda topic, requested: _build_failed_partition(code))
 
 
 def _build_response(
-    request: Any, context: RequestContext, answer_partition: Callable[[str, Any], dict[str, Any]]
-) -> Any:
+    request: DeleteRecordsRequest,
+    context: RequestContext[DeleteRecordsResponse],
+    answer_partition: Callable[[str, DeleteRecordsPartition], dict[str, Any]],
+) -> DeleteRecordsResponse:
     return context.build_response(
         topics=[
             {
@@ -59,7 +69,9 @@ def _build_response(
     )
 
 
-def _delete_partition_records(name: str, requested: Any, context: RequestContext) -> int:
+def _delete_partition_records(
+    name: str, requested: DeleteRecordsPartition, context: RequestContext
+) -> int:
     """Delete the records before the requested offset and return the new log start offset.
 
     Raises: Refused, UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION for an internal topic, or

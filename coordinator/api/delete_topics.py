@@ -16,13 +16,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from coordinator.api.context import RequestContext
-from coordinator.api.deferred_answer import answer_on_callback
+from coordinator.api.deferred_answer import Deferrable, answer_on_callback
 from coordinator.errors import Code, Refused
 from coordinator.log.topics import BrokerTopic
+
+if TYPE_CHECKING:
+    from kio.schema.delete_topics.v6.request import DeleteTopicsRequest
+    from kio.schema.delete_topics.v6.response import DeleteTopicsResponse
 
 API_KEY = 20
 VERSIONS = range(1, 7)
@@ -35,13 +39,15 @@ class _RequestedTopic(NamedTuple):
     topic_id: UUID | None
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: DeleteTopicsRequest, context: RequestContext[DeleteTopicsResponse]
+) -> Deferrable[DeleteTopicsResponse]:
     if not context.services.config.delete_topic_enable:
         code = Code.TOPIC_DELETION_DISABLED if context.version >= 3 else Code.INVALID_REQUEST
         return _refuse_with_message(request, context, Refused(code, _DISABLED))
     results = list(_delete_topics(_requested_topics(request, context), context))
 
-    def build_response(error: Exception | None) -> Any:
+    def build_response(error: Exception | None) -> DeleteTopicsResponse:
         if error is not None:
             raise error
         return context.build_response(responses=results)
@@ -51,12 +57,16 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     )
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: DeleteTopicsRequest, context: RequestContext[DeleteTopicsResponse], code: Code
+) -> DeleteTopicsResponse:
     """Return a response with `code` for every topic."""
     return _refuse_with_message(request, context, Refused(code))
 
 
-def _refuse_with_message(request: Any, context: RequestContext, refusal: Refused) -> Any:
+def _refuse_with_message(
+    request: DeleteTopicsRequest, context: RequestContext[DeleteTopicsResponse], refusal: Refused
+) -> DeleteTopicsResponse:
     return context.build_response(
         responses=[
             _build_topic_result(*requested, refusal)
@@ -65,10 +75,12 @@ def _refuse_with_message(request: Any, context: RequestContext, refusal: Refused
     )
 
 
-def _requested_topics(request: Any, context: RequestContext) -> list[_RequestedTopic]:
+def _requested_topics(
+    request: DeleteTopicsRequest, context: RequestContext
+) -> list[_RequestedTopic]:
     if context.version >= 6:
         return [_RequestedTopic(topic.name, topic.topic_id) for topic in request.topics]
-    return [_RequestedTopic(name, None) for name in request.topic_names]
+    return [_RequestedTopic(name, None) for name in request.topic_names]  # type: ignore[attr-defined]  # up to version 5
 
 
 def _delete_topics(

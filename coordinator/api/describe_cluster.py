@@ -8,11 +8,15 @@ Simplifications: without an authoriser every operation is allowed.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from coordinator.api.context import RequestContext
 from coordinator.api.metadata import CLUSTER_OPERATIONS
 from coordinator.errors import Code, Refused
+
+if TYPE_CHECKING:
+    from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
+    from kio.schema.describe_cluster.v2.response import DescribeClusterResponse
 
 API_KEY = 60
 VERSIONS = range(3)
@@ -21,7 +25,9 @@ _BROKERS, _CONTROLLERS = 1, 2
 _OPERATIONS_NOT_REQUESTED = -(2**31)
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: DescribeClusterRequest, context: RequestContext[DescribeClusterResponse]
+) -> DescribeClusterResponse:
     endpoint_type = getattr(request, "endpoint_type", _BROKERS)
     if endpoint_type == _CONTROLLERS:
         message = (
@@ -52,11 +58,15 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     )
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: DescribeClusterRequest, context: RequestContext[DescribeClusterResponse], code: Code
+) -> DescribeClusterResponse:
     return _refuse_with_message(context, Refused(code))
 
 
-def _refuse_with_message(context: RequestContext, refusal: Refused) -> Any:
+def _refuse_with_message(
+    context: RequestContext[DescribeClusterResponse], refusal: Refused
+) -> DescribeClusterResponse:
     message = refusal.message or None
     return context.build_response(
         error_code=refusal.code, error_message=message, cluster_id="", brokers=()

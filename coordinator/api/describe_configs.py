@@ -11,7 +11,7 @@ some 340; none is sensitive.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coordinator.api.config_description import (
     DescribedConfig,
@@ -21,11 +21,20 @@ from coordinator.api.config_description import (
 from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
 
+if TYPE_CHECKING:
+    from kio.schema.describe_configs.v4.request import (
+        DescribeConfigsRequest,
+        DescribeConfigsResource,
+    )
+    from kio.schema.describe_configs.v4.response import DescribeConfigsResponse
+
 API_KEY = 32
 VERSIONS = range(1, 5)
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: DescribeConfigsRequest, context: RequestContext[DescribeConfigsResponse]
+) -> DescribeConfigsResponse:
     return context.build_response(
         results=[
             _describe_and_filter(r, request.include_synonyms, context) for r in request.resources
@@ -33,7 +42,9 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     )
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: DescribeConfigsRequest, context: RequestContext[DescribeConfigsResponse], code: Code
+) -> DescribeConfigsResponse:
     """Return a response with `code` for every resource."""
     return context.build_response(
         results=[_build_resource_result(r, [], Refused(code)) for r in request.resources]
@@ -41,7 +52,7 @@ def build_error_response(request: Any, context: RequestContext, code: Code) -> A
 
 
 def _describe_and_filter(
-    resource: Any, with_synonyms: bool, context: RequestContext
+    resource: DescribeConfigsResource, with_synonyms: bool, context: RequestContext
 ) -> dict[str, Any]:
     try:
         found = describe_resource(resource.resource_type, resource.resource_name, context)
@@ -69,7 +80,7 @@ def _build_config_fields(described: DescribedConfig, with_synonyms: bool) -> dic
 
 
 def _build_resource_result(
-    resource: Any, configs: list[dict[str, Any]], outcome: Refused
+    resource: DescribeConfigsResource, configs: list[dict[str, Any]], outcome: Refused
 ) -> dict[str, Any]:
     return {
         "error_code": outcome.code,

@@ -9,11 +9,15 @@ Simplifications: without an authoriser every operation is allowed.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
 from coordinator.groups.classic.state import ClassicGroupPhase
+
+if TYPE_CHECKING:
+    from kio.schema.describe_groups.v6.request import DescribeGroupsRequest
+    from kio.schema.describe_groups.v6.response import DescribeGroupsResponse
 
 API_KEY = 15
 VERSIONS = range(7)
@@ -22,7 +26,9 @@ VERSIONS = range(7)
 GROUP_OPERATIONS = 3_400
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: DescribeGroupsRequest, context: RequestContext[DescribeGroupsResponse]
+) -> DescribeGroupsResponse:
     groups = [_describe_group(group_id, context) for group_id in request.groups]
     if getattr(request, "include_authorized_operations", False):
         for group in groups:
@@ -31,7 +37,9 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     return context.build_response(groups=groups)
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: DescribeGroupsRequest, context: RequestContext[DescribeGroupsResponse], code: Code
+) -> DescribeGroupsResponse:
     """Return a response with `code` for every group."""
     return context.build_response(
         groups=[_build_refused_group(group_id, code, "", None) for group_id in request.groups]

@@ -9,17 +9,23 @@ Simplifications: there is one directory, it is never offline nor cordoned, and n
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coordinator.api.context import RequestContext
 from coordinator.errors import Code
 from coordinator.log.partition import PartitionLog
 
+if TYPE_CHECKING:
+    from kio.schema.describe_log_dirs.v5.request import DescribeLogDirsRequest
+    from kio.schema.describe_log_dirs.v5.response import DescribeLogDirsResponse
+
 API_KEY = 35
 VERSIONS = range(1, 6)
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: DescribeLogDirsRequest, context: RequestContext[DescribeLogDirsResponse]
+) -> DescribeLogDirsResponse:
     services = context.services
     total_bytes, usable_bytes = services.measure_disk_space()
     directory = {
@@ -38,7 +44,9 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     return context.build_response(results=[directory])
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: DescribeLogDirsRequest, context: RequestContext[DescribeLogDirsResponse], code: Code
+) -> DescribeLogDirsResponse:
     """Return a response with `code` for the directory, and at the top if the version allows."""
     directory = str(context.services.config.data_dir.absolute())
     failed = {"error_code": code, "log_dir": directory, "topics": ()}
@@ -46,7 +54,7 @@ def build_error_response(request: Any, context: RequestContext, code: Code) -> A
 
 
 def _find_partitions(
-    request: Any, context: RequestContext
+    request: DescribeLogDirsRequest, context: RequestContext
 ) -> Iterator[tuple[str, Iterable[PartitionLog]]]:
     topics = context.services.topics
     if request.topics is None:

@@ -10,11 +10,15 @@ Simplifications: none.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
 from coordinator.log.topics import BrokerTopic, partition_of
+
+if TYPE_CHECKING:
+    from kio.schema.describe_producers.v0.request import DescribeProducersRequest
+    from kio.schema.describe_producers.v0.response import DescribeProducersResponse
 
 API_KEY = 61
 VERSIONS = range(1)
@@ -22,7 +26,9 @@ VERSIONS = range(1)
 _NO_TOPIC = "This server does not host this topic-partition."
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: DescribeProducersRequest, context: RequestContext[DescribeProducersResponse]
+) -> DescribeProducersResponse:
     topics = context.services.topics
     return context.build_response(
         topics=[
@@ -38,7 +44,11 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     )
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: DescribeProducersRequest,
+    context: RequestContext[DescribeProducersResponse],
+    code: Code,
+) -> DescribeProducersResponse:
     """Return a response with `code` for every partition."""
     return context.build_response(
         topics=[

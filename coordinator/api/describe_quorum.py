@@ -9,11 +9,15 @@ now, and its listener is the one for clients, as there is none for controllers.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coordinator.api.context import RequestContext
 from coordinator.coordinators import METADATA_TOPIC
 from coordinator.errors import Code
+
+if TYPE_CHECKING:
+    from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
+    from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 
 API_KEY = 55
 VERSIONS = range(3)
@@ -21,7 +25,9 @@ VERSIONS = range(3)
 _LISTENER = "PLAINTEXT"
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: DescribeQuorumRequest, context: RequestContext[DescribeQuorumResponse]
+) -> DescribeQuorumResponse:
     requested = [
         (topic.topic_name, p.partition_index) for topic in request.topics for p in topic.partitions
     ]
@@ -57,11 +63,15 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     )
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: DescribeQuorumRequest, context: RequestContext[DescribeQuorumResponse], code: Code
+) -> DescribeQuorumResponse:
     return context.build_response(error_code=code, error_message="", topics=(), nodes=())
 
 
-def _refuse_partitions(request: Any, context: RequestContext) -> Any:
+def _refuse_partitions(
+    request: DescribeQuorumRequest, context: RequestContext[DescribeQuorumResponse]
+) -> DescribeQuorumResponse:
     topics = [
         {
             "topic_name": topic.topic_name,

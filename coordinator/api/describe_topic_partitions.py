@@ -11,12 +11,16 @@ Simplifications: without an authoriser every operation is allowed; of replicas t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coordinator.api.context import RequestContext
 from coordinator.api.metadata import TOPIC_OPERATIONS
 from coordinator.errors import Code, Refused
 from coordinator.log.topics import BrokerTopic, check_topic_name
+
+if TYPE_CHECKING:
+    from kio.schema.describe_topic_partitions.v0.request import DescribeTopicPartitionsRequest
+    from kio.schema.describe_topic_partitions.v0.response import DescribeTopicPartitionsResponse
 
 API_KEY = 75
 VERSIONS = range(1)
@@ -24,11 +28,14 @@ VERSIONS = range(1)
 _PARTITIONS_MAX = 2_000  # Kafka's default of max.request.partition.size.limit
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: DescribeTopicPartitionsRequest,
+    context: RequestContext[DescribeTopicPartitionsResponse],
+) -> DescribeTopicPartitionsResponse:
     topics = context.services.topics
     cursor = request.cursor
     from_name = cursor.topic_name if cursor else ""
-    names = {asked.name for asked in request.topics}
+    names: set[str] = {asked.name for asked in request.topics}
     if cursor and (cursor.partition_index < 0 or (names and from_name not in names)):
         return build_error_response(request, context, Code.INVALID_REQUEST)
     wanted = names or {topic.name for topic in topics}
@@ -54,7 +61,11 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     return context.build_response(topics=results, next_cursor=next_cursor)
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: DescribeTopicPartitionsRequest,
+    context: RequestContext[DescribeTopicPartitionsResponse],
+    code: Code,
+) -> DescribeTopicPartitionsResponse:
     """Return a response with `code` for every topic that the request names."""
     results = [
         _build_failed_topic(topic.name, code, with_operations=False) for topic in request.topics

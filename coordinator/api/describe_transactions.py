@@ -12,11 +12,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
 from coordinator.transactions.state import STATUS_NAMES
+
+if TYPE_CHECKING:
+    from kio.schema.describe_transactions.v0.request import DescribeTransactionsRequest
+    from kio.schema.describe_transactions.v0.response import DescribeTransactionsResponse
 
 API_KEY = 65
 VERSIONS = range(1)
@@ -25,7 +29,9 @@ VERSIONS = range(1)
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC) - timedelta(milliseconds=1)
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: DescribeTransactionsRequest, context: RequestContext[DescribeTransactionsResponse]
+) -> DescribeTransactionsResponse:
     described = [
         _describe_transaction(transactional_id, context)
         for transactional_id in request.transactional_ids
@@ -33,7 +39,11 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     return context.build_response(transaction_states=described)
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: DescribeTransactionsRequest,
+    context: RequestContext[DescribeTransactionsResponse],
+    code: Code,
+) -> DescribeTransactionsResponse:
     """Return a response with `code` for every transactional id."""
     refused = [
         _build_refused_transaction(transactional_id, code)

@@ -9,7 +9,7 @@ Simplifications: none.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from coordinator.api.context import RequestContext
 from coordinator.api.coordinator_codes import translate_fenced_code
@@ -17,11 +17,17 @@ from coordinator.errors import Code
 from coordinator.transactions.end_transaction import EndTransactionCommand
 from coordinator.transactions.state import V0, V2
 
+if TYPE_CHECKING:
+    from kio.schema.end_txn.v5.request import EndTxnRequest
+    from kio.schema.end_txn.v5.response import EndTxnResponse
+
 API_KEY = 26
 VERSIONS = range(6)
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: EndTxnRequest, context: RequestContext[EndTxnResponse]
+) -> EndTxnResponse:
     owner = context.services.coordinators.transactions.end_transaction(
         EndTransactionCommand(
             request.transactional_id,
@@ -36,7 +42,9 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     )
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: EndTxnRequest, context: RequestContext[EndTxnResponse], code: Code
+) -> EndTxnResponse:
     return context.build_response(
         error_code=translate_fenced_code(code, context.version, fenced_since=2)
     )

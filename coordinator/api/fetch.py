@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from coordinator.api.context import RequestContext
@@ -29,6 +29,10 @@ from coordinator.fetching.session import FetchPartition, PartitionKey, Partition
 from coordinator.log.partition import PartitionLog
 from coordinator.log.topics import TopicRegistry, partition_of
 from coordinator.wire.codec import to_ms
+
+if TYPE_CHECKING:
+    from kio.schema.fetch.v18.request import FetchRequest
+    from kio.schema.fetch.v18.response import FetchResponse
 
 API_KEY = 1
 VERSIONS = range(4, 19)
@@ -53,7 +57,9 @@ class _ReadAttempt(NamedTuple):
     partitions: list[PartitionLog]
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: FetchRequest, context: RequestContext[FetchResponse]
+) -> FetchResponse | asyncio.Future[FetchResponse]:
     services = context.services
     fetch = create_fetch_context(
         services.fetch_sessions,
@@ -75,7 +81,9 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     return _WaitingFetch(fetch, limits, context, attempt.partitions, max_wait_ms).answer
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: FetchRequest, context: RequestContext[FetchResponse], code: Code
+) -> FetchResponse:
     """Return a response with `code` at the top; before version 7, for every partition."""
     if context.version >= 7:
         return context.build_response(error_code=code, responses=())
@@ -87,13 +95,13 @@ def build_error_response(request: Any, context: RequestContext, code: Code) -> A
 
 
 def _requested_partitions(
-    request: Any, context: RequestContext
+    request: FetchRequest, context: RequestContext
 ) -> dict[PartitionKey, FetchPartition]:
     """Return the requested partitions in order; of one that comes twice, the latter."""
     by_id = context.version >= _TOPIC_IDS_SINCE
     partitions: dict[PartitionKey, FetchPartition] = {}
     for requested in request.topics:
-        topic = requested.topic_id if by_id else requested.topic
+        topic: Any = requested.topic_id if by_id else requested.topic  # type: ignore[attr-defined]  # up to version 12
         for partition in requested.partitions:
             partitions[topic, partition.partition] = FetchPartition(
                 topic,
@@ -106,7 +114,7 @@ def _requested_partitions(
     return partitions
 
 
-def _forgotten_partitions(request: Any, context: RequestContext) -> Iterator[PartitionKey]:
+def _forgotten_partitions(request: FetchRequest, context: RequestContext) -> Iterator[PartitionKey]:
     by_id = context.version >= _TOPIC_IDS_SINCE
     for asked in getattr(request, "forgotten_topics_data", ()):
         topic = asked.topic_id if by_id else asked.topic
@@ -115,8 +123,8 @@ def _forgotten_partitions(request: Any, context: RequestContext) -> Iterator[Par
 
 
 def _build_response(
-    context: RequestContext, fetch: FetchContext, results: list[PartitionResult]
-) -> Any:
+    context: RequestContext[FetchResponse], fetch: FetchContext, results: list[PartitionResult]
+) -> FetchResponse:
     answer = fetch.build_answer(results)
     return context.build_response(
         error_code=answer.code,
@@ -148,7 +156,7 @@ class _WaitingFetch:
         self,
         fetch: FetchContext,
         limits: _FetchLimits,
-        context: RequestContext,
+        context: RequestContext[FetchResponse],
         partitions: list[PartitionLog],
         max_wait_ms: int,
     ) -> None:
@@ -158,7 +166,7 @@ class _WaitingFetch:
         self._partitions = partitions
         self._loop = asyncio.get_running_loop()
         self._is_woken = False
-        self.answer: asyncio.Future[Any] = self._loop.create_future()
+        self.answer: asyncio.Future[FetchResponse] = self._loop.create_future()
         self._timer = context.services.scheduler.call_later(max_wait_ms, self._answer_at_deadline)
         for partition in partitions:
             partition.watchers.add_callback(self._schedule_retry)
@@ -190,7 +198,7 @@ class _WaitingFetch:
         except Exception as error:
             self.answer.set_exception(error)
 
-    def _stop_waiting(self, _: asyncio.Future[Any]) -> None:
+    def _stop_waiting(self, _: asyncio.Future[FetchResponse]) -> None:
         self._timer.cancel()
         for partition in self._partitions:
             partition.watchers.remove_callback(self._schedule_retry)

@@ -11,10 +11,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
+
+if TYPE_CHECKING:
+    from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
+    from kio.schema.find_coordinator.v6.response import FindCoordinatorResponse
 
 API_KEY = 10
 VERSIONS = range(7)
@@ -28,7 +32,9 @@ _MALFORMED = (
 _TOPIC_ID_LENGTH_MAX = 24
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: FindCoordinatorRequest, context: RequestContext[FindCoordinatorResponse]
+) -> FindCoordinatorResponse:
     key_type = getattr(request, "key_type", GROUP)
     if key_type not in (GROUP, TRANSACTION, SHARE):
         return _build_response(
@@ -44,11 +50,13 @@ def handle_request(request: Any, context: RequestContext) -> Any:
         return context.build_response(
             **_build_missing_coordinator(Code.INVALID_REQUEST, _MALFORMED)
         )
-    coordinator = _find_coordinator(key_type, request.key, context)
+    coordinator = _find_coordinator(key_type, request.key, context)  # type: ignore[attr-defined]  # up to version 3
     return context.build_response(**coordinator | {"error_message": Code.NONE.name})
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: FindCoordinatorRequest, context: RequestContext[FindCoordinatorResponse], code: Code
+) -> FindCoordinatorResponse:
     """Return a response with `code` for every key."""
     return _build_response(request, context, _build_missing_coordinator(code, None))
 
@@ -79,7 +87,11 @@ def _check_share_key(key: str, version: int) -> None:
         raise Refused(Code.INVALID_REQUEST, f"{key!r} is not group:topic id:partition")
 
 
-def _build_response(request: Any, context: RequestContext, coordinator: dict[str, Any]) -> Any:
+def _build_response(
+    request: FindCoordinatorRequest,
+    context: RequestContext[FindCoordinatorResponse],
+    coordinator: dict[str, Any],
+) -> FindCoordinatorResponse:
     """Return a response with the same coordinator fields for every key.
 
     Before version 4 there is only one key.

@@ -9,18 +9,24 @@ Simplifications: none.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from coordinator.api.context import RequestContext
 from coordinator.errors import Code
 from coordinator.groups.classic.heartbeat import Heartbeat
 from coordinator.wire.codec import EncodedResponse, build_entity, encode_for_reuse
 
+if TYPE_CHECKING:
+    from kio.schema.heartbeat.v4.request import HeartbeatRequest
+    from kio.schema.heartbeat.v4.response import HeartbeatResponse
+
 API_KEY = 12
 VERSIONS = range(5)
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: HeartbeatRequest, context: RequestContext[HeartbeatResponse]
+) -> EncodedResponse:
     code = context.services.coordinators.groups.classic_protocol.handle_heartbeat(
         Heartbeat(
             request.group_id,

@@ -12,7 +12,7 @@ they are refused, and so is an unknown operation, which Kafka answers with UNKNO
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coordinator.api.config_alteration import (
     AlterableResource,
@@ -28,6 +28,13 @@ from coordinator.api.loggers import check_level, set_level
 from coordinator.dynamic_config import ResourceType
 from coordinator.errors import Code, Refused
 from coordinator.settings import ConfigType, split_list
+
+if TYPE_CHECKING:
+    from kio.schema.incremental_alter_configs.v1.request import (
+        AlterConfigsResource,
+        IncrementalAlterConfigsRequest,
+    )
+    from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
 
 API_KEY = 44
 VERSIONS = range(2)
@@ -45,15 +52,17 @@ class AlterOperation(IntEnum):
     SUBTRACT = 3
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
-    def alter_resource(resource: Any) -> None:
+def handle_request(
+    request: IncrementalAlterConfigsRequest,
+    context: RequestContext[IncrementalAlterConfigsResponse],
+) -> IncrementalAlterConfigsResponse:
+    def alter_resource(resource: AlterConfigsResource) -> None:
         _check_operations(resource)
-        if resource.resource_type == ResourceType.BROKER_LOGGER:
+        resource_type: int = resource.resource_type
+        if resource_type == ResourceType.BROKER_LOGGER:
             _alter_logger_levels(resource, context, validate_only=request.validate_only)
             return
-        alterable_resource = find_alterable_resource(
-            resource.resource_type, resource.resource_name, context
-        )
+        alterable_resource = find_alterable_resource(resource_type, resource.resource_name, context)
         configs = alterable_resource.validate_configs(
             _apply_operations(alterable_resource, resource.configs)
         )
@@ -63,20 +72,25 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     return context.build_response(responses=alter_each_resource(request.resources, alter_resource))
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: IncrementalAlterConfigsRequest,
+    context: RequestContext[IncrementalAlterConfigsResponse],
+    code: Code,
+) -> IncrementalAlterConfigsResponse:
     """Return a response with `code` for every resource."""
     return context.build_response(
         responses=[build_resource_result(each, Refused(code)) for each in request.resources]
     )
 
 
-def _check_operations(resource: Any) -> None:
+def _check_operations(resource: AlterConfigsResource) -> None:
     nulls = []
     for config in resource.configs:
-        if config.config_operation not in set(AlterOperation):
-            message = f"Unknown operation {config.config_operation} for {config.name}"
+        operation: int = config.config_operation
+        if operation not in set(AlterOperation):
+            message = f"Unknown operation {operation} for {config.name}"
             raise Refused(Code.INVALID_REQUEST, message)
-        if config.value is None and config.config_operation != AlterOperation.DELETE:
+        if config.value is None and operation != AlterOperation.DELETE:
             nulls.append(config.name)
     if nulls:
         raise null_values_error(nulls)
@@ -111,16 +125,19 @@ def _change_list(present: list[str], given: list[str], operation: int) -> list[s
     return [item for item in present if item not in given]
 
 
-def _alter_logger_levels(resource: Any, context: RequestContext, *, validate_only: bool) -> None:
+def _alter_logger_levels(
+    resource: AlterConfigsResource, context: RequestContext, *, validate_only: bool
+) -> None:
     unexpected = "Unexpected node id. Expected {}, but received {}"
     check_node_id(resource.resource_name, context, unexpected)
     levels = {}
     for each in resource.configs:
-        if each.config_operation not in (AlterOperation.SET, AlterOperation.DELETE):
-            name = AlterOperation(each.config_operation).name
+        operation: int = each.config_operation
+        if operation not in (AlterOperation.SET, AlterOperation.DELETE):
+            name = AlterOperation(operation).name
             message = f"{name} operation is not allowed for the BROKER_LOGGER resource"
             raise Refused(Code.INVALID_REQUEST, message)
-        level = each.value if each.config_operation == AlterOperation.SET else None
+        level = each.value if operation == AlterOperation.SET else None
         check_level(each.name, level)
         levels[each.name] = level
     if not validate_only:

@@ -10,18 +10,24 @@ Simplifications: no two-phase commit (v6).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from coordinator.api.context import RequestContext
 from coordinator.api.coordinator_codes import translate_fenced_code
 from coordinator.errors import Code, Refused
 from coordinator.wire.codec import to_ms
 
+if TYPE_CHECKING:
+    from kio.schema.init_producer_id.v5.request import InitProducerIdRequest
+    from kio.schema.init_producer_id.v5.response import InitProducerIdResponse
+
 API_KEY = 22
 VERSIONS = range(6)
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: InitProducerIdRequest, context: RequestContext[InitProducerIdResponse]
+) -> InitProducerIdResponse:
     producer_id = getattr(request, "producer_id", -1)
     producer_epoch = getattr(request, "producer_epoch", -1)
     if (producer_id == -1) != (producer_epoch == -1):
@@ -39,7 +45,9 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     )
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: InitProducerIdRequest, context: RequestContext[InitProducerIdResponse], code: Code
+) -> InitProducerIdResponse:
     return context.build_response(
         error_code=translate_fenced_code(code, context.version, fenced_since=4),
         producer_id=-1,

@@ -11,16 +11,20 @@ Simplifications: none.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from coordinator.api.context import RequestContext
 from coordinator.api.coordinator_codes import translate_coordinator_code
-from coordinator.api.deferred_answer import answer_on_callback
+from coordinator.api.deferred_answer import Deferrable, answer_on_callback
 from coordinator.errors import Code
 from coordinator.groups.classic.group_transition import JoinAnswer
 from coordinator.groups.classic.join import JoinGroup
 from coordinator.log.data_directory import uuid_to_base64
 from coordinator.wire.codec import to_ms
+
+if TYPE_CHECKING:
+    from kio.schema.join_group.v9.request import JoinGroupRequest
+    from kio.schema.join_group.v9.response import JoinGroupResponse
 
 API_KEY = 11
 VERSIONS = range(10)
@@ -35,7 +39,9 @@ _CODES_WITH_MEMBER_ID = frozenset(
 )
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: JoinGroupRequest, context: RequestContext[JoinGroupResponse]
+) -> Deferrable[JoinGroupResponse]:
     coordinators = context.services.coordinators
     instance_id = getattr(request, "group_instance_id", None)
     session_timeout_ms = to_ms(request.session_timeout)
@@ -63,7 +69,9 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     )
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: JoinGroupRequest, context: RequestContext[JoinGroupResponse], code: Code
+) -> JoinGroupResponse:
     """Return a response with `code`, and with the member id if the request itself was refused.
 
     If the group's shard isn't available, the response has no member id, as with Kafka.
@@ -74,7 +82,9 @@ def build_error_response(request: Any, context: RequestContext, code: Code) -> A
     )
 
 
-def _build_response(context: RequestContext, answer: JoinAnswer) -> Any:
+def _build_response(
+    context: RequestContext[JoinGroupResponse], answer: JoinAnswer
+) -> JoinGroupResponse:
     no_protocol = None if context.version >= 7 else ""
     return context.build_response(
         error_code=answer.code,

@@ -8,24 +8,30 @@ Simplifications: none.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from coordinator.api.context import RequestContext
 from coordinator.api.coordinator_codes import translate_coordinator_code
 from coordinator.errors import Code
 from coordinator.groups.classic.leave import LeaveGroup, LeavingMember
 
+if TYPE_CHECKING:
+    from kio.schema.leave_group.v5.request import LeaveGroupRequest
+    from kio.schema.leave_group.v5.response import LeaveGroupResponse
+
 API_KEY = 13
 VERSIONS = range(6)
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: LeaveGroupRequest, context: RequestContext[LeaveGroupResponse]
+) -> LeaveGroupResponse:
     if context.version >= 3:
         leaving = [
             LeavingMember(member.member_id, member.group_instance_id) for member in request.members
         ]
     else:
-        leaving = [LeavingMember(request.member_id, None)]
+        leaving = [LeavingMember(request.member_id, None)]  # type: ignore[attr-defined]  # up to version 2
     codes = context.services.coordinators.groups.classic_protocol.handle_leave(
         LeaveGroup(request.group_id, leaving)
     )
@@ -43,5 +49,7 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     )
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: LeaveGroupRequest, context: RequestContext[LeaveGroupResponse], code: Code
+) -> LeaveGroupResponse:
     return context.build_response(error_code=translate_coordinator_code(code), members=[])

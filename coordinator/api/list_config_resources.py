@@ -9,11 +9,15 @@ Simplifications: there are no subscriptions to metrics of clients.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from coordinator.api.context import RequestContext
 from coordinator.dynamic_config import ResourceType
 from coordinator.errors import Code
+
+if TYPE_CHECKING:
+    from kio.schema.list_config_resources.v1.request import ListConfigResourcesRequest
+    from kio.schema.list_config_resources.v1.response import ListConfigResourcesResponse
 
 API_KEY = 74
 VERSIONS = range(2)
@@ -28,7 +32,9 @@ _TYPES = (
 )
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: ListConfigResourcesRequest, context: RequestContext[ListConfigResourcesResponse]
+) -> ListConfigResourcesResponse:
     wanted = getattr(request, "resource_types", [ResourceType.CLIENT_METRICS]) or _TYPES
     if not set(wanted) <= set(_TYPES):
         return build_error_response(request, context, Code.UNSUPPORTED_VERSION)
@@ -41,7 +47,11 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     return context.build_response(config_resources=resources)
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: ListConfigResourcesRequest,
+    context: RequestContext[ListConfigResourcesResponse],
+    code: Code,
+) -> ListConfigResourcesResponse:
     return context.build_response(error_code=code, config_resources=())
 
 

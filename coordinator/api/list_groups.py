@@ -10,16 +10,22 @@ Simplifications: none.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from coordinator.api.context import RequestContext
 from coordinator.errors import Code
+
+if TYPE_CHECKING:
+    from kio.schema.list_groups.v5.request import ListGroupsRequest
+    from kio.schema.list_groups.v5.response import ListGroupsResponse
 
 API_KEY = 16
 VERSIONS = range(6)
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: ListGroupsRequest, context: RequestContext[ListGroupsResponse]
+) -> ListGroupsResponse:
     states = {state.lower().strip() for state in getattr(request, "states_filter", ())}
     types = {kind.lower() for kind in getattr(request, "types_filter", ())}
     return context.build_response(
@@ -36,5 +42,7 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     )
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: ListGroupsRequest, context: RequestContext[ListGroupsResponse], code: Code
+) -> ListGroupsResponse:
     return context.build_response(error_code=code, groups=())

@@ -13,12 +13,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coordinator.api.context import RequestContext
 from coordinator.api.leader_epoch import LEADER_EPOCH, check_leader_epoch
 from coordinator.errors import Code, Refused
 from coordinator.log.partition import PartitionLog
+
+if TYPE_CHECKING:
+    from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsRequest
+    from kio.schema.list_offsets.v11.response import ListOffsetsResponse
 
 API_KEY = 2
 VERSIONS = range(1, 12)
@@ -32,13 +36,15 @@ _READ_COMMITTED = 1
 _SINCE = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, -5: 9, -6: 11}
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
-    times_named = Counter(
+def handle_request(
+    request: ListOffsetsRequest, context: RequestContext[ListOffsetsResponse]
+) -> ListOffsetsResponse:
+    times_named: Counter[tuple[str, int]] = Counter(
         (topic.name, p.partition_index) for topic in request.topics for p in topic.partitions
     )
     committed = getattr(request, "isolation_level", 0) == _READ_COMMITTED
 
-    def answer_partition(topic: str, requested: Any) -> dict[str, Any]:
+    def answer_partition(topic: str, requested: ListOffsetsPartition) -> dict[str, Any]:
         if times_named[topic, requested.partition_index] > 1:
             return _build_failed_partition(requested, Code.INVALID_REQUEST)
         try:
@@ -49,7 +55,9 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     return _build_response(request, context, answer_partition)
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: ListOffsetsRequest, context: RequestContext[ListOffsetsResponse], code: Code
+) -> ListOffsetsResponse:
     """Return a response with `code` for every partition."""
     return _build_response(
         request, context, lambda topic, requested: _build_failed_partition(requested, code)
@@ -57,8 +65,10 @@ def build_error_response(request: Any, context: RequestContext, code: Code) -> A
 
 
 def _build_response(
-    request: Any, context: RequestContext, answer_partition: Callable[[str, Any], dict[str, Any]]
-) -> Any:
+    request: ListOffsetsRequest,
+    context: RequestContext[ListOffsetsResponse],
+    answer_partition: Callable[[str, ListOffsetsPartition], dict[str, Any]],
+) -> ListOffsetsResponse:
     return context.build_response(
         topics=[
             {
@@ -71,7 +81,7 @@ def _build_response(
 
 
 def _list_offset(
-    topic: str, requested: Any, read_committed: bool, context: RequestContext
+    topic: str, requested: ListOffsetsPartition, read_committed: bool, context: RequestContext
 ) -> dict[str, Any]:
     """Find the offset that a partition of the request asks for and return its result.
 
@@ -116,5 +126,5 @@ def _find_offset(
     return partition.find_offset_by_timestamp(timestamp_ms, end) if timestamp_ms >= 0 else None
 
 
-def _build_failed_partition(requested: Any, code: Code) -> dict[str, Any]:
+def _build_failed_partition(requested: ListOffsetsPartition, code: Code) -> dict[str, Any]:
     return {"partition_index": requested.partition_index, "error_code": code}

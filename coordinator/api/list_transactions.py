@@ -10,18 +10,24 @@ Simplifications: none.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
 from coordinator.transactions.listing import TransactionFilters
 from coordinator.transactions.state import STATUS_NAMES
 
+if TYPE_CHECKING:
+    from kio.schema.list_transactions.v2.request import ListTransactionsRequest
+    from kio.schema.list_transactions.v2.response import ListTransactionsResponse
+
 API_KEY = 66
 VERSIONS = range(3)
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: ListTransactionsRequest, context: RequestContext[ListTransactionsResponse]
+) -> ListTransactionsResponse:
     pattern = getattr(request, "transactional_id_pattern", None)
     filters = TransactionFilters(
         state_names=request.state_filters,
@@ -43,7 +49,9 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     )
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: ListTransactionsRequest, context: RequestContext[ListTransactionsResponse], code: Code
+) -> ListTransactionsResponse:
     return context.build_response(error_code=code, unknown_state_filters=(), transaction_states=())
 
 

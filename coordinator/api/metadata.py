@@ -15,12 +15,17 @@ Simplifications: without an authoriser every operation is allowed.
 from __future__ import annotations
 
 import logging
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
 from coordinator.log.topics import HIDDEN_TOPICS, INTERNAL_TOPICS, BrokerTopic, check_topic_name
+
+if TYPE_CHECKING:
+    from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopic
+    from kio.schema.metadata.v13.response import MetadataResponse
 
 log = logging.getLogger(__name__)
 
@@ -38,18 +43,22 @@ _CREATED_MAX = 100
 NEVER_AUTO_CREATED = INTERNAL_TOPICS | HIDDEN_TOPICS
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: MetadataRequest, context: RequestContext[MetadataResponse]
+) -> MetadataResponse:
     topics = context.services.topics
     if context.version < _FIRST_WITH_IDS and any(map(_names_an_id, request.topics or ())):
         raise Refused(Code.INVALID_REQUEST, f"version {context.version} takes no topic ids")
     if request.topics is None or (context.version == 0 and not request.topics):
         results = [_describe_topic(topic, request, context) for topic in topics]
     else:
-        results = _describe_requested_topics(request, context)
+        results = _describe_requested_topics(request.topics, request, context)
     return _build_response(context, request, results)
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: MetadataRequest, context: RequestContext[MetadataResponse], code: Code
+) -> MetadataResponse:
     """Return a response with `code` for every named topic, and at the top from version 13 on."""
     unnamed = "" if context.version < _FIRST_WITH_IDS else None
     results = [
@@ -59,14 +68,17 @@ def build_error_response(request: Any, context: RequestContext, code: Code) -> A
     return _build_response(context, request, results, code)
 
 
-def _names_an_id(requested: Any) -> bool:
+def _names_an_id(requested: MetadataRequestTopic) -> bool:
     """Whether a requested topic is given by id, which versions 10 and 11 don't support."""
     return requested.name is None or getattr(requested, "topic_id", None) is not None
 
 
 def _build_response(
-    context: RequestContext, request: Any, topics: list[dict[str, Any]], code: Code = Code.NONE
-) -> Any:
+    context: RequestContext[MetadataResponse],
+    request: MetadataRequest,
+    topics: list[dict[str, Any]],
+    code: Code = Code.NONE,
+) -> MetadataResponse:
     services = context.services
     wants_operations = getattr(request, "include_cluster_authorized_operations", False)
     return context.build_response(
@@ -81,12 +93,16 @@ def _build_response(
     )
 
 
-def _describe_requested_topics(request: Any, context: RequestContext) -> list[dict[str, Any]]:
+def _describe_requested_topics(
+    requested_topics: Sequence[MetadataRequestTopic],
+    request: MetadataRequest,
+    context: RequestContext,
+) -> list[dict[str, Any]]:
     """Describe each requested topic, once however often it is named; create it if allowed.
 
     A request that has ids is one for ids only.
     """
-    given = (getattr(requested, "topic_id", None) for requested in request.topics)
+    given = (getattr(requested, "topic_id", None) for requested in requested_topics)
     ids = dict.fromkeys(topic_id for topic_id in given if topic_id is not None)
     if ids:
         return [_describe_topic_by_id(topic_id, request, context) for topic_id in ids]
@@ -96,11 +112,13 @@ def _describe_requested_topics(request: Any, context: RequestContext) -> list[di
         _describe_or_create_topic(
             name, request, context, may_create=len(topics) < before + _CREATED_MAX
         )
-        for name in dict.fromkeys(requested.name for requested in request.topics)
+        for name in dict.fromkeys(requested.name for requested in requested_topics)
     ]
 
 
-def _describe_topic_by_id(topic_id: UUID, request: Any, context: RequestContext) -> dict[str, Any]:
+def _describe_topic_by_id(
+    topic_id: UUID, request: MetadataRequest, context: RequestContext
+) -> dict[str, Any]:
     topic = context.services.topics.by_id(topic_id)
     if topic is None:
         return _build_failed_topic(None, topic_id, Code.UNKNOWN_TOPIC_ID)
@@ -108,7 +126,7 @@ def _describe_topic_by_id(topic_id: UUID, request: Any, context: RequestContext)
 
 
 def _describe_or_create_topic(
-    name: str | None, request: Any, context: RequestContext, *, may_create: bool
+    name: str | None, request: MetadataRequest, context: RequestContext, *, may_create: bool
 ) -> dict[str, Any]:
     if name is None:
         raise Refused(Code.INVALID_REQUEST, "a topic without a name and an id")
@@ -122,7 +140,7 @@ def _describe_or_create_topic(
 
 
 def _create_topic(
-    name: str, request: Any, context: RequestContext, may_create: bool
+    name: str, request: MetadataRequest, context: RequestContext, may_create: bool
 ) -> BrokerTopic:
     """Create a topic if the request and the broker allow it.
 
@@ -143,7 +161,9 @@ def _create_topic(
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, name) from refused
 
 
-def _describe_topic(topic: BrokerTopic, request: Any, context: RequestContext) -> dict[str, Any]:
+def _describe_topic(
+    topic: BrokerTopic, request: MetadataRequest, context: RequestContext
+) -> dict[str, Any]:
     own = (context.services.config.node_id,)
     return {
         "name": topic.name,
@@ -163,7 +183,7 @@ def _describe_topic(topic: BrokerTopic, request: Any, context: RequestContext) -
     }
 
 
-def _authorized_operations(request: Any) -> int:
+def _authorized_operations(request: MetadataRequest) -> int:
     """Return the operations on a topic that are authorized, if the request wants them.
 
     They are returned for a topic that doesn't exist, too: the client may create it.
@@ -172,7 +192,7 @@ def _authorized_operations(request: Any) -> int:
     return TOPIC_OPERATIONS if wanted else _OPERATIONS_NOT_REQUESTED
 
 
-def _build_failed_topic(name: str | None, topic_id: Any, code: Code) -> dict[str, Any]:
+def _build_failed_topic(name: str | None, topic_id: UUID | None, code: Code) -> dict[str, Any]:
     return {
         "error_code": code,
         "name": name,

@@ -14,7 +14,7 @@ Simplifications: none.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from coordinator.api.context import RequestContext
 from coordinator.api.coordinator_codes import translate_coordinator_code
@@ -27,6 +27,10 @@ from coordinator.errors import Code
 from coordinator.offsets.commit import CommittingMember, OffsetCommitCommand, OffsetToCommit
 from coordinator.wire.codec import EncodedResponse, build_entity, encode_for_reuse, to_ms
 
+if TYPE_CHECKING:
+    from kio.schema.offset_commit.v10.request import OffsetCommitRequest
+    from kio.schema.offset_commit.v10.response import OffsetCommitResponse
+
 API_KEY = 8
 VERSIONS = range(2, 11)
 
@@ -34,7 +38,9 @@ DEFAULT_RETENTION_MS = -1
 CACHED_PARTITIONS_MAX = 100  # of a response that is cached
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: OffsetCommitRequest, context: RequestContext[OffsetCommitResponse]
+) -> OffsetCommitResponse | EncodedResponse:
     topics = context.services.topics
     if context.version >= 10:
         requested = RequestedOffsets(
@@ -42,7 +48,9 @@ def handle_request(request: Any, context: RequestContext) -> Any:
         )
     else:
         requested = RequestedOffsets(
-            request.topics, lambda topic: topics.get(topic.name), Code.UNKNOWN_TOPIC_OR_PARTITION
+            request.topics,
+            lambda topic: topics.get(topic.name),  # type: ignore[attr-defined]  # up to version 9
+            Code.UNKNOWN_TOPIC_OR_PARTITION,
         )
     committer = CommittingMember(
         generation=request.generation_id_or_member_epoch,
@@ -79,14 +87,16 @@ def _encode_all_committed(
     return encode_for_reuse(build_entity(response_type, {"topics": topics}))
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: OffsetCommitRequest, context: RequestContext[OffsetCommitResponse], code: Code
+) -> OffsetCommitResponse:
     return context.build_response(
         topics=build_refused_topics(request.topics, translate_coordinator_code(code))
     )
 
 
-def _retention_ms(request: Any, version: int) -> int | None:
+def _retention_ms(request: OffsetCommitRequest, version: int) -> int | None:
     if version > 4:
         return None
-    wanted_ms = to_ms(request.retention_time)
+    wanted_ms = to_ms(request.retention_time)  # type: ignore[attr-defined]  # up to version 4
     return None if wanted_ms == DEFAULT_RETENTION_MS else wanted_ms

@@ -12,18 +12,24 @@ Simplifications: none.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from coordinator.api.context import RequestContext
 from coordinator.api.coordinator_codes import translate_coordinator_code
-from coordinator.api.deferred_answer import answer_in_slices
+from coordinator.api.deferred_answer import Deferrable, answer_in_slices
 from coordinator.errors import Code, Refused
+
+if TYPE_CHECKING:
+    from kio.schema.offset_delete.v0.request import OffsetDeleteRequest
+    from kio.schema.offset_delete.v0.response import OffsetDeleteResponse
 
 API_KEY = 47
 VERSIONS = range(1)
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: OffsetDeleteRequest, context: RequestContext[OffsetDeleteResponse]
+) -> Deferrable[OffsetDeleteResponse]:
     if not request.group_id:
         raise Refused(Code.INVALID_GROUP_ID, "an empty group id")
     topics = context.services.topics
@@ -46,8 +52,10 @@ def handle_request(request: Any, context: RequestContext) -> Any:
 
 
 def _build_response(
-    request: Any, context: RequestContext, codes: Mapping[tuple[str, int], Code]
-) -> Any:
+    request: OffsetDeleteRequest,
+    context: RequestContext[OffsetDeleteResponse],
+    codes: Mapping[tuple[str, int], Code],
+) -> OffsetDeleteResponse:
     return context.build_response(
         topics=[
             {
@@ -67,5 +75,7 @@ def _build_response(
     )
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: OffsetDeleteRequest, context: RequestContext[OffsetDeleteResponse], code: Code
+) -> OffsetDeleteResponse:
     return context.build_response(error_code=translate_coordinator_code(code), topics=())

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from coordinator.api.context import RequestContext
@@ -20,15 +20,28 @@ from coordinator.api.coordinator_codes import translate_coordinator_code
 from coordinator.errors import Code, Refused
 from coordinator.offsets.fetch import FetchedOffset
 
+if TYPE_CHECKING:
+    from kio.schema.offset_fetch.v10.request import (
+        OffsetFetchRequest,
+        OffsetFetchRequestGroup,
+        OffsetFetchRequestTopics,
+    )
+    from kio.schema.offset_fetch.v10.response import OffsetFetchResponse
+
 API_KEY = 9
 VERSIONS = range(1, 11)
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: OffsetFetchRequest, context: RequestContext[OffsetFetchResponse]
+) -> OffsetFetchResponse:
     require_stable = getattr(request, "require_stable", False)
     if context.version < 8:
         topics = _fetch_offsets(
-            request.group_id, request.topics, context, require_stable=require_stable
+            request.group_id,  # type: ignore[attr-defined]  # up to version 7
+            request.topics,  # type: ignore[attr-defined]  # up to version 7
+            context,
+            require_stable=require_stable,
         )
         return context.build_response(topics=topics)
     return context.build_response(
@@ -36,7 +49,9 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     )
 
 
-def _fetch_group(group: Any, context: RequestContext, require_stable: bool) -> dict[str, Any]:
+def _fetch_group(
+    group: OffsetFetchRequestGroup, context: RequestContext, require_stable: bool
+) -> dict[str, Any]:
     """Return one group's result; an error of one group doesn't affect the others."""
     code = Code.NONE
     topics: Sequence[dict[str, Any]] = ()
@@ -54,7 +69,9 @@ def _fetch_group(group: Any, context: RequestContext, require_stable: bool) -> d
     return {"group_id": group.group_id, "topics": topics, "error_code": code}
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: OffsetFetchRequest, context: RequestContext[OffsetFetchResponse], code: Code
+) -> OffsetFetchResponse:
     """Return a response with `code` for every group.
 
     Below version 8 it is at the top, below version 2, which has no place there, at every partition.
@@ -69,13 +86,16 @@ def build_error_response(request: Any, context: RequestContext, code: Code) -> A
         return context.build_response(error_code=code, topics=())
     topics = [
         _build_topic_result(topic.name, None, _build_failed_offsets(topic.partition_indexes, code))
-        for topic in request.topics
+        for topic in request.topics  # type: ignore[attr-defined]  # up to version 7
     ]
     return context.build_response(topics=topics)
 
 
 def _fetch_offsets(
-    group_id: str, topics: Sequence[Any] | None, context: RequestContext, **options: Any
+    group_id: str,
+    topics: Sequence[OffsetFetchRequestTopics] | None,
+    context: RequestContext,
+    **options: Any,
 ) -> list[dict[str, Any]]:
     offsets = context.services.coordinators.groups.offsets
     if topics is None:
@@ -105,9 +125,9 @@ def _build_failed_offsets(partitions: Iterable[int], code: Code) -> list[Fetched
     return [FetchedOffset("", partition, code=code) for partition in partitions]
 
 
-def _topic_name(topic: Any, context: RequestContext) -> str | None:
+def _topic_name(topic: OffsetFetchRequestTopics, context: RequestContext) -> str | None:
     if context.version < 10:
-        name: str = topic.name
+        name: str = topic.name  # type: ignore[attr-defined]  # up to version 9
         return name
     found = context.services.topics.by_id(topic.topic_id)
     return None if found is None else found.name

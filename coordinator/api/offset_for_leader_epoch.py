@@ -11,7 +11,7 @@ Source: KIP-101, KIP-320; org.apache.kafka.storage.internals.epoch.LeaderEpochFi
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coordinator.api.context import RequestContext
 from coordinator.api.leader_epoch import (
@@ -22,24 +22,39 @@ from coordinator.api.leader_epoch import (
 )
 from coordinator.errors import Code, Refused
 
+if TYPE_CHECKING:
+    from kio.schema.offset_for_leader_epoch.v4.request import (
+        OffsetForLeaderEpochRequest,
+        OffsetForLeaderPartition,
+    )
+    from kio.schema.offset_for_leader_epoch.v4.response import OffsetForLeaderEpochResponse
+
 API_KEY = 23
 VERSIONS = range(2, 5)
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: OffsetForLeaderEpochRequest, context: RequestContext[OffsetForLeaderEpochResponse]
+) -> OffsetForLeaderEpochResponse:
     return _build_response(
         request, context, lambda topic, requested: _find_epoch_end(topic, requested, context)
     )
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: OffsetForLeaderEpochRequest,
+    context: RequestContext[OffsetForLeaderEpochResponse],
+    code: Code,
+) -> OffsetForLeaderEpochResponse:
     """Return a response with `code` for every partition."""
     return _build_response(request, context, lambda topic, requested: {"error_code": code})
 
 
 def _build_response(
-    request: Any, context: RequestContext, answer_partition: Callable[[str, Any], dict[str, Any]]
-) -> Any:
+    request: OffsetForLeaderEpochRequest,
+    context: RequestContext[OffsetForLeaderEpochResponse],
+    answer_partition: Callable[[str, OffsetForLeaderPartition], dict[str, Any]],
+) -> OffsetForLeaderEpochResponse:
     return context.build_response(
         topics=[
             {
@@ -54,7 +69,9 @@ def _build_response(
     )
 
 
-def _find_epoch_end(topic: str, requested: Any, context: RequestContext) -> dict[str, Any]:
+def _find_epoch_end(
+    topic: str, requested: OffsetForLeaderPartition, context: RequestContext
+) -> dict[str, Any]:
     partition = context.services.topics.find_partition(topic, requested.partition)
     if partition is None:
         return {"error_code": Code.UNKNOWN_TOPIC_OR_PARTITION}

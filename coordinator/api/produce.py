@@ -15,7 +15,8 @@ Simplifications: none.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
@@ -29,6 +30,10 @@ from coordinator.log.batch_validation import (
 from coordinator.log.partition import PartitionLog
 from coordinator.log.topics import BrokerTopic, partition_of
 from coordinator.wire.connection import Disconnect
+
+if TYPE_CHECKING:
+    from kio.schema.produce.v13.request import PartitionProduceData, ProduceRequest
+    from kio.schema.produce.v13.response import ProduceResponse
 
 API_KEY = 0
 VERSIONS = range(3, 14)
@@ -52,7 +57,9 @@ _RETRIABLE = frozenset(
 )
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: ProduceRequest, context: RequestContext[ProduceResponse]
+) -> ProduceResponse | None:
     if request.acks not in (-1, 0, 1):
         return build_error_response(request, context, Code.INVALID_REQUIRED_ACKS)
     if request.transactional_id is None and _has_transactional_batch(request):
@@ -72,7 +79,9 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     return context.build_response(responses=responses)
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: ProduceRequest, context: RequestContext[ProduceResponse], code: Code
+) -> ProduceResponse:
     """Return a response with `code` for every partition.
 
     Raises: Disconnect with acks 0, as there is no response then.
@@ -90,17 +99,20 @@ def build_error_response(request: Any, context: RequestContext, code: Code) -> A
     )
 
 
-def _group_by_topic(request: Any, by_id: bool) -> dict[Any, dict[int, Any]]:
+def _group_by_topic(
+    request: ProduceRequest, by_id: bool
+) -> dict[Any, dict[int, PartitionProduceData]]:
     """Group the request by topic name or id and partition; of one that comes twice, the latter."""
-    topics: dict[Any, dict[int, Any]] = {}
+    topics: dict[Any, dict[int, PartitionProduceData]] = {}
     for topic in request.topic_data:
-        partitions = topics.setdefault(topic.topic_id if by_id else topic.name, {})
+        key = topic.topic_id if by_id else topic.name  # type: ignore[attr-defined]  # up to version 12
+        partitions = topics.setdefault(key, {})
         for partition in topic.partition_data:
             partitions[partition.index] = partition
     return topics
 
 
-def _has_transactional_batch(request: Any) -> bool:
+def _has_transactional_batch(request: ProduceRequest) -> bool:
     return any(
         is_transactional_batch(partition.records)
         for topic in request.topic_data
@@ -110,7 +122,10 @@ def _has_transactional_batch(request: Any) -> bool:
 
 
 def _append_batch(
-    requested: Any, topic: BrokerTopic | None, request: Any, context: RequestContext
+    requested: PartitionProduceData,
+    topic: BrokerTopic | None,
+    request: ProduceRequest,
+    context: RequestContext,
 ) -> dict[str, Any]:
     partition = partition_of(topic, requested.index)
     start_offset = -1
@@ -193,7 +208,7 @@ def _verify_transaction(
 
 
 def _build_topic_result(
-    name_or_id: Any, by_id: bool, answers: list[dict[str, Any]]
+    name_or_id: str | UUID, by_id: bool, answers: list[dict[str, Any]]
 ) -> dict[str, Any]:
     return {"topic_id" if by_id else "name": name_or_id, "partition_responses": answers}
 

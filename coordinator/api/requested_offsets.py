@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 from uuid import UUID
 
 from coordinator.api.coordinator_codes import translate_coordinator_code
@@ -11,17 +11,30 @@ from coordinator.errors import Code, Refused
 from coordinator.log.topics import BrokerTopic
 from coordinator.offsets.commit import OffsetToCommit, create_offset_to_commit
 
+if TYPE_CHECKING:
+    from kio.schema.offset_commit.v10.request import (
+        OffsetCommitRequestPartition,
+        OffsetCommitRequestTopic,
+    )
+    from kio.schema.txn_offset_commit.v5.request import (
+        TxnOffsetCommitRequestPartition,
+        TxnOffsetCommitRequestTopic,
+    )
+
+RequestedTopic: TypeAlias = "OffsetCommitRequestTopic | TxnOffsetCommitRequestTopic"
+RequestedPartition: TypeAlias = "OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition"
+TopicT = TypeVar("TopicT", bound=RequestedTopic)
 # The topics of a request or a response: name or id, and the partitions.
 RequestedPartitions: TypeAlias = tuple[tuple[str | None, UUID | None, tuple[int, ...]], ...]
 
 
-class RequestedOffsets:
+class RequestedOffsets(Generic[TopicT]):
     """Splits the partitions of a request into `offsets` to commit and codes for unknown ones."""
 
     def __init__(
         self,
-        topics: Iterable[Any],
-        find_topic: Callable[[Any], BrokerTopic | None],
+        topics: Sequence[TopicT],
+        find_topic: Callable[[TopicT], BrokerTopic | None],
         unknown_topic: Code,
     ) -> None:
         self.offsets: list[OffsetToCommit] = []
@@ -82,23 +95,24 @@ class RequestedOffsets:
         ]
 
 
-def build_refused_topics(topics: Iterable[Any], code: Code) -> list[dict[str, Any]]:
+def build_refused_topics(topics: Iterable[RequestedTopic], code: Code) -> list[dict[str, Any]]:
     """Build the topics of a response that has the same code for every partition."""
     return [_build_topic_result(topic, [code] * len(topic.partitions)) for topic in topics]
 
 
-def _build_topic_result(topic: Any, codes: Iterable[Code]) -> dict[str, Any]:
+def _build_topic_result(topic: RequestedTopic, codes: Iterable[Code]) -> dict[str, Any]:
+    partitions: Sequence[RequestedPartition] = topic.partitions
     return {
         "name": getattr(topic, "name", None),
         "topic_id": getattr(topic, "topic_id", None),
         "partitions": [
             {"partition_index": partition.partition_index, "error_code": code}
-            for partition, code in zip(topic.partitions, codes, strict=True)
+            for partition, code in zip(partitions, codes, strict=True)
         ],
     }
 
 
-def _to_commit_offset(topic: BrokerTopic, partition: Any) -> OffsetToCommit:
+def _to_commit_offset(topic: BrokerTopic, partition: RequestedPartition) -> OffsetToCommit:
     """Convert one partition of a request; fields that its version lacks get Kafka's defaults."""
     return create_offset_to_commit(
         (

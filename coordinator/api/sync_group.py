@@ -9,20 +9,26 @@ Simplifications: none.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from coordinator.api.context import RequestContext
 from coordinator.api.coordinator_codes import translate_coordinator_code
-from coordinator.api.deferred_answer import answer_on_callback
+from coordinator.api.deferred_answer import Deferrable, answer_on_callback
 from coordinator.errors import Code, Refused
 from coordinator.groups.classic.group_transition import SyncAnswer
 from coordinator.groups.classic.sync import SyncGroup
+
+if TYPE_CHECKING:
+    from kio.schema.sync_group.v5.request import SyncGroupRequest
+    from kio.schema.sync_group.v5.response import SyncGroupResponse
 
 API_KEY = 14
 VERSIONS = range(6)
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: SyncGroupRequest, context: RequestContext[SyncGroupResponse]
+) -> Deferrable[SyncGroupResponse]:
     if context.version >= 5 and None in (request.protocol_type, request.protocol_name):
         raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, "no protocol type or name")
     command = SyncGroup(
@@ -40,11 +46,15 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     )
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: SyncGroupRequest, context: RequestContext[SyncGroupResponse], code: Code
+) -> SyncGroupResponse:
     return _build_response(context, SyncAnswer(code=code))
 
 
-def _build_response(context: RequestContext, answer: SyncAnswer) -> Any:
+def _build_response(
+    context: RequestContext[SyncGroupResponse], answer: SyncAnswer
+) -> SyncGroupResponse:
     return context.build_response(
         error_code=translate_coordinator_code(answer.code),
         protocol_type=answer.protocol_type,

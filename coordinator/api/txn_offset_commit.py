@@ -12,7 +12,7 @@ Simplifications: none.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from coordinator.api.context import RequestContext
 from coordinator.api.coordinator_codes import translate_coordinator_code
@@ -22,11 +22,17 @@ from coordinator.errors import Code, Refused
 from coordinator.offsets.commit import CommittingMember, OffsetCommitCommand, OffsetToCommit
 from coordinator.shard.decision import TransactionalProducer
 
+if TYPE_CHECKING:
+    from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequest
+    from kio.schema.txn_offset_commit.v5.response import TxnOffsetCommitResponse
+
 API_KEY = 28
 VERSIONS = range(6)
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: TxnOffsetCommitRequest, context: RequestContext[TxnOffsetCommitResponse]
+) -> TxnOffsetCommitResponse:
     topics = context.services.topics
     requested = RequestedOffsets(
         request.topics, lambda topic: topics.get(topic.name), Code.UNKNOWN_TOPIC_OR_PARTITION
@@ -45,14 +51,16 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     )
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: TxnOffsetCommitRequest, context: RequestContext[TxnOffsetCommitResponse], code: Code
+) -> TxnOffsetCommitResponse:
     return context.build_response(
         topics=build_refused_topics(request.topics, translate_coordinator_code(code))
     )
 
 
 def _stage_offsets(
-    request: Any, context: RequestContext, offsets: list[OffsetToCommit]
+    request: TxnOffsetCommitRequest, context: RequestContext, offsets: list[OffsetToCommit]
 ) -> list[Code]:
     coordinators: Coordinators = context.services.coordinators
     if not request.group_id:

@@ -12,11 +12,15 @@ is, as it does with Kafka for its newest levels.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
 from coordinator.features import METADATA_VERSION, SUPPORTED_LEVELS
+
+if TYPE_CHECKING:
+    from kio.schema.update_features.v2.request import FeatureUpdateKey, UpdateFeaturesRequest
+    from kio.schema.update_features.v2.response import UpdateFeaturesResponse
 
 API_KEY = 57
 VERSIONS = range(3)
@@ -31,7 +35,9 @@ _STAYS = {
 }
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
+def handle_request(
+    request: UpdateFeaturesRequest, context: RequestContext[UpdateFeaturesResponse]
+) -> UpdateFeaturesResponse:
     try:
         levels = {}
         for update in request.feature_updates:
@@ -49,16 +55,20 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     return context.build_response(error_message=None, results=results)
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: UpdateFeaturesRequest, context: RequestContext[UpdateFeaturesResponse], code: Code
+) -> UpdateFeaturesResponse:
     return _refuse_with_message(context, Refused(code))
 
 
-def _refuse_with_message(context: RequestContext, refusal: Refused) -> Any:
+def _refuse_with_message(
+    context: RequestContext[UpdateFeaturesResponse], refusal: Refused
+) -> UpdateFeaturesResponse:
     message = refusal.message or None
     return context.build_response(error_code=refusal.code, error_message=message, results=())
 
 
-def _check_update(update: Any, context: RequestContext) -> None:
+def _check_update(update: FeatureUpdateKey, context: RequestContext) -> None:
     """Raise Refused(INVALID_UPDATE_VERSION) for a level that a feature can't be set to.
 
     Source: FeatureControlManager.

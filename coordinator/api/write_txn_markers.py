@@ -11,19 +11,25 @@ Simplifications: none.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
 from coordinator.shard.decision import TransactionEnded
 from coordinator.transactions.state import TopicPartition
 
+if TYPE_CHECKING:
+    from kio.schema.write_txn_markers.v2.request import WritableTxnMarker, WriteTxnMarkersRequest
+    from kio.schema.write_txn_markers.v2.response import WriteTxnMarkersResponse
+
 API_KEY = 27
 VERSIONS = range(1, 3)
 
 
-def handle_request(request: Any, context: RequestContext) -> Any:
-    def write_marker(marker: Any, partition: TopicPartition) -> Code:
+def handle_request(
+    request: WriteTxnMarkersRequest, context: RequestContext[WriteTxnMarkersResponse]
+) -> WriteTxnMarkersResponse:
+    def write_marker(marker: WritableTxnMarker, partition: TopicPartition) -> Code:
         ended = TransactionEnded(
             marker.producer_id,
             marker.producer_epoch,
@@ -36,7 +42,9 @@ def handle_request(request: Any, context: RequestContext) -> Any:
     return _build_response(request, context, write_marker)
 
 
-def build_error_response(request: Any, context: RequestContext, code: Code) -> Any:
+def build_error_response(
+    request: WriteTxnMarkersRequest, context: RequestContext[WriteTxnMarkersResponse], code: Code
+) -> WriteTxnMarkersResponse:
     """Return a response with `code` for every partition of every marker."""
     return _build_response(request, context, lambda marker, partition: code)
 
@@ -52,8 +60,10 @@ def _try_write_marker(
 
 
 def _build_response(
-    request: Any, context: RequestContext, code_of: Callable[[Any, TopicPartition], Code]
-) -> Any:
+    request: WriteTxnMarkersRequest,
+    context: RequestContext[WriteTxnMarkersResponse],
+    code_of: Callable[[WritableTxnMarker, TopicPartition], Code],
+) -> WriteTxnMarkersResponse:
     """Build the response, calling `code_of` for every partition of every marker, in order."""
     return context.build_response(
         markers=[
