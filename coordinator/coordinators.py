@@ -29,6 +29,7 @@ from coordinator.settings import split_list
 from coordinator.shard.decision import TransactionEnded
 from coordinator.shard.loading import ShardLoader
 from coordinator.shard.shard import Shard
+from coordinator.transactions.config import TransactionConfig
 from coordinator.transactions.markers import MarkerDestination
 from coordinator.transactions.producer_ids import (
     ProducerIdManager,
@@ -36,7 +37,7 @@ from coordinator.transactions.producer_ids import (
     ProducerIdsCodec,
     ProducerIdState,
 )
-from coordinator.transactions.service import TransactionConfig, TransactionService
+from coordinator.transactions.service import TransactionService
 from coordinator.transactions.state import TopicPartition
 
 GROUP_TOPIC = "__consumer_offsets"
@@ -68,7 +69,7 @@ class Coordinators:
     ) -> None:
         """Open the internal topics, creating missing ones, without replaying them.
 
-        `configs_of` returns what is set for a group, by its id.
+        `group_configs` returns what is set for a group, by its id.
         """
         self._topics = topics
         self._local_markers = LocalMarkers(self._write_own_marker)
@@ -81,17 +82,8 @@ class Coordinators:
         )
         self.groups = GroupService(
             group_logs,
-            ClassicGroupConfig(
-                initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
-                min_session_timeout_ms=config.group_min_session_timeout_ms,
-                max_session_timeout_ms=config.group_max_session_timeout_ms,
-                max_size=config.group_max_size,
-            ),
-            OffsetConfig(
-                metadata_max_bytes=config.offset_metadata_max_bytes,
-                retention_ms=config.offsets_retention_minutes * 60_000,
-                retention_check_interval_ms=config.offsets_retention_check_interval_ms,
-            ),
+            _classic_group_config(config),
+            _offset_config(config),
             self.consumer_config,
             self._group_settings,
             topics,
@@ -128,12 +120,7 @@ class Coordinators:
             ),
             ProducerIdManager(self._producer_ids, producer_ids),
             self._marker_destination,
-            TransactionConfig(
-                transaction_max_timeout_ms=config.transaction_max_timeout_ms,
-                transactional_id_expiration_ms=config.transactional_id_expiration_ms,
-                expiry_check_ms=(config.transaction_remove_expired_transaction_cleanup_interval_ms),
-                abort_retry_ms=(config.transaction_abort_timed_out_transaction_cleanup_interval_ms),
-            ),
+            _transaction_config(config),
             features,
             clock,
             scheduler,
@@ -272,6 +259,32 @@ class Coordinators:
             name, count, configs
         )
         return list(topic.partitions)
+
+
+def _classic_group_config(config: BrokerConfig) -> ClassicGroupConfig:
+    return ClassicGroupConfig(
+        initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+        min_session_timeout_ms=config.group_min_session_timeout_ms,
+        max_session_timeout_ms=config.group_max_session_timeout_ms,
+        max_size=config.group_max_size,
+    )
+
+
+def _offset_config(config: BrokerConfig) -> OffsetConfig:
+    return OffsetConfig(
+        metadata_max_bytes=config.offset_metadata_max_bytes,
+        retention_ms=config.offsets_retention_minutes * 60_000,
+        retention_check_interval_ms=config.offsets_retention_check_interval_ms,
+    )
+
+
+def _transaction_config(config: BrokerConfig) -> TransactionConfig:
+    return TransactionConfig(
+        transaction_max_timeout_ms=config.transaction_max_timeout_ms,
+        transactional_id_expiration_ms=config.transactional_id_expiration_ms,
+        expiry_check_ms=config.transaction_remove_expired_transaction_cleanup_interval_ms,
+        abort_retry_ms=config.transaction_abort_timed_out_transaction_cleanup_interval_ms,
+    )
 
 
 def _consumer_group_config(config: BrokerConfig) -> ConsumerGroupConfig:

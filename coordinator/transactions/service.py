@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
 
@@ -38,6 +37,8 @@ from coordinator.transactions.add_partitions import (
     add_partitions,
     check_partition_registered,
 )
+from coordinator.transactions.config import TransactionConfig
+from coordinator.transactions.counters import TransactionCounters
 from coordinator.transactions.end_transaction import (
     EndTransactionCommand,
     complete_end,
@@ -70,29 +71,6 @@ from coordinator.transactions.state import (
 logger = logging.getLogger(__name__)
 
 COMPLETE_RETRY_MS = 100
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionConfig:
-    """Holds Kafka's settings of the transaction coordinator, in milliseconds.
-
-    `abort_retry_ms`: between attempts to abort a transaction that has timed out.
-    """
-
-    transaction_max_timeout_ms: int = 900_000
-    transactional_id_expiration_ms: int = 604_800_000
-    expiry_check_ms: int = 3_600_000
-    abort_retry_ms: int = 10_000
-
-
-@dataclass(slots=True)
-class TransactionCounters:
-    """Counts the ends of transactions since the broker started, aborts by cause."""
-
-    commits: int = 0
-    aborts_by_client: int = 0
-    aborts_by_init: int = 0
-    aborts_by_timeout: int = 0
 
 
 class TransactionTimer(Enum):

@@ -16,6 +16,7 @@ from coordinator.offsets.fetch import FetchedOffset
 from coordinator.shard.decision import TransactionalProducer, TransactionEnded
 from coordinator.shard.shard import Shard
 from coordinator.transactions.add_partitions import AddPartitionsCommand
+from coordinator.transactions.config import TransactionConfig
 from coordinator.transactions.end_transaction import EndTransactionCommand
 from coordinator.transactions.markers import MarkerDestination
 from coordinator.transactions.producer_ids import (
@@ -24,7 +25,7 @@ from coordinator.transactions.producer_ids import (
     ProducerIdsCodec,
     ProducerIdState,
 )
-from coordinator.transactions.service import TransactionConfig, TransactionService
+from coordinator.transactions.service import TransactionService
 from coordinator.transactions.state import V0, ProducerIdAndEpoch, TopicPartition
 from tests.unit.coordinator.fakes import FakeBackground, FakeClock, FakeLog, FakeTopicList
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from coordinator.errors import Code, Refused
+from coordinator.transactions.config import TransactionConfig
 from coordinator.transactions.end_transaction import make_expiry_tombstones
 from coordinator.transactions.expiry import LOOKED_AT_PER_SLICE, TOMBSTONES_PER_SLICE
-from coordinator.transactions.service import TransactionConfig
 from tests.unit.coordinator.world import World
 
 CONFIG = TransactionConfig()
