@@ -19,7 +19,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from streams import App, Processor, ProcessorContext, Record, serdes
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import ConfigError, UserError
-from streams.membership.connection import BrokerConnection, find_coordinator
+from streams.membership.connection import BrokerConnection, ConnectionLost, find_coordinator
 from streams.membership.group_offsets import commit_offsets
 from streams.runtime.offset_metadata import encode_metadata
 from streams.spark import Cut, read_cut
@@ -343,11 +343,21 @@ def test_what_there_is_no_cut_of_is_said(broker: Broker, unique: Callable[[str],
 def commit(servers: str, group: str, topic: str, offset: int, metadata: str) -> None:
     """Commit an offset of partition 0 outside a transaction and outside a membership."""
     host, _, port = servers.partition(",")[0].rpartition(":")
+    address: list[tuple[str, int]] = []
+
+    def is_coordinator_found() -> bool:
+        # Kafka answers COORDINATOR_NOT_AVAILABLE while it creates __consumer_offsets.
+        with suppress(ConnectionLost):
+            address.append(find_coordinator(bootstrap, group))
+        return bool(address)
+
     with closing(
         BrokerConnection((host, int(port)), "test", HANG_LIMIT_S, threading.Lock())
     ) as bootstrap:
-        address = find_coordinator(bootstrap, group)
-    with closing(BrokerConnection(address, "test", HANG_LIMIT_S, threading.Lock())) as connection:
+        wait_until(is_coordinator_found, what="the group's coordinator to be there")
+    with closing(
+        BrokerConnection(address[0], "test", HANG_LIMIT_S, threading.Lock())
+    ) as connection:
         offsets = [(Partition(topic, 0), OffsetAndMetadata(offset, metadata))]
         wait_until(
             lambda: commit_offsets(connection, group, -1, "", "", offsets),
