@@ -97,7 +97,7 @@ def decide_offset_commit(
                 )
             )
         )
-    return Decision(records, codes, command.producer)
+    return Decision(records, codes, producer=command.producer)
 
 
 def is_metadata_within_limit(metadata: str, max_length: int) -> bool:

@@ -1,7 +1,9 @@
-"""Define what a decision returns: the records to append, and the answer once they are in the log.
+"""Define what a decision returns: the records to append, and what follows once they are in the log.
 
-A decision is a pure function of state, command and time. It never writes state;
-`Shard.execute_decision` appends its records and applies them, and only then gives out its response.
+A decision is a pure function of state, command and time. It writes neither state nor any of its
+arguments; `Shard.execute_decision` appends its records and applies them, and only then gives out
+its response. What else is to follow (timers to set, pending requests to answer, figures to count)
+are its effects: values, which whoever executed the decision carries out afterwards.
 """
 
 from __future__ import annotations
@@ -27,13 +29,15 @@ class TransactionalProducer:
 
 
 class Decision(NamedTuple, Generic[R, A]):
-    """Carries the records to append as one batch and the response to give afterwards.
+    """Carries the records to append as one batch, the response to give afterwards, and effects.
 
-    No records are fine, too. Kafka's counterpart is CoordinatorResult.
+    No records are fine, too. `effects`: in the order to carry them out, once the records have been
+    applied; each kind of coordinator has its own. Kafka's counterpart is CoordinatorResult.
     """
 
     records: Sequence[R]
     response: A
+    effects: Sequence[object] = ()
     producer: TransactionalProducer | None = None
 
 

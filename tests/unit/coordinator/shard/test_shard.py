@@ -44,7 +44,7 @@ def test_records_are_applied_with_their_place_in_the_log_before_the_answer() -> 
     notes = Notes(log)
     assert notes.shard.execute_decision(Decision(["a", "b"], "done")) == "done"
     assert (
-        notes.shard.execute_decision(Decision(["c"], "again", TransactionalProducer(7, 2)))
+        notes.shard.execute_decision(Decision(["c"], "again", producer=TransactionalProducer(7, 2)))
         == "again"
     )
     notes.shard.end_transaction(TransactionEnded(7, 2, committed=True))
@@ -108,7 +108,7 @@ def test_loading_applies_what_was_applied_live() -> None:
     log = FakeLog()
     live = Notes(log)
     live.shard.execute_decision(Decision(["a", "b"], None))
-    live.shard.execute_decision(Decision(["c", "d"], None, TransactionalProducer(7, 2)))
+    live.shard.execute_decision(Decision(["c", "d"], None, producer=TransactionalProducer(7, 2)))
     live.shard.end_transaction(TransactionEnded(7, 2, committed=False))
     loaded = Notes(log)
     assert loaded.shard.replay_log() == 5
