@@ -16,7 +16,6 @@ from coordinator.groups.classic.membership import ClassicMembership
 from coordinator.groups.consumer.config import ConsumerGroupConfig, GroupSettingsLookup
 from coordinator.groups.consumer.membership import ConsumerMembership
 from coordinator.groups.consumer.topics import TopicList
-from coordinator.groups.migration.conversion import GroupConverter
 from coordinator.groups.migration.membership import ClassicProtocolService
 from coordinator.groups.migration.policy import BIDIRECTIONAL, MigrationPolicy
 from coordinator.groups.offset_expiry import OffsetExpiry
@@ -50,7 +49,6 @@ class GroupService:
         self.offsets = GroupOffsets(self._shards, self.classic, offset_config, clock)
         self.sliced_executor = SlicedExecutor(clock, scheduler)
         self._offset_expiry = OffsetExpiry(self._shards, offset_config, clock, scheduler)
-        conversions = GroupConverter(policy, topics, self.classic, clock)
         self.consumer = ConsumerMembership(
             self._shards,
             consumer_config,
@@ -59,10 +57,11 @@ class GroupService:
             clock,
             scheduler,
             background,
-            conversions,
+            self.classic,
+            policy,
         )
         self.classic_protocol = ClassicProtocolService(
-            self._shards, self.classic, self.consumer, conversions, config, topics
+            self._shards, self.classic, self.consumer, policy, config, topics
         )
 
     # Loading, election and resignation of shards

@@ -14,6 +14,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from coordinator.groups.consumer.config import ConsumerGroupConfig, ConsumerGroupSettings
+from coordinator.groups.consumer.effects import (
+    ConsumerEffect,
+    ConsumerTimer,
+    CountRebalanceEnd,
+    CountRebalanceStart,
+    RememberTopicsVersion,
+    ResolveRegexes,
+    SetTimer,
+    select_rebalance_timer,
+)
 from coordinator.groups.consumer.epoch_cause import GroupEpochCause
 from coordinator.groups.consumer.reconcile import OwnedPartitions, reconcile_member
 from coordinator.groups.consumer.record_types import (
@@ -31,6 +41,7 @@ from coordinator.groups.consumer.target import (
     select_assignor,
 )
 from coordinator.groups.consumer.topics import TopicList, compute_metadata_hash, find_topic_ids
+from coordinator.shard.decision import Decision
 
 
 @dataclass(slots=True)
@@ -57,21 +68,6 @@ class GroupContext(NamedTuple):
     now_ms: int
 
 
-class AdvanceResult(NamedTuple):
-    """Holds the advanced member, and the effects to apply once the records are written.
-
-    `has_moved`: it has taken a step towards its target. `epoch_cause`: the cause of the group's
-    next epoch, if there is one. `regexes_to_resolve`: the regular expressions to resolve in the
-    background.
-    """
-
-    member: ConsumerGroupMember
-    has_moved: bool
-    epoch_cause: GroupEpochCause | None
-    has_checked_topics: bool
-    regexes_to_resolve: frozenset[str]
-
-
 def advance_member(
     group: ConsumerGroup,
     member: ConsumerGroupMember,
@@ -79,78 +75,135 @@ def advance_member(
     replaced_member_id: str | None,
     owned: OwnedPartitions,
     context: GroupContext,
-    records: list[Record],
-) -> AdvanceResult:
-    """Advance a created or updated member, and its group, by one step; add the records for it.
+    session_timeout_ms: int,
+) -> Decision[Record, ConsumerGroupMember]:
+    """Decide the next step of a created or updated member and its group; respond with the member.
 
     `member` says what `updated` is by now; `replaced_member_id`: whose place it takes, if it has
     another id than before.
 
     Raises Refused: FENCED_MEMBER_EPOCH, INVALID_REGULAR_EXPRESSION.
     """
+    records: list[Record] = []
     if updated is not member:
         records.append(updated.to_member_record(group.group_id))
     topics_changed = updated.topics != member.topics
     regex_changed = updated.regex != member.regex
     must_bump_epoch = topics_changed
     if regex_changed:
-        must_bump_epoch |= _replace_regex(group, member.regex, updated.regex, records)
+        must_bump_epoch |= _needs_epoch_for_regex(group, member.regex, updated.regex)
+        records += _forget_unused_regex(group, member.regex)
     epoch = group.epoch
-    is_new = updated.member_id not in group.members
-    cause = GroupEpochCause.MEMBER_JOINED if is_new else GroupEpochCause.SUBSCRIPTION_CHANGED
     checks_topics = (
         must_bump_epoch or context.transient_state.hashed_topics_version != context.topics.version
     )
     if checks_topics:
-        epoch = update_group_epoch(
-            group, member, updated, context.topics, records, must_bump=must_bump_epoch
+        epoch, epoch_records = compute_group_epoch(
+            group, member, updated, context.topics, must_bump=must_bump_epoch
         )
-    target_epoch, target = _update_target(
-        group, epoch, member, updated, replaced_member_id, context, records
-    )
+        records += epoch_records
+    target_epoch, target = group.target_epoch, None
+    if target_epoch < epoch and _is_target_due(group, context):
+        target_epoch = epoch
+        target_records, target = compute_target_assignment(
+            group,
+            epoch,
+            updated,
+            replaced_member_id,
+            select_assignor(group, context.config.assignors[0], member, updated),
+            context.topics,
+            context.now_ms,
+        )
+        records += target_records
     moved = updated
-    has_moved = False
     subscription_changed = topics_changed or regex_changed
     if subscription_changed or not updated.has_reached(target_epoch):
-        moved = reconcile_member(
-            updated,
-            target_epoch,
-            group.target_assignment_of(updated.member_id, updated.instance_id)
-            if target is None
-            else target,
-            find_topic_ids(group.subscribed_topics_of(updated), context.topics),
-            owned,
-            group.find_owner,
-            subscription_changed=subscription_changed,
+        moved = _reconcile_with_target(
+            group, updated, target_epoch, target, owned, context, subscription_changed
         )
-        has_moved = moved != updated
-        if has_moved:
+        if moved is not updated:
             records.append(moved.to_assignment_record(group.group_id))
-    regexes_to_resolve = _select_regexes_to_resolve(group, member, updated, context)
-    epoch_cause = None
+    effects: list[ConsumerEffect] = [
+        SetTimer(ConsumerTimer.SESSION, moved.member_id, session_timeout_ms)
+    ]
     if epoch != group.epoch:
-        epoch_cause = cause if must_bump_epoch else GroupEpochCause.TOPICS_CHANGED
-    return AdvanceResult(moved, has_moved, epoch_cause, checks_topics, regexes_to_resolve)
+        cause = _select_epoch_cause(group, updated, must_bump_epoch=must_bump_epoch)
+        effects.append(CountRebalanceStart(cause, (moved.member_id,)))
+    if moved is not updated:
+        effects += (select_rebalance_timer(moved), CountRebalanceEnd())
+    if checks_topics:
+        effects.append(RememberTopicsVersion(context.topics.version))
+    regexes = _select_regexes_to_resolve(group, member, updated, context)
+    if regexes:
+        effects.append(ResolveRegexes(regexes))
+    return Decision(records, moved, effects)
 
 
-def _replace_regex(
-    group: ConsumerGroup, old_regex: str | None, new_regex: str | None, records: list[Record]
+def _is_target_due(group: ConsumerGroup, context: GroupContext) -> bool:
+    """Whether the assignment interval has passed since the last target was computed."""
+    return is_assignment_due(group, context.settings.assignment_interval_ms, context.now_ms)
+
+
+def _reconcile_with_target(
+    group: ConsumerGroup,
+    updated: ConsumerGroupMember,
+    target_epoch: int,
+    target: TopicPartitions | None,
+    owned: OwnedPartitions,
+    context: GroupContext,
+    subscription_changed: bool,
+) -> ConsumerGroupMember:
+    """Return the member after its next step towards the target; the very same if it takes none.
+
+    `target` None: the member's part of the target is what the group has as such.
+    """
+    if target is None:
+        target = group.target_assignment_of(updated.member_id, updated.instance_id)
+    moved = reconcile_member(
+        updated,
+        target_epoch,
+        target,
+        find_topic_ids(group.subscribed_topics_of(updated), context.topics),
+        owned,
+        group.find_owner,
+        subscription_changed=subscription_changed,
+    )
+    return updated if moved == updated else moved
+
+
+def _select_epoch_cause(
+    group: ConsumerGroup, updated: ConsumerGroupMember, *, must_bump_epoch: bool
+) -> GroupEpochCause:
+    """Return the cause of the epoch that a member's step brings."""
+    if not must_bump_epoch:
+        return GroupEpochCause.TOPICS_CHANGED
+    is_new = updated.member_id not in group.members
+    return GroupEpochCause.MEMBER_JOINED if is_new else GroupEpochCause.SUBSCRIPTION_CHANGED
+
+
+def _needs_epoch_for_regex(
+    group: ConsumerGroup, old_regex: str | None, new_regex: str | None
 ) -> bool:
-    """Handle a changed regular expression of a member; return whether an epoch is due now.
+    """Whether the group needs an epoch now, as a member has another expression than before.
 
     Adds the tombstone of an old expression that nobody else has. An expression that is still to be
     resolved needs no epoch now, but brings one then.
 
     Raises Refused: INVALID_REGULAR_EXPRESSION.
     """
-    if old_regex and group.regex_subscriber_counts.get(old_regex) == 1:
-        records.append(RegexForgotten(group.group_id, old_regex))
     if not new_regex:
         return bool(old_regex)
     if new_regex not in group.regex_subscriber_counts:
         validate_regex(new_regex)
         return False
     return new_regex in group.resolved_regexes
+
+
+def _forget_unused_regex(group: ConsumerGroup, old_regex: str | None) -> list[Record]:
+    """Return the tombstone of an expression whose last subscriber gives it up."""
+    if old_regex and group.regex_subscriber_counts.get(old_regex) == 1:
+        return [RegexForgotten(group.group_id, old_regex)]
+    return []
 
 
 def _select_regexes_to_resolve(
@@ -202,11 +255,13 @@ def update_group_epoch(
     member: ConsumerGroupMember,
     updated: ConsumerGroupMember,
     topics: TopicList,
-    records: list[Record],
     *,
     must_bump: bool,
-) -> int:
-    """Return the group's epoch; record a new one if `must_bump` or its topics changed."""
+) -> tuple[int, list[Record]]:
+    """Return the group's epoch, one up if `must_bump` or if its topics have changed, with records.
+
+    The records are that of a new epoch, and the tombstone of what older brokers wrote for it.
+    """
     names = set(group.subscriber_counts)
     if updated.topics != member.topics:
         names -= {topic for topic in member.topics if group.subscriber_counts.get(topic) == 1}
@@ -217,33 +272,10 @@ def update_group_epoch(
             names |= resolution.topics
     new_hash = compute_metadata_hash(names, topics)
     epoch = group.epoch
+    records: list[Record] = []
     if must_bump or new_hash != group.metadata_hash:
         epoch += 1
         records.append(ConsumerGroupSaved(group.group_id, epoch, new_hash))
     if group.has_subscription_metadata:
         records.append(SubscriptionMetadataForgotten(group.group_id))
-    return epoch
-
-
-def _update_target(
-    group: ConsumerGroup,
-    epoch: int,
-    member: ConsumerGroupMember,
-    updated: ConsumerGroupMember,
-    replaced_member_id: str | None,
-    context: GroupContext,
-    records: list[Record],
-) -> tuple[int, TopicPartitions | None]:
-    """Compute the next target assignment if it is due; return its epoch and the member's part.
-
-    The part is None if the target stays as it is.
-    """
-    interval_ms = context.settings.assignment_interval_ms
-    if group.target_epoch >= epoch or not is_assignment_due(group, interval_ms, context.now_ms):
-        return group.target_epoch, None
-    assignor = select_assignor(group, context.config.assignors[0], member, updated)
-    target_records, target = compute_target_assignment(
-        group, epoch, updated, replaced_member_id, assignor, context.topics, context.now_ms
-    )
-    records += target_records
-    return epoch, target
+    return epoch, records

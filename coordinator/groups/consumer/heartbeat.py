@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.consumer.advance import AdvanceResult, GroupContext, advance_member
+from coordinator.groups.consumer.advance import GroupContext, advance_member
 from coordinator.groups.consumer.config import ConsumerGroupConfig
 from coordinator.groups.consumer.reconcile import OwnedPartitions
 from coordinator.groups.consumer.record_types import (
@@ -29,6 +29,7 @@ from coordinator.groups.consumer.state import (
     ConsumerGroup,
     ConsumerGroupMember,
 )
+from coordinator.shard.decision import Decision
 
 
 class ConsumerHeartbeat(NamedTuple):
@@ -74,18 +75,10 @@ class ConsumerHeartbeatAnswer(NamedTuple):
     assigned: PartitionEpochs | None = None
 
 
-class HeartbeatResult(NamedTuple):
-    """Holds a heartbeat's records, its answer, and what follows once the records are written."""
-
-    records: list[Record]
-    answer: ConsumerHeartbeatAnswer
-    advance_result: AdvanceResult
-
-
-def join_or_stay_in_group(
+def process_heartbeat(
     group: ConsumerGroup, command: ConsumerHeartbeat, context: GroupContext
-) -> HeartbeatResult:
-    """Decide a heartbeat that joins or stays in a group; for one that leaves see `leave_group`.
+) -> Decision[Record, ConsumerHeartbeatAnswer]:
+    """Decide a heartbeat of a member that joins or stays in a group.
 
     A group that doesn't exist yet is handed in empty, if the member joins.
 
@@ -93,14 +86,19 @@ def join_or_stay_in_group(
     UNRELEASED_INSTANCE_ID (another member still has the instance id), FENCED_MEMBER_EPOCH,
     INVALID_REGULAR_EXPRESSION.
     """
-    records: list[Record] = []
     check_group_size(group, None if command.has_generated_id else command.member_id, context.config)
-    member, replaced_member_id = _find_or_create_member(group, command, records)
+    member, replaced = _find_or_create_member(group, command)
     updated = _apply_reported_changes(member, command)
     step = advance_member(
-        group, member, updated, replaced_member_id, command.owned, context, records
+        group,
+        member,
+        updated,
+        None if replaced is None else replaced.member_id,
+        command.owned,
+        context,
+        context.settings.session_timeout_ms,
     )
-    advanced_member = step.member
+    advanced_member = step.response
     includes_assignment = (
         command.epoch == JOINING_EPOCH
         or command.is_full_request
@@ -112,7 +110,10 @@ def join_or_stay_in_group(
         context.settings.heartbeat_interval_ms,
         advanced_member.assigned if includes_assignment else None,
     )
-    return HeartbeatResult(records, answer, step)
+    if replaced is None:
+        return Decision(step.records, answer, step.effects)
+    replacement_records = build_replacement_records(group, replaced, member)
+    return Decision([*replacement_records, *step.records], answer, step.effects)
 
 
 def check_group_size(
@@ -133,9 +134,9 @@ def check_group_size(
 
 
 def _find_or_create_member(
-    group: ConsumerGroup, command: ConsumerHeartbeat, records: list[Record]
-) -> tuple[ConsumerGroupMember, str | None]:
-    """Return the member that sends a heartbeat, or a new one, and the id of the one it replaces.
+    group: ConsumerGroup, command: ConsumerHeartbeat
+) -> tuple[ConsumerGroupMember, ConsumerGroupMember | None]:
+    """Return the member that sends a heartbeat, or a new one, and the member that it replaces.
 
     It replaces one if it is a static member that has come back under another id.
     """
@@ -154,9 +155,7 @@ def _find_or_create_member(
             f"Static member {command.member_id} with instance id {command.instance_id} cannot "
             f"join the group because the instance id is owned by {static_member.member_id} member.",
         )
-    return replace_static_member(
-        group, static_member, command.member_id, records
-    ), static_member.member_id
+    return replace_static_member(static_member, command.member_id), static_member
 
 
 def require_member(
@@ -231,20 +230,25 @@ def _owns_only_assigned(owned: OwnedPartitions, assigned: PartitionEpochs) -> bo
     )
 
 
-def replace_static_member(
-    group: ConsumerGroup, old_member: ConsumerGroupMember, member_id: str, records: list[Record]
-) -> ConsumerGroupMember:
-    """Return a static member under its new id, and add the records that move its state to it."""
-    group_id = group.group_id
-    member = replace(
+def replace_static_member(old_member: ConsumerGroupMember, member_id: str) -> ConsumerGroupMember:
+    """Return a static member under its new id, which has yet to join."""
+    return replace(
         old_member, member_id=member_id, epoch=JOINING_EPOCH, previous_epoch=JOINING_EPOCH
     )
-    records += build_member_tombstones(group_id, old_member.member_id)
-    records.append(member.to_member_record(group_id))
+
+
+def build_replacement_records(
+    group: ConsumerGroup, old_member: ConsumerGroupMember, member: ConsumerGroupMember
+) -> list[Record]:
+    """Return the records that move all that a static member had to its new id."""
+    group_id = group.group_id
     target = group.target_assignment_of(old_member.member_id, None)
-    records.append(TargetAssignmentSaved(group_id, member_id, target))
-    records.append(member.to_assignment_record(group_id))
-    return member
+    return [
+        *build_member_tombstones(group_id, old_member.member_id),
+        member.to_member_record(group_id),
+        TargetAssignmentSaved(group_id, member.member_id, target),
+        member.to_assignment_record(group_id),
+    ]
 
 
 def build_member_tombstones(group_id: str, member_id: str) -> list[Record]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from coordinator.groups.consumer.heartbeat import (
-    ConsumerHeartbeat,
-    ConsumerHeartbeatAnswer,
-    build_member_tombstones,
-    require_member,
+from coordinator.groups.consumer.effects import (
+    CancelMemberTimers,
+    CountRebalanceEnd,
+    CountRebalanceStart,
 )
+from coordinator.groups.consumer.epoch_cause import GroupEpochCause
+from coordinator.groups.consumer.heartbeat import build_member_tombstones
 from coordinator.groups.consumer.record_types import ConsumerGroupSaved, Record, RegexForgotten
 from coordinator.groups.consumer.state import (
     AWAY_EPOCH,
@@ -19,22 +20,12 @@ from coordinator.groups.consumer.state import (
     ConsumerGroupMember,
 )
 from coordinator.groups.consumer.topics import TopicList, compute_metadata_hash
+from coordinator.shard.decision import Decision
 
 
-def leave_group(
-    group: ConsumerGroup, command: ConsumerHeartbeat
-) -> tuple[ConsumerHeartbeatAnswer, list[Record], ConsumerGroupMember | None]:
-    """Decide a heartbeat that leaves: return the answer, records, and the member to remove.
-
-    Either there are records, of a static member that will be back, or there is a member to remove.
-
-    Raises Refused: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
-    """
-    answer = ConsumerHeartbeatAnswer(command.member_id, command.epoch)
-    member = require_member(group, command.member_id, command.instance_id)
-    if command.instance_id is not None and command.epoch == AWAY_EPOCH:
-        return answer, [_mark_away(member).to_assignment_record(group.group_id)], None
-    return answer, [], member
+def leave_temporarily(group: ConsumerGroup, member: ConsumerGroupMember) -> Decision[Record, None]:
+    """Decide that a static member leaves to come back."""
+    return Decision([_mark_away(member).to_assignment_record(group.group_id)], None)
 
 
 def _mark_away(member: ConsumerGroupMember) -> ConsumerGroupMember:
@@ -44,6 +35,25 @@ def _mark_away(member: ConsumerGroupMember) -> ConsumerGroupMember:
     """
     assigned = {topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in member.assigned.items()}
     return replace(member, epoch=AWAY_EPOCH, assigned=assigned, revoking=NO_PARTITIONS)
+
+
+def fence_members(
+    group: ConsumerGroup,
+    members: Collection[ConsumerGroupMember],
+    cause: GroupEpochCause,
+    topics: TopicList,
+) -> Decision[Record, None]:
+    """Decide that members are removed from their group, as they have left or been silent."""
+    member_ids = tuple(member.member_id for member in members)
+    return Decision(
+        build_fencing_records(group, members, topics),
+        None,
+        (
+            CancelMemberTimers(member_ids),
+            CountRebalanceStart(cause, member_ids),
+            CountRebalanceEnd(),
+        ),
+    )
 
 
 def build_fencing_records(

@@ -18,9 +18,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from coordinator.errors import Code, Refused
+from coordinator.groups.consumer.effects import CountRebalanceStart
+from coordinator.groups.consumer.epoch_cause import GroupEpochCause
 from coordinator.groups.consumer.record_types import ConsumerGroupSaved, Record, RegexResolved
 from coordinator.groups.consumer.state import ConsumerGroup
 from coordinator.groups.consumer.topics import TopicList, compute_metadata_hash
+from coordinator.shard.decision import Decision
 
 MIN_REFRESH_INTERVAL_MS = 10_000
 
@@ -85,17 +88,17 @@ def is_regex_refresh_due(
     )
 
 
-def build_resolution_records(
+def save_resolved_regexes(
     group: ConsumerGroup,
     topics_by_regex: Mapping[str, frozenset[str]],
     topics_version: int,
     topics: TopicList,
     resolved_at_ms: int,
-) -> list[Record]:
-    """Return the records for resolved expressions and, if the subscription changes, a new epoch.
+) -> Decision[Record, None]:
+    """Decide what becomes of resolved expressions: their records and, if one is due, a new epoch.
 
-    Expressions that nobody is subscribed to any more are left out. `topics_version`: of the topics
-    that were searched.
+    It is due if the subscription changes. Expressions that nobody is subscribed to any more are
+    left out. `topics_version`: of the topics that were searched.
     """
     records: list[Record] = []
     resolved = {regex: known.topics for regex, known in group.resolved_regexes.items()}
@@ -111,9 +114,10 @@ def build_resolution_records(
             )
         )
     new_hash = compute_metadata_hash({*group.subscriber_counts}.union(*resolved.values()), topics)
-    if changed or new_hash != group.metadata_hash:
-        records.append(ConsumerGroupSaved(group.group_id, group.epoch + 1, new_hash))
-    return records
+    if not changed and new_hash == group.metadata_hash:
+        return Decision(records, None)
+    records.append(ConsumerGroupSaved(group.group_id, group.epoch + 1, new_hash))
+    return Decision(records, None, (CountRebalanceStart(GroupEpochCause.REGEX_RESOLVED),))
 
 
 def _create_re2_options() -> object:

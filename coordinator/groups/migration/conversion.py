@@ -1,22 +1,24 @@
-"""Convert groups within their shards: the records to append, and the changes that follow them.
+"""Decide conversions of groups: the records of both kinds, and the effects that follow them.
 
-A classic group has a volatile half beside its record, with members that wait for an answer, and
-timers; a consumer group is its records, and timers. Who converts a group appends the records that
-are given out here in one batch with its own, and says so afterwards: then the volatile half, and
-the timers of the classic group, are made or dropped. A reload has neither half-way: it finds the
-tombstones of the one kind and the records of the other, in this order.
+A classic group has join state beside its record, with members that wait for an answer, and timers;
+a consumer group is its records, and timers. The tombstones of the one kind and the records of the
+other, in this order, are one batch with whatever else is decided; the effects make or drop what is
+not in the log.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
-from coordinator.clock import Clock
-from coordinator.groups.classic.group_transition import ClassicRebalanceCause
-from coordinator.groups.classic.membership import ClassicMembership
 from coordinator.groups.classic.state import ClassicGroup, ClassicGroupPhase, GroupForgotten
 from coordinator.groups.consumer.deletion import build_consumer_group_tombstones
+from coordinator.groups.consumer.effects import (
+    AdoptClassicGroup,
+    DropClassicGroup,
+    DropConsumerGroup,
+)
+from coordinator.groups.consumer.epoch_cause import GroupEpochCause
+from coordinator.groups.consumer.leave import fence_members
 from coordinator.groups.consumer.state import ConsumerGroup, ConsumerGroupMember
 from coordinator.groups.consumer.topics import TopicList
 from coordinator.groups.migration.downgrade import convert_to_classic_group, should_downgrade
@@ -26,78 +28,63 @@ from coordinator.groups.migration.upgrade import (
     check_upgrade,
     create_group_from_records,
 )
-from coordinator.groups.shard import GroupShard
 from coordinator.groups.state import Record
+from coordinator.shard.decision import Decision
 
-logger = logging.getLogger(__name__)
+
+def upgrade_group(
+    group: ClassicGroup, policy: MigrationPolicy, topics: TopicList
+) -> Decision[Record, ConsumerGroup]:
+    """Decide that a classic group becomes a consumer group; respond with that group.
+
+    Its records and effects come before those of the heartbeat that asks for it. An empty group
+    makes way for an empty one.
+
+    Raises Refused: GROUP_ID_NOT_FOUND and UNKNOWN_SERVER_ERROR (see `migration.upgrade`).
+    """
+    group_id = group.group_id
+    effects = (DropClassicGroup(group),)
+    if group.phase is ClassicGroupPhase.EMPTY:
+        return Decision([GroupForgotten(group_id)], ConsumerGroup(group_id), effects)
+    check_upgrade(group, policy)
+    records = build_upgrade_records(group, topics)
+    upgraded_group = create_group_from_records(group_id, records)
+    return Decision([GroupForgotten(group_id), *records], upgraded_group, effects)
 
 
-class GroupConverter:
-    """Converts groups in both directions, as far as `policy` allows it."""
+def downgrade_group(
+    group: ConsumerGroup,
+    leaving_members: Collection[ConsumerGroupMember],
+    joining_members: Mapping[str, ConsumerGroupMember],
+    topics: TopicList,
+    now_ms: int,
+    *,
+    must_rebalance: bool = True,
+) -> Decision[Record, None]:
+    """Decide that a consumer group becomes a classic one as its last consumers leave.
 
-    def __init__(
-        self,
-        policy: MigrationPolicy,
-        topics: TopicList,
-        classic_membership: ClassicMembership,
-        clock: Clock,
-    ) -> None:
-        self.policy = policy
-        self._topics = topics
-        self._classic_membership = classic_membership
-        self._clock = clock
+    `joining_members`: by the id of the member whose place, and target assignment, each takes.
+    `must_rebalance`: the members of the classic group are told to join again.
+    """
+    classic_group = convert_to_classic_group(
+        group, leaving_members, joining_members, topics, now_ms
+    )
+    return Decision(
+        [*build_consumer_group_tombstones(group), classic_group.to_record()],
+        None,
+        (DropConsumerGroup(tuple(group.members)), AdoptClassicGroup(classic_group, must_rebalance)),
+    )
 
-    # To a consumer group
 
-    def prepare_upgrade(self, group: ClassicGroup) -> tuple[list[Record], ConsumerGroup]:
-        """Return the records that turn a classic group into a consumer group, and that group.
-
-        They come before any other. An empty group makes way for an empty one.
-
-        Raises Refused: GROUP_ID_NOT_FOUND and UNKNOWN_SERVER_ERROR (see `migration.upgrade`).
-        """
-        records: list[Record] = [GroupForgotten(group.group_id)]
-        if group.phase is ClassicGroupPhase.EMPTY:
-            return records, ConsumerGroup(group.group_id)
-        check_upgrade(group, self.policy)
-        upgrade_records = build_upgrade_records(group, self._topics)
-        return [*records, *upgrade_records], create_group_from_records(
-            group.group_id, upgrade_records
-        )
-
-    def complete_upgrade(self, shard: GroupShard, group: ClassicGroup) -> None:
-        """Drop the classic group once the records of its upgrade are written.
-
-        Its pending requests are answered.
-        """
-        logger.info("%s is a consumer group from now on", group.group_id)
-        self._classic_membership.drop_group(shard, group)
-
-    # To a classic group
-
-    def prepare_downgrade(
-        self, group: ConsumerGroup, leaving_members: Collection[ConsumerGroupMember]
-    ) -> tuple[list[Record], ClassicGroup] | None:
-        """Return the records that turn a group into a classic one as members leave, and that group.
-
-        They take the place of the records that fence these members. None: the group stays what it
-        is.
-        """
-        if not should_downgrade(group, leaving_members, 0, self.policy):
-            return None
-        classic_group = convert_to_classic_group(
-            group, leaving_members, {}, self._topics, self._clock.now_ms()
-        )
-        return [*build_consumer_group_tombstones(group), classic_group.to_record()], classic_group
-
-    def complete_downgrade(
-        self, shard: GroupShard, classic_group: ClassicGroup, *, must_rebalance: bool = True
-    ) -> None:
-        """Add the classic group once the records of its downgrade are written.
-
-        Its members get their session time-outs, and are told to join again if `must_rebalance`.
-        """
-        logger.info("%s is a classic group from now on", classic_group.group_id)
-        self._classic_membership.adopt_group(
-            shard, classic_group, ClassicRebalanceCause.CONVERTED if must_rebalance else None
-        )
+def fence_or_downgrade(
+    group: ConsumerGroup,
+    members: Collection[ConsumerGroupMember],
+    cause: GroupEpochCause,
+    policy: MigrationPolicy,
+    topics: TopicList,
+    now_ms: int,
+) -> Decision[Record, None]:
+    """Decide that members are removed; convert the group if only classic members are left."""
+    if should_downgrade(group, members, 0, policy):
+        return downgrade_group(group, members, {}, topics, now_ms)
+    return fence_members(group, members, cause, topics)

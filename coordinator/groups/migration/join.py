@@ -10,51 +10,38 @@ Source: classicGroupJoinToConsumerGroup of GroupMetadataManager.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from coordinator.assignors.consumer_protocol import PROTOCOL_TYPE
 from coordinator.errors import Code, Refused
 from coordinator.groups.classic.group_transition import JoinAnswer
 from coordinator.groups.classic.join import JoinGroup
-from coordinator.groups.classic.state import ClassicGroup
-from coordinator.groups.consumer.advance import AdvanceResult, GroupContext, advance_member
-from coordinator.groups.consumer.deletion import build_consumer_group_tombstones
+from coordinator.groups.consumer.advance import GroupContext, advance_member
+from coordinator.groups.consumer.effects import CancelTimer, ConsumerTimer, SetTimer
 from coordinator.groups.consumer.heartbeat import (
+    build_replacement_records,
     check_group_size,
     replace_static_member,
     require_static_member,
 )
 from coordinator.groups.consumer.reconcile import reconcile_member
-from coordinator.groups.consumer.record_types import ClassicMemberMetadata, Record
+from coordinator.groups.consumer.record_types import ClassicMemberMetadata
 from coordinator.groups.consumer.state import ConsumerGroup, ConsumerGroupMember
 from coordinator.groups.consumer.topics import find_topic_ids
-from coordinator.groups.migration.downgrade import convert_to_classic_group, should_downgrade
+from coordinator.groups.migration.conversion import downgrade_group
+from coordinator.groups.migration.downgrade import should_downgrade
 from coordinator.groups.migration.embedded_protocol import (
     ClassicSubscription,
     decode_member_subscription,
 )
 from coordinator.groups.migration.policy import MigrationPolicy
 from coordinator.groups.state import Record as ShardRecord
-
-
-@dataclass(frozen=True, slots=True)
-class ClassicJoinResult:
-    """Holds the records and the answer of a join, and its effects once the records are written.
-
-    `advance_result` None: nothing but the answer, or the group is classic again.
-    """
-
-    records: Sequence[ShardRecord]
-    answer: JoinAnswer
-    advance_result: AdvanceResult | None = None
-    classic_group: ClassicGroup | None = None
-    must_rebalance: bool = False  # of the classic group
+from coordinator.shard.decision import Decision
 
 
 def join_classic_member(
     group: ConsumerGroup, command: JoinGroup, context: GroupContext, policy: MigrationPolicy
-) -> ClassicJoinResult:
+) -> Decision[ShardRecord, JoinAnswer]:
     """Decide the JoinGroup of a classic member in a consumer group.
 
     Raises Refused: GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID,
@@ -64,25 +51,34 @@ def join_classic_member(
     check_group_size(group, command.member_id or None, context.config)
     _check_common_protocol(group, command)
     if not command.member_id and command.instance_id is None and command.requires_member_id:
-        return ClassicJoinResult(
-            [], JoinAnswer(code=Code.MEMBER_ID_REQUIRED, member_id=command.new_bare_id)
-        )
-    records: list[Record] = []
-    member, replaced_member = _find_or_create_member(group, command, records)
+        return Decision((), JoinAnswer(code=Code.MEMBER_ID_REQUIRED, member_id=command.new_bare_id))
+    member, replaced_member = _find_or_create_member(group, command)
     subscription = _decode_subscription(command, context)
     updated = _apply_join_request(member, command, subscription)
-    was_consumer_member = replaced_member is not None and replaced_member.classic is None
     if (
         replaced_member is not None
-        and was_consumer_member
+        and replaced_member.classic is None
         and should_downgrade(group, [replaced_member], 1, policy)
     ):
         return _downgrade_group(group, replaced_member, member, updated, subscription, context)
-    replaced_member_id = None if replaced_member is None else replaced_member.member_id
     step = advance_member(
-        group, member, updated, replaced_member_id, subscription.owned_partitions, context, records
+        group,
+        member,
+        updated,
+        None if replaced_member is None else replaced_member.member_id,
+        subscription.owned_partitions,
+        context,
+        command.session_timeout_ms,
     )
-    return ClassicJoinResult(records, _build_join_answer(step.member), step)
+    records: list[ShardRecord] = []
+    if replaced_member is not None:
+        records += build_replacement_records(group, replaced_member, member)
+    effects = (
+        *step.effects,
+        CancelTimer(ConsumerTimer.JOIN, member.member_id),
+        SetTimer(ConsumerTimer.SYNC, member.member_id, command.rebalance_timeout_ms),
+    )
+    return Decision([*records, *step.records], _build_join_answer(step.response), effects)
 
 
 def _check_common_protocol(group: ConsumerGroup, command: JoinGroup) -> None:
@@ -116,7 +112,7 @@ def _decode_subscription(command: JoinGroup, context: GroupContext) -> ClassicSu
 
 
 def _find_or_create_member(
-    group: ConsumerGroup, command: JoinGroup, records: list[Record]
+    group: ConsumerGroup, command: JoinGroup
 ) -> tuple[ConsumerGroupMember, ConsumerGroupMember | None]:
     """Return the member, or a new one, and the member whose place it takes, if there is one.
 
@@ -131,7 +127,7 @@ def _find_or_create_member(
     static_member = group.find_static_member(command.instance_id)
     if static_member is None:
         return ConsumerGroupMember(member_id), None
-    return replace_static_member(group, static_member, member_id, records), static_member
+    return replace_static_member(static_member, member_id), static_member
 
 
 def _apply_join_request(
@@ -169,7 +165,7 @@ def _downgrade_group(
     updated: ConsumerGroupMember,
     subscription: ClassicSubscription,
     context: GroupContext,
-) -> ClassicJoinResult:
+) -> Decision[ShardRecord, JoinAnswer]:
     """Convert the group to a classic one, as its last consumer member is back as a classic member.
 
     If the target assignment is up to date, and everybody has got to it, the member goes on with its
@@ -198,17 +194,12 @@ def _downgrade_group(
             group.find_owner,
             subscription_changed=False,
         )
-    classic_group = convert_to_classic_group(
+    downgrade = downgrade_group(
         group,
         [replaced_member],
         {replaced_member.member_id: updated},
         context.topics,
         context.now_ms,
-    )
-    records = [*build_consumer_group_tombstones(group), classic_group.to_record()]
-    return ClassicJoinResult(
-        records,
-        _build_join_answer(reconciled_member),
-        classic_group=classic_group,
         must_rebalance=must_rebalance,
     )
+    return Decision(downgrade.records, _build_join_answer(reconciled_member), downgrade.effects)

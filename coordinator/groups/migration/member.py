@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from coordinator.errors import Code, Refused
+from coordinator.groups.consumer.effects import ConsumerTimer, StartTimer
 from coordinator.groups.consumer.heartbeat import require_member
 from coordinator.groups.consumer.record_types import ClassicMemberMetadata
 from coordinator.groups.consumer.state import ConsumerGroup, ConsumerGroupMember
@@ -27,3 +28,8 @@ def require_classic_member(
             f"generation {generation}; {member_id} is at epoch {member.epoch}",
         )
     return member, member.classic
+
+
+def start_join_timer(member: ConsumerGroupMember) -> StartTimer:
+    """Return the effect that limits how long a classic member may take to join again."""
+    return StartTimer(ConsumerTimer.JOIN, member.member_id, member.rebalance_timeout_ms)

@@ -29,18 +29,16 @@ from coordinator.groups.classic.membership import ClassicMembership
 from coordinator.groups.classic.sync import SyncGroup
 from coordinator.groups.consumer.deletion import build_consumer_group_tombstones
 from coordinator.groups.consumer.epoch_cause import GroupEpochCause
-from coordinator.groups.consumer.membership import ConsumerMembership, ConsumerTimer
+from coordinator.groups.consumer.membership import ConsumerMembership
 from coordinator.groups.consumer.state import ConsumerGroup
 from coordinator.groups.consumer.topics import TopicList
-from coordinator.groups.migration.conversion import GroupConverter
-from coordinator.groups.migration.heartbeat import must_rejoin
+from coordinator.groups.migration.heartbeat import process_classic_heartbeat
 from coordinator.groups.migration.join import join_classic_member
 from coordinator.groups.migration.leave import select_leaving_members
-from coordinator.groups.migration.member import require_classic_member
+from coordinator.groups.migration.policy import MigrationPolicy
 from coordinator.groups.migration.sync import sync_classic_member
 from coordinator.groups.shard import GroupShard, GroupShards
 from coordinator.shard.coordinator_state import CoordinatorState
-from coordinator.shard.decision import Decision
 
 
 class ClassicProtocolService:
@@ -54,7 +52,7 @@ class ClassicProtocolService:
         shards: GroupShards,
         classic_membership: ClassicMembership,
         consumer_membership: ConsumerMembership,
-        converter: GroupConverter,
+        policy: MigrationPolicy,
         config: ClassicGroupConfig,
         topics: TopicList,
     ) -> None:
@@ -62,7 +60,8 @@ class ClassicProtocolService:
         self._config = config
         self._classic_membership = classic_membership
         self._consumer_membership = consumer_membership
-        self._converter = converter
+        self._consumer_executor = consumer_membership.executor
+        self._policy = policy
         self._topics = topics
 
     def handle_join(self, command: JoinGroup, on_answer: Callable[[JoinAnswer], None]) -> None:
@@ -83,56 +82,29 @@ class ClassicProtocolService:
             self._classic_membership.handle_join(
                 command, on_answer, tombstones=build_consumer_group_tombstones(group)
             )
-            self._consumer_membership.drop_group(shard, group_id, ())
+            self._consumer_executor.drop_group(shard, group_id)
 
     def _join_consumer_group(
         self, shard: GroupShard, group: ConsumerGroup, command: JoinGroup
     ) -> JoinAnswer:
         """Serve the JoinGroup of a classic member in a consumer group that has members."""
-        group_id = group.group_id
+        context = self._consumer_membership.create_context(shard, group)
         try:
-            context = self._consumer_membership.create_context(shard, group)
-            result = join_classic_member(group, command, context, self._converter.policy)
+            decision = join_classic_member(group, command, context, self._policy)
         except Refused as refused:  # As in Kafka, the answer has no member id.
             return JoinAnswer(code=refused.code)
-        if result.classic_group is not None:
-            member_ids = tuple(group.members)
-            shard.log.execute_decision(Decision(result.records, None))
-            self._consumer_membership.drop_group(shard, group_id, member_ids)
-            self._converter.complete_downgrade(
-                shard, result.classic_group, must_rebalance=result.must_rebalance
-            )
-        elif result.advance_result is not None:
-            shard.log.execute_decision(Decision(result.records, None))
-            member_id = result.advance_result.member.member_id
-            self._consumer_membership.complete_advance(
-                shard, group, result.advance_result, command.session_timeout_ms
-            )
-            self._consumer_membership.cancel_timer(ConsumerTimer.JOIN, group_id, member_id)
-            timeout_ms = command.rebalance_timeout_ms
-            self._consumer_membership.set_timer(ConsumerTimer.SYNC, group_id, member_id, timeout_ms)
-        return result.answer
+        return self._consumer_executor.execute_decision(shard, group.group_id, decision)
 
     def handle_sync(self, command: SyncGroup, on_answer: Callable[[SyncAnswer], None]) -> None:
         """Serve a SyncGroup; `on_answer` is called once, now or when the assignment is there."""
         check_group_id(command.group_id)
-        group = self._shards.require_shard(command.group_id).state.consumer.get(command.group_id)
+        shard = self._shards.require_shard(command.group_id)
+        group = shard.state.consumer.get(command.group_id)
         if group is None:
             self._classic_membership.handle_sync(command, on_answer)
             return
-        member, sync_answer = sync_classic_member(group, command, self._topics)
-        if sync_answer.code is Code.NONE:
-            assert member.classic is not None
-            session_ms = member.classic.session_timeout_ms
-            self._consumer_membership.cancel_timer(
-                ConsumerTimer.SYNC, group.group_id, member.member_id
-            )
-            self._consumer_membership.set_timer(
-                ConsumerTimer.SESSION, group.group_id, member.member_id, session_ms
-            )
-        else:
-            self._consumer_membership.start_join_timer(group.group_id, member)
-        on_answer(sync_answer)
+        decision = sync_classic_member(group, command, self._topics)
+        on_answer(self._consumer_executor.execute_decision(shard, group.group_id, decision))
 
     def handle_heartbeat(self, command: Heartbeat) -> Code:
         """Serve a heartbeat and return the code to answer it with.
@@ -149,17 +121,8 @@ class ClassicProtocolService:
         if group is None:
             return self._classic_membership.handle_heartbeat(shard, command)
         shard.consumer_counters.heartbeats += 1
-        member, classic = require_classic_member(
-            group, command.member_id, command.instance_id, command.generation
-        )
-        session_ms = classic.session_timeout_ms
-        self._consumer_membership.set_timer(
-            ConsumerTimer.SESSION, group.group_id, member.member_id, session_ms
-        )
-        if not must_rejoin(group, member):
-            return Code.NONE
-        self._consumer_membership.start_join_timer(group.group_id, member)
-        return Code.REBALANCE_IN_PROGRESS
+        decision = process_classic_heartbeat(group, command)
+        return self._consumer_executor.execute_decision(shard, group.group_id, decision)
 
     def handle_leave(self, command: LeaveGroup) -> list[Code]:
         """Serve a LeaveGroup; return one code for each member, in their order."""

@@ -10,17 +10,19 @@ from coordinator.assignors.consumer_protocol import PROTOCOL_TYPE
 from coordinator.errors import Code, Refused
 from coordinator.groups.classic.group_transition import SyncAnswer
 from coordinator.groups.classic.sync import SyncGroup
-from coordinator.groups.consumer.record_types import MemberState
-from coordinator.groups.consumer.state import ConsumerGroup, ConsumerGroupMember
+from coordinator.groups.consumer.effects import CancelTimer, ConsumerTimer, SetTimer
+from coordinator.groups.consumer.record_types import MemberState, Record
+from coordinator.groups.consumer.state import ConsumerGroup
 from coordinator.groups.consumer.topics import TopicList
 from coordinator.groups.migration.embedded_protocol import encode_member_assignment
-from coordinator.groups.migration.member import require_classic_member
+from coordinator.groups.migration.member import require_classic_member, start_join_timer
+from coordinator.shard.decision import Decision
 
 
 def sync_classic_member(
     group: ConsumerGroup, command: SyncGroup, topics: TopicList
-) -> tuple[ConsumerGroupMember, SyncAnswer]:
-    """Return the member that sends a SyncGroup, and its answer.
+) -> Decision[Record, SyncAnswer]:
+    """Decide the SyncGroup of a classic member in a consumer group; it writes no record.
 
     The answer is REBALANCE_IN_PROGRESS if there is a newer target, for which it is to join. While
     it has something to revoke it has joined for that target already: it takes what it keeps.
@@ -37,9 +39,16 @@ def sync_classic_member(
             raise Refused(Code.INCONSISTENT_GROUP_PROTOCOL, f"{requested!r}, not {actual!r}")
     is_behind = group.target_epoch > member.epoch
     if is_behind and member.state is not MemberState.UNREVOKED_PARTITIONS:
-        return member, SyncAnswer(code=Code.REBALANCE_IN_PROGRESS)
-    return member, SyncAnswer(
+        return Decision(
+            (), SyncAnswer(code=Code.REBALANCE_IN_PROGRESS), (start_join_timer(member),)
+        )
+    answer = SyncAnswer(
         protocol_type=command.protocol_type,
         protocol=command.protocol,
         assignment=encode_member_assignment(member.assigned, topics, metadata),
     )
+    effects = (
+        CancelTimer(ConsumerTimer.SYNC, member.member_id),
+        SetTimer(ConsumerTimer.SESSION, member.member_id, classic.session_timeout_ms),
+    )
+    return Decision((), answer, effects)

@@ -15,8 +15,7 @@ from typing import Any
 from coordinator.groups import offset_expiry
 from coordinator.groups import offsets as group_offsets
 from coordinator.groups.deleted_topics import DeletedTopicCleanup
-from coordinator.groups.migration import conversion, upgrade
-from coordinator.groups.migration import membership as migration
+from coordinator.groups.migration import conversion, heartbeat, upgrade
 from coordinator.offsets import deletion
 from coordinator.shard.decision import Decision
 from tests.simulation.bugs import replaced
@@ -59,8 +58,8 @@ def a_downgrade_begins_at_the_first_generation(world: World) -> AbstractContextM
 
 
 def classic_members_are_not_told_to_join(world: World) -> AbstractContextManager[None]:
-    """Make the broker never tell classic members to join while consumers are in the group, too."""
-    return replaced(migration, "must_rejoin", lambda _: lambda group, member: False)
+    """Where consumers are in the group, too, they never hear what they are to have."""
+    return replaced(heartbeat, "must_rejoin", lambda _: lambda group, member: False)
 
 
 def a_group_with_members_is_deleted(world: World) -> AbstractContextManager[None]:

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
-from coordinator.groups.consumer import advance, apply, membership, reconcile, target
+from coordinator.groups.consumer import advance, apply, leave, membership, reconcile, target
 from coordinator.groups.consumer import validate as consumer_validate
 from coordinator.groups.consumer.membership import ConsumerMembership
 from coordinator.groups.consumer.record_types import ConsumerGroupSaved
@@ -118,7 +118,7 @@ def a_group_begins_again_when_a_member_is_fenced(world: World) -> AbstractContex
 
         return fence
 
-    return replaced(membership, "build_fencing_records", make)
+    return replaced(leave, "build_fencing_records", make)
 
 
 def a_member_is_told_the_group_s_epoch(world: World) -> AbstractContextManager[None]:
@@ -127,7 +127,7 @@ def a_member_is_told_the_group_s_epoch(world: World) -> AbstractContextManager[N
     def make(original: Any) -> Any:
         def beat(group: Any, *rest: Any) -> Any:
             found = original(group, *rest)
-            return found._replace(answer=found.answer._replace(epoch=group.epoch + 1))
+            return found._replace(response=found.response._replace(epoch=group.epoch + 1))
 
         return beat
 
@@ -143,13 +143,13 @@ def a_heartbeat_does_not_prolong_the_session(world: World) -> AbstractContextMan
     """Make a session timeout restart only with heartbeats that move the member on."""
 
     def make(original: Any) -> Any:
-        def follow(self: Any, shard: Any, group: Any, step: Any, timeout_ms: int) -> None:
-            if step.has_moved:
-                original(self, shard, group, step, timeout_ms)
+        def beat(*arguments: Any) -> Any:
+            found = original(*arguments)
+            return found if found.records else found._replace(effects=())
 
-        return follow
+        return beat
 
-    return replaced(ConsumerMembership, "complete_advance", make)
+    return replaced(membership, "process_heartbeat", make)
 
 
 def topics_that_change_are_not_noticed(world: World) -> AbstractContextManager[None]:
@@ -167,7 +167,7 @@ def nobody_gets_what_a_member_leaves_behind(world: World) -> AbstractContextMana
 
         return fence
 
-    return replaced(membership, "build_fencing_records", make)
+    return replaced(leave, "build_fencing_records", make)
 
 
 def a_target_gives_a_partition_to_two(world: World) -> AbstractContextManager[None]:

@@ -1,0 +1,216 @@
+"""Execute decisions about consumer groups: append, apply, then carry out the effects.
+
+It keeps what a group has beside its records: the timers of its members, its transient state, and
+the expressions that are being resolved in the background. What they come to is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import TypeAlias, TypeVar
+
+from coordinator.clock import Background, Clock, Scheduler
+from coordinator.errors import Refused
+from coordinator.groups.classic.group_transition import ClassicRebalanceCause
+from coordinator.groups.classic.membership import ClassicMembership
+from coordinator.groups.consumer.advance import TransientGroupState
+from coordinator.groups.consumer.effects import (
+    AdoptClassicGroup,
+    CancelMemberTimers,
+    CancelTimer,
+    ConsumerTimer,
+    CountRebalanceEnd,
+    CountRebalanceStart,
+    DropClassicGroup,
+    DropConsumerGroup,
+    RememberTopicsVersion,
+    ResolveRegexes,
+    SetTimer,
+    StartTimer,
+)
+from coordinator.groups.consumer.regex import resolve_regexes, save_resolved_regexes
+from coordinator.groups.consumer.state import ConsumerGroup, ConsumerGroupPhase
+from coordinator.groups.consumer.topics import TopicList
+from coordinator.groups.shard import GroupShard, GroupShards
+from coordinator.groups.state import Record
+from coordinator.shard.decision import Decision
+from coordinator.shard.timers import KeyedTimers
+
+logger = logging.getLogger(__name__)
+
+A = TypeVar("A")
+
+ConsumerTimerKey: TypeAlias = tuple[ConsumerTimer, str, str]  # kind, group id, member id
+
+
+class ConsumerEffectExecutor:
+    """Executes decisions about consumer groups, in their shards, with their effects."""
+
+    def __init__(
+        self,
+        shards: GroupShards,
+        topics: TopicList,
+        clock: Clock,
+        scheduler: Scheduler,
+        background: Background,
+        classic_membership: ClassicMembership,
+        on_expiry: Callable[[ConsumerTimerKey], None],
+    ) -> None:
+        """Create the executor; `on_expiry` is called with the key of each timer that fires."""
+        self._shards = shards
+        self._topics = topics
+        self._clock = clock
+        self._background = background
+        self._classic_membership = classic_membership
+        self._timers: KeyedTimers[ConsumerTimerKey] = KeyedTimers(clock, scheduler, on_expiry)
+
+    def execute_decision(
+        self, shard: GroupShard, group_id: str, decision: Decision[Record, A]
+    ) -> A:
+        """Append a decision's records, apply them, carry out its effects, return its response.
+
+        Raises Refused if the append failed: then nothing has changed, and no effect is carried out.
+        """
+        response = shard.log.execute_decision(decision)
+        for effect in decision.effects:
+            if type(effect) is SetTimer:  # of every heartbeat
+                timer_key = (effect.timer, group_id, effect.member_id)
+                self._timers.set_timer(timer_key, effect.timeout_ms)
+            else:
+                self.run_effect(shard, group_id, effect)
+        return response
+
+    def run_effect(self, shard: GroupShard, group_id: str, effect: object) -> None:
+        """Carry out one effect of a decision about a group."""
+        match effect:
+            case SetTimer(timer, member_id, timeout_ms):
+                self._timers.set_timer((timer, group_id, member_id), timeout_ms)
+            case StartTimer(timer, member_id, timeout_ms):
+                if (timer, group_id, member_id) not in self._timers:
+                    self._timers.set_timer((timer, group_id, member_id), timeout_ms)
+            case CancelTimer(timer, member_id):
+                self._timers.cancel_timer((timer, group_id, member_id))
+            case CancelMemberTimers(member_ids):
+                self._cancel_member_timers(group_id, member_ids)
+            case RememberTopicsVersion(topics_version):
+                transient_state = _require_transient_state(shard, group_id)
+                transient_state.hashed_topics_version = topics_version
+            case CountRebalanceStart():
+                self._count_rebalance_start(shard, shard.state.consumer[group_id], effect)
+            case CountRebalanceEnd():
+                self._count_rebalance_end(shard, shard.state.consumer[group_id])
+            case ResolveRegexes(regexes):
+                self._resolve_regexes(shard, group_id, regexes)
+            case _:
+                self._run_conversion(shard, group_id, effect)
+
+    def drop_group(self, shard: GroupShard, group_id: str, member_ids: Iterable[str] = ()) -> None:
+        """Cancel a group's timers and drop its transient state.
+
+        It is no consumer group any more, or not this broker's.
+        """
+        self._cancel_member_timers(group_id, member_ids)
+        shard.transient_states.pop(group_id, None)
+
+    def close(self) -> None:
+        """Cancel all timers."""
+        self._timers.close()
+
+    def _run_conversion(self, shard: GroupShard, group_id: str, effect: object) -> None:
+        """Carry out an effect of a group's conversion from or to a classic one."""
+        match effect:
+            case DropConsumerGroup(member_ids):
+                self.drop_group(shard, group_id, member_ids)
+            case DropClassicGroup(classic_group):
+                logger.info("%s is a consumer group from now on", group_id)
+                self._classic_membership.drop_group(shard, classic_group)
+            case AdoptClassicGroup(classic_group, must_rebalance):
+                logger.info("%s is a classic group from now on", group_id)
+                cause = ClassicRebalanceCause.CONVERTED if must_rebalance else None
+                self._classic_membership.adopt_group(shard, classic_group, cause)
+            case _:
+                raise AssertionError(f"{effect!r} is no effect of a consumer group's decision")
+
+    def _cancel_member_timers(self, group_id: str, member_ids: Iterable[str]) -> None:
+        for member_id in member_ids:
+            for timer in ConsumerTimer:
+                self._timers.cancel_timer((timer, group_id, member_id))
+
+    # Rebalances
+
+    def _count_rebalance_start(
+        self, shard: GroupShard, group: ConsumerGroup, effect: CountRebalanceStart
+    ) -> None:
+        shard.consumer_counters.count_rebalance_start(effect.cause.value)
+        description = " ".join([effect.cause.value, *effect.member_ids])
+        logger.info("%s: epoch %d begins: %s", group.group_id, group.epoch, description)
+        transient_state = _require_transient_state(shard, group.group_id)
+        if transient_state.unstable_since_ms is None:
+            transient_state.unstable_since_ms = self._clock.now_ms()
+
+    def _count_rebalance_end(self, shard: GroupShard, group: ConsumerGroup) -> None:
+        """Count a rebalance as complete if the group is Stable or Empty by now."""
+        transient_state = shard.transient_states.get(group.group_id)
+        if transient_state is None or transient_state.unstable_since_ms is None:
+            return
+        if group.phase not in (ConsumerGroupPhase.STABLE, ConsumerGroupPhase.EMPTY):
+            return
+        elapsed_ms = self._clock.now_ms() - transient_state.unstable_since_ms
+        shard.consumer_counters.count_rebalance_end(elapsed_ms)
+        log_arguments = group.group_id, len(group.members), group.target_epoch, elapsed_ms
+        logger.info("%s: all %d members are at epoch %d, after %d ms", *log_arguments)
+        transient_state.unstable_since_ms = None
+
+    # Regular expressions
+
+    def _resolve_regexes(self, shard: GroupShard, group_id: str, regexes: frozenset[str]) -> None:
+        """Resolve a group's regular expressions in the background, then write the outcome."""
+        transient_state = _require_transient_state(shard, group_id)
+        transient_state.is_resolving = True
+        topics_version, started_at_ms = self._topics.version, self._clock.now_ms()
+        names = [topic.name for topic in self._topics]
+        topics_by_regex: dict[str, frozenset[str]] = {}
+
+        def on_resolved(error: Exception | None) -> None:
+            transient_state.is_resolving = False
+            if error is not None:
+                logger.error("%s: its expressions can't be resolved: %s", group_id, error)
+            elif self._save_resolved_regexes(
+                group_id, topics_by_regex, topics_version, started_at_ms
+            ):
+                transient_state.resolved_topics_version = topics_version
+
+        self._background.run_in_background(
+            lambda: topics_by_regex.update(resolve_regexes(regexes, names)), on_resolved
+        )
+
+    def _save_resolved_regexes(
+        self,
+        group_id: str,
+        topics_by_regex: dict[str, frozenset[str]],
+        topics_version: int,
+        started_at_ms: int,
+    ) -> bool:
+        """Append the records of resolved expressions; return False if that isn't possible now."""
+        shard = self._shards.find_shard(group_id)
+        group = shard.state.consumer.get(group_id)
+        if group is None:
+            return False
+        decision = save_resolved_regexes(
+            group, topics_by_regex, topics_version, self._topics, started_at_ms
+        )
+        try:
+            self.execute_decision(shard, group_id, decision)
+        except Refused as refused:
+            logger.warning("%s stays unresolved for now: %s", group_id, refused)
+            return False
+        return True
+
+
+def _require_transient_state(shard: GroupShard, group_id: str) -> TransientGroupState:
+    """Return the transient state of a group, which is made if it has none yet."""
+    transient_state = shard.transient_states.get(group_id)
+    if transient_state is None:
+        transient_state = shard.transient_states[group_id] = TransientGroupState()
+    return transient_state
