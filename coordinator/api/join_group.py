@@ -17,7 +17,7 @@ from coordinator.api.context import RequestContext
 from coordinator.api.coordinator_codes import translate_coordinator_code
 from coordinator.api.deferred_answer import Deferrable, answer_on_callback
 from coordinator.errors import Code
-from coordinator.groups.classic.group_transition import JoinAnswer
+from coordinator.groups.classic.effects import JoinAnswer
 from coordinator.groups.classic.join import JoinGroup
 from coordinator.log.data_directory import uuid_to_base64
 from coordinator.wire.codec import to_ms

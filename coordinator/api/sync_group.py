@@ -15,7 +15,7 @@ from coordinator.api.context import RequestContext
 from coordinator.api.coordinator_codes import translate_coordinator_code
 from coordinator.api.deferred_answer import Deferrable, answer_on_callback
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.group_transition import SyncAnswer
+from coordinator.groups.classic.effects import SyncAnswer
 from coordinator.groups.classic.sync import SyncGroup
 
 if TYPE_CHECKING:

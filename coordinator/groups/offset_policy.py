@@ -25,7 +25,7 @@ def find_offset_policy(shard: GroupShard, group_id: str) -> GroupOffsetPolicy | 
     """Return which offsets of a group may be deleted or expire; None if there is no such group."""
     if shard.log.unknown_records.has_records_of(group_id):
         return UNREADABLE_GROUP_POLICY
-    group = shard.groups.get(group_id)
+    group = shard.state.classic.get(group_id)
     if group is not None:
         return classic.derive_offset_policy(group)
     consumer_group = shard.state.consumer.get(group_id)
@@ -36,9 +36,9 @@ def find_offset_policy(shard: GroupShard, group_id: str) -> GroupOffsetPolicy | 
 
 def iterate_group_ids(shard: GroupShard) -> Iterator[str]:
     """Yield the ids of all groups of a shard, of every kind."""
-    yield from shard.groups
+    yield from shard.state.classic
     yield from shard.state.consumer
-    yield from shard.state.offsets.groups - shard.groups.keys() - shard.state.consumer.keys()
+    yield from shard.state.offsets.groups - shard.state.classic.keys() - shard.state.consumer.keys()
 
 
 def build_deletion_records(shard: GroupShard, group_id: str) -> list[Record]:

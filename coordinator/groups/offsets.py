@@ -85,7 +85,7 @@ class GroupOffsets:
         group exists: its generation may be anything, the member is unknown.
         """
         shard = self._shards.require_shard(command.group_id)
-        group = shard.groups.get(command.group_id)
+        group = shard.state.classic.get(command.group_id)
         transactional = command.producer is not None
         consumer_group = shard.state.consumer.get(command.group_id)
         if consumer_group is not None:

@@ -134,7 +134,7 @@ class GroupService:
         if group_id in shard.state.consumer:
             raise Refused(Code.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a classic group.")
         described = describe_classic_group(
-            shard.groups.get(group_id), group_id, shard.state.offsets
+            shard.state.classic.get(group_id), group_id, shard.state.offsets
         )
         if described is None:
             raise Refused(Code.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")

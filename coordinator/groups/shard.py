@@ -1,4 +1,4 @@
-"""Hold the shards of `__consumer_offsets`: durable state, and volatile groups beside it."""
+"""Hold the shards of `__consumer_offsets`: log, state, and what is volatile beside it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from coordinator.assignors.consumer_protocol import PROTOCOL_TYPE
 from coordinator.clock import Clock
 from coordinator.errors import Code, Refused
 from coordinator.groups.classic.describe import CLASSIC, ListedGroup, list_classic_groups
-from coordinator.groups.classic.state import ClassicGroup
 from coordinator.groups.consumer.advance import TransientGroupState
 from coordinator.groups.consumer.state import CONSUMER
 from coordinator.groups.counters import GroupCounters
@@ -20,11 +19,10 @@ from coordinator.shard.shard import Shard, ShardLog
 
 
 class GroupShard:
-    """Represents one partition of `__consumer_offsets`: log, durable state, volatile groups."""
+    """Represents one partition of `__consumer_offsets`: log, state, counters."""
 
     def __init__(self, name: str, log: ShardLog, clock: Clock) -> None:
         self.state = GroupShardState()
-        self.groups: dict[str, ClassicGroup] = {}
         self.transient_states: dict[
             str, TransientGroupState
         ] = {}  # of consumer groups, by group id
@@ -42,7 +40,7 @@ class GroupShard:
 
     def list_groups(self) -> Iterator[ListedGroup]:
         """Yield all groups of every kind; another thread may call this too."""
-        classic, consumer = self.groups.copy(), self.state.consumer.copy()
+        classic, consumer = self.state.classic.copy(), self.state.consumer.copy()
         yield from list_classic_groups(
             classic, self.state.offsets.groups - classic.keys() - consumer.keys()
         )
@@ -52,19 +50,17 @@ class GroupShard:
     def load_slice(self) -> bool:
         """Replay the next slice of the log; return True at the end.
 
-        Then the groups are made of what was replayed; or the shard has failed, and nothing is left
-        of it.
+        Then the shard is active, without classic groups of which it can't read all; or it has
+        failed, and nothing is left of its state.
         """
         if not self.log.load_slice():
             return False
         if self.log.coordinator_state is not CoordinatorState.ACTIVE:
             self.clear_state()
             return True
-        self.groups = {
-            name: ClassicGroup.from_record(saved)
-            for name, saved in self.state.groups.items()
-            if not self.log.unknown_records.has_records_of(name)
-        }
+        for group_id in tuple(self.state.classic):
+            if self.log.unknown_records.has_records_of(group_id):
+                del self.state.classic[group_id]
         return True
 
     def check_group(self, group_id: str) -> None:
@@ -76,12 +72,10 @@ class GroupShard:
 
     def drop_group(self, group_id: str) -> None:
         """Drop the volatile state of a group that the log has deleted."""
-        self.groups.pop(group_id, None)
         self.transient_states.pop(group_id, None)
 
     def clear_state(self) -> None:
         """Drop all state, as the shard has resigned or has failed."""
-        self.groups = {}
         self.transient_states.clear()
         self.state.clear_state()
 

@@ -1,4 +1,4 @@
-"""Hold the durable state of a shard of `__consumer_offsets`: its offsets and groups."""
+"""Hold the state of a shard of `__consumer_offsets`: its offsets and groups."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from coordinator.groups.classic import records as group_records
 from coordinator.groups.classic import state as classic
-from coordinator.groups.classic.state import GroupForgotten, GroupSaved
+from coordinator.groups.classic.state import ClassicGroup, GroupForgotten, GroupSaved
 from coordinator.groups.consumer import apply as consumer_apply
 from coordinator.groups.consumer import record_types as consumer
 from coordinator.groups.consumer import records as consumer_records
@@ -25,16 +25,22 @@ Record: TypeAlias = offsets.Record | classic.Record | consumer.Record
 
 @dataclass(slots=True)
 class GroupShardState:
-    """Holds the durable offsets and groups of one shard; only `apply_record` writes it."""
+    """Holds the offsets and groups of one shard; only `apply_record` writes what a log says.
+
+    `groups`: the last record of each classic group, which a restart gives back. `classic`: the
+    groups derived from these, with the join state that the membership keeps there beside.
+    """
 
     offsets: OffsetState = field(default_factory=OffsetState)
     groups: dict[str, GroupSaved] = field(default_factory=dict)
+    classic: dict[str, ClassicGroup] = field(default_factory=dict)
     consumer: dict[str, ConsumerGroup] = field(default_factory=dict)
 
     def clear_state(self) -> None:
         """Drop everything, as the log belongs to another broker or is about to be loaded anew."""
         self.offsets.clear_offsets()
         self.groups.clear()
+        self.classic.clear()
         self.consumer.clear()
 
     def apply_record(self, record: Record | TransactionEnded, origin: LogRecordOrigin) -> None:
@@ -44,8 +50,10 @@ class GroupShardState:
                 offset_apply.apply_record(self.offsets, record, origin)
             case GroupSaved():
                 self.groups[record.group_id] = record
+                classic.apply_record(self.classic, record)
             case GroupForgotten(group_id):
                 self.groups.pop(group_id, None)
+                classic.apply_record(self.classic, record)
                 self.offsets.groups.discard(group_id)
             case ConsumerGroupForgotten():
                 consumer_apply.apply_record(self.consumer, record, origin)

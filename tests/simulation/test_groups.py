@@ -47,7 +47,7 @@ class Conversions(GroupChecker):
 
     def handle_action(self) -> None:
         for shard in self.world.broker.coordinators.groups.shards:
-            joined = [(name, False) for name, group in shard.groups.items() if group.members]
+            joined = [(name, False) for name, group in shard.state.classic.items() if group.members]
             joined += [
                 (name, True) for name, group in shard.state.consumer.items() if group.members
             ]

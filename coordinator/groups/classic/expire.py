@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from coordinator.groups.classic.group_transition import (
-    ClassicGroupConfig,
-    ClassicRebalanceCause,
-    ClassicTimer,
-    GroupTransition,
-)
-from coordinator.groups.classic.state import ClassicGroup, ClassicGroupPhase
+from coordinator.groups.classic.effects import ClassicRebalanceCause, ClassicTimer
+from coordinator.groups.classic.group_transition import ClassicGroupConfig, GroupTransition
+from coordinator.groups.classic.state import ClassicGroup, ClassicGroupPhase, GroupSaved
+from coordinator.shard.decision import Decision
 
 
 def expire_session(
     group: ClassicGroup, member_id: str, config: ClassicGroupConfig, now_ms: int
-) -> GroupTransition | None:
+) -> Decision[GroupSaved, None] | None:
     """Remove a member whose session has expired; return None if nothing is to be done.
 
     One that waits for an answer of the coordinator stays, except a newcomer, whose first join is
@@ -37,12 +34,12 @@ def expire_session(
         and transition.group.has_all_joined
     ):
         transition.complete_join()
-    return transition
+    return transition.to_decision(None)
 
 
 def expire_join(
     group: ClassicGroup, config: ClassicGroupConfig, now_ms: int
-) -> GroupTransition | None:
+) -> Decision[GroupSaved, None] | None:
     """End the join phase, or extend an initial one while new members come in.
 
     Returns None if no join phase is under way.
@@ -65,12 +62,12 @@ def expire_join(
         transition.set_timer(ClassicTimer.JOIN, next_group.initial_delay_ms)
     else:
         transition.complete_join()
-    return transition
+    return transition.to_decision(None)
 
 
 def expire_sync(
     group: ClassicGroup, config: ClassicGroupConfig, now_ms: int
-) -> GroupTransition | None:
+) -> Decision[GroupSaved, None] | None:
     """Remove the members that have joined but never sent a SyncGroup, and rebalance.
 
     Returns None if there are none.
@@ -84,4 +81,4 @@ def expire_sync(
     for member_id in sorted(group.pending_sync):
         transition.remove_member(member_id)
     transition.prepare_rebalance(ClassicRebalanceCause.SYNC_EXPIRED)
-    return transition
+    return transition.to_decision(None)

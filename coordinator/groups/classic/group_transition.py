@@ -1,7 +1,8 @@
-"""Prepare a transition of a classic group: the changed copy, records, timers and answers.
+"""Prepare a decision about a classic group: the changed copy, records, timers and answers.
 
-Nothing of it is visible until the membership has appended its records. Then the copy replaces the
-group, timers are set, answers are given, in that order. If the append fails, it is dropped.
+Nothing of it is visible until the membership has appended its records. Then the group is what its
+record says, if there is one, and the rest of the changed copy is kept beside it as join state;
+timers are set, answers are given, in that order. If the append fails, all of it is dropped.
 
 Also the changes that several decisions share: preparing a rebalance and completing its join phase.
 """
@@ -9,45 +10,34 @@ Also the changes that several decisions share: preparing a rebalance and complet
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import Enum, IntEnum, auto
-from typing import TypeAlias
+from typing import TypeVar
 
 from coordinator.errors import Code, Refused
+from coordinator.groups.classic.effects import (
+    AnswerJoin,
+    AnswerSync,
+    AwaitAnswer,
+    CancelTimer,
+    ClassicRebalanceCause,
+    ClassicTimer,
+    ClassicTimerKey,
+    CountRebalanceEnd,
+    CountRebalanceStart,
+    JoinAnswer,
+    KeepJoinState,
+    SetTimer,
+    SyncAnswer,
+)
 from coordinator.groups.classic.state import (
-    NO_GENERATION,
     VALID_PREVIOUS_PHASES,
     ClassicGroup,
     ClassicGroupMember,
     ClassicGroupPhase,
     GroupSaved,
 )
+from coordinator.shard.decision import Decision
 
-
-class ClassicTimer(IntEnum):  # integers are quick keys of dictionaries
-    """Lists the kinds of timers of a classic group."""
-
-    SESSION = auto()
-    JOIN = auto()
-    SYNC = auto()
-
-
-class ClassicRebalanceCause(Enum):
-    """Lists the causes of a rebalance; the values name them in metrics."""
-
-    MEMBER_JOINED = "join"
-    MEMBER_CHANGED = "rejoin"  # the leader joined again, or a follower with other metadata
-    MEMBER_REPLACED = "replace"  # a static member came back in a way that matters
-    MEMBER_LEFT = "leave"
-    SESSION_EXPIRED = "session"
-    SYNC_EXPIRED = "sync"  # members had joined, and never sent a SyncGroup
-    ASSIGNMENT_LOST = "append"  # the leader's assignment could not be persisted
-    CONVERTED = "downgrade"  # it was a consumer group
-    GROUP_TOO_LARGE = "size"  # group.max.size is less than it was when the group was saved
-
-
-ClassicTimerKey: TypeAlias = tuple[
-    ClassicTimer, str, str
-]  # kind, group id, member id (of a session)
+A = TypeVar("A")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,35 +51,8 @@ class ClassicGroupConfig:
     max_size: int = 2**31 - 1  # members
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinAnswer:
-    """Represents the answer to a JoinGroup.
-
-    `members` (id, instance id, metadata) are the leader's to assign to; others get none.
-    """
-
-    code: Code = Code.NONE
-    member_id: str = ""
-    generation: int = NO_GENERATION
-    protocol_type: str | None = None
-    protocol: str | None = None
-    leader: str = ""
-    members: tuple[tuple[str, str | None, bytes], ...] = ()
-    skip_assignment: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyncAnswer:
-    """Represents the answer to a SyncGroup."""
-
-    code: Code = Code.NONE
-    protocol_type: str | None = None
-    protocol: str | None = None
-    assignment: bytes = b""
-
-
 class GroupTransition:
-    """Collects the effects of one decision on a copy of a classic group.
+    """Collects the records and effects of one decision on a copy of a classic group.
 
     See the module's docstring.
     """
@@ -105,6 +68,26 @@ class GroupTransition:
         self.waiting_member_id: str | None = None  # whose answer comes later
         self.rebalance_cause: ClassicRebalanceCause | None = None  # set if a rebalance has begun
         self.rebalance_elapsed_ms: int | None = None  # set if a rebalance is complete
+
+    def to_decision(self, response: A) -> Decision[GroupSaved, A]:
+        """Return the decision that makes this transition true."""
+        group = self.group
+        effects: list[object] = [KeepJoinState(group, is_saved=bool(self.records))]
+        if self.rebalance_cause is not None:
+            effects.append(CountRebalanceStart(self.rebalance_cause, group.generation))
+        if self.rebalance_elapsed_ms is not None:
+            elapsed_ms = self.rebalance_elapsed_ms
+            effects.append(CountRebalanceEnd(group.generation, len(group.members), elapsed_ms))
+        effects += [
+            CancelTimer(key) if timeout_ms is None else SetTimer(key, timeout_ms)
+            for key, timeout_ms in self.timers.items()
+        ]
+        # A static member's old id is answered, too: by its own callback, not the newcomer's.
+        if self.waiting_member_id is not None:
+            effects.append(AwaitAnswer(self.waiting_member_id))
+        effects += [AnswerJoin(member_id, answer) for member_id, answer in self.join_answers]
+        effects += [AnswerSync(member_id, answer) for member_id, answer in self.sync_answers]
+        return Decision(self.records, response, effects)
 
     # Effects that the membership carries out.
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from coordinator.errors import Code, Refused
+from coordinator.groups.classic.effects import ClassicRebalanceCause, JoinAnswer, SyncAnswer
 from coordinator.groups.classic.group_transition import (
     ClassicGroupConfig,
-    ClassicRebalanceCause,
     GroupTransition,
-    JoinAnswer,
-    SyncAnswer,
     check_group_id,
     require_member,
 )
-from coordinator.groups.classic.state import ClassicGroup, ClassicGroupMember, ClassicGroupPhase
+from coordinator.groups.classic.state import (
+    ClassicGroup,
+    ClassicGroupMember,
+    ClassicGroupPhase,
+    GroupSaved,
+)
+from coordinator.shard.decision import Decision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +48,10 @@ class JoinGroup:
 
 def join_group(
     group: ClassicGroup | None, command: JoinGroup, config: ClassicGroupConfig, now_ms: int
-) -> tuple[GroupTransition, JoinAnswer | None]:
-    """Decide a JoinGroup: return the group's transition and the answer.
+) -> Decision[GroupSaved, JoinAnswer | None]:
+    """Decide a JoinGroup; respond with the answer.
 
-    An answer of None comes later, to the member that the transition waits as. A newcomer makes a
+    An answer of None comes later, to the member that the decision waits as. A newcomer makes a
     group that doesn't exist, even one that is turned away at once.
 
     Raises Refused: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
@@ -61,7 +65,7 @@ def join_group(
     answer = _process_join(transition, command)
     if is_new_group:
         transition.save_new_group()
-    return transition, answer
+    return transition.to_decision(answer)
 
 
 def validate_join_request(command: JoinGroup, config: ClassicGroupConfig) -> None:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from coordinator.errors import Code, Refused
+from coordinator.groups.classic.effects import ClassicRebalanceCause
 from coordinator.groups.classic.group_transition import (
     ClassicGroupConfig,
-    ClassicRebalanceCause,
     GroupTransition,
     require_member,
 )
-from coordinator.groups.classic.state import ClassicGroup, ClassicGroupPhase
+from coordinator.groups.classic.state import ClassicGroup, ClassicGroupPhase, GroupSaved
+from coordinator.shard.decision import Decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +34,15 @@ class LeaveGroup:
 
 def leave_group(
     group: ClassicGroup | None, command: LeaveGroup, config: ClassicGroupConfig, now_ms: int
-) -> tuple[GroupTransition | None, list[Code]]:
-    """Decide a LeaveGroup: return the group's transition and one code for each member, in order.
-
-    There is no transition if the group has nobody who could leave.
-    """
+) -> Decision[GroupSaved, list[Code]]:
+    """Decide a LeaveGroup; respond with one code for each member, in order."""
     if group is None or (group.phase is ClassicGroupPhase.EMPTY and not group.pending_join):
-        return None, [Code.UNKNOWN_MEMBER_ID] * len(command.members)
+        return Decision((), [Code.UNKNOWN_MEMBER_ID] * len(command.members))
     transition = GroupTransition(group, config, now_ms)
     codes = [_remove_leaving_member(transition, leaving) for leaving in command.members]
     if Code.NONE in codes and transition.group.phase is not ClassicGroupPhase.EMPTY:
         transition.rebalance_or_complete_join(ClassicRebalanceCause.MEMBER_LEFT)
-    return transition, codes
+    return transition.to_decision(codes)
 
 
 def _remove_leaving_member(transition: GroupTransition, leaving: LeavingMember) -> Code:

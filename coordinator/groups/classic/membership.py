@@ -1,34 +1,46 @@
 """Run the members of classic groups: connects decisions with shards, timers and callers.
 
-Where a request goes: api file -> this -> a decision -> shard -> apply. A decision about a rebalance
-comes back as a transition (see `classic.group_transition`): its records are appended, then its
-group takes the old one's place, its timers are set, and whoever waits is answered. JoinGroup and
-SyncGroup may be answered long after they came, so they bring a plain callback.
+Where a request goes: api file -> this -> a decision -> shard -> apply. Once the records of a
+decision are applied, its effects are carried out here: the group's join state is kept, its timers
+are set, and whoever waits is answered. JoinGroup and SyncGroup may be answered long after they
+came, so they bring a plain callback.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
 from coordinator.clock import Clock, Scheduler
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.expire import expire_join, expire_session, expire_sync
-from coordinator.groups.classic.group_transition import (
-    ClassicGroupConfig,
+from coordinator.groups.classic.effects import (
+    AnswerJoin,
+    AnswerSync,
+    AwaitAnswer,
+    CancelTimer,
     ClassicRebalanceCause,
     ClassicTimer,
     ClassicTimerKey,
-    GroupTransition,
+    CountRebalanceEnd,
+    CountRebalanceStart,
     JoinAnswer,
+    KeepJoinState,
+    SetTimer,
     SyncAnswer,
 )
+from coordinator.groups.classic.expire import expire_join, expire_session, expire_sync
+from coordinator.groups.classic.group_transition import ClassicGroupConfig, GroupTransition
 from coordinator.groups.classic.heartbeat import Heartbeat, validate_heartbeat
 from coordinator.groups.classic.join import JoinGroup, join_group
 from coordinator.groups.classic.leave import LeaveGroup, leave_group
-from coordinator.groups.classic.state import ClassicGroup, ClassicGroupPhase
+from coordinator.groups.classic.state import (
+    ClassicGroup,
+    ClassicGroupPhase,
+    GroupSaved,
+    keep_join_state,
+)
 from coordinator.groups.classic.sync import SyncGroup, rebalance_without_assignment, sync_group
 from coordinator.groups.shard import GroupShard, GroupShards
 from coordinator.groups.state import Record
@@ -37,7 +49,7 @@ from coordinator.shard.timers import KeyedTimers
 
 logger = logging.getLogger(__name__)
 
-W = TypeVar("W")
+A = TypeVar("A")
 
 RETRY_MS = 1_000
 
@@ -69,7 +81,7 @@ class ClassicMembership:
         A group that is larger than `group.max.size` by now rebalances: its members can commit
         before the last ones are refused.
         """
-        for group in tuple(shard.groups.values()):
+        for group in tuple(shard.state.classic.values()):
             for member in group.members.values():
                 key = (ClassicTimer.SESSION, group.group_id, member.member_id)
                 self._timers.set_timer(key, member.session_timeout_ms)
@@ -81,8 +93,8 @@ class ClassicMembership:
 
         It is called before the shard clears its state.
         """
-        for group in shard.groups.values():
-            self._release_group(group, Code.NOT_COORDINATOR)
+        for group in shard.state.classic.values():
+            self.release_group(group, Code.NOT_COORDINATOR)
 
     def close(self) -> None:
         """Cancel all timers."""
@@ -90,31 +102,7 @@ class ClassicMembership:
 
     # Conversions from and to consumer groups
 
-    def drop_group(self, shard: GroupShard, group: ClassicGroup) -> None:
-        """Drop a group that has become a consumer group, and answer its pending requests.
-
-        These are answered with REBALANCE_IN_PROGRESS, so that the members join the consumer group.
-        """
-        del shard.groups[group.group_id]
-        self._release_group(group, Code.REBALANCE_IN_PROGRESS)
-
-    def adopt_group(
-        self, shard: GroupShard, group: ClassicGroup, cause: ClassicRebalanceCause | None
-    ) -> None:
-        """Add a group that was a consumer group, and rebalance it if there is a cause."""
-        shard.groups[group.group_id] = group
-        for member in group.members.values():
-            key = (ClassicTimer.SESSION, group.group_id, member.member_id)
-            self._timers.set_timer(key, member.session_timeout_ms)
-        if cause is not None:
-            self._start_rebalance(group, cause)
-
-    def _start_rebalance(self, group: ClassicGroup, cause: ClassicRebalanceCause) -> None:
-        transition = GroupTransition(group, self._config, self._clock.now_ms())
-        transition.prepare_rebalance(cause)
-        self._commit_transition(transition)
-
-    def _release_group(self, group: ClassicGroup, code: Code) -> None:
+    def release_group(self, group: ClassicGroup, code: Code) -> None:
         """Cancel a group's timers and answer its pending requests with the code."""
         group_id = group.group_id
         for member_id in (*group.members, *group.pending_join, ""):
@@ -122,9 +110,25 @@ class ClassicMembership:
                 self._timers.cancel_timer((due, group_id, member_id))
         for member_id in group.joining:
             answer = JoinAnswer(code=code, member_id=member_id)
-            _call_waiting(self._join_callbacks, group_id, [(member_id, answer)])
+            _call_waiting(self._join_callbacks, group_id, member_id, answer)
         for member_id in group.syncing:
-            _call_waiting(self._sync_callbacks, group_id, [(member_id, SyncAnswer(code=code))])
+            _call_waiting(self._sync_callbacks, group_id, member_id, SyncAnswer(code=code))
+
+    def adopt_group(
+        self, shard: GroupShard, group: ClassicGroup, cause: ClassicRebalanceCause | None
+    ) -> None:
+        """Take up a group that was a consumer group, and rebalance it if there is a cause."""
+        keep_join_state(shard.state.classic, group, is_saved=True)
+        for member in group.members.values():
+            key = (ClassicTimer.SESSION, group.group_id, member.member_id)
+            self._timers.set_timer(key, member.session_timeout_ms)
+        if cause is not None:
+            self._start_rebalance(shard.state.classic[group.group_id], cause)
+
+    def _start_rebalance(self, group: ClassicGroup, cause: ClassicRebalanceCause) -> None:
+        transition = GroupTransition(group, self._config, self._clock.now_ms())
+        transition.prepare_rebalance(cause)
+        self._execute_decision(group.group_id, transition.to_decision(None))
 
     # Requests
 
@@ -138,25 +142,29 @@ class ClassicMembership:
 
         `tombstones`: those of an empty group of another kind, which this one takes the place of.
         """
-        transition, immediate_answer = join_group(
+        decision = join_group(
             self._find_group(command.group_id), command, self._config, self._clock.now_ms()
         )
-        self._commit_transition(transition, join_callback=on_answer, tombstones=tombstones)
+        immediate_answer = self._execute_decision(
+            command.group_id, decision, join_callback=on_answer, tombstones=tombstones
+        )
         if immediate_answer is not None:
             on_answer(immediate_answer)
 
     def handle_sync(self, command: SyncGroup, on_answer: Callable[[SyncAnswer], None]) -> None:
         """Serve a SyncGroup; `on_answer` is called once, now or when the assignment is there."""
         group, now_ms = self._find_group(command.group_id), self._clock.now_ms()
-        transition, immediate_answer = sync_group(group, command, self._config, now_ms)
+        decision = sync_group(group, command, self._config, now_ms)
         try:
-            self._commit_transition(transition, sync_callback=on_answer)
+            immediate_answer = self._execute_decision(
+                command.group_id, decision, sync_callback=on_answer
+            )
         except Refused as refused:
             if group is not None:
-                lost_transition = rebalance_without_assignment(
+                lost = rebalance_without_assignment(
                     group, command.member_id, refused.code, self._config, now_ms
                 )
-                self._commit_transition(lost_transition)
+                self._execute_decision(command.group_id, lost)
             raise
         if immediate_answer is not None:
             on_answer(immediate_answer)
@@ -167,19 +175,17 @@ class ClassicMembership:
         It is REBALANCE_IN_PROGRESS if the member is to join again, else NONE.
         """
         shard.classic_counters.heartbeats += 1
-        member, code = validate_heartbeat(shard.groups.get(command.group_id), command)
+        member, code = validate_heartbeat(shard.state.classic.get(command.group_id), command)
         key = (ClassicTimer.SESSION, command.group_id, member.member_id)
         self._timers.set_timer(key, member.session_timeout_ms)
         return code
 
     def handle_leave(self, command: LeaveGroup) -> list[Code]:
         """Serve a LeaveGroup; return one code for each member, in their order."""
-        transition, codes = leave_group(
+        decision = leave_group(
             self._find_group(command.group_id), command, self._config, self._clock.now_ms()
         )
-        if transition is not None:
-            self._commit_transition(transition)
-        return codes
+        return self._execute_decision(command.group_id, decision)
 
     def restart_session(self, group: ClassicGroup, member_id: str) -> None:
         """Restart the session timer of a member that has committed an offset."""
@@ -191,56 +197,64 @@ class ClassicMembership:
             key = (ClassicTimer.SESSION, group.group_id, member_id)
             self._timers.set_timer(key, member.session_timeout_ms)
 
-    # Carrying out transitions
+    # Executing decisions
 
     def _find_group(self, group_id: str) -> ClassicGroup | None:
-        return self._shards.require_shard(group_id).groups.get(group_id)
+        return self._shards.require_shard(group_id).state.classic.get(group_id)
 
-    def _commit_transition(
+    def _execute_decision(
         self,
-        transition: GroupTransition,
+        group_id: str,
+        decision: Decision[GroupSaved, A],
         join_callback: Callable[[JoinAnswer], None] | None = None,
         sync_callback: Callable[[SyncAnswer], None] | None = None,
         tombstones: Sequence[Record] = (),
-    ) -> None:
-        """Append a transition's records, replace the group, set its timers and give its answers."""
-        group = transition.group
-        shard = self._shards.require_shard(group.group_id)
-        shard.log.execute_decision(Decision([*tombstones, *transition.records], None))
-        shard.groups[group.group_id] = group
-        if transition.rebalance_cause is not None:
-            shard.classic_counters.count_rebalance_start(transition.rebalance_cause.value)
-            cause = transition.rebalance_cause.value
-            logger.info("%s: generation %d ends: %s", group.group_id, group.generation, cause)
-        if transition.rebalance_elapsed_ms is not None:
-            shard.classic_counters.count_rebalance_end(transition.rebalance_elapsed_ms)
-            log_arguments = (
-                group.group_id,
-                group.generation,
-                len(group.members),
-                transition.rebalance_elapsed_ms,
-            )
-            logger.info("%s: generation %d has %d members, after %d ms", *log_arguments)
-        for key, delay_ms in transition.timers.items():
-            if delay_ms is None:
+    ) -> A:
+        """Append a decision's records, apply them, carry out its effects, return its response.
+
+        Raises Refused if the append failed: then nothing has changed, and no effect is carried out.
+        """
+        shard = self._shards.require_shard(group_id)
+        shard.log.execute_decision(Decision([*tombstones, *decision.records], None))
+        for effect in decision.effects:
+            match effect:
+                case AwaitAnswer(member_id):
+                    if join_callback is not None:
+                        self._join_callbacks[group_id, member_id] = join_callback
+                    if sync_callback is not None:
+                        self._sync_callbacks[group_id, member_id] = sync_callback
+                case _:
+                    self._run_effect(shard, group_id, effect)
+        return decision.response
+
+    def _run_effect(self, shard: GroupShard, group_id: str, effect: object) -> None:
+        """Carry out one effect of a decision about a group."""
+        match effect:
+            case SetTimer(key, timeout_ms):
+                self._timers.set_timer(key, timeout_ms)
+            case CancelTimer(key):
                 self._timers.cancel_timer(key)
-            else:
-                self._timers.set_timer(key, delay_ms)
-        # A static member's old id is answered from here too: its own callback, not the newcomer's.
-        if transition.waiting_member_id is not None:
-            waiter = (group.group_id, transition.waiting_member_id)
-            if join_callback is not None:
-                self._join_callbacks[waiter] = join_callback
-            if sync_callback is not None:
-                self._sync_callbacks[waiter] = sync_callback
-        _call_waiting(self._join_callbacks, group.group_id, transition.join_answers)
-        _call_waiting(self._sync_callbacks, group.group_id, transition.sync_answers)
+            case KeepJoinState(changed_group, is_saved):
+                keep_join_state(shard.state.classic, changed_group, is_saved=is_saved)
+            case AnswerJoin(member_id, join_answer):
+                _call_waiting(self._join_callbacks, group_id, member_id, join_answer)
+            case AnswerSync(member_id, sync_answer):
+                _call_waiting(self._sync_callbacks, group_id, member_id, sync_answer)
+            case CountRebalanceStart(cause, generation):
+                shard.classic_counters.count_rebalance_start(cause.value)
+                logger.info("%s: generation %d ends: %s", group_id, generation, cause.value)
+            case CountRebalanceEnd(generation, member_count, elapsed_ms):
+                shard.classic_counters.count_rebalance_end(elapsed_ms)
+                log_arguments = group_id, generation, member_count, elapsed_ms
+                logger.info("%s: generation %d has %d members, after %d ms", *log_arguments)
+            case _:
+                raise AssertionError(f"{effect!r} is no effect of a classic group's decision")
 
     def _handle_timer(self, key: ClassicTimerKey) -> None:
         """Commit the transition that an expired timer brings; retry later if the log refuses it."""
         timer, group_id, member_id = key
         shard = self._shards.find_shard(group_id)
-        group = shard.groups.get(group_id)  # There is none if the shard has resigned.
+        group = shard.state.classic.get(group_id)  # There is none if the shard has resigned.
         if group is None:
             return
         expire = {
@@ -248,12 +262,12 @@ class ClassicMembership:
             ClassicTimer.JOIN: partial(expire_join, group),
             ClassicTimer.SYNC: partial(expire_sync, group),
         }[timer]
-        transition = expire(self._config, self._clock.now_ms())
-        if transition is None:
+        decision = expire(self._config, self._clock.now_ms())
+        if decision is None:
             return
         logger.info("%s: %s of %s has run out", group_id, timer.name, member_id or "the group")
         try:
-            self._commit_transition(transition)
+            self._execute_decision(group_id, decision)
             if timer is ClassicTimer.SESSION:
                 shard.classic_counters.sessions_expired += 1
         except Refused as refused:
@@ -262,11 +276,8 @@ class ClassicMembership:
 
 
 def _call_waiting(
-    callbacks: dict[tuple[str, str], Callable[[W], None]],
-    group_id: str,
-    answers: Iterable[tuple[str, W]],
+    callbacks: dict[tuple[str, str], Callable[[A], None]], group_id: str, member_id: str, answer: A
 ) -> None:
-    for member_id, answer in answers:
-        callback = callbacks.pop((group_id, member_id), None)
-        if callback is not None:
-            callback(answer)
+    callback = callbacks.pop((group_id, member_id), None)
+    if callback is not None:
+        callback(answer)

@@ -1,21 +1,21 @@
-"""Hold a classic group: the phases of a rebalance, its durable record and its volatile state.
+"""Hold a classic group: the phases of a rebalance, its durable record and its join state.
 
 Theory of operation. Members join; when all that are expected have, the generation goes up and every
 JoinGroup is answered, the leader's with everybody's metadata. The leader's SyncGroup brings the
 assignments; they are written to the log, and only then every SyncGroup is answered. From there on
 members heartbeat, until somebody joins, leaves or falls silent.
 
-Two structures, kept apart on purpose:
+Two kinds of facts make a group, kept apart on purpose:
 
-- `GroupSaved` is durable: the last record of the group, changed by apply only. One is written when
-  the leader's assignment arrives, when a static member takes its place back without a rebalance,
-  and when the last member is gone. A restart gives back exactly that: a Stable (or Empty) group,
-  whose members heartbeat on without noticing.
-- `ClassicGroup` is volatile, as in Kafka: the rebalance under way, who has joined, who is awaited,
-  all protocols that each member offers. A decision works on a copy, which takes the place of the
-  original only after the decision's records are in the log. In Stable and Empty it says the same
-  as the record. A crash in the middle of a rebalance loses the rebalance: the group comes back at
-  the generation before, members are told ILLEGAL_GENERATION or UNKNOWN_MEMBER_ID and join again.
+- What `GroupSaved` says is durable. Such a record is written when the group is made, when the
+  leader's assignment arrives, when a static member takes its place back without a rebalance, and
+  when the last member is gone. Applying it derives the group, live and on reload alike: Stable (or
+  Empty), with members that heartbeat on without noticing a restart.
+- Join state is volatile, as in Kafka: the rebalance under way, who has joined, who is awaited, all
+  protocols that each member offers. A decision works on a copy, whose join state is kept only after
+  the decision's records are in the log (`keep_join_state`). A crash in the middle of a rebalance
+  loses the rebalance: the group comes back at the generation before, members are told
+  ILLEGAL_GENERATION or UNKNOWN_MEMBER_ID and join again.
 
 A member id is handed out at the first JoinGroup (MEMBER_ID_REQUIRED) and must be used for the
 second, so that a client that repeats a join doesn't become two members. A static member is known by
@@ -123,9 +123,9 @@ class ClassicGroupMember:
 
 @dataclass(slots=True)
 class ClassicGroup:
-    """Represents a classic group in memory, with the rebalance under way.
+    """Represents a classic group: what its record says, and the join state beside it.
 
-    It is the volatile half of a group: see the module's docstring.
+    See the module's docstring.
     """
 
     group_id: str
@@ -148,7 +148,7 @@ class ClassicGroup:
 
     @classmethod
     def from_record(cls, saved: GroupSaved) -> ClassicGroup:
-        """Create the group from its record, as after a restart."""
+        """Create the group that a record says, without any join state."""
         phase = ClassicGroupPhase.STABLE if saved.members else ClassicGroupPhase.EMPTY
         members = (
             ClassicGroupMember(
@@ -174,6 +174,21 @@ class ClassicGroup:
             leader=saved.leader,
             members={member.member_id: member for member in members},
         )
+
+    def take_join_state(self, group: ClassicGroup) -> None:
+        """Take over what no record says from a group that has the same record as this one."""
+        self.joining = group.joining
+        self.syncing = group.syncing
+        self.pending_join = group.pending_join
+        self.pending_sync = group.pending_sync
+        self.new_member_added = group.new_member_added
+        self.rebalance_started_at_ms = group.rebalance_started_at_ms
+        self.initial_delay_ms = group.initial_delay_ms
+        self.initial_remaining_ms = group.initial_remaining_ms
+        for member_id, member in group.members.items():
+            saved_member = self.members[member_id]
+            if saved_member.protocols != member.protocols:
+                self.members[member_id] = replace(saved_member, protocols=member.protocols)
 
     def copy_group(self) -> ClassicGroup:
         return replace(
@@ -249,3 +264,28 @@ class ClassicGroup:
             choice = next(name for name, _ in member.protocols if name in common)
             votes[choice] = votes.get(choice, 0) + 1
         return max(votes, key=lambda name: votes[name])
+
+
+def apply_record(groups: dict[str, ClassicGroup], record: Record) -> None:
+    """Derive a classic group from its record, live and on reload alike; a tombstone ends it."""
+    match record:
+        case GroupSaved(group_id):
+            groups[group_id] = ClassicGroup.from_record(record)
+        case GroupForgotten(group_id):
+            groups.pop(group_id, None)
+
+
+def keep_join_state(
+    groups: dict[str, ClassicGroup], changed_group: ClassicGroup, *, is_saved: bool
+) -> None:
+    """Keep what no record says of a group that a decision has changed.
+
+    A group at rest whose record has just been applied (`is_saved`) stays what the record says, and
+    takes over the join state. A rebalance under way is in no record at all: it stands before what
+    is saved until it is complete, or lost.
+    """
+    is_at_rest = changed_group.phase in (ClassicGroupPhase.STABLE, ClassicGroupPhase.EMPTY)
+    if is_saved and is_at_rest:
+        groups[changed_group.group_id].take_join_state(changed_group)
+    else:
+        groups[changed_group.group_id] = changed_group

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from coordinator.errors import Code, Refused
+from coordinator.groups.classic.effects import ClassicRebalanceCause, SyncAnswer
 from coordinator.groups.classic.group_transition import (
     ClassicGroupConfig,
-    ClassicRebalanceCause,
     GroupTransition,
-    SyncAnswer,
     require_member,
 )
-from coordinator.groups.classic.state import ClassicGroup, ClassicGroupPhase
+from coordinator.groups.classic.state import ClassicGroup, ClassicGroupPhase, GroupSaved
+from coordinator.shard.decision import Decision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +34,8 @@ class SyncGroup:
 
 def sync_group(
     group: ClassicGroup | None, command: SyncGroup, config: ClassicGroupConfig, now_ms: int
-) -> tuple[GroupTransition, SyncAnswer | None]:
-    """Decide a SyncGroup: return the group's transition and the answer.
+) -> Decision[GroupSaved, SyncAnswer | None]:
+    """Decide a SyncGroup; respond with the answer.
 
     An answer of None comes when the leader's assignments are in the log.
 
@@ -60,11 +60,11 @@ def sync_group(
     transition = GroupTransition(group, config, now_ms)
     transition.remove_pending_sync(command.member_id)
     if group.phase is ClassicGroupPhase.STABLE:
-        return transition, build_sync_answer(transition.group, command.member_id)
+        return transition.to_decision(build_sync_answer(transition.group, command.member_id))
     transition.defer_sync_answer(command.member_id)
     if command.member_id == group.leader:
         _store_assignments(transition, command.assignments)
-    return transition, None
+    return transition.to_decision(None)
 
 
 def _store_assignments(transition: GroupTransition, assignments: Mapping[str, bytes]) -> None:
@@ -87,7 +87,7 @@ def _store_assignments(transition: GroupTransition, assignments: Mapping[str, by
 
 def rebalance_without_assignment(
     group: ClassicGroup, leader_id: str, code: Code, config: ClassicGroupConfig, now_ms: int
-) -> GroupTransition:
+) -> Decision[GroupSaved, None]:
     """Answer pending SyncGroups with a code and rebalance, as the assignments can't be persisted.
 
     The leader is told the same code.
@@ -96,7 +96,7 @@ def rebalance_without_assignment(
     transition.set_session_timer(leader_id)
     transition.refuse_pending_syncs(code)
     transition.prepare_rebalance(ClassicRebalanceCause.ASSIGNMENT_LOST)
-    return transition
+    return transition.to_decision(None)
 
 
 def build_sync_answer(group: ClassicGroup, member_id: str) -> SyncAnswer:

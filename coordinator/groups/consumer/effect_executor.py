@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias, TypeVar
 
 from coordinator.clock import Background, Clock, Scheduler
-from coordinator.errors import Refused
-from coordinator.groups.classic.group_transition import ClassicRebalanceCause
+from coordinator.errors import Code, Refused
+from coordinator.groups.classic.effects import ClassicRebalanceCause
 from coordinator.groups.classic.membership import ClassicMembership
 from coordinator.groups.consumer.advance import TransientGroupState
 from coordinator.groups.consumer.effects import (
@@ -124,7 +124,7 @@ class ConsumerEffectExecutor:
                 self.drop_group(shard, group_id, member_ids)
             case DropClassicGroup(classic_group):
                 logger.info("%s is a consumer group from now on", group_id)
-                self._classic_membership.drop_group(shard, classic_group)
+                self._classic_membership.release_group(classic_group, Code.REBALANCE_IN_PROGRESS)
             case AdoptClassicGroup(classic_group, must_rebalance):
                 logger.info("%s is a classic group from now on", group_id)
                 cause = ClassicRebalanceCause.CONVERTED if must_rebalance else None

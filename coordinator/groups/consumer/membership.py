@@ -148,7 +148,7 @@ class ConsumerMembership:
             raise _create_not_found_error(shard, group_id)
         if shard.log.unknown_records.is_of_unknown_kind(group_id):
             raise _create_not_found_error(shard, group_id)
-        classic = shard.groups.get(group_id)
+        classic = shard.state.classic.get(group_id)
         decision: Decision[Record, ConsumerHeartbeatAnswer]
         if classic is None:
             group = ConsumerGroup(group_id)
@@ -270,7 +270,7 @@ def _create_not_found_error(shard: GroupShard, group_id: str) -> Refused:
 def _is_name_taken(shard: GroupShard, group_id: str) -> bool:
     """Whether there is a group of this name of another kind."""
     return (
-        group_id in shard.groups
+        group_id in shard.state.classic
         or group_id in shard.state.offsets.groups
         or shard.log.unknown_records.is_of_unknown_kind(group_id)
     )

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from coordinator.assignors.consumer_protocol import PROTOCOL_TYPE
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.group_transition import JoinAnswer
+from coordinator.groups.classic.effects import JoinAnswer
 from coordinator.groups.classic.join import JoinGroup
 from coordinator.groups.consumer.advance import GroupContext, advance_member
 from coordinator.groups.consumer.effects import CancelTimer, ConsumerTimer, SetTimer

@@ -16,12 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.group_transition import (
-    ClassicGroupConfig,
-    JoinAnswer,
-    SyncAnswer,
-    check_group_id,
-)
+from coordinator.groups.classic.effects import JoinAnswer, SyncAnswer
+from coordinator.groups.classic.group_transition import ClassicGroupConfig, check_group_id
 from coordinator.groups.classic.heartbeat import Heartbeat
 from coordinator.groups.classic.join import JoinGroup, validate_join_request
 from coordinator.groups.classic.leave import LeaveGroup

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from coordinator.assignors.consumer_protocol import PROTOCOL_TYPE
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.group_transition import SyncAnswer
+from coordinator.groups.classic.effects import SyncAnswer
 from coordinator.groups.classic.sync import SyncGroup
 from coordinator.groups.consumer.effects import CancelTimer, ConsumerTimer, SetTimer
 from coordinator.groups.consumer.record_types import MemberState, Record

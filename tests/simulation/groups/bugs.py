@@ -13,9 +13,10 @@ from coordinator.errors import Refused
 from coordinator.groups import offsets as group_offsets
 from coordinator.groups.classic import join, membership
 from coordinator.groups.classic import sync as classic_sync
+from coordinator.groups.classic.effects import KeepJoinState
 from coordinator.groups.classic.group_transition import GroupTransition
 from coordinator.groups.classic.membership import ClassicMembership
-from coordinator.groups.classic.state import ClassicGroupPhase, GroupSaved
+from coordinator.groups.classic.state import ClassicGroup, ClassicGroupPhase, GroupSaved
 from coordinator.offsets import apply as offset_apply
 from coordinator.shard.decision import Decision
 from coordinator.shard.shard import Shard
@@ -84,18 +85,30 @@ def an_assignment_is_told_before_it_is_written(world: World) -> AbstractContextM
     """Make SyncGroup answer before the assignment is written, so that a crash undoes it."""
 
     def make(original: Any) -> Any:
-        def install(self: Any, draft: GroupTransition, *rest: Any, **named: Any) -> None:
-            kept = [saved for saved in draft.records if not _is_assigned(saved)]
-            later = [saved for saved in draft.records if _is_assigned(saved)]
-            draft.records[:] = kept
-            original(self, draft, *rest, **named)
-            shard = self._shards.find_shard(draft.group.group_id)
+        def execute(self: Any, group_id: str, decision: Any, *rest: Any, **named: Any) -> Any:
+            kept = [saved for saved in decision.records if not _is_assigned(saved)]
+            later = [saved for saved in decision.records if _is_assigned(saved)]
+            if not later:
+                return original(self, group_id, decision, *rest, **named)
+            effects = [
+                effect._replace(is_saved=False) if isinstance(effect, KeepJoinState) else effect
+                for effect in decision.effects
+            ]
+            told = decision._replace(records=kept, effects=effects)
+            response = original(self, group_id, told, *rest, **named)
+            shard = self._shards.find_shard(group_id)
             for saved in later:
                 world.loop.after_ms(700, _write, world, world.life, shard, saved)
+            return response
 
-        return install
+        return execute
 
-    return replaced(ClassicMembership, "_commit_transition", make)
+    return replaced(ClassicMembership, "_execute_decision", make)
+
+
+def _changed_group(decision: Any) -> ClassicGroup:
+    [group] = [each.group for each in decision.effects if isinstance(each, KeepJoinState)]
+    return group
 
 
 def _is_assigned(record: Any) -> bool:
@@ -104,8 +117,11 @@ def _is_assigned(record: Any) -> bool:
 
 def _write(world: World, life: int, shard: Any, saved: GroupSaved) -> None:
     if world.life == life:
-        with world.observe_action(), suppress(Refused):
+        group = shard.state.classic.get(saved.group_id)
+        with world.acting(), suppress(Refused):
             shard.log.execute_decision(Decision([saved], None))
+            if group is not None:  # who is in it has moved on
+                shard.state.classic[saved.group_id] = group
 
 
 def a_second_assignment_takes_the_place_of_the_first(
@@ -115,14 +131,15 @@ def a_second_assignment_takes_the_place_of_the_first(
 
     def make(original: Any) -> Any:
         def sync(group: Any, command: Any, *rest: Any) -> Any:
-            draft, answer = original(group, command, *rest)
-            is_leader = draft.group.leader == command.member_id
-            if answer is not None and is_leader and draft.group.phase is ClassicGroupPhase.STABLE:
-                members = draft.group.members
+            decision = original(group, command, *rest)
+            changed = _changed_group(decision)
+            is_leader = changed.leader == command.member_id
+            if decision.response is not None and is_leader:
+                members = changed.members
                 for member_id, member in tuple(members.items()):
                     assigned = command.assignments.get(member_id, b"")
                     members[member_id] = replace(member, assignment=assigned)
-            return draft, answer
+            return decision
 
         return sync
 

@@ -102,7 +102,7 @@ class GroupHistory(History):
         """Restart the leader of a group that a downgrade left Stable; return if one was found."""
         found = False
         for host in self.world.hosts:
-            group = self.world.shard(host.group_id).groups.get(host.group_id)
+            group = self.world.shard(host.group_id).state.classic.get(host.group_id)
             member = host.member
             if group is None or not isinstance(member, ClassicMember) or member.leads:
                 continue

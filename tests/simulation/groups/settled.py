@@ -41,7 +41,7 @@ def _of_broker(world: GroupWorld, group_id: str, members: list[Member]) -> str:
     consumers = shard.state.consumer.get(group_id)
     if consumers is not None:
         return _of_consumers(consumers, members) or _unresolved(world, consumers)
-    return _of_classic(shard.groups.get(group_id), members)
+    return _of_classic(shard.state.classic.get(group_id), members)
 
 
 def _of_classic(group: ClassicGroup | None, members: list[Member]) -> str:

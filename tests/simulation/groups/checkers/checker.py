@@ -21,5 +21,5 @@ class GroupChecker(Checker):
     def is_gone(self, group_id: str) -> bool:
         """Return whether no such group exists, according to a broker that would know."""
         shard = self.world.shard(group_id)
-        is_there = group_id in shard.groups or group_id in shard.state.consumer
+        is_there = group_id in shard.state.classic or group_id in shard.state.consumer
         return not is_there and shard.log.coordinator_state is CoordinatorState.ACTIVE

@@ -43,7 +43,10 @@ class Epochs(GroupChecker):
             shard = self.world.shard(group_id)
             if shard.log.coordinator_state is not CoordinatorState.ACTIVE:
                 continue
-            classic, consumers = shard.groups.get(group_id), shard.state.consumer.get(group_id)
+            classic, consumers = (
+                shard.state.classic.get(group_id),
+                shard.state.consumer.get(group_id),
+            )
             now = classic.generation if classic else consumers.epoch if consumers else 0
             group = classic or consumers
             if now < known.assigned or group is None:

@@ -101,7 +101,10 @@ class Holdings:
             shard = self._world.shard(group_id)
             if not members or shard.log.coordinator_state is not CoordinatorState.ACTIVE:
                 continue
-            consumers, classic = shard.state.consumer.get(group_id), shard.groups.get(group_id)
+            consumers, classic = (
+                shard.state.consumer.get(group_id),
+                shard.state.classic.get(group_id),
+            )
             group = consumers or classic
             present: Iterable[str] = () if group is None else group.members
             for member_id in members.keys() - set(present):

@@ -19,7 +19,7 @@ class Recorded(GroupChecker):
 
     def run_expensive_checks(self) -> None:
         for shard in self.world.broker.coordinators.groups.shards:
-            for group_id, group in shard.groups.items():
+            for group_id, group in shard.state.classic.items():
                 saved = shard.state.groups.get(group_id)
                 if group.phase not in (ClassicGroupPhase.STABLE, ClassicGroupPhase.EMPTY):
                     continue

@@ -45,7 +45,7 @@ class Zombies(GroupChecker):
             shard = self.world.shard(group_id)
             if group_id in shard.state.consumer:  # see `stale`
                 return
-            group = shard.groups.get(group_id)
+            group = shard.state.classic.get(group_id)
             self._present[request] = (
                 (None, -1, frozenset())
                 if group is None
@@ -77,7 +77,7 @@ class Zombies(GroupChecker):
         reign = self.world.leadership(group_id)
         known = self._groups.get(group_id)
         if known is None or known.reign != reign:
-            group = self.world.shard(group_id).groups.get(group_id)
+            group = self.world.shard(group_id).state.classic.get(group_id)
             known = self._groups[group_id] = Known(reign, -1, None)
             if group is not None and group.phase is ClassicGroupPhase.STABLE:
                 known.generation = group.generation

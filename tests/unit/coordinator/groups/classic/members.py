@@ -6,7 +6,7 @@ from functools import partial
 from itertools import count
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.classic.group_transition import JoinAnswer, SyncAnswer
+from coordinator.groups.classic.effects import JoinAnswer, SyncAnswer
 from coordinator.groups.classic.heartbeat import Heartbeat
 from coordinator.groups.classic.join import JoinGroup
 from coordinator.groups.classic.leave import LeaveGroup, LeavingMember

@@ -123,7 +123,7 @@ def test_a_stable_group_is_what_its_record_says_after_any_history(seed: int) -> 
         except Refused:
             pass
         for shard in world.groups.shards:
-            for group_id, group in shard.groups.items():
+            for group_id, group in shard.state.classic.items():
                 if (
                     group.phase in (ClassicGroupPhase.STABLE, ClassicGroupPhase.EMPTY)
                     and group.generation > 0

@@ -9,7 +9,7 @@ from coordinator.assignors.consumer_protocol import (
 )
 from coordinator.assignors.subscriptions import ConsumerSubscription
 from coordinator.errors import Code
-from coordinator.groups.classic.group_transition import JoinAnswer
+from coordinator.groups.classic.effects import JoinAnswer
 from coordinator.groups.classic.state import ClassicGroup
 from coordinator.groups.consumer.state import ConsumerGroup
 from tests.unit.coordinator.groups.classic.members import FakeMember
@@ -85,7 +85,7 @@ def consumer_group(world: World) -> ConsumerGroup:
 
 
 def classic_group(world: World) -> ClassicGroup:
-    return world.groups.shards[world.groups.partition_of(GROUP)].groups[GROUP]
+    return world.groups.shards[world.groups.partition_of(GROUP)].state.classic[GROUP]
 
 
 def kind(world: World) -> str:

@@ -62,11 +62,11 @@ def act_as_consumer(rng: random.Random, member: Consumer) -> None:
 def check(world: World, where: str) -> None:
     """Check that the group has one type and that a reload gives the same state."""
     shard = world.groups.shards[world.groups.partition_of(GROUP)]
-    is_classic, is_consumer = GROUP in shard.groups, GROUP in shard.state.consumer
+    is_classic, is_consumer = GROUP in shard.state.classic, GROUP in shard.state.consumer
     assert not (is_classic and is_consumer), where
     assert is_classic == (GROUP in shard.state.groups), where
     if is_classic:
-        group = shard.groups[GROUP]
+        group = shard.state.classic[GROUP]
         if (
             group.phase in (ClassicGroupPhase.STABLE, ClassicGroupPhase.EMPTY)
             and group.generation > 0
