@@ -24,7 +24,7 @@ from coordinator.groups.shard import GroupShard, GroupShards
 from coordinator.offsets.config import OffsetConfig
 from coordinator.shard.coordinator_state import CoordinatorState
 from coordinator.shard.loading import LoadSlice
-from coordinator.shard.shard import ShardLog
+from coordinator.shard.shard_log import ShardLog
 from coordinator.shard.slices import SlicedExecutor
 
 

@@ -15,7 +15,8 @@ from coordinator.groups.state import GroupCodec, GroupShardState, Record
 from coordinator.offsets.counters import OffsetCounters
 from coordinator.shard.coordinator_state import CoordinatorState
 from coordinator.shard.placement import partition_for
-from coordinator.shard.shard import Shard, ShardLog
+from coordinator.shard.shard import Shard
+from coordinator.shard.shard_log import ShardLog
 
 
 class GroupShard:

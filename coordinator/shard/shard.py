@@ -2,12 +2,10 @@
 
 Decide, append, apply, answer: a decision's records are appended to the log first, then `apply`
 changes the state by them, then the answer goes out. Loading replays the same log through the same
-`apply`: data of transactions with its producer id, and markers, in the order of the log.
+`apply` (see `replay`).
 
 - A failed append is a `Refused` from the log. Nothing was written, so nothing is applied.
 - A shard that is being loaded, or has resigned, refuses (see `coordinator_state`).
-- A record of a newer broker, or of a kind that this one lacks, is kept and reported: see
-  `unknown_records`.
 - A log that can't be replayed whole, because a batch or a record of it is damaged, fails this shard
   alone: it refuses with NOT_COORDINATOR, and nothing is written to its log or compacted in it until
   a person has repaired it. Every other shard goes on, as in Kafka.
@@ -22,17 +20,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from coordinator.clock import Clock
 from coordinator.errors import Refused
-from coordinator.log.batch import RecordBatch, encode_batch, iterate_batches
+from coordinator.log.batch import encode_batch
 from coordinator.shard.coordinator_state import (
     REFUSAL_CODES,
     VALID_PREVIOUS_STATES,
     CoordinatorState,
 )
+from coordinator.shard.counters import ShardCounters
 from coordinator.shard.decision import (
     Decision,
     LogRecordOrigin,
@@ -40,7 +38,8 @@ from coordinator.shard.decision import (
     TransactionEnded,
     create_record_origin,
 )
-from coordinator.shard.record_fields import UnknownRecordVersion
+from coordinator.shard.replay import LogReplay, describe_apply_failure
+from coordinator.shard.shard_log import RecordCodec, ShardLog
 from coordinator.shard.unknown_records import UnknownRecordIndex
 
 logger = logging.getLogger(__name__)
@@ -56,73 +55,6 @@ BATCH_OVERHEAD_BYTES = 61
 
 class BrokenInvariant(Exception):
     """Raised when state and log disagree: no answer for a client, the broker has to stop."""
-
-
-class UnreadableRecord(Exception):
-    """Raised when a record of the log can't be decoded or applied while the log is replayed."""
-
-
-class ShardLog(Protocol):
-    """Describes what a shard needs of the partition log that it writes to and replays."""
-
-    @property
-    def start_offset(self) -> int: ...
-    @property
-    def end_offset(self) -> int: ...
-    @property
-    def batch_bytes_max(self) -> int: ...
-    @property
-    def damage(self) -> str | None: ...
-    def protect(self, damage: str) -> None: ...
-    def describe_damage_at(self, offset: int) -> str: ...
-    def append_internal(self, batch: bytes) -> int: ...
-    def append_marker(
-        self,
-        producer_id: int,
-        producer_epoch: int,
-        committed: bool,
-        coordinator_epoch: int,
-        transaction_version: int = 0,
-    ) -> int: ...
-    def read(self, offset: int, max_bytes: int) -> bytes: ...
-
-
-class RecordCodec(Protocol[R]):
-    """Translates records to and from the bytes that Kafka writes; value None is a tombstone."""
-
-    def encode_record(self, record: R) -> tuple[bytes | None, bytes | None]: ...
-    def decode_record(self, key: bytes | None, value: bytes | None) -> R | None:
-        """Decode a record from its key and value; return None if the type is unknown.
-
-        Raises `UnknownRecordVersion` for a value of an unknown version, ValueError or IndexError
-        for damage.
-        """
-        ...
-
-
-@dataclass(slots=True)
-class ShardCounters:
-    """Counts what a shard has loaded and appended, and the time that it took.
-
-    The clock counts whole milliseconds: of a short append its share of one, so that sums are right
-    though single values are not.
-    """
-
-    loaded: int = 0  # records and markers, when the log was replayed
-    unknown: int = 0  # of a type or version that this broker lacks; they are kept
-    load_ms: int = 0
-    appended: int = 0  # records and markers, since then
-    appends: int = 0
-    append_ms: int = 0
-    append_ms_max: int = 0
-
-    def count_append(self, record_count: int, elapsed_ms: int) -> None:
-        """Count one append of `record_count` records, and the time that it took."""
-        self.appended += record_count
-        self.appends += 1
-        self.append_ms += elapsed_ms
-        if elapsed_ms > self.append_ms_max:
-            self.append_ms_max = elapsed_ms
 
 
 class Shard(Generic[R]):
@@ -145,7 +77,6 @@ class Shard(Generic[R]):
         self._apply = apply
         self._clock = clock
         self._broken_reason: str | None = None
-        self._load_offset = log.start_offset
         self.coordinator_state = (
             CoordinatorState.ACTIVE
             if log.start_offset >= log.end_offset
@@ -154,6 +85,7 @@ class Shard(Generic[R]):
         self.coordinator_epoch = 0  # One higher after each election.
         self.counters = ShardCounters()
         self.unknown_records = UnknownRecordIndex(name)
+        self._replay = LogReplay(log, codec, apply, self.counters, self.unknown_records)
         if log.damage is not None:
             self.mark_failed(log.damage)
 
@@ -262,33 +194,16 @@ class Shard(Generic[R]):
             return True
         begin_ms = self._clock.monotonic_ms()
         try:
-            self._replay_slice(max_bytes)
+            self._replay.replay_slice(max_bytes)
         except Exception as error:  # Whatever it is, the state is not what the log says.
-            self.mark_failed(f"{self._log.describe_damage_at(self._load_offset)}: {error}")
+            self.mark_failed(f"{self._log.damage_with(self._replay.next_offset)}: {error}")
             return True
         self.counters.load_ms += self._clock.monotonic_ms() - begin_ms
-        if self._load_offset < self._log.end_offset:
+        if self._replay.remaining_offset_count > 0:
             return False
         self._transition_to(CoordinatorState.ACTIVE)
         self.unknown_records.log_warnings()
         return True
-
-    def _replay_slice(self, max_bytes: int) -> None:
-        """Replay at most `max_bytes` of the log, or what is left of it.
-
-        Raises whatever is wrong with the batch that has `_load_offset`, or comes next after it.
-        """
-        offset = self._load_offset
-        if offset >= self._log.end_offset:
-            return
-        data = self._log.read(offset, max_bytes)
-        for batch in iterate_batches(data):
-            self._replay_batch(batch)
-            self._load_offset = batch.last_offset + 1
-        if data and self._load_offset <= offset:
-            raise UnreadableRecord(f"nothing readable at offset {offset}, before the log's end")
-        if not data:  # Compaction has removed what stood here.
-            self._load_offset = self._log.end_offset
 
     def mark_failed(self, damage: str) -> None:
         """Stop serving this shard and protect its log, which can't be replayed whole."""
@@ -304,11 +219,8 @@ class Shard(Generic[R]):
     @property
     def unreplayed_offset_count(self) -> int:
         """Return the number of offsets of the log that are still to be replayed."""
-        return (
-            self._log.end_offset - self._load_offset
-            if self.coordinator_state is CoordinatorState.LOADING
-            else 0
-        )
+        is_loading = self.coordinator_state is CoordinatorState.LOADING
+        return self._replay.remaining_offset_count if is_loading else 0
 
     def resign_leadership(self) -> None:
         """Stop serving requests; the owner of the state clears it."""
@@ -318,9 +230,7 @@ class Shard(Generic[R]):
         """Begin to load the log anew after a resignation; the caller has cleared the state."""
         self._transition_to(CoordinatorState.LOADING)
         self.coordinator_epoch += 1
-        self._load_offset = self._log.start_offset
-        self.counters.loaded = self.counters.load_ms = self.counters.unknown = 0
-        self.unknown_records.clear_records()
+        self._replay.rewind_to_start()
         if self._log.damage is not None:
             self.mark_failed(self._log.damage)
 
@@ -330,46 +240,6 @@ class Shard(Generic[R]):
                 f"{self.name}: {coordinator_state.name} can't follow {self.coordinator_state.name}"
             )
         self.coordinator_state = coordinator_state
-
-    def _replay_batch(self, batch: RecordBatch) -> None:
-        """Apply the records of one batch, or its transaction marker."""
-        if batch.is_control:
-            if batch.record_count == 0:  # Compaction has removed the marker itself.
-                return
-            committed, coordinator_epoch = batch.decode_marker()
-            marker = TransactionEnded(
-                batch.producer_id, batch.producer_epoch, committed, coordinator_epoch
-            )
-            self._apply_replayed(marker, batch.base_offset, batch.producer_id)
-            return
-        producer_id = batch.producer_id if batch.is_transactional else -1
-        for encoded in batch.iterate_records():
-            record = self._decode_record(encoded.offset, encoded.key, encoded.value)
-            if record is not None:
-                self._apply_replayed(record, encoded.offset, producer_id)
-
-    def _decode_record(self, offset: int, key: bytes | None, value: bytes | None) -> R | None:
-        """Decode a record; return None if there is nothing to apply.
-
-        A value of an unknown version counts as the tombstone of its key.
-        """
-        version: int | None = None
-        try:
-            try:
-                record = self._codec.decode_record(key, value)
-            except UnknownRecordVersion as unknown:
-                version = unknown.version
-                record = self._codec.decode_record(key, None)
-        except (ValueError, IndexError) as error:
-            raise UnreadableRecord(f"the record at offset {offset} is damaged: {error}") from error
-        if key is None:
-            return record
-        if version is not None or (record is None and value is not None):
-            self.unknown_records.add_record(key, version, offset)
-            self.counters.unknown += 1
-        elif self.unknown_records:
-            self.unknown_records.remove_superseded(key)
-        return record
 
     def _apply_appended(
         self, records: Sequence[R | TransactionEnded], base_offset: int, producer_id: int
@@ -384,16 +254,9 @@ class Shard(Generic[R]):
                 apply(record, create_record_origin((base_offset, producer_id, False)))
             except Exception as error:
                 raise self._mark_broken(
-                    _describe_apply_failure(base_offset, record, error)
+                    describe_apply_failure(base_offset, record, error)
                 ) from error
             base_offset += 1
-
-    def _apply_replayed(self, record: R | TransactionEnded, offset: int, producer_id: int) -> None:
-        try:
-            self._apply(record, create_record_origin((offset, producer_id, True)))
-        except Exception as error:
-            raise UnreadableRecord(_describe_apply_failure(offset, record, error)) from error
-        self.counters.loaded += 1
 
     def _mark_broken(self, reason: str) -> BrokenInvariant:
         self._broken_reason = f"{self.name}: {reason}"
@@ -402,7 +265,3 @@ class Shard(Generic[R]):
     def _raise_if_broken(self) -> None:
         if self._broken_reason is not None:
             raise BrokenInvariant(self._broken_reason)
-
-
-def _describe_apply_failure(offset: int, record: object, error: Exception) -> str:
-    return f"applying {record!r} from offset {offset}: {error!r}"

@@ -30,7 +30,7 @@ from coordinator.shard.coordinator_state import CoordinatorState
 from coordinator.shard.decision import TransactionEnded
 from coordinator.shard.loading import LoadSlice
 from coordinator.shard.placement import partition_for
-from coordinator.shard.shard import ShardLog
+from coordinator.shard.shard_log import ShardLog
 from coordinator.shard.timers import KeyedTimers
 from coordinator.transactions.add_partitions import (
     AddPartitionsCommand,

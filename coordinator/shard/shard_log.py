@@ -1,0 +1,45 @@
+"""Describe what a shard needs of the partition log that it writes to, and of its record format."""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeVar
+
+R = TypeVar("R")
+
+
+class ShardLog(Protocol):
+    """Describes what a shard needs of the partition log that it writes to and replays."""
+
+    @property
+    def start_offset(self) -> int: ...
+    @property
+    def end_offset(self) -> int: ...
+    @property
+    def batch_bytes_max(self) -> int: ...
+    @property
+    def damage(self) -> str | None: ...
+    def protect(self, damage: str) -> None: ...
+    def damage_with(self, offset: int) -> str: ...
+    def append_internal(self, batch: bytes) -> int: ...
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        committed: bool,
+        coordinator_epoch: int,
+        transaction_version: int = 0,
+    ) -> int: ...
+    def read(self, offset: int, max_bytes: int) -> bytes: ...
+
+
+class RecordCodec(Protocol[R]):
+    """Translates records to and from the bytes that Kafka writes; value None is a tombstone."""
+
+    def encode_record(self, record: R) -> tuple[bytes | None, bytes | None]: ...
+    def decode_record(self, key: bytes | None, value: bytes | None) -> R | None:
+        """Decode a record from its key and value; return None if the type is unknown.
+
+        Raises `UnknownRecordVersion` for a value of an unknown version, ValueError or IndexError
+        for damage.
+        """
+        ...
