@@ -196,7 +196,7 @@ class Shard(Generic[R]):
         try:
             self._replay.replay_slice(max_bytes)
         except Exception as error:  # Whatever it is, the state is not what the log says.
-            self.mark_failed(f"{self._log.damage_with(self._replay.next_offset)}: {error}")
+            self.mark_failed(f"{self._log.describe_damage_at(self._replay.next_offset)}: {error}")
             return True
         self.counters.load_ms += self._clock.monotonic_ms() - begin_ms
         if self._replay.remaining_offset_count > 0:

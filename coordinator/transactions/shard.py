@@ -8,7 +8,8 @@ from typing import TypeVar
 from coordinator.clock import Clock
 from coordinator.features import Features
 from coordinator.shard.decision import Decision
-from coordinator.shard.shard import Shard, ShardLog
+from coordinator.shard.shard import Shard
+from coordinator.shard.shard_log import ShardLog
 from coordinator.transactions.apply import apply_record
 from coordinator.transactions.records import TransactionCodec
 from coordinator.transactions.state import TransactionRecord, TransactionShardState

@@ -250,7 +250,7 @@ def count_regex_subscribers(
     return counts
 
 
-def update_group_epoch(
+def compute_group_epoch(
     group: ConsumerGroup,
     member: ConsumerGroupMember,
     updated: ConsumerGroupMember,

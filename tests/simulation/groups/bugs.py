@@ -118,7 +118,7 @@ def _is_assigned(record: Any) -> bool:
 def _write(world: World, life: int, shard: Any, saved: GroupSaved) -> None:
     if world.life == life:
         group = shard.state.classic.get(saved.group_id)
-        with world.acting(), suppress(Refused):
+        with world.observe_action(), suppress(Refused):
             shard.log.execute_decision(Decision([saved], None))
             if group is not None:  # who is in it has moved on
                 shard.state.classic[saved.group_id] = group
