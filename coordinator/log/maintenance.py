@@ -70,5 +70,5 @@ class LogMaintenance:
 
 
 def _save_if_changed(partition: PartitionLog) -> None:
-    if partition.has_unsaved:
-        partition.save_checkpoint()
+    if partition.checkpoints.has_unsaved:
+        partition.checkpoints.save_in_background()

@@ -14,8 +14,7 @@ Trace: api/produce -> append_produced -> segments -> segment; api/fetch -> fetch
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from math import inf
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
@@ -24,6 +23,8 @@ from coordinator.errors import Code, Refused
 from coordinator.log import timestamp_lookup
 from coordinator.log.batch import RecordBatch, copy_with_offset, encode_marker, parse_header
 from coordinator.log.checkpoint import write_start_offset
+from coordinator.log.checkpointing import CheckpointSaver, LogState
+from coordinator.log.compaction import LogCompaction
 from coordinator.log.damage import locate_damaged_batch
 from coordinator.log.machine import BrokerMachine
 from coordinator.log.producer_state import ProducerStateManager
@@ -33,13 +34,12 @@ from coordinator.log.retention import count_expired_segments
 from coordinator.log.segment import CorruptBatch, LogSegment
 from coordinator.log.segments import LogSegments
 from coordinator.log.settings import LogSettings
+from coordinator.log.storage_errors import StorageErrorLog
 from coordinator.log.timestamps import check_timestamps
 from coordinator.log.transaction_index import AbortedTransaction
 from coordinator.log.watchers import PartitionWatchers
 
 logger = logging.getLogger(__name__)
-
-_ERROR_LOG_INTERVAL_MS = 10_000
 
 
 class LogAppendInfo(NamedTuple):
@@ -73,8 +73,13 @@ class PartitionLog:
         self._machine = machine
         self._clock = machine.clock
         self._segments = LogSegments(directory, topic_id, settings, machine)
-        self._segments.on_save_wanted = self.save_checkpoint
-        self._log_again_at_ms = -inf
+        self._storage_errors = StorageErrorLog(directory, machine.clock)
+        self.compaction = LogCompaction(
+            self._segments, machine, lambda: self.checkpoints.save_in_background()
+        )
+        self.checkpoints = CheckpointSaver(
+            self._segments, self.compaction, machine, self._read_state
+        )
         self.damage: str | None = None  # if set, nothing is written or removed
         self.is_open = True
 
@@ -87,7 +92,7 @@ class PartitionLog:
 
     def protect(self, damage: str) -> None:
         """Refuse appends, and remove or compact nothing, until a person has repaired the log."""
-        self.damage = self._segments.damage = damage
+        self.damage = self.compaction.damage = damage
 
     def stop_serving(self, damage: str) -> None:
         """Serve nothing from now on, as the log could not be opened; its files stay as they are."""
@@ -189,33 +194,19 @@ class PartitionLog:
         timestamp_ms = batch.max_timestamp_ms if log_append_time_ms < 0 else log_append_time_ms
         segments = self._segments
         try:
-            segment = (
-                segments.active_segment_for(len(data), last_offset, timestamp_ms)
-                or self._roll_segment()
-            )
+            segment = segments.active_segment_for(len(data), last_offset, timestamp_ms)
+            if segment is None:
+                segment = segments.roll_segment(base_offset)
+                if len(segments.all) > 1:
+                    self.checkpoints.save_in_background()
             segments.append_batch(segment, data, last_offset, timestamp_ms)
         except (CorruptBatch, OSError) as error:  # CorruptBatch comes of rebuilding an index
-            self._log_error_rate_limited("an append", error)
-            raise Refused(Code.KAFKA_STORAGE_ERROR, f"{self.directory}: {error}") from error
+            raise self._storage_errors.refuse_append(error) from error
         self._apply_batch(segment, batch, base_offset, log_append_time_ms)
-        if segments.is_save_due:
-            self.save_checkpoint()
+        if self.checkpoints.is_due:
+            self.checkpoints.save_in_background()
         self.watchers.notify_watchers()
         return base_offset
-
-    def _log_error_rate_limited(self, operation: str, error: OSError | CorruptBatch) -> None:
-        """Log a failed operation, but at most every ten seconds, as clients retry at once."""
-        now_ms = self._clock.monotonic_ms()
-        if now_ms >= self._log_again_at_ms:
-            self._log_again_at_ms = now_ms + _ERROR_LOG_INTERVAL_MS
-            logger.error("%s: %s has failed: %s", self.directory, operation, error)
-
-    def _roll_segment(self) -> LogSegment:
-        """Start a new active segment, and save a checkpoint of those before it."""
-        segment = self._segments.roll_segment(self.end_offset)
-        if len(self._segments.all) > 1:
-            self.save_checkpoint()
-        return segment
 
     def _apply_batch(
         self,
@@ -227,7 +218,9 @@ class PartitionLog:
         """Apply a batch in the log, new or read at start, to offsets, producers, transactions."""
         self.end_offset = base_offset + batch.last_offset_delta + 1
         if batch.is_control:
-            self._apply_marker(segment, batch, base_offset)
+            aborted = self.producers.apply_marker(batch, base_offset)
+            if aborted is not None:
+                segment.transaction_index.add_entry(aborted)
         elif batch.producer_id >= 0:
             self.producers.apply_batch(batch, base_offset, log_append_time_ms)
         self._update_last_stable_offset()
@@ -237,23 +230,6 @@ class PartitionLog:
         unstable = self.producers.first_unstable_offset()
         stable = self.end_offset if unstable is None else unstable
         self.last_stable_offset = max(stable, self.start_offset)
-
-    def _apply_marker(self, segment: LogSegment, batch: RecordBatch, offset: int) -> None:
-        """Apply a marker: end the producer's transaction, and index it if it was aborted."""
-        if batch.record_count == 0:
-            return  # compaction emptied this marker: it only keeps its producer's epoch
-        committed, coordinator_epoch = batch.decode_marker()
-        producer_id = batch.producer_id
-        first_offset = self.producers.apply_marker(
-            producer_id, batch.producer_epoch, coordinator_epoch, batch.max_timestamp_ms
-        )
-        if first_offset is None or committed:
-            return
-        unstable = self.producers.first_unstable_offset()
-        stable = offset + 1 if unstable is None else unstable
-        segment.transaction_index.add_entry(
-            AbortedTransaction(producer_id, first_offset, offset, stable)
-        )
 
     # Reading
 
@@ -292,15 +268,7 @@ class PartitionLog:
                 at_least_one=at_least_one,
             )
         except (CorruptBatch, OSError) as error:
-            raise self._log_and_refuse_read(error) from error
-
-    def _log_and_refuse_read(self, error: CorruptBatch | OSError) -> Refused:
-        """Log why a read failed and return its refusal: CORRUPT_MESSAGE or KAFKA_STORAGE_ERROR."""
-        if isinstance(error, CorruptBatch):
-            logger.error("%s", error)
-            return Refused(Code.CORRUPT_MESSAGE, str(error))
-        self._log_error_rate_limited("a read", error)
-        return Refused(Code.KAFKA_STORAGE_ERROR, f"{self.directory}: {error}")
+            raise self._storage_errors.refuse_read(error) from error
 
     def aborted_in(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
         """Return the aborted transactions with data from `offset` to below `upper_offset`."""
@@ -321,7 +289,7 @@ class PartitionLog:
                 segments, timestamp_ms, self.start_offset, upper_offset
             )
         except (CorruptBatch, OSError) as error:
-            raise self._log_and_refuse_read(error) from error
+            raise self._storage_errors.refuse_read(error) from error
 
     def find_max_timestamp_offset(self) -> tuple[int, int] | None:
         """Find the first record with the largest timestamp; return (offset, timestamp) or None.
@@ -331,7 +299,7 @@ class PartitionLog:
         try:
             return timestamp_lookup.find_max_timestamp_offset(self._segments, self.start_offset)
         except (CorruptBatch, OSError) as error:
-            raise self._log_and_refuse_read(error) from error
+            raise self._storage_errors.refuse_read(error) from error
 
     # Removing
 
@@ -367,7 +335,7 @@ class PartitionLog:
     def remove_expired_segments(self) -> None:
         """Remove the oldest segments that the topic's retention no longer keeps."""
         segments = self._segments
-        if segments.is_replacing or self.damage is not None:
+        if self.compaction.is_replacing or self.damage is not None:
             return
         count = count_expired_segments(
             segments.all, self.settings, self.start_offset, self._clock.now_ms()
@@ -382,64 +350,8 @@ class PartitionLog:
                 return
         self._advance_start_offset(max(self.start_offset, segments.all[count].base_offset))
         segments.forget_segments(segments.all[:count])
-        self.save_checkpoint()
+        self.checkpoints.save_in_background()
         self.watchers.notify_watchers()
-
-    # Compacting
-
-    def closed_segments(self) -> list[LogSegment]:
-        """Return all segments but the active one, oldest first."""
-        return self._segments.all[:-1]
-
-    @property
-    def active_base_offset(self) -> int:
-        """Return the offset at which the active segment begins, and the closed ones end."""
-        return self._segments.all[-1].base_offset if self._segments else self.end_offset
-
-    @property
-    def is_replacing(self) -> bool:
-        """Whether segments are being replaced, so that no other replacement can begin."""
-        return self._segments.is_replacing
-
-    def create_cleaned_segment(self, base_offset: int) -> LogSegment:
-        """Create an empty segment beside the log, to hold what is left of a run of segments.
-
-        The run begins at `base_offset`. The segment is filled with `append_batch` and
-        `transaction_index.add_entry`. The last batch of the run stays, if only as an empty one: a
-        segment begins where the one before it ends. Raises: OSError.
-        """
-        return self._segments.create_cleaned_segment(base_offset)
-
-    def discard_cleaned_segment(self, segment: LogSegment) -> None:
-        """Close and remove a segment of `create_cleaned_segment` that will replace nothing."""
-        self._segments.discard_cleaned_segment(segment)
-
-    @property
-    def first_dirty_offset(self) -> int:
-        """Return the offset up to which the cleaner has cleaned this log; 0 if that is unknown."""
-        return self._segments.first_dirty_offset
-
-    def replace_segments(
-        self,
-        replaced_run: list[LogSegment],
-        cleaned_segment: LogSegment,
-        first_dirty_offset: int,
-        on_done: Callable[[Exception | None], None],
-    ) -> None:
-        """Replace neighbouring closed segments by a cleaned one, whole or not at all.
-
-        `on_done` is called then, or with the error. `first_dirty_offset`: up to where the log is
-        clean with that; the checkpoint that has the new segment says so, too.
-        """
-
-        def finish_replacement(error: Exception | None) -> None:
-            if error is None:
-                self.save_checkpoint()
-            on_done(error)
-
-        self._segments.replace_segments(
-            replaced_run, cleaned_segment, first_dirty_offset, finish_replacement
-        )
 
     # Opening and closing
 
@@ -448,55 +360,46 @@ class PartitionLog:
 
         A torn tail is cut. Raises: CorruptLog if acknowledged data is damaged.
         """
-        segments = self._segments
+        segments, compaction = self._segments, self.compaction
         opened = open_from_checkpoint(segments)
+        compaction.has_gaps = opened.has_gaps
+        if opened.checkpoint is not None:
+            compaction.first_dirty_offset = opened.checkpoint.first_dirty_offset
+            self.checkpoints.restore_from(opened.checkpoint)
         self.producers = opened.producers
         self.start_offset = opened.start_offset
         self.end_offset = opened.end_offset
         self.end_offset = recover_log(segments, opened, self._apply_scanned)
         for segment in segments.all:
             if segment.base_offset == opened.cleaned_offset:
-                segments.mark_newly_cleaned(segment)
+                compaction.mark_newly_cleaned(segment)
         if self.start_offset > self.end_offset:
-            self._restart_at(self.start_offset)
+            # Records were deleted up to here, and power was lost before the last ones were flushed:
+            # their offsets aren't given again.
+            segments.forget_segments(segments.all)
+            segments.roll_segment(self.start_offset)
+            self.end_offset = self.start_offset
         self._update_last_stable_offset()
         segments.flushing.flush_recovered()
         segments.unlink_later(opened.leftover_files)
-        if segments.is_replacing:
+        if compaction.is_replacing:
             # Nothing can be compacted before a checkpoint has the last replacement.
-            self.save_checkpoint()
-
-    def _restart_at(self, offset: int) -> None:
-        """Empty the log and let it go on at this offset.
-
-        Records were deleted up to here, and power was lost before the last ones were flushed: their
-        offsets aren't given again.
-        """
-        self._segments.forget_segments(self._segments.all)
-        self._segments.roll_segment(offset)
-        self.end_offset = offset
+            self.checkpoints.save_in_background()
 
     def _apply_scanned(self, segment: LogSegment, batch: RecordBatch) -> None:
         """Apply a batch that was read when the log was opened."""
         time_ms = batch.max_timestamp_ms if batch.is_log_append_time else -1
         self._apply_batch(segment, batch, batch.base_offset, time_ms)
 
-    def save_checkpoint(self) -> None:
-        """Write a checkpoint on another thread, so that the next start needn't read the log."""
-        self._segments.save_checkpoint(self.start_offset, self.end_offset, self.producers)
-
-    @property
-    def has_unsaved(self) -> bool:
-        """Whether a start after a kill would have to read anything of the log."""
-        return self._segments.has_unsaved
+    def _read_state(self) -> LogState:
+        """Return the state of the log that a checkpoint has beside the segments."""
+        return LogState(self.start_offset, self.end_offset, self.producers)
 
     def close(self) -> None:
         """Write a last checkpoint and close the files; the partition can't be used any more."""
-        if self._segments.has_unsaved:
+        if self.checkpoints.has_unsaved:
             try:
-                self._segments.save_checkpoint_now(
-                    self.start_offset, self.end_offset, self.producers
-                )
+                self.checkpoints.save_now()
             except OSError as error:
                 logger.error("%s: closed without a checkpoint: %s", self.directory, error)
             except Exception:  # whatever it is, the other logs are still to be closed

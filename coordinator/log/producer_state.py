@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from coordinator.errors import Code, Refused
 from coordinator.log.batch import RecordBatch
+from coordinator.log.transaction_index import AbortedTransaction
 
 BATCHES_KEPT = 5
 _SEQUENCES = 2**31
@@ -250,20 +251,28 @@ class ProducerStateManager:
             self._open.setdefault(batch.producer_id, base_offset)
             self._expected.pop(batch.producer_id, None)
 
-    def apply_marker(
-        self, producer_id: int, epoch: int, coordinator_epoch: int, timestamp_ms: int
-    ) -> int | None:
-        """Update a producer's state for a marker in the log; return where its transaction began.
+    def apply_marker(self, marker: RecordBatch, offset: int) -> AbortedTransaction | None:
+        """Update a producer's state for its marker in the log at this offset.
 
-        None if none was open.
+        Return the transaction that it aborted; None if it committed one, or none was open. Kafka:
+        `ProducerAppendInfo.appendEndTxnMarker`, `ProducerStateManager.completeTxn`.
         """
+        if marker.record_count == 0:
+            return None  # compaction emptied this marker: it only keeps its producer's epoch
+        committed, coordinator_epoch = marker.decode_marker()
+        producer_id, epoch = marker.producer_id, marker.producer_epoch
         known = self._known.get(producer_id)
         batches = () if known is None else known.batches_of_epoch(epoch)
         self._known[producer_id] = ProducerStateEntry(
-            epoch, coordinator_epoch, timestamp_ms, batches
+            epoch, coordinator_epoch, marker.max_timestamp_ms, batches
         )
         self._expected.pop(producer_id, None)
-        return self._open.pop(producer_id, None)
+        first_offset = self._open.pop(producer_id, None)
+        if first_offset is None or committed:
+            return None
+        unstable = self.first_unstable_offset()
+        stable = offset + 1 if unstable is None else unstable
+        return AbortedTransaction(producer_id, first_offset, offset, stable)
 
     def forget_idle_producers(self, now_ms: int, idle_ms: int) -> int:
         """Forget producers that have written nothing for `idle_ms`, and return how many.

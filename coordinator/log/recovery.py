@@ -73,6 +73,8 @@ class RestoredLog(NamedTuple):
     producers: ProducerStateManager
     unread_base_offsets: list[int]
     leftover_files: list[Path]  # files of removed segments
+    checkpoint: PartitionCheckpoint | None  # if the log matches it
+    has_gaps: bool  # a compaction has taken offsets away
     cleaned_offset: int | None  # base offset of a segment that has just replaced a run
     is_from_kafka: bool  # the files have been copied from an Apache Kafka broker
 
@@ -84,19 +86,22 @@ def open_from_checkpoint(segments: LogSegments) -> RestoredLog:
     """
     disk, directory = segments.machine.disk, segments.directory
     cleaned_offset = finish_replacement(disk, directory, segments.topic_id)
-    segments.has_gaps = cleaned_offset is not None
     names = disk.list_names(directory)
     left = [directory / name for name in names if name.endswith((".deleted", ".tmp"))]
     found = sorted(int(name[:-4]) for name in names if name.endswith(".log"))
     start_offset = read_start_offset(disk, directory, segments.topic_id)
-    restored = _restore_from_checkpoint(segments, found)
-    if restored is not None:
-        checkpoint, producers = restored
+    checkpoint = read_checkpoint(disk, directory, segments.topic_id)
+    has_gaps = cleaned_offset is not None or (checkpoint is not None and checkpoint.has_gaps)
+    restored = None
+    if checkpoint is not None:
+        restored = _restore_from_checkpoint(checkpoint, segments, found)
+    if checkpoint is not None and restored is not None:
+        producers = restored
         start_offset = max(start_offset, checkpoint.start_offset)
         end_offset = checkpoint.recovery_point
         first = segments.all[0].base_offset
     else:
-        producers = ProducerStateManager()
+        checkpoint, producers = None, ProducerStateManager()
         first = end_offset = found[0] if found else 0
         start_offset = max(start_offset, first)
     left += [path for base in found if base < first for path in segments.segment_paths(base)]
@@ -106,24 +111,22 @@ def open_from_checkpoint(segments: LogSegments) -> RestoredLog:
         producers,
         [base for base in found if base >= first],
         left,
+        checkpoint,
+        has_gaps,
         cleaned_offset,
         _KAFKA_ONLY_FILE in names,
     )
 
 
 def _restore_from_checkpoint(
-    segments: LogSegments, base_offsets: list[int]
-) -> tuple[PartitionCheckpoint, ProducerStateManager] | None:
-    """Open the segments that the partition's checkpoint has, without reading any batch.
+    checkpoint: PartitionCheckpoint, segments: LogSegments, base_offsets: list[int]
+) -> ProducerStateManager | None:
+    """Open the segments that the checkpoint has without reading any batch; return the producers.
 
     `base_offsets`: the segments whose files are there. None, and nothing is open, if the checkpoint
     doesn't match the files.
     """
     disk = segments.machine.disk
-    checkpoint = read_checkpoint(disk, segments.directory, segments.topic_id)
-    if checkpoint is None:
-        return None
-    segments.has_gaps = segments.has_gaps or checkpoint.has_gaps
     if not checkpoint.segments:
         return None
     producers = _read_producer_snapshot(checkpoint, segments)
@@ -146,8 +149,7 @@ def _restore_from_checkpoint(
             return None
         opened.append(segment)
     segments.all[:] = opened
-    segments.restore_from(checkpoint)
-    return checkpoint, producers
+    return producers
 
 
 def _read_producer_snapshot(
@@ -190,7 +192,7 @@ def recover_log(
     are removed. A torn tail is cut. Raises: CorruptLog, MissingSegment.
     """
     disk, directory = segments.machine.disk, segments.directory
-    may_miss = segments.has_gaps or segments.settings.is_compacted
+    may_miss = restored.has_gaps or segments.settings.is_compacted
     may_be_apart = restored.is_from_kafka and segments.settings.is_compacted
     end_offset = restored.end_offset
     tail = segments.all[-1:]
@@ -219,7 +221,7 @@ def recover_log(
             except ValueError as error:  # an unreadable marker under a right checksum
                 position = segment.size - batch.size
                 raise CorruptLog(segment.path, position, str(error)) from error
-            segments.count_unsaved_batch(batch.size)
+            segments.count_recovered_batch(batch.size)
             end_offset = batch.last_offset + 1
     return end_offset
 

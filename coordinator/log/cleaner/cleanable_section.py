@@ -4,7 +4,7 @@
     |--------------------|------------------------------|------------------------->
     start                first dirty offset             end of the section
 
-The first dirty offset is where the last cleaning ended (`PartitionLog.first_dirty_offset`). The
+The first dirty offset is where the last cleaning ended (`LogCompaction.first_dirty_offset`). The
 section ends with the last closed segment that is stable altogether and whose records are older than
 `min.compaction.lag.ms`. It is cleaned if its dirty part is more than `min.cleanable.dirty.ratio` of
 it, or older than `max.compaction.lag.ms`.
@@ -48,14 +48,14 @@ class CleanableSection:
 def find_cleanable_section(partition: PartitionLog, now_ms: int) -> CleanableSection:
     """Find the part of a partition's log that may be cleaned, and how dirty it is."""
     start = partition.start_offset
-    first_dirty = partition.first_dirty_offset
+    first_dirty = partition.compaction.first_dirty_offset
     if not start <= first_dirty <= partition.end_offset:
         first_dirty = start
     settings = partition.settings
-    closed = partition.closed_segments()
+    closed = partition.compaction.closed_segments()
     ends = [each.base_offset for each in closed[1:]]
     if closed:
-        ends.append(partition.active_base_offset)
+        ends.append(partition.compaction.active_base_offset)
     youngest_ms = now_ms - settings.min_compaction_lag_ms
     dirty: list[LogSegment] = []
     taken = 0

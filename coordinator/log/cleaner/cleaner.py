@@ -179,7 +179,7 @@ class LogCleaner:
             logger.exception("%s-%d is not cleaned any more", *name)
             self._uncleanable.add(partition)
             return False
-        after = sum(segment.size for segment in partition.closed_segments())
+        after = sum(segment.size for segment in partition.compaction.closed_segments())
         dirty = (section.first_dirty_offset, end_offset)
         logger.info("%s-%d, dirty from %d to %d: %d bytes, now %d", *name, *dirty, before, after)
         self._write_offset_checkpoint()
@@ -192,15 +192,15 @@ class LogCleaner:
             self._schedule_call(0, self._begin_round)
         self._uncleanable.difference_update(topic.partitions)
         self._put_off.difference_update(topic.partitions)
-        if any(each.first_dirty_offset for each in topic.partitions):
+        if any(each.compaction.first_dirty_offset for each in topic.partitions):
             self._write_offset_checkpoint()
 
     def _first_dirty_offsets(self) -> dict[TopicPartition, int]:
         """Collect the first dirty offset of each partition that was ever cleaned."""
         return {
-            (each.topic, each.index): each.first_dirty_offset
+            (each.topic, each.index): each.compaction.first_dirty_offset
             for each in self._topics.all_partitions()
-            if each.first_dirty_offset
+            if each.compaction.first_dirty_offset
         }
 
     def _write_offset_checkpoint(self) -> None:

@@ -150,14 +150,14 @@ def _compact_run(
     The log is clean up to `first_dirty_offset` then. Raises: LogCleaningAborted.
     """
     for _ in range(_CHECKPOINT_STEPS):  # the last replacement has to be in a checkpoint first
-        if not partition.is_replacing:
+        if not partition.compaction.is_replacing:
             break
         yield None
     else:
         raise LogCleaningAborted(
             f"{partition.directory}: no checkpoint has the run that was replaced last"
         )
-    new = partition.create_cleaned_segment(run[0].base_offset)
+    new = partition.compaction.create_cleaned_segment(run[0].base_offset)
     is_handed_over = False
     try:
         yield from _copy_survivors(partition, run, new, cleaning, transactions)
@@ -166,14 +166,14 @@ def _compact_run(
         _check_run_in_log(partition, run)
 
         def start_replacement(done: Callable[[Exception | None], None]) -> None:
-            partition.replace_segments(run, new, first_dirty_offset, done)
+            partition.compaction.replace_segments(run, new, first_dirty_offset, done)
 
         # From here on a journal may name the segment: dropping these steps must not remove it.
         is_handed_over = True
         yield AsyncOperation(start_replacement)
     finally:
         if not is_handed_over:
-            partition.discard_cleaned_segment(new)
+            partition.compaction.discard_cleaned_segment(new)
 
 
 def _copy_survivors(
@@ -218,7 +218,7 @@ def _check_run_in_log(partition: PartitionLog, run: Sequence[LogSegment]) -> Non
     """Raise LogCleaningAborted unless the run is still in the log and no damage was met."""
     if partition.damage is not None:
         raise LogCleaningAborted(f"{partition.directory} is damaged: {partition.damage}")
-    closed = partition.closed_segments()
+    closed = partition.compaction.closed_segments()
     try:
         at = closed.index(run[0])
     except ValueError:

@@ -34,7 +34,7 @@ class Reload(Checker):
             f"{topic.name}-{partition.index}"
             for topic in live.topics
             for partition in topic.partitions
-            if partition.is_replacing
+            if partition.compaction.is_replacing
         }
         # So are deletions of offsets of deleted topics, which wait for their shard.
         forgetting = tuple(

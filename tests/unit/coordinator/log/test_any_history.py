@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pytest
 
 from coordinator.errors import Refused
-from coordinator.log import segments
+from coordinator.log import checkpointing
 from coordinator.log.batch import iterate_batches
 from coordinator.log.partition import PartitionLog
 from tests.unit.coordinator.disks import MemoryDisk
@@ -122,7 +122,7 @@ class History:
         self._note(offset, 1, producer_id)
 
     def save(self) -> None:
-        self.log.save_checkpoint()
+        self.log.checkpoints.save_in_background()
 
     def work(self) -> None:
         self.background.work()
@@ -144,12 +144,12 @@ class History:
 
     def compact(self) -> None:
         """Remove some of the batches that have no producer from some closed segments."""
-        closed = self.log.closed_segments()
-        if self.log.is_replacing or not closed:
+        closed = self.log.compaction.closed_segments()
+        if self.log.compaction.is_replacing or not closed:
             return
         first = self.random.randrange(len(closed))
         run = closed[first : first + self.random.randint(1, 3)]
-        cleaned = self.log.create_cleaned_segment(run[0].base_offset)
+        cleaned = self.log.compaction.create_cleaned_segment(run[0].base_offset)
         gone = set()
         for segment in run:
             position = 0
@@ -170,7 +170,7 @@ class History:
             assert error is None
             self.model = [each for each in self.model if each.base_offset not in gone]
 
-        self.log.replace_segments(run, cleaned, 0, done)
+        self.log.compaction.replace_segments(run, cleaned, 0, done)
 
     def stop(self) -> None:
         while self.background.waiting or self.background.done:
@@ -184,7 +184,7 @@ class History:
     def kill(self) -> None:
         while self.background.done and self.random.random() < 0.5:
             self.background.report_done()
-        if self.log.is_replacing:  # decided or not: either model is right
+        if self.log.compaction.is_replacing:  # decided or not: either model is right
             return
         before = self.state()
         self.disk = self.disk.kill()
@@ -197,7 +197,7 @@ class History:
             self.start_offset = self.log.start_offset
 
     def lose_power(self) -> None:
-        if self.log.is_replacing:
+        if self.log.compaction.is_replacing:
             return
         self.disk = self.disk.lose_power()
         self.log = self.opened()
@@ -271,6 +271,6 @@ def history(seed: int) -> None:
 def test_a_log_is_what_was_written_to_it_whatever_happens(
     seeds: range, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(segments, "SAVE_BATCHES", 20)
+    monkeypatch.setattr(checkpointing, "SAVE_BATCHES", 20)
     for seed in seeds:
         history(seed)

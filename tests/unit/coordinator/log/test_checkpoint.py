@@ -73,7 +73,7 @@ def test_nothing_of_the_log_is_read_after_a_clean_stop(segment_bytes: int) -> No
     counting = CountingDisk(disk)
     again = opened(counting, segment_bytes=segment_bytes)
     assert counting.bytes_read == 0
-    assert again.has_unsaved is False
+    assert again.checkpoints.has_unsaved is False
     assert summary(again) == before
 
 
@@ -84,7 +84,7 @@ def test_only_what_came_after_the_checkpoint_is_read_after_a_crash(
     disk = MemoryDisk()
     log = opened(disk, segment_bytes=segment_bytes)
     write(log, 0, 20)
-    log.save_checkpoint()
+    log.checkpoints.save_in_background()
     size = sum(size for _, size in log.list_segment_files())
     log.append_produced(produced([b"late"], producer_id=7, sequence=20, transactional=True))
     added = sum(size for _, size in log.list_segment_files()) - size
@@ -132,8 +132,8 @@ def test_a_log_that_is_closed_asks_for_nothing_more_in_the_background() -> None:
     disk = MemoryDisk()
     log = partition(DIRECTORY, disk=disk, background=background)
     log.append_produced(produced())
-    log.save_checkpoint()
-    log.save_checkpoint()  # waits for the first
+    log.checkpoints.save_in_background()
+    log.checkpoints.save_in_background()  # waits for the first
     assert background.asked == 1
     log.close()
     assert background.asked == 1
@@ -176,8 +176,8 @@ def test_power_lost_at_any_call_of_the_disk_leaves_a_log_that_opens() -> None:
                 log.append_produced(produced([b"value" * 20], producer_id=7, sequence=i))
                 acknowledged = log.end_offset
                 if i % 7 == 6:
-                    log.save_checkpoint()
-                    if not log.has_unsaved:
+                    log.checkpoints.save_in_background()
+                    if not log.checkpoints.has_unsaved:
                         flushed = acknowledged
         except Refused:
             pass

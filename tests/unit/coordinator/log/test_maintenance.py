@@ -32,12 +32,12 @@ def test_a_log_that_fails_keeps_no_other_one_from_being_shortened_and_saved(
     for log in made:
         for _ in range(2):
             log.append_produced(produced(timestamp_ms=clock.now_ms()))
-    bad.save_checkpoint = refuse  # type: ignore[method-assign]
+    bad.checkpoints.save_in_background = refuse  # type: ignore[method-assign]
     upkeep = LogMaintenance(lambda: made, machine(clock=clock))
     upkeep.start_timers(RETENTION_MS, CHECKPOINT_MS)
     for _ in range(rounds):
         clock.advance(CHECKPOINT_MS)
-        assert not good.has_unsaved
+        assert not good.checkpoints.has_unsaved
         assert len(list(good.list_segment_files())) == 1
         for _ in range(2):
             good.append_produced(produced(timestamp_ms=clock.now_ms()))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator.errors import Code, Refused
+from coordinator.log.batch import encode_marker, parse_header
 from coordinator.log.producer_state import BATCHES_KEPT, ProducerStateManager
 from tests.unit.coordinator.log.logs import NOW_MS, produced
 
@@ -16,6 +17,14 @@ def wrote(
     batch = produced([b"v"] * count, producer_id=7, epoch=epoch, sequence=sequence)
     assert producers.check_batch(batch) is None
     producers.apply_batch(batch, 100 + sequence)
+
+
+def end_transaction(producers: ProducerStateManager, *, epoch: int, coordinator_epoch: int) -> None:
+    """Apply a marker of producer 7 at offset 200 that commits what is open."""
+    marker = encode_marker(
+        7, epoch, committed=True, coordinator_epoch=coordinator_epoch, timestamp_ms=NOW_MS
+    )
+    producers.apply_marker(parse_header(marker), 200)
 
 
 def outcome(
@@ -120,9 +129,9 @@ def test_only_the_epoch_that_wrote_has_the_transaction_open() -> None:
 def test_sequences_go_on_after_a_marker_and_begin_again_if_it_raised_the_epoch() -> None:
     producers = ProducerStateManager()
     wrote(producers, 0)
-    producers.apply_marker(7, 3, 0, NOW_MS)
+    end_transaction(producers, epoch=3, coordinator_epoch=0)
     assert outcome(producers, 1) is None
-    producers.apply_marker(7, 4, 0, NOW_MS)
+    end_transaction(producers, epoch=4, coordinator_epoch=0)
     assert outcome(producers, 1, epoch=4) == Code.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert outcome(producers, 0, epoch=4) is None
 
@@ -140,7 +149,7 @@ def test_a_marker_of_an_older_epoch_or_coordinator_is_refused(
     epoch: int, coordinator_epoch: int, expected: Code | None
 ) -> None:
     producers = ProducerStateManager()
-    producers.apply_marker(7, 3, 5, NOW_MS)
+    end_transaction(producers, epoch=3, coordinator_epoch=5)
     try:
         producers.check_marker(7, epoch, coordinator_epoch)
         found = None

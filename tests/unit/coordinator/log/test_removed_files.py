@@ -61,12 +61,12 @@ def delete_records(log: PartitionLog) -> None:
 
 def compact(log: PartitionLog) -> None:
     """Compact the first two segments into one that has only their last batch."""
-    run = log.closed_segments()[:2]
-    cleaned = log.create_cleaned_segment(0)
+    run = log.compaction.closed_segments()[:2]
+    cleaned = log.compaction.create_cleaned_segment(0)
     last = run[1].read_batches(SIZE, SIZE)
     cleaned.append_batch(last, 3, 0)
     errors: list[Exception | None] = []
-    log.replace_segments(run, cleaned, log.first_dirty_offset, errors.append)
+    log.compaction.replace_segments(run, cleaned, log.compaction.first_dirty_offset, errors.append)
     assert errors == [None]
 
 
@@ -81,7 +81,7 @@ def test_a_slice_that_is_being_sent_is_whole_whatever_removes_its_segment(
     log = filled(tmp_path, clock)
     records = found(log, 0)
     begun = records.read(0, 10)
-    expected = Path(log.closed_segments()[0].path).read_bytes()
+    expected = Path(log.compaction.closed_segments()[0].path).read_bytes()
     remove(log)
     for path in tmp_path.rglob("*"):
         if path.is_file():

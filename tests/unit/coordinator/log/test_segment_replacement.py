@@ -46,7 +46,7 @@ def offsets(log: PartitionLog) -> list[int]:
 
 def cleaned(log: PartitionLog, run: list[LogSegment], kept: set[int]) -> LogSegment:
     """Write the segment that has only these offsets of a run."""
-    segment = log.create_cleaned_segment(run[0].base_offset)
+    segment = log.compaction.create_cleaned_segment(run[0].base_offset)
     for old in run:
         position = 0
         while position < old.size:
@@ -60,9 +60,9 @@ def cleaned(log: PartitionLog, run: list[LogSegment], kept: set[int]) -> LogSegm
 
 def replace(log: PartitionLog, kept: set[int]) -> None:
     """Replace the second and third closed segment by one."""
-    run = log.closed_segments()[1:3]
+    run = log.compaction.closed_segments()[1:3]
     outcomes: list[Exception | None] = []
-    log.replace_segments(run, cleaned(log, run, kept), 0, outcomes.append)
+    log.compaction.replace_segments(run, cleaned(log, run, kept), 0, outcomes.append)
     if outcomes[0]:
         raise outcomes[0]
 
@@ -76,7 +76,7 @@ def test_a_replaced_run_is_read_with_its_gaps_now_and_after_a_restart() -> None:
     for offset in range(14):
         found = next(iterate_batches(log.read(offset, 0))).base_offset
         assert found == min(each for each in expected if each >= offset)
-    assert not log.is_replacing
+    assert not log.compaction.is_replacing
     for after in (disk.kill(), disk.lose_power()):
         assert offsets(opened(after)) == expected
 
@@ -156,7 +156,7 @@ def test_a_journal_that_stayed_goes_though_nothing_is_appended_any_more() -> Non
     disk = WithoutEnd()
     replace(filled(disk), {5, 11})
     again = opened(disk.kill())
-    assert not again.is_replacing
+    assert not again.compaction.is_replacing
 
 
 class Stopping(AtOnce):
@@ -192,7 +192,7 @@ def test_the_next_replacement_of_the_same_place_is_never_mixed_up_with_the_last(
     disk = MemoryDisk()
     log = filled(disk)
     replace(log, {5, 11})
-    run = log.closed_segments()[1:2]
+    run = log.compaction.closed_segments()[1:2]
     half = cleaned(log, run, set())
     assert half.size == 0
     assert offsets(opened(disk.kill())) == [0, 1, 2, 3, 5, 11, 12, 13]
@@ -201,13 +201,16 @@ def test_the_next_replacement_of_the_same_place_is_never_mixed_up_with_the_last(
 def test_only_one_replacement_goes_on() -> None:
     disk = FailingAfter(1_000)
     log = filled(disk)
-    run = log.closed_segments()[1:3]
+    run = log.compaction.closed_segments()[1:3]
     disk.calls = 3  # enough for the decision, not for the checkpoint
-    log.replace_segments(run, cleaned(log, run, {5}), 0, lambda error: None)
-    assert log.is_replacing
+    log.compaction.replace_segments(run, cleaned(log, run, {5}), 0, lambda error: None)
+    assert log.compaction.is_replacing
     with pytest.raises(ValueError, match="another run"):
-        log.replace_segments(
-            log.closed_segments()[:1], log.create_cleaned_segment(0), 0, lambda error: None
+        log.compaction.replace_segments(
+            log.compaction.closed_segments()[:1],
+            log.compaction.create_cleaned_segment(0),
+            0,
+            lambda error: None,
         )
 
 
@@ -229,13 +232,13 @@ def test_an_empty_batch_keeps_a_producers_last_sequence() -> None:
     empty = bytearray(copy_with_offset(data[:61], 0, None))
     empty[57:61] = bytes(4)  # no records
     empty[17:21] = crc32c(bytes(empty[21:])).to_bytes(4, "big")
-    run = log.closed_segments()[:1]
-    segment = log.create_cleaned_segment(0)
+    run = log.compaction.closed_segments()[:1]
+    segment = log.compaction.create_cleaned_segment(0)
     segment.append_batch(empty, 2, NOW_MS)
     rest = run[0].read_batches(len(data), 1 << 20)
     for batch in iterate_batches(rest):
         segment.append_batch(bytes(batch.data), batch.last_offset, batch.max_timestamp_ms)
-    log.replace_segments(run, segment, 0, lambda error: None)
+    log.compaction.replace_segments(run, segment, 0, lambda error: None)
     for name in [path for path in disk.files if path.name.endswith(("checkpoint", "snapshot"))]:
         del disk.files[name]  # so that everything is read again
     again = opened(disk.kill())

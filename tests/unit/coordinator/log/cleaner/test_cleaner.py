@@ -42,9 +42,11 @@ def test_a_log_is_cleaned_by_itself_after_the_backoff() -> None:
     assert len(list(records(log))) == 50
     world.clock.advance(1_000)
     assert values(log) == expected
-    closed = [each for each in records(log) if each[0] < log.active_base_offset]
+    closed = [each for each in records(log) if each[0] < log.compaction.active_base_offset]
     assert len(closed) == len({key for _, key, _ in closed}) == 5
-    assert read_first_dirty_offsets(world.disk, DATA) == {("t", 0): log.active_base_offset}
+    assert read_first_dirty_offsets(world.disk, DATA) == {
+        ("t", 0): log.compaction.active_base_offset
+    }
 
 
 def test_the_checkpoint_is_kafkas() -> None:
@@ -52,7 +54,7 @@ def test_the_checkpoint_is_kafkas() -> None:
     log = filled(world)
     world.cleaner.clean_all_now()
     content = world.disk.read_file(DATA / FILE_NAME)
-    assert content == b"0\n1\nt 0 %d\n" % log.active_base_offset
+    assert content == b"0\n1\nt 0 %d\n" % log.compaction.active_base_offset
     assert read_first_dirty_offsets(MemoryDisk(), DATA) == {}
 
 
@@ -68,18 +70,18 @@ def test_segments_become_fewer_and_what_was_cleaned_survives_crashes() -> None:
     disk = MemoryDisk()
     world = World(disk)
     log = filled(world)
-    before = len(log.closed_segments())
+    before = len(log.compaction.closed_segments())
     assert world.cleaner.clean_all_now() == 1
     assert world.cleaner.clean_all_now() == 0
     for i in range(10):
         write(log, b"key-0", b"more-%d" % i)
     expected = values(log)
     assert world.cleaner.clean_all_now() == 1
-    assert len(log.closed_segments()) < before - 4
+    assert len(log.compaction.closed_segments()) < before - 4
     assert values(log) == expected
     found = list(records(log))
     assert list(records(World(disk.kill()).log)) == found
-    active = log.active_base_offset  # what is in the active segment has not been flushed
+    active = log.compaction.active_base_offset  # what is in the active segment has not been flushed
     again = World(disk.lose_power()).log
     assert [each for each in records(again) if each[0] < active] == [
         each for each in found if each[0] < active
@@ -112,7 +114,9 @@ def test_a_topic_that_is_deleted_while_it_is_cleaned_is_dropped() -> None:
     assert read_first_dirty_offsets(world.disk, DATA) == {}
     again = filled(world)
     world.clock.advance(1_000)
-    assert read_first_dirty_offsets(world.disk, DATA) == {("t", 0): again.active_base_offset}
+    assert read_first_dirty_offsets(world.disk, DATA) == {
+        ("t", 0): again.compaction.active_base_offset
+    }
 
 
 class OneAtATime:
@@ -152,7 +156,7 @@ def test_a_broker_that_stops_while_a_replacement_is_decided_loses_nothing(is_kil
         background.go_on()
     expected = values(log)
     world.cleaner.start_cleaning()
-    while not log.is_replacing:
+    while not log.compaction.is_replacing:
         world.clock.advance(1)
     world.cleaner.close()
     background.close()
@@ -172,7 +176,9 @@ def test_segments_that_go_while_they_are_cleaned_stop_the_cleaning() -> None:
     assert log.start_offset == 300
     world.clock.advance(5_000)
     assert [offset for offset, _, _ in records(log)] == list(range(log.start_offset, 500))
-    assert read_first_dirty_offsets(world.disk, DATA) == {("t", 0): log.active_base_offset}
+    assert read_first_dirty_offsets(world.disk, DATA) == {
+        ("t", 0): log.compaction.active_base_offset
+    }
 
 
 def test_what_retention_unlinks_between_two_steps_of_a_cleaning_is_not_read() -> None:
@@ -190,7 +196,7 @@ def test_what_retention_unlinks_between_two_steps_of_a_cleaning_is_not_read() ->
         steps.close()
         names = world.disk.list_names(log.directory)
         oldest = min(int(name[:20]) for name in names if name.endswith(".log"))
-        assert oldest == log.closed_segments()[0].base_offset
+        assert oldest == log.compaction.closed_segments()[0].base_offset
     assert before > 10
 
 
@@ -246,7 +252,11 @@ def test_aborted_records_are_gone_from_the_file_and_committed_ones_are_read() ->
     for i in range(10):
         write(log, b"x", b"%d" % i)
     world.cleaner.clean_all_now()
-    closed = {key: value for offset, key, value in records(log) if offset < log.active_base_offset}
+    closed = {
+        key: value
+        for offset, key, value in records(log)
+        if offset < log.compaction.active_base_offset
+    }
     assert closed == {b"key-0": b"24", b"key-1": b"28", b"key-2": b"26", b"x": closed[b"x"]}
     again = World(disk.kill()).log
     assert again.last_stable_offset == again.end_offset
@@ -274,7 +284,7 @@ def test_killed_anywhere_the_log_is_whole_and_can_be_cleaned_again() -> None:
         disk = FailingAfter(10_000)
         world = World(disk)
         log = filled(world, count=60, keys=4)
-        log.save_checkpoint()
+        log.checkpoints.save_in_background()
         expected = values(log)
         disk.calls = calls
         world.cleaner.clean_all_now()
@@ -284,7 +294,7 @@ def test_killed_anywhere_the_log_is_whole_and_can_be_cleaned_again() -> None:
         again = World(after)
         assert list(records(again.log)) == live, f"{calls=}"
         assert has_each_key_once_where_it_is_clean(again.log), f"{calls=}"
-        assert not again.log.is_replacing, f"{calls=}: nothing can be cleaned"
+        assert not again.log.compaction.is_replacing, f"{calls=}: nothing can be cleaned"
         again.cleaner.clean_all_now()
         assert values(again.log) == expected, f"{calls=}"
         assert not [path for path in after.files if path.suffix in (".cleaned", ".swap")]

@@ -167,16 +167,16 @@ def test_a_run_is_not_replaced_in_a_log_that_is_protected_while_the_journal_is_w
     while background.waiting:
         background.run_next()
     before = log_files(world.disk)
-    run = log.closed_segments()[:2]
-    new = log.create_cleaned_segment(run[0].base_offset)
+    run = log.compaction.closed_segments()[:2]
+    new = log.compaction.create_cleaned_segment(run[0].base_offset)
     outcome: list[Exception | None] = []
-    log.replace_segments(run, new, 10, outcome.append)
+    log.compaction.replace_segments(run, new, 10, outcome.append)
     log.protect("planned")
     background.run_next()
     [error] = outcome
     assert error is not None
     assert "planned" in str(error)
-    assert log.closed_segments()[:2] == run
+    assert log.compaction.closed_segments()[:2] == run
     assert log_files(world.disk) == before
 
 
@@ -192,7 +192,7 @@ def test_nothing_is_cleaned_before_the_coordinators_have_read_their_logs(
     client = Client(tmp_path)
     log, cleaner = client.partition("t"), client.broker.cleaner
     assert not run_to_completion(cleaner._clean_dirtiest_log())
-    assert log.first_dirty_offset == 0
+    assert log.compaction.first_dirty_offset == 0
     while not client.broker.coordinators.is_loaded:
         client.scheduler.pending(0)[-1]()
     assert run_to_completion(cleaner._clean_dirtiest_log())

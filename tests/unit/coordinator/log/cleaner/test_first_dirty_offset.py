@@ -173,7 +173,7 @@ def test_a_log_is_not_cleaned_again_after_a_restart() -> None:
         world = World(disk)
         filled(world)
         assert world.cleaner.clean_all_now() == 1
-        cleaned_to = world.log.active_base_offset
+        cleaned_to = world.log.compaction.active_base_offset
         again = World(restart(disk))
         section = find_cleanable_section(again.log, FakeClock().now_ms())
         assert section.first_dirty_offset == cleaned_to
@@ -206,7 +206,9 @@ def test_the_file_for_others_names_no_topic_that_has_gone() -> None:
     assert read_first_dirty_offsets(after, DATA).keys() == {("t", 0), ("other", 0)}
     again = World(after)
     again.cleaner.start_cleaning()
-    assert read_first_dirty_offsets(after, DATA) == {("other", 0): other.active_base_offset}
+    assert read_first_dirty_offsets(after, DATA) == {
+        ("other", 0): other.compaction.active_base_offset
+    }
 
 
 def test_a_log_stays_clean_whether_the_file_for_others_can_be_written_or_not() -> None:

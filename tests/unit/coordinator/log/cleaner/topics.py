@@ -88,11 +88,9 @@ class Topic:
                 producer_id, 0, committed=committed, coordinator_epoch=0, timestamp_ms=self.now_ms
             )
         )
-        first = self.producers.apply_marker(producer_id, 0, 0, self.now_ms)
-        if first is not None and not committed:
-            self.aborted.append(
-                AbortedTransaction(producer_id, first, marker.base_offset, self.stable_offset)
-            )
+        aborted = self.producers.apply_marker(marker, marker.base_offset)
+        if aborted is not None:
+            self.aborted.append(aborted)
 
     def _append(self, data: bytes) -> RecordBatch:
         batch = at_offset(data, self.end_offset)
@@ -206,8 +204,7 @@ class Topic:
         told = ProducerStateManager()
         for batch in self.batches:
             if batch.is_control:
-                if batch.record_count:
-                    told.apply_marker(batch.producer_id, batch.producer_epoch, 0, 0)
+                told.apply_marker(batch, batch.base_offset)
             elif batch.producer_id >= 0:
                 told.apply_batch(batch, batch.base_offset)
         return told

@@ -82,5 +82,5 @@ def values(log: PartitionLog) -> dict[bytes | None, bytes | None]:
 
 
 def has_each_key_once_where_it_is_clean(log: PartitionLog) -> bool:
-    keys = [key for offset, key, _ in records(log) if offset < log.first_dirty_offset]
+    keys = [key for offset, key, _ in records(log) if offset < log.compaction.first_dirty_offset]
     return len(keys) == len(set(keys))
