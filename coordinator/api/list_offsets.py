@@ -121,9 +121,11 @@ def _find_offset(
         case -2 | -4:
             return partition.start_offset, -1
         case -3:
-            newest = partition.find_max_timestamp_offset()
+            newest = partition.timestamps.find_max_timestamp(partition.start_offset)
             return newest if newest is not None and newest[0] < end else None
-    return partition.find_offset_by_timestamp(timestamp_ms, end) if timestamp_ms >= 0 else None
+    if timestamp_ms < 0:
+        return None
+    return partition.timestamps.find_offset(timestamp_ms, partition.start_offset, end)
 
 
 def _build_failed_partition(requested: ListOffsetsPartition, code: Code) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from typing import NamedTuple
 from uuid import UUID
 
 from coordinator.errors import Code, Refused
-from coordinator.log import timestamp_lookup
 from coordinator.log.batch import RecordBatch, copy_with_offset, encode_marker, parse_header
 from coordinator.log.checkpoint import write_start_offset
 from coordinator.log.checkpointing import CheckpointSaver, LogState
@@ -35,6 +34,7 @@ from coordinator.log.segment import CorruptBatch, LogSegment
 from coordinator.log.segments import LogSegments
 from coordinator.log.settings import LogSettings
 from coordinator.log.storage_errors import StorageErrorLog
+from coordinator.log.timestamp_lookup import TimestampLookup
 from coordinator.log.timestamps import check_timestamps
 from coordinator.log.transaction_index import AbortedTransaction
 from coordinator.log.watchers import PartitionWatchers
@@ -78,8 +78,12 @@ class PartitionLog:
             self._segments, machine, lambda: self.checkpoints.save_in_background()
         )
         self.checkpoints = CheckpointSaver(
-            self._segments, self.compaction, machine, self._read_state
+            self._segments,
+            self.compaction,
+            machine,
+            lambda: LogState(self.start_offset, self.end_offset, self.producers),
         )
+        self.timestamps = TimestampLookup(self._segments, self._storage_errors)
         self.damage: str | None = None  # if set, nothing is written or removed
         self.is_open = True
 
@@ -275,32 +279,6 @@ class PartitionLog:
         segments = self._segments
         return collect_aborted(segments, segments.segment_index_of(offset), offset, upper_offset)
 
-    def find_offset_by_timestamp(
-        self, timestamp_ms: int, upper_offset: int
-    ) -> tuple[int, int] | None:
-        """Find the first record at or after a timestamp; return (offset, timestamp) or None.
-
-        Only records below `upper_offset` count. Raises: Refused (CORRUPT_MESSAGE,
-        KAFKA_STORAGE_ERROR).
-        """
-        segments = self._segments
-        try:
-            return timestamp_lookup.find_offset_by_timestamp(
-                segments, timestamp_ms, self.start_offset, upper_offset
-            )
-        except (CorruptBatch, OSError) as error:
-            raise self._storage_errors.refuse_read(error) from error
-
-    def find_max_timestamp_offset(self) -> tuple[int, int] | None:
-        """Find the first record with the largest timestamp; return (offset, timestamp) or None.
-
-        Raises: Refused (CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR).
-        """
-        try:
-            return timestamp_lookup.find_max_timestamp_offset(self._segments, self.start_offset)
-        except (CorruptBatch, OSError) as error:
-            raise self._storage_errors.refuse_read(error) from error
-
     # Removing
 
     def delete_records_before(self, offset: int) -> int:
@@ -390,10 +368,6 @@ class PartitionLog:
         """Apply a batch that was read when the log was opened."""
         time_ms = batch.max_timestamp_ms if batch.is_log_append_time else -1
         self._apply_batch(segment, batch, batch.base_offset, time_ms)
-
-    def _read_state(self) -> LogState:
-        """Return the state of the log that a checkpoint has beside the segments."""
-        return LogState(self.start_offset, self.end_offset, self.producers)
 
     def close(self) -> None:
         """Write a last checkpoint and close the files; the partition can't be used any more."""

@@ -107,7 +107,7 @@ class LogSegment:
         self.saved = saved  # the last checkpoint's entry
         self.flushed_size = saved.size  # bytes known to be on the disk
         self.transaction_index = TransactionIndex()
-        self._max_timestamp_offset = saved.max_timestamp_offset
+        self.max_timestamp_offset = saved.max_timestamp_offset
         self._disk = disk
         # Range of the first `saved.size` bytes whose batches were found intact.
         self._checked = (saved.size, saved.size)
@@ -194,11 +194,11 @@ class LogSegment:
         """Move the segment's end behind a batch that was written there, and index the batch."""
         if max_timestamp_ms > self.max_timestamp_ms:
             self.max_timestamp_ms = max_timestamp_ms
-            self._max_timestamp_offset = last_offset
+            self.max_timestamp_offset = last_offset
         index = self.index
         if self.size - index.last_position > self.index_interval_bytes:
             index.add_offset_entry(last_offset, self.size)
-            index.add_time_entry(self.max_timestamp_ms, self._max_timestamp_offset)
+            index.add_time_entry(self.max_timestamp_ms, self.max_timestamp_offset)
         self.size += batch_bytes
 
     def truncate_to_size(self) -> None:
@@ -213,7 +213,7 @@ class LogSegment:
         Raises: `CorruptBatch`, also if the batches aren't as the index has them.
         """
         start, known, following, following_offset = self.index.entries_around(offset)
-        steps = self._iterate_headers(start)
+        steps = self.iterate_headers(start)
         for _, _, last_offset in steps:
             if last_offset != known >= 0:
                 raise CorruptBatch(self.path, start)
@@ -268,13 +268,13 @@ class LogSegment:
     def _find_whole_batches_end(self, start_position: int, limit_position: int) -> int:
         """Return where the last whole batch ends that ends at or before `limit_position`."""
         end = max(start_position, self.index.last_position_up_to(limit_position))
-        for position, size, _ in self._iterate_headers(end):
+        for position, size, _ in self.iterate_headers(end):
             if position + size > limit_position:
                 return position
             end = position + size
         return end
 
-    def _iterate_headers(self, position: int) -> Iterator[tuple[int, int, int]]:
+    def iterate_headers(self, position: int) -> Iterator[tuple[int, int, int]]:
         """Yield (position, size in bytes, last offset) of each batch from this position on.
 
         Raises: `CorruptBatch`, also where offsets don't grow: no checksum is over them, and a batch
@@ -356,36 +356,6 @@ class LogSegment:
         self.verify_batches(position, position + size)
         return parse_header(self.file.read(size, position))
 
-    def batches_from_timestamp(self, timestamp_ms: int, start_offset: int) -> Iterator[RecordBatch]:
-        """Yield the batches that have a record of this timestamp or a later one.
-
-        Only batches with `start_offset` or later offsets count. Raises: `CorruptBatch`.
-        """
-        if self.max_timestamp_ms < timestamp_ms:
-            return
-        start = self.find_batch_position(
-            max(start_offset, self.index.offset_before_time(timestamp_ms))
-        )
-        for position, _, _ in self._iterate_headers(start):
-            if self.header_at(position).max_timestamp_ms >= timestamp_ms:
-                yield self.batch_at(position)
-
-    def batch_with_max_timestamp(self, start_offset: int) -> RecordBatch | None:
-        """Return the first batch with the largest timestamp from `start_offset` on, or None.
-
-        Raises: `CorruptBatch`.
-        """
-        if self.max_timestamp_ms < 0:
-            return None
-        if self._max_timestamp_offset >= start_offset:
-            return self.batch_at(self.find_batch_position(self._max_timestamp_offset))
-        largest, at = -1, -1
-        for position, _, _ in self._iterate_headers(self.find_batch_position(start_offset)):
-            timestamp_ms = self.header_at(position).max_timestamp_ms
-            if timestamp_ms > largest:
-                largest, at = timestamp_ms, position
-        return self.batch_at(at) if at >= 0 else None
-
     # Indexes on disk
 
     def path_of(self, suffix: str) -> Path:
@@ -419,7 +389,7 @@ class LogSegment:
         if self.size == 0:
             return SavedSegment(self.base_offset), []
         index = self.index
-        index.add_time_entry(self.max_timestamp_ms, self._max_timestamp_offset)
+        index.add_time_entry(self.max_timestamp_ms, self.max_timestamp_offset)
         saved = self.saved
         offsets = index.encode_offset_entries(saved.offsets.size)
         times = index.encode_time_entries(saved.times.size)
@@ -428,7 +398,7 @@ class LogSegment:
             self.base_offset,
             self.size,
             self.max_timestamp_ms,
-            self._max_timestamp_offset,
+            self.max_timestamp_offset,
             saved.offsets.extend_with(offsets),
             saved.times.extend_with(times),
             saved.transactions.extend_with(transactions),
@@ -469,7 +439,7 @@ class LogSegment:
         """
         index = SparseIndex(self.base_offset)
         latest, latest_offset = -1, self.base_offset
-        for position, _, last_offset in self._iterate_headers(0):
+        for position, _, last_offset in self.iterate_headers(0):
             timestamp_ms = self.header_at(position).max_timestamp_ms
             if timestamp_ms > latest:
                 latest, latest_offset = timestamp_ms, last_offset

@@ -9,39 +9,98 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from coordinator.log.batch import RecordBatch
+from coordinator.log.segment import CorruptBatch, LogSegment
 from coordinator.log.segments import LogSegments
+from coordinator.log.storage_errors import StorageErrorLog
 
 
-def find_offset_by_timestamp(
-    segments: LogSegments, timestamp_ms: int, start_offset: int, upper_offset: int
-) -> tuple[int, int] | None:
-    """Find the first record at or after a timestamp; return its offset and timestamp, or None.
+class TimestampLookup:
+    """Finds the records of one log by their timestamp.
 
-    Only records from `start_offset` on and below `upper_offset` count. Raises: `CorruptBatch`.
+    A record is found as its offset and timestamp.
     """
-    for segment in segments.all:
-        for batch in segment.batches_from_timestamp(timestamp_ms, start_offset):
-            for offset, time_ms in _record_timestamps(batch):
-                if time_ms >= timestamp_ms and offset >= start_offset:
-                    return (offset, time_ms) if offset < upper_offset else None
-    return None
 
+    def __init__(self, segments: LogSegments, storage_errors: StorageErrorLog) -> None:
+        self._segments = segments
+        self._storage_errors = storage_errors
 
-def find_max_timestamp_offset(segments: LogSegments, start_offset: int) -> tuple[int, int] | None:
-    """Find the first record with the largest timestamp; return its offset and timestamp, or None.
+    def find_offset(
+        self, timestamp_ms: int, start_offset: int, upper_offset: int
+    ) -> tuple[int, int] | None:
+        """Find the first record at or after a timestamp; return (offset, timestamp) or None.
 
-    Only records from `start_offset` on count. Raises: `CorruptBatch`.
-    """
-    first, *rest = segments.all[segments.segment_index_of(start_offset) :] or (None,)
-    batch = first.batch_with_max_timestamp(start_offset) if first else None
-    newest = max(rest, key=lambda each: each.max_timestamp_ms, default=None)
-    if newest and newest.max_timestamp_ms > (batch.max_timestamp_ms if batch else -1):
-        batch = newest.batch_with_max_timestamp(start_offset)
-    if batch is None:
+        Only records from `start_offset` on and below `upper_offset` count. Raises: Refused
+        (CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR).
+        """
+        try:
+            for segment in self._segments.all:
+                for batch in _iterate_batches_from(segment, timestamp_ms, start_offset):
+                    for offset, time_ms in _record_timestamps(batch):
+                        if time_ms >= timestamp_ms and offset >= start_offset:
+                            return (offset, time_ms) if offset < upper_offset else None
+        except (CorruptBatch, OSError) as error:
+            raise self._storage_errors.refuse_read(error) from error
         return None
-    whole = (batch.last_offset, batch.max_timestamp_ms)
-    places = (p for p in _record_timestamps(batch) if p[0] >= start_offset)
-    return max(places, key=lambda place: place[1], default=whole)
+
+    def find_max_timestamp(self, start_offset: int) -> tuple[int, int] | None:
+        """Find the first record with the largest timestamp; return (offset, timestamp) or None.
+
+        Only records from `start_offset` on count. Raises: Refused (CORRUPT_MESSAGE,
+        KAFKA_STORAGE_ERROR).
+        """
+        try:
+            batch = self._find_batch_with_max_timestamp(start_offset)
+        except (CorruptBatch, OSError) as error:
+            raise self._storage_errors.refuse_read(error) from error
+        if batch is None:
+            return None
+        whole = (batch.last_offset, batch.max_timestamp_ms)
+        places = (p for p in _record_timestamps(batch) if p[0] >= start_offset)
+        return max(places, key=lambda place: place[1], default=whole)
+
+    def _find_batch_with_max_timestamp(self, start_offset: int) -> RecordBatch | None:
+        """Return the first batch with the largest timestamp from `start_offset` on, or None."""
+        segments = self._segments
+        first, *rest = segments.all[segments.segment_index_of(start_offset) :] or (None,)
+        batch = _batch_with_max_timestamp(first, start_offset) if first else None
+        newest = max(rest, key=lambda each: each.max_timestamp_ms, default=None)
+        if newest and newest.max_timestamp_ms > (batch.max_timestamp_ms if batch else -1):
+            batch = _batch_with_max_timestamp(newest, start_offset)
+        return batch
+
+
+def _iterate_batches_from(
+    segment: LogSegment, timestamp_ms: int, start_offset: int
+) -> Iterator[RecordBatch]:
+    """Yield the batches of a segment that have a record of this timestamp or a later one.
+
+    Only batches with `start_offset` or later offsets count. Raises: `CorruptBatch`.
+    """
+    if segment.max_timestamp_ms < timestamp_ms:
+        return
+    start = segment.find_batch_position(
+        max(start_offset, segment.index.offset_before_time(timestamp_ms))
+    )
+    for position, _, _ in segment.iterate_headers(start):
+        if segment.header_at(position).max_timestamp_ms >= timestamp_ms:
+            yield segment.batch_at(position)
+
+
+def _batch_with_max_timestamp(segment: LogSegment, start_offset: int) -> RecordBatch | None:
+    """Return a segment's first batch with the largest timestamp from `start_offset` on, or None.
+
+    Raises: `CorruptBatch`.
+    """
+    if segment.max_timestamp_ms < 0:
+        return None
+    if segment.max_timestamp_offset >= start_offset:
+        return segment.batch_at(segment.find_batch_position(segment.max_timestamp_offset))
+    largest, at = -1, -1
+    for position, _, _ in segment.iterate_headers(segment.find_batch_position(start_offset)):
+        timestamp_ms = segment.header_at(position).max_timestamp_ms
+        if timestamp_ms > largest:
+            largest, at = timestamp_ms, position
+    return segment.batch_at(at) if at >= 0 else None
 
 
 def _record_timestamps(batch: RecordBatch) -> Iterator[tuple[int, int]]:

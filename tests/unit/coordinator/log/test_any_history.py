@@ -222,7 +222,7 @@ class History:
             log.last_stable_offset,
             sorted(log.producers.iterate_producers(), key=lambda each: each[0]),
             log.aborted_in(log.start_offset, log.end_offset),
-            log.find_max_timestamp_offset(),
+            log.timestamps.find_max_timestamp(log.start_offset),
         )
 
     def check(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -398,7 +399,11 @@ def test_a_damaged_batch_is_not_looked_into() -> None:
     log.close()
     flip(disk, LOG, 70)
     again = opened(disk)
-    for look_up in (again.find_max_timestamp_offset, lambda: again.find_offset_by_timestamp(0, 5)):
+    timestamps = again.timestamps
+    for look_up in (
+        partial(timestamps.find_max_timestamp, 0),
+        partial(timestamps.find_offset, 0, 0, 5),
+    ):
         with pytest.raises(Refused) as refused:
             look_up()
         assert refused.value.code == Code.CORRUPT_MESSAGE

@@ -236,9 +236,9 @@ def test_a_timestamp_finds_the_first_record_that_is_not_earlier(
         log.append_produced(produced([b"v", b"w"], timestamp_ms=time))
     for wanted in range(22):
         expected = next(((2 * i, t) for i, t in enumerate(times) if t >= wanted), None)
-        assert log.find_offset_by_timestamp(wanted, log.end_offset) == expected
-    assert log.find_offset_by_timestamp(9, 4) is None
-    assert log.find_max_timestamp_offset() == (10, 20)
+        assert log.timestamps.find_offset(wanted, log.start_offset, log.end_offset) == expected
+    assert log.timestamps.find_offset(9, log.start_offset, 4) is None
+    assert log.timestamps.find_max_timestamp(log.start_offset) == (10, 20)
 
 
 def test_log_append_time_is_the_clocks_and_is_told_to_the_producer(tmp_path: Path) -> None:
@@ -264,5 +264,5 @@ def test_what_is_no_record_inside_a_batch_does_no_harm_to_look_ups(tmp_path: Pat
     data = bytearray(batch.data)
     data[61:] = b"\xff" * (len(data) - 61)
     log.append_produced(batch._replace(data=bytes(data)))
-    assert log.find_offset_by_timestamp(5, 1) == (0, 9)
-    assert log.find_max_timestamp_offset() == (0, 9)
+    assert log.timestamps.find_offset(5, log.start_offset, 1) == (0, 9)
+    assert log.timestamps.find_max_timestamp(log.start_offset) == (0, 9)

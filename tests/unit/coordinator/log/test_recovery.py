@@ -30,7 +30,7 @@ def summary(log: PartitionLog) -> object:
         known,
         list(log.producers.open_transactions()),
         log.aborted_in(0, 1_000),
-        log.find_max_timestamp_offset(),
+        log.timestamps.find_max_timestamp(log.start_offset),
     )
 
 
