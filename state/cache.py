@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from state.entry import StoreEntry
+from state.entry import StoreEntry, is_immutable
 
 ENTRY_BYTES = 360
 """The measured size of an entry, the three objects that it surely has, and its place in a dict."""
@@ -70,6 +70,19 @@ class ObjectCache:
         store_cache.evict_all()
         if store_cache in self._store_caches:
             self._store_caches.remove(store_cache)
+
+    def add_read_entry(
+        self, store_cache: StoreCache, disk_key: bytes, entry: StoreEntry[Any, Any]
+    ) -> None:
+        """Cache an entry that was read; only its bytes if the reader could change the object."""
+        kept = entry
+        stored = entry.stored or b""
+        if not is_immutable(entry.value):
+            kept = StoreEntry(entry.key, None, entry.timestamp_ms, stored)
+        kept.used = self.commit_count
+        store_cache.entries[disk_key] = kept
+        store_cache.bytes += entry_size_bytes(disk_key, stored)
+        self.evict_to_budget()
 
     def advance_commit_count(self) -> None:
         """Count a commit and evict to the budget.

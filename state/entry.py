@@ -49,6 +49,13 @@ class ValueAndTimestamp(NamedTuple, Generic[V]):
     timestamp_ms: int
 
 
+def value_and_timestamp(entry: StoreEntry[K, V] | None) -> ValueAndTimestamp[V] | None:
+    """Return the value and timestamp of an entry, or None if it has no value."""
+    if entry is None or entry.value is None:
+        return None
+    return ValueAndTimestamp(entry.value, entry.timestamp_ms)
+
+
 def is_immutable(value: object) -> bool:
     """Return whether `value` can't be changed in place.
 

@@ -17,12 +17,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from state.cache import ObjectCache
+from state.drained_writes import DrainedWrites, write_after_drain
 from state.entry import StoreEntry
 from state.expiry_sweep import ExpirySweep
 from state.key_value import KeyValueStore
 from state.keys import unpack_time
+from state.state_serdes import StoreCodecs
 from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
-from state.transaction import StoreCodecs, raise_no_record
+from state.transaction import raise_no_record
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -104,7 +106,8 @@ class ExpiringStore(KeyValueStore[K, V]):
         if timestamp_ms is None:
             timestamp_ms = self.clock()
         if value is not None and not self._is_live(timestamp_ms):
-            self._check_not_drained()
+            if self._drained is not None:
+                raise write_after_drain(self.name)
             self.dropped += 1
             return
         super()._write_value(disk_key, key, value, timestamp_ms)
@@ -119,7 +122,7 @@ class ExpiringStore(KeyValueStore[K, V]):
             if self._is_live(unpack_time(stored[:8])[0] if entry is None else entry.timestamp_ms):
                 yield found
 
-    def _serialize_writes(self) -> list[ChangelogEntry]:
+    def _serialize_writes(self) -> DrainedWrites:
         """Serialise the overlay, with deletions of the expired entries that the sweep finds."""
         times = [entry.timestamp_ms for entry in self._overlay.values()]
         self.advance_stream_time(max(times, default=-1))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from state.entry import StoreEntry, ValueAndTimestamp
+from state.entry import StoreEntry, ValueAndTimestamp, value_and_timestamp
+from state.errors import store_serde_error
 from state.keys import end_of_prefix
 from state.transaction import TransactionalStore
 
@@ -28,17 +29,7 @@ class KeyValueStore(TransactionalStore[K, V]):
 
     def entry(self, key: K) -> ValueAndTimestamp[V] | None:
         """Return the value of `key` and the timestamp of the record that wrote it, or None."""
-        return self._read_value(self._serialize_key(key), key)
-
-    def copy_entry(self, key: K) -> ValueAndTimestamp[V] | None:
-        """Return a copy of the value of `key`, for the caller to change, and its timestamp.
-
-        Returns None for a key without a value.
-
-        The value is never the object that the running transaction has put, which is to be written
-        as it is.
-        """
-        return self._copy_value(self._serialize_key(key), key)
+        return value_and_timestamp(self._find_entry(self._serialize_key(key), key))
 
     def entry_for_update(self, key: K) -> StoreEntry[K, V]:
         """Return the entry of `key`, counted as written, to be changed in place by the caller.
@@ -50,7 +41,7 @@ class KeyValueStore(TransactionalStore[K, V]):
         try:
             encoded = self._encode_key(key)
         except Exception as error:
-            raise self._serde_error("key", key, error) from error
+            raise store_serde_error(self.name, "key", key, error) from error
         held = self._overlay.get(encoded)
         return self._take_for_update(encoded, key) if held is None else held
 

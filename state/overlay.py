@@ -12,9 +12,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, TypeVar
 
+from state.entry import StoreEntry, estimate_size_bytes
+
+K = TypeVar("K")
 T = TypeVar("T")
+V = TypeVar("V")
 
 _ONE_BY_ONE_MAX = 16
+_ENTRY_BYTES = 300
+"""The measured size of an entry without its value, with its place in the overlay."""
+_SAMPLE = 16
 
 
 class SortedOverlayKeys:
@@ -64,3 +71,15 @@ def merge_overlay(
     while pending is not None:
         yield pending, overlay[pending], b""
         pending = next(remaining, None)
+
+
+def estimate_overlay_bytes(overlay: dict[bytes, StoreEntry[K, V]]) -> int:
+    """Return about how much memory the entries of an overlay take, in bytes, from a sample."""
+    sample = list(islice(overlay.items(), _SAMPLE))
+    sample += islice(reversed(overlay.items()), min(len(overlay) - len(sample), _SAMPLE))
+    if not sample:
+        return 0
+    sizes = (
+        _ENTRY_BYTES + 2 * len(key) + estimate_size_bytes(entry.value) for key, entry in sample
+    )
+    return sum(sizes) * len(overlay) // len(sample)

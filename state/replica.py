@@ -13,8 +13,8 @@ from typing import Any
 from state.errors import StoreCorrupted
 from state.key_value import KeyValueStore
 from state.keys import pack_time
+from state.state_serdes import StoreCodecs
 from state.store import StoreCheckpoint, StoreDisk
-from state.transaction import StoreCodecs
 
 log = logging.getLogger(__name__)
 

@@ -19,6 +19,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from state.cache import ObjectCache
+from state.drained_writes import DrainedWrites
 from state.entry import SCALARS
 from state.keys import (
     BY_TIME,
@@ -30,8 +31,9 @@ from state.keys import (
     unpack_time,
 )
 from state.overlay import SortedOverlayKeys, merge_overlay
+from state.state_serdes import StoreCodecs
 from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
-from state.transaction import StoreCodecs, TransactionalStore, raise_no_record
+from state.transaction import TransactionalStore, raise_no_record
 from state.windowed import Windowed
 
 V = TypeVar("V")
@@ -140,15 +142,15 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
         self._overlay_time_keys: dict[bytes, None] = {}
         self._timed_order = SortedOverlayKeys(self._overlay_time_keys)
 
-    def _serialize_writes(self) -> list[ChangelogEntry]:
+    def _serialize_writes(self) -> DrainedWrites:
         """Serialise the overlay as any store does, and add the changes of the keys by time."""
         if not self._by_time:
             return super()._serialize_writes()
         new = [key for key, entry in self._overlay.items() if not entry.stored]
         drained = super()._serialize_writes()
-        changes = self._changes
+        changes = drained.changes
         changes.update({self._to_time_key(key): b"" for key in new if changes.get(key) is not None})
-        changes.update({self._to_time_key(key): None for key in self._deleted})
+        changes.update({self._to_time_key(key): None for key in drained.deleted})
         return drained
 
     def _copy_key(self, key: Windowed[Any], disk_key: bytes) -> Windowed[Any]:

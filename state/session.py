@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from typing import Any, TypeVar
 
-from state.entry import StoreEntry, ValueAndTimestamp
+from state.drained_writes import write_after_drain
+from state.entry import StoreEntry, ValueAndTimestamp, value_and_timestamp
 from state.keys import (
     BY_TIME,
     SEGMENT_BYTES,
@@ -40,7 +41,8 @@ class SessionStore(SegmentedStore[V]):
         A session that has expired is left alone, and `dropped` counts it.
         """
         encoded = self._serialize_key(session.key)
-        self._check_not_drained()
+        if self._drained is not None:
+            raise write_after_drain(self.name)
         if self._admit_write(session.end_ms):
             self._write_value(self._build_disk_key(encoded, session), session, value, timestamp_ms)
 
@@ -50,7 +52,8 @@ class SessionStore(SegmentedStore[V]):
         Set its `value` and `timestamp_ms` in place. `dropped` counts an expired one.
         """
         encoded = self._serialize_key(session.key)
-        self._check_not_drained()
+        if self._drained is not None:
+            raise write_after_drain(self.name)
         if not self._admit_write(session.end_ms):
             return None
         disk_key = self._build_disk_key(encoded, session)
@@ -66,7 +69,8 @@ class SessionStore(SegmentedStore[V]):
         encoded = self._serialize_key(session.key)
         if session.end_ms < self._live_from_ms:
             return None
-        return self._read_value(self._build_disk_key(encoded, session), session)
+        disk_key = self._build_disk_key(encoded, session)
+        return value_and_timestamp(self._find_entry(disk_key, session))
 
     def copy_entry(self, session: Windowed[Any]) -> ValueAndTimestamp[V] | None:
         """Return a copy of a session's value, for the caller to change, and the session's end.
@@ -76,10 +80,9 @@ class SessionStore(SegmentedStore[V]):
         The value is never the object that the running transaction has put, which is to be written
         as it is.
         """
-        encoded = self._serialize_key(session.key)
         if session.end_ms < self._live_from_ms:
             return None
-        found = self._copy_value(self._build_disk_key(encoded, session), session)
+        found = super().copy_entry(session)
         return None if found is None else ValueAndTimestamp(found.value, session.end_ms)
 
     def copy_emitted_entry(

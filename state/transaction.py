@@ -29,44 +29,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import islice
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
-from state.cache import ENTRY_BYTES, ObjectCache, entry_size_bytes
+from state.cache import ObjectCache
 from state.disk_backed import DiskBackedStore
 from state.disk_layout import read_checkpoint_or_clear
+from state.drained_writes import DrainedWrites, serialize_overlay, write_after_drain
 from state.early_serialization import (
     EarlySerializedEntries,
     RefusedChange,
     serialize_written_entries,
 )
-from state.entry import SCALARS, StoreEntry, ValueAndTimestamp, estimate_size_bytes, is_immutable
-from state.errors import EarlierWriteRefused, StoreSerdeError, store_serde_error
+from state.entry import SCALARS, StoreEntry, ValueAndTimestamp
+from state.errors import store_serde_error
 from state.keys import pack_time, unpack_time
-from state.overlay import SortedOverlayKeys, merge_overlay
+from state.overlay import SortedOverlayKeys, estimate_overlay_bytes, merge_overlay
+from state.state_serdes import StateSerdes, StoreCodecs
 from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
+from state.stored_value import TIMESTAMP_BYTES, load_entry
 
 K = TypeVar("K")
 V = TypeVar("V")
 
-_TIMESTAMP_BYTES = 8
-_ENTRY_BYTES = 300
-"""The measured size of an entry without its value, with its place in the overlay."""
-_SAMPLE = 16
 _UNREAD = b""
 """Stands for the bytes on disk of a key whose bytes have not been read."""
-
-
-class StoreCodecs(NamedTuple):
-    """Holds the functions that serialise and deserialise the keys and values of a store.
-
-    What a function refuses is reported as StoreSerdeError.
-    """
-
-    encode_key: Callable[[Any], bytes]
-    decode_key: Callable[[bytes], Any]
-    encode_value: Callable[[Any], bytes]
-    decode_value: Callable[[bytes], Any]
 
 
 def raise_no_record() -> int:
@@ -85,14 +71,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
     """The number of bytes that a key has before it on disk and not in the changelog."""
     _layout = ""
     _overlay: dict[bytes, StoreEntry[K, V]]
-    _drained: list[ChangelogEntry] | None
-    _changes: dict[bytes, bytes | None]
-    """The drained entries as they will be on disk."""
-    _deleted: list[bytes]
-    _mutable_entries: list[StoreEntry[K, V]]
-    """Of the drained entries: the deleted keys, and the entries whose objects can be changed."""
-    _cache_growth_bytes: int
-    """The bytes by which the drained entries make the cache grow."""
+    _drained: DrainedWrites | None
 
     def __init__(
         self,
@@ -107,6 +86,8 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         self.clock = clock
         self._disk = disk
         self._encode_key, self._decode_key, self._encode_value, self._decode_value = codecs
+        self._serdes = StateSerdes(name, codecs)
+        self._serialize_key = self._serdes.serialize_key
         self._cache = ObjectCache(0) if cache is None else cache
         self._cached = self._cache.add_store_cache()
         self._on_refused: Callable[[], object] | None = None
@@ -123,14 +104,22 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         stored = entry.stored
         if stored == _UNREAD:
             stored = entry.stored = self._disk.get(self._to_disk_key(entry.key))
-        return None if stored is None else self._decode_value(stored[_TIMESTAMP_BYTES:])
+        return None if stored is None else self._decode_value(stored[TIMESTAMP_BYTES:])
 
     def copy_entry(self, key: K) -> ValueAndTimestamp[V] | None:
         """Return a copy of the value of `key`, for the caller to change, and its timestamp.
 
-        Returns None for a key without a value.
+        Returns None for a key without a value. The value is never the object that the running
+        transaction has put, which is to be written as it is.
         """
-        raise NotImplementedError
+        disk_key = self._to_disk_key(key)
+        held = self._find_entry(disk_key, key)
+        if held is None or held.value is None:
+            return None
+        value = held.value
+        if disk_key in self._overlay:
+            value = self._serdes.copy_value(value)
+        return ValueAndTimestamp(value, held.timestamp_ms)
 
     def copy_emitted_entry(
         self, key: K, unemitted: Container[StoreEntry[K, V]]
@@ -147,7 +136,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         if value is None:
             return None
         stored = held.stored or b""
-        return ValueAndTimestamp(value, unpack_time(stored[:_TIMESTAMP_BYTES])[0])
+        return ValueAndTimestamp(value, unpack_time(stored[:TIMESTAMP_BYTES])[0])
 
     @property
     def uncommitted_bytes(self) -> int:
@@ -156,15 +145,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         It is estimated by a sample. That takes some tens of microseconds: call it between batches,
         not for each record.
         """
-        overlay = self._overlay
-        sample = list(islice(overlay.items(), _SAMPLE))
-        sample += islice(reversed(overlay.items()), min(len(overlay) - len(sample), _SAMPLE))
-        if not sample:
-            return 0
-        sizes = (
-            _ENTRY_BYTES + 2 * len(key) + estimate_size_bytes(entry.value) for key, entry in sample
-        )
-        return sum(sizes) * len(overlay) // len(sample)
+        return estimate_overlay_bytes(self._overlay)
 
     @property
     def uncommitted_key_count(self) -> int:
@@ -183,28 +164,23 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         """
         if self._drained is None:
             self._drained = self._serialize_writes()
-        return self._drained
+        return self._drained.entries
 
     def commit(self, checkpoint: StoreCheckpoint) -> None:
         """Write the drained entries and `checkpoint` to disk, after Kafka has committed them.
 
         Raises RuntimeError before `drain_writes`.
         """
-        if self._drained is None:
+        drained = self._drained
+        if drained is None:
             raise RuntimeError(f"store {self.name!r}: commit before drain")
-        if self._changes:
-            self._disk.write_changes(self._changes, self._complete_checkpoint(checkpoint))
+        if drained.changes:
+            self._disk.write_changes(drained.changes, self._complete_checkpoint(checkpoint))
         self._committed_stream_time_ms = self._stream_time_ms
-        cached = self._cached
         if self._early is None:
-            cached.entries.update(self._overlay)
-            for key in self._deleted:
-                del cached.entries[key]
-            for entry in self._mutable_entries:
-                entry.value = None  # to be decoded when it is used
-            cached.bytes += self._cache_growth_bytes
+            drained.commit_to_cache(self._cached, self._overlay)
         else:
-            cached.evict_all()
+            self._cached.evict_all()
         self._cache.advance_commit_count()
         self._begin_transaction()
 
@@ -236,7 +212,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
             try:
                 self._encode_value(value)
             except Exception as error:
-                raise self._serde_error("value", value, error) from error
+                raise store_serde_error(self.name, "value", value, error) from error
 
     def serialize_mutated_objects(self) -> list[RefusedChange]:
         """Serialise the objects that the last record may have changed; return the refused ones.
@@ -262,55 +238,24 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         self._early: EarlySerializedEntries | None = None
         if self._on_refused is not None:
             self._early = EarlySerializedEntries(
-                self._serialize_value, self._decode_value, self._on_refused
+                self._serdes.serialize_value, self._decode_value, self._on_refused
             )
         self._drained = None
-        self._changes = {}
-        self._deleted = []
-        self._mutable_entries = []
-        self._cache_growth_bytes = 0
         self._stream_time_ms = self._committed_stream_time_ms
 
-    def _serialize_writes(self) -> list[ChangelogEntry]:
+    def _serialize_writes(self) -> DrainedWrites:
         """Serialise the overlay into changelog entries; prepare the writes to disk and cache."""
         overlay: Mapping[bytes, StoreEntry[Any, Any]] = self._overlay
         encode = self._encode_value
         if self._early is not None:
             overlay, encode = serialize_written_entries(overlay), bytes
-        prefix = self._prefix_bytes
-        now = self._cache.commit_count
-        drained: list[ChangelogEntry] = []
-        changes: dict[bytes, bytes | None] = {}
-        deleted: list[bytes] = []
-        changeable: list[StoreEntry[K, V]] = []
-        grown = 0
-        for key, entry in overlay.items():
-            value = entry.value
-            timestamp_ms = entry.timestamp_ms
-            logged = key[prefix:] if prefix else key
-            if value is None:
-                if entry.used:  # it came from the cache, and is counted there
-                    grown -= entry_size_bytes(key, entry.stored or b"")
-                drained.append((logged, None, timestamp_ms))
-                changes[key] = None
-                deleted.append(key)
-                continue
-            try:
-                encoded = encode(value)
-            except Exception as error:
-                raise self._serde_error("value", value, error) from error
-            drained.append((logged, encoded, timestamp_ms))
-            changes[key] = stored = pack_time(timestamp_ms) + encoded
-            if entry.used:
-                grown += 2 * (len(stored) - len(entry.stored or b""))
-            else:
-                grown += ENTRY_BYTES + 2 * (len(key) + len(stored))
-            entry.stored, entry.used = stored, now
-            if type(value) not in SCALARS and not is_immutable(value):
-                changeable.append(entry)
-        self._changes, self._cache_growth_bytes = changes, grown
-        self._deleted, self._mutable_entries = deleted, changeable
-        return drained
+        return serialize_overlay(
+            self.name,
+            overlay,
+            encode,
+            prefix_bytes=self._prefix_bytes,
+            commit_count=self._cache.commit_count,
+        )
 
     def _to_disk_changes(
         self, entries: Iterable[ChangelogEntry]
@@ -335,18 +280,6 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         """Return the bytes that an entry's key has on disk, or raise StoreSerdeError."""
         raise NotImplementedError
 
-    def _serialize_key(self, key: Any) -> bytes:
-        try:
-            return self._encode_key(key)
-        except Exception as error:
-            raise self._serde_error("key", key, error) from error
-
-    def _serialize_value(self, value: Any) -> bytes:
-        try:
-            return self._encode_value(value)
-        except Exception as error:
-            raise self._serde_error("value", value, error) from error
-
     def _find_entry(self, disk_key: bytes, key: K) -> StoreEntry[K, V] | None:
         """Return the entry of a key, for reading, as this transaction sees it, or None."""
         held = self._overlay.get(disk_key)
@@ -359,45 +292,29 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
             entries[disk_key] = held
             if held.value is None:
                 stored = held.stored or b""
-                value = self._decode_value(stored[_TIMESTAMP_BYTES:])
+                value = self._decode_value(stored[TIMESTAMP_BYTES:])
                 return StoreEntry(key, value, held.timestamp_ms, stored)
             return held
-        held = self._load_entry(key, disk_key)
+        held = load_entry(key, self._disk.get(disk_key), self._decode_value)
         if held.stored is None:
             return None
         held.key = self._copy_key(key, disk_key)
-        self._cache_read_entry(disk_key, held, held.stored)
+        self._cache.add_read_entry(self._cached, disk_key, held)
         return held
-
-    def _read_value(self, disk_key: bytes, key: K) -> ValueAndTimestamp[V] | None:
-        held = self._find_entry(disk_key, key)
-        if held is None or held.value is None:
-            return None
-        return ValueAndTimestamp(held.value, held.timestamp_ms)
-
-    def _cache_read_entry(
-        self, disk_key: bytes, entry: StoreEntry[K, V], stored_value: bytes
-    ) -> None:
-        """Cache an entry that was read; only its bytes if the reader could change the object."""
-        kept = entry
-        if not is_immutable(entry.value):
-            kept = StoreEntry(entry.key, None, entry.timestamp_ms, stored_value)
-        kept.used = self._cache.commit_count
-        self._cached.entries[disk_key] = kept
-        self._cached.bytes += entry_size_bytes(disk_key, stored_value)
-        self._cache.evict_to_budget()
 
     def _take_for_update(self, disk_key: bytes, key: K) -> StoreEntry[K, V]:
         """Move the entry of a key from cache or disk to the overlay, for changing, and return it.
 
         It belongs to this transaction from now on, and is discarded with it in a rollback.
         """
-        self._check_not_drained()
+        if self._drained is not None:
+            raise write_after_drain(self.name)
         held = self._cached.entries.pop(disk_key, None)
         if held is None:
-            held = self._load_entry(self._copy_key(key, disk_key), disk_key)
+            copied = self._copy_key(key, disk_key)
+            held = load_entry(copied, self._disk.get(disk_key), self._decode_value)
         elif held.value is None:
-            held.value = self._decode_value((held.stored or b"")[_TIMESTAMP_BYTES:])
+            held.value = self._decode_value((held.stored or b"")[TIMESTAMP_BYTES:])
         if self._early is not None:
             held = self._early.create_entry(held.key, held.timestamp_ms, held.stored)
         self._overlay[disk_key] = held
@@ -406,7 +323,8 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
     def _write_value(
         self, disk_key: bytes, key: K, value: V | None, timestamp_ms: int | None
     ) -> None:
-        self._check_not_drained()
+        if self._drained is not None:
+            raise write_after_drain(self.name)
         if timestamp_ms is None:
             timestamp_ms = self.clock()
         held = self._overlay.get(disk_key)
@@ -418,7 +336,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
             return
         self.check_value(value)
         if held is not None:
-            self._check_replaced_value(held.value, value)
+            self._serdes.check_replaced_value(held.value, value)
             held.value, held.timestamp_ms = value, timestamp_ms
         else:
             held = self._cached.entries.pop(disk_key, None)
@@ -427,19 +345,6 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
             else:
                 held.value, held.timestamp_ms = value, timestamp_ms
             self._overlay[disk_key] = held
-
-    def _check_replaced_value(self, old_value: V | None, new_value: V | None) -> None:
-        """Raise EarlierWriteRefused if the serde refuses the uncommitted value that is replaced.
-
-        It would never be serialised, since another takes its place in the same transaction.
-        """
-        if old_value is not None and old_value is not new_value and type(old_value) not in SCALARS:
-            try:
-                self._encode_value(old_value)
-            except Exception as error:
-                raise EarlierWriteRefused(
-                    str(store_serde_error(self.name, "value", old_value, error))
-                ) from error
 
     def _scan_range(
         self, first: bytes | None, end: bytes | None, *, reverse: bool
@@ -464,42 +369,8 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
     def _entry_value(self, entry: StoreEntry[K, V] | None, stored_value: bytes) -> V:
         if entry is not None and entry.value is not None:
             return entry.value
-        return self._decode_value(stored_value[_TIMESTAMP_BYTES:])  # type: ignore[no-any-return]
-
-    def _entry_timestamp_ms(self, entry: StoreEntry[K, V] | None, stored_value: bytes) -> int:
-        if entry is not None and entry.value is not None:
-            return entry.timestamp_ms
-        return unpack_time(stored_value[:_TIMESTAMP_BYTES])[0]  # type: ignore[no-any-return]
-
-    def _copy_value(self, disk_key: bytes, key: K) -> ValueAndTimestamp[V] | None:
-        """Return a copy of a key's value, for the caller to change, and its timestamp, or None."""
-        held = self._find_entry(disk_key, key)
-        if held is None or held.value is None:
-            return None
-        value = held.value
-        if type(value) not in SCALARS and disk_key in self._overlay:
-            try:
-                value = self._decode_value(self._encode_value(value))
-            except Exception as error:
-                raise EarlierWriteRefused(
-                    str(store_serde_error(self.name, "value", value, error))
-                ) from error
-        return ValueAndTimestamp(value, held.timestamp_ms)
+        return self._decode_value(stored_value[TIMESTAMP_BYTES:])  # type: ignore[no-any-return]
 
     def _copy_key(self, key: K, disk_key: bytes) -> K:
         """Return `key` itself if it is a scalar, else a copy of it for the cached entry to keep."""
         return key if type(key) in SCALARS else self._decode_key(disk_key)
-
-    def _load_entry(self, key: K, disk_key: bytes) -> StoreEntry[K, V]:
-        stored = self._disk.get(disk_key)
-        if stored is None:
-            return StoreEntry(key, None, -1, None)
-        (timestamp_ms,) = unpack_time(stored[:_TIMESTAMP_BYTES])
-        return StoreEntry(key, self._decode_value(stored[_TIMESTAMP_BYTES:]), timestamp_ms, stored)
-
-    def _check_not_drained(self) -> None:
-        if self._drained is not None:
-            raise RuntimeError(f"store {self.name!r}: a write after drain would miss the changelog")
-
-    def _serde_error(self, role: str, refused_object: object, error: Exception) -> StoreSerdeError:
-        return store_serde_error(self.name, role, refused_object, error)

@@ -18,13 +18,15 @@ from typing import Any, Generic, TypeVar
 from state.cache import ObjectCache, entry_size_bytes
 from state.disk_backed import DiskBackedStore
 from state.disk_layout import read_checkpoint_or_clear
+from state.drained_writes import write_after_drain
 from state.entry import StoreEntry
 from state.errors import store_serde_error
 from state.expiry_sweep import ExpirySweep
 from state.keys import TIME_MAX, VERSION_SUFFIX_BYTES, pack_time, unpack_time
 from state.overlay import SortedOverlayKeys, merge_overlay
+from state.state_serdes import StoreCodecs
 from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
-from state.transaction import StoreCodecs, raise_no_record
+from state.transaction import raise_no_record
 
 V = TypeVar("V")
 
@@ -99,7 +101,7 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         the first.
         """
         if self._drained is not None:
-            raise RuntimeError(f"store {self.name!r}: a write after drain would miss the changelog")
+            raise write_after_drain(self.name)
         encoded = self._serialize_key(key)
         if timestamp_ms is None:
             timestamp_ms = self.clock()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, overload
 
 from state.cache import ObjectCache
-from state.entry import StoreEntry, ValueAndTimestamp
+from state.drained_writes import write_after_drain
+from state.entry import StoreEntry, ValueAndTimestamp, value_and_timestamp
+from state.errors import store_serde_error
 from state.keys import (
     BY_TIME,
     SEGMENT_BYTES,
@@ -23,8 +24,10 @@ from state.keys import (
     unpack_window,
 )
 from state.segmented import SegmentedStore
-from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
-from state.transaction import StoreCodecs, raise_no_record
+from state.state_serdes import StoreCodecs
+from state.store import StoreDisk
+from state.stored_value import entry_timestamp_ms
+from state.transaction import raise_no_record
 from state.windowed import Windowed
 
 V = TypeVar("V")
@@ -35,10 +38,7 @@ _AFFIXES_MAX = 256
 class WindowStore(SegmentedStore[V]):
     """Stores values by key and the start of their window (Kafka Streams' TimestampedWindowStore).
 
-    With `retain_duplicates` each put adds a value beside those that the key has in the window, as
-    joins of streams need it; there `fetch(key, time)` and `entry_for_update` don't make sense, and
-    putting None does nothing. A value is serialised when it is put: no two have an object in common
-    with each other or with anybody else. All times are in ms, and ranges of them include both ends.
+    All times are in ms, and ranges of them include both ends.
     `segment_ms` is the length of a segment on disk (`state.segmented`), by default half of the
     retention.
     """
@@ -53,14 +53,11 @@ class WindowStore(SegmentedStore[V]):
         *,
         retention_ms: int,
         window_size_ms: int,
-        retain_duplicates: bool = False,
         segment_ms: int | None = None,
         by_time: bool = False,
         cache: ObjectCache | None = None,
         clock: Callable[[], int] = raise_no_record,
     ) -> None:
-        if retain_duplicates:
-            cache = None  # such windows are read as ranges, which don't use the cache
         super().__init__(
             name,
             disk,
@@ -73,58 +70,6 @@ class WindowStore(SegmentedStore[V]):
         )
         self._affixes: dict[int, tuple[bytes, bytes]] = {}
         self._window_size_ms = window_size_ms
-        self._retain_duplicates = retain_duplicates
-        self._encode_put = self._encode_value
-        if retain_duplicates:
-            self._encode_value = _return_unchanged
-        self._sequence = self._committed_sequence = 0
-        checkpoint = disk.read_checkpoint()
-        if checkpoint is not None:
-            self._restore_sequence(checkpoint)
-
-    def _restore_sequence(self, checkpoint: StoreCheckpoint) -> None:
-        """Continue the sequence numbers of duplicates from the checkpoint's changelog offset.
-
-        Each put takes an offset of the changelog, and one that was rolled back gives its number
-        back, so that none has a number above the offset.
-        """
-        self._sequence = self._committed_sequence = checkpoint.position & SEQUENCE_MAX
-
-    def commit(self, checkpoint: StoreCheckpoint) -> None:
-        """Commit as any segmented store does, and keep the sequence number that was reached."""
-        super().commit(checkpoint)
-        self._committed_sequence = self._sequence
-
-    def rollback_transaction(self) -> None:
-        """Discard the transaction's writes, and go back to the committed sequence number."""
-        super().rollback_transaction()
-        self._sequence = self._committed_sequence
-
-    def _complete_checkpoint(self, checkpoint: StoreCheckpoint) -> StoreCheckpoint:
-        """Complete the checkpoint; without a changelog, its position is the sequence number."""
-        noted = super()._complete_checkpoint(checkpoint)
-        # Without a changelog there is no offset: the sequence number stands in its place.
-        return noted if checkpoint.topic_id else replace(noted, position=self._sequence)
-
-    def replay_changelog(
-        self, entries: Iterable[ChangelogEntry], checkpoint: StoreCheckpoint
-    ) -> None:
-        """Replay as any segmented store does, and restore the sequence number of duplicates."""
-        super().replay_changelog(entries, checkpoint)
-        self._restore_sequence(checkpoint)
-
-    def clear_all_data(self) -> None:
-        """Delete all data, and number duplicates from 0 again."""
-        self._committed_sequence = 0
-        super().clear_all_data()
-
-    def serialize_early(self, on_refused: Callable[[], object] | None) -> None:
-        """Serialise early as any store does; do nothing for a store of duplicates.
-
-        It serialises each value as it is put in any case.
-        """
-        if not self._retain_duplicates:  # those serialise each value as it is put
-            super().serialize_early(on_refused)
 
     def put(
         self, key: Any, value: V | None, window_start_ms: int, timestamp_ms: int | None = None
@@ -135,23 +80,12 @@ class WindowStore(SegmentedStore[V]):
         expired.
         """
         encoded = self._serialize_key(key)
-        self._check_not_drained()
-        sequence = 0
-        put: Any = value
-        if self._retain_duplicates:
-            if value is None:
-                return True
-            put = self._serialize_duplicate(value)
+        if self._drained is not None:
+            raise write_after_drain(self.name)
         if not self._admit_write(window_start_ms):
             return False
-        if self._retain_duplicates:
-            sequence = self._sequence = (self._sequence + 1) & SEQUENCE_MAX
-        self._write_value(
-            self._build_disk_key(encoded, window_start_ms, sequence),
-            self._create_window(key, window_start_ms),
-            put,
-            timestamp_ms,
-        )
+        disk_key = self._build_disk_key(encoded, window_start_ms, 0)
+        self._write_value(disk_key, self._create_window(key, window_start_ms), value, timestamp_ms)
         return True
 
     def entry_for_update(
@@ -164,9 +98,9 @@ class WindowStore(SegmentedStore[V]):
         try:
             encoded = self._encode_key(key)
         except Exception as error:
-            raise self._serde_error("key", key, error) from error
+            raise store_serde_error(self.name, "key", key, error) from error
         if self._drained is not None:
-            self._check_not_drained()
+            raise write_after_drain(self.name)
         if window_start_ms > self._stream_time_ms:
             self._stream_time_ms = window_start_ms
         elif window_start_ms <= self._stream_time_ms - self._retention_ms:
@@ -203,7 +137,8 @@ class WindowStore(SegmentedStore[V]):
         if window_start_ms < self._live_from_ms:
             return None
         disk_key = self._build_disk_key(encoded, window_start_ms, 0)
-        return self._read_value(disk_key, self._create_window(key, window_start_ms))
+        window = self._create_window(key, window_start_ms)
+        return value_and_timestamp(self._find_entry(disk_key, window))
 
     def copy_entry(self, window: Windowed[Any]) -> ValueAndTimestamp[V] | None:
         """Return a copy of a window's value, for the caller to change, and its timestamp, or None.
@@ -211,10 +146,7 @@ class WindowStore(SegmentedStore[V]):
         The value is never the object that the running transaction has put, which is to be written
         as it is.
         """
-        encoded = self._serialize_key(window.key)
-        if window.start_ms < self._live_from_ms:
-            return None
-        return self._copy_value(self._build_disk_key(encoded, window.start_ms, 0), window)
+        return None if window.start_ms < self._live_from_ms else super().copy_entry(window)
 
     def entries(
         self, key: Any, from_ms: int, to_ms: int, *, reverse: bool = False
@@ -238,7 +170,7 @@ class WindowStore(SegmentedStore[V]):
                     yield (
                         start_ms,
                         self._entry_value(entry, stored),
-                        self._entry_timestamp_ms(entry, stored),
+                        entry_timestamp_ms(entry, stored),
                     )
 
     def all_entries(self, from_ms: int, to_ms: int) -> Iterator[tuple[Windowed[Any], V, int]]:
@@ -263,7 +195,7 @@ class WindowStore(SegmentedStore[V]):
                 yield (
                     window,
                     self._entry_value(entry, stored),
-                    self._entry_timestamp_ms(entry, stored),
+                    entry_timestamp_ms(entry, stored),
                 )
 
     @overload
@@ -281,11 +213,12 @@ class WindowStore(SegmentedStore[V]):
         if to_ms is None:
             entry = self.entry(key, from_ms)
             return None if entry is None else entry.value
-        return self._windows_of_key(key, from_ms, to_ms, reverse=False)
+        return ((start_ms, value) for start_ms, value, _ in self.entries(key, from_ms, to_ms))
 
     def backward_fetch(self, key: Any, from_ms: int, to_ms: int) -> Iterator[tuple[int, V]]:
         """Yield start and value of the windows of `key` between two times, newest first."""
-        return self._windows_of_key(key, from_ms, to_ms, reverse=True)
+        found = self.entries(key, from_ms, to_ms, reverse=True)
+        return ((start_ms, value) for start_ms, value, _ in found)
 
     def fetch_range(
         self, key_from: Any, key_to: Any, from_ms: int, to_ms: int
@@ -319,12 +252,6 @@ class WindowStore(SegmentedStore[V]):
         """Yield all windows with their values; those of a key come newest first."""
         return self._windows_of_keys(None, None, 0, TIME_MAX, reverse=True)
 
-    def _windows_of_key(
-        self, key: Any, from_ms: int, to_ms: int, *, reverse: bool
-    ) -> Iterator[tuple[int, V]]:
-        for start_ms, value, _ in self.entries(key, from_ms, to_ms, reverse=reverse):
-            yield start_ms, value
-
     def _windows_of_keys(
         self, key_from: Any, key_to: Any, from_ms: int, to_ms: int, *, reverse: bool
     ) -> Iterator[tuple[Windowed[Any], V]]:
@@ -334,7 +261,7 @@ class WindowStore(SegmentedStore[V]):
         to_ms = min(to_ms, self._stream_time_ms)
         # Unlike in a range of one key, windows of other keys and times lie between the bounds.
         for segment in self._live_segments(from_ms, to_ms, reverse=reverse):
-            upper = self._end_in_segment(segment, last)
+            upper = _end_in_segment(segment, last)
             for disk_key, entry, stored in self._scan_range(
                 segment + first, upper, reverse=reverse
             ):
@@ -347,24 +274,6 @@ class WindowStore(SegmentedStore[V]):
                         self._window_of_entry(encoded, start_ms, entry),
                         self._entry_value(entry, stored),
                     )
-
-    def _serialize_duplicate(self, value: V) -> bytes:
-        try:
-            return self._encode_put(value)
-        except Exception as error:
-            raise self._serde_error("value", value, error) from error
-
-    def _entry_value(self, entry: StoreEntry[Windowed[Any], V] | None, stored_value: bytes) -> V:
-        held: Any = None if entry is None else entry.value
-        if self._retain_duplicates and held is not None:
-            return self._decode_value(held)  # type: ignore[no-any-return]
-        return super()._entry_value(entry, stored_value)
-
-    @staticmethod
-    def _end_in_segment(segment: bytes, last_key: bytes | None) -> bytes:
-        if last_key is None:
-            return next_segment(segment)
-        return segment + largest_suffixed_key(last_key, pack_window(TIME_MAX, SEQUENCE_MAX)) + b"\0"
 
     def _window_of_entry(
         self, key_bytes: bytes, start_ms: int, entry: StoreEntry[Windowed[Any], V] | None
@@ -396,5 +305,8 @@ class WindowStore(SegmentedStore[V]):
         return self._build_disk_key(encoded, start_ms, 0), window
 
 
-def _return_unchanged(value: Any) -> Any:
-    return value
+def _end_in_segment(segment: bytes, last_key: bytes | None) -> bytes:
+    """Return the end of a range of keys in a segment; `last_key` is included, None is no bound."""
+    if last_key is None:
+        return next_segment(segment)
+    return segment + largest_suffixed_key(last_key, pack_window(TIME_MAX, SEQUENCE_MAX)) + b"\0"

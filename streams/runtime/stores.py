@@ -10,10 +10,12 @@ from state.cache import ObjectCache
 from state.expiring import ExpiringStore
 from state.key_value import KeyValueStore
 from state.session import SessionStore
+from state.state_serdes import StoreCodecs
 from state.store import StoreDisk
-from state.transaction import StoreCodecs, raise_no_record
+from state.transaction import raise_no_record
 from state.versioned import VersionedStore
 from state.window import WindowStore
+from state.window_duplicates import DuplicatesWindowStore
 from streams.graph.nodes import StoreKind, StoreSpec
 
 AnyStore = (
@@ -65,6 +67,17 @@ def open_store(
                     spec.name, disk, codecs, ttl_ms=spec.ttl_ms, cache=cache, clock=clock
                 )
             return KeyValueStore(spec.name, disk, codecs, cache=cache, clock=clock)
+        case StoreKind.WINDOW if spec.retain_duplicates:
+            return DuplicatesWindowStore(
+                spec.name,
+                disk,
+                codecs,
+                retention_ms=max(retention_ms, size_ms),
+                window_size_ms=size_ms,
+                segment_ms=spec.segment_ms,
+                by_time=spec.is_ordered_by_time,
+                clock=clock,
+            )
         case StoreKind.WINDOW:
             return WindowStore(
                 spec.name,
@@ -72,7 +85,6 @@ def open_store(
                 codecs,
                 retention_ms=max(retention_ms, size_ms),
                 window_size_ms=size_ms,
-                retain_duplicates=spec.retain_duplicates,
                 segment_ms=spec.segment_ms,
                 by_time=spec.is_ordered_by_time,
                 cache=cache,

@@ -121,7 +121,8 @@ def stores_written_before_the_commit(world: World) -> AbstractContextManager[Non
             found: list[tuple[Partition, OffsetAndMetadata]] = original(self)
             for logged in self.stores.values():
                 disk = logged.store._disk  # type: ignore[attr-defined]
-                changes = logged.store._changes  # type: ignore[attr-defined]
+                drained = logged.store._drained  # type: ignore[attr-defined]
+                changes = {} if drained is None else drained.changes
                 checkpoint = logged.store.read_checkpoint()
                 if changes and checkpoint is not None:
                     disk.write_changes(

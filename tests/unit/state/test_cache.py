@@ -15,8 +15,8 @@ from state.cache import ObjectCache, StoreCache, entry_size_bytes
 from state.entry import StoreEntry, is_immutable
 from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
+from state.state_serdes import StoreCodecs
 from state.store import StoreCheckpoint
-from state.transaction import StoreCodecs
 
 Store = KeyValueStore[str, Any]
 

@@ -15,8 +15,8 @@ from state.expiring import ExpiringStore
 from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
 from state.session import SessionStore
+from state.state_serdes import StoreCodecs
 from state.store import StoreCheckpoint
-from state.transaction import StoreCodecs
 from state.window import WindowStore
 from state.windowed import Windowed
 from streams import serdes

@@ -12,8 +12,8 @@ from state.keys import pack_time
 from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
 from state.session import SessionStore
+from state.state_serdes import StoreCodecs
 from state.store import StoreCheckpoint
-from state.transaction import StoreCodecs
 from state.versioned import VersionedStore
 from state.window import WindowStore
 from state.windowed import Windowed

@@ -15,8 +15,8 @@ from state.keys import BY_TIME, TIME_MAX
 from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
 from state.session import SessionStore
+from state.state_serdes import StoreCodecs
 from state.store import StoreCheckpoint, StoreDisk
-from state.transaction import StoreCodecs
 from state.window import WindowStore
 from state.windowed import Windowed
 

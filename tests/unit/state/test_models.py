@@ -22,10 +22,11 @@ from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
 from state.session import SessionStore
+from state.state_serdes import StoreCodecs
 from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
-from state.transaction import StoreCodecs
 from state.versioned import NOT_PUT, VALID_TO_UNDEFINED, VersionedRecord, VersionedStore
 from state.window import WindowStore
+from state.window_duplicates import DuplicatesWindowStore
 from state.windowed import Windowed
 
 CODECS = StoreCodecs(bytes, bytes, orjson.dumps, orjson.loads)
@@ -400,14 +401,8 @@ def test_a_window_store_with_duplicates_keeps_all_values_of_a_key_and_window(
     disk.clear_all_data()
 
     def opened(disk: StoreDisk, cache: ObjectCache) -> WindowStore[Any]:
-        return WindowStore(
-            "w",
-            disk,
-            CODECS,
-            retention_ms=RETENTION_MS,
-            window_size_ms=SIZE_MS,
-            retain_duplicates=True,
-            cache=cache,
+        return DuplicatesWindowStore(
+            "w", disk, CODECS, retention_ms=RETENTION_MS, window_size_ms=SIZE_MS
         )
 
     life, model = Life(opened, disk), Model()

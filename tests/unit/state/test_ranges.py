@@ -12,9 +12,10 @@ from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
 from state.overlay import SortedOverlayKeys
 from state.rocksdb import RocksDisk
+from state.state_serdes import StoreCodecs
 from state.store import StoreCheckpoint, StoreDisk
-from state.transaction import StoreCodecs
 from state.window import WindowStore
+from state.window_duplicates import DuplicatesWindowStore
 
 Store = KeyValueStore[str, str]
 
@@ -133,13 +134,13 @@ def test_a_store_outside_of_a_task_asks_for_the_time() -> None:
 def window_store(
     disk: MemoryDisk | None = None, *, retain_duplicates: bool = False
 ) -> WindowStore[bytes]:
-    return WindowStore(
+    kind = DuplicatesWindowStore if retain_duplicates else WindowStore
+    return kind(
         "w",
         disk or MemoryDisk(),
         StoreCodecs(bytes, bytes, bytes, bytes),
         retention_ms=3_600_000,
         window_size_ms=10,
-        retain_duplicates=retain_duplicates,
         clock=lambda: 1,
     )
 

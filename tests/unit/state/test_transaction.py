@@ -14,8 +14,8 @@ from state.errors import StoreSerdeError
 from state.key_value import KeyValueStore
 from state.memory import MemoryDisk
 from state.rocksdb import RocksDisk
+from state.state_serdes import StoreCodecs
 from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
-from state.transaction import StoreCodecs
 
 Store = KeyValueStore[str, Any]
 

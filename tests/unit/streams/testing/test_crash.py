@@ -63,8 +63,9 @@ def stores_are_written_before_kafka_agrees(patch: pytest.MonkeyPatch) -> None:
         for logged in task.stores.values():
             assert isinstance(logged.store, KeyValueStore)
             assert logged.disk is not None
+            assert logged.store._drained is not None
             logged.disk.write_changes(
-                logged.store._changes,
+                logged.store._drained.changes,
                 StoreCheckpoint(logged.changelog_position, logged.changelog_topic_id),
             )
 
