@@ -27,7 +27,7 @@ from coordinator.log.cleaner.rebuild_batch import build_empty_batch
 from coordinator.log.damage import find_damage_end, has_whole_batch
 from coordinator.log.data_directory import is_data_directory, read_partition_metadata
 from coordinator.log.disk import BrokerDisk, SystemDisk
-from coordinator.log.segment import segment_file_name
+from coordinator.log.saved_segment import segment_file_name
 
 PRODUCER_IDS_TOPIC = "__cluster_metadata"
 

@@ -27,7 +27,7 @@ from coordinator.log.checksummed_json import decode_checksummed, encode_checksum
 from coordinator.log.disk import BrokerDisk, File
 from coordinator.log.producer_snapshot import encode_producer_snapshot
 from coordinator.log.producer_state import ProducerStateEntry
-from coordinator.log.segment import SavedIndexFile, SavedSegment, segment_file_name
+from coordinator.log.saved_segment import SavedIndexFile, SavedSegment, segment_file_name
 
 _CHECKPOINT = "checkpoint"
 _START_OFFSET = "start-offset"

@@ -18,7 +18,8 @@ from coordinator.log.checkpoint import CheckpointWriter, PartitionCheckpoint
 from coordinator.log.compaction import LogCompaction
 from coordinator.log.machine import BrokerMachine
 from coordinator.log.producer_state import ProducerStateManager
-from coordinator.log.segment import LogSegment, SavedSegment, segment_file_name
+from coordinator.log.saved_segment import SavedSegment, segment_file_name
+from coordinator.log.segment import LogSegment
 from coordinator.log.segments import LogSegments
 
 logger = logging.getLogger(__name__)

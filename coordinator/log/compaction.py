@@ -11,7 +11,8 @@ import logging
 from collections.abc import Callable, Iterable
 
 from coordinator.log.machine import BrokerMachine
-from coordinator.log.segment import CLEANED, LogSegment, SavedSegment
+from coordinator.log.saved_segment import CLEANED, SavedSegment
+from coordinator.log.segment import LogSegment
 from coordinator.log.segment_replacement import JOURNAL, write_journal
 from coordinator.log.segments import LogSegments
 

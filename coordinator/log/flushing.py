@@ -15,6 +15,7 @@ import logging
 from pathlib import Path
 
 from coordinator.clock import Timer
+from coordinator.log.batch import iterate_batches
 from coordinator.log.machine import BrokerMachine
 from coordinator.log.segment import CorruptBatch, LogSegment
 from coordinator.log.settings import NEVER, LogSettings
@@ -22,6 +23,7 @@ from coordinator.log.settings import NEVER, LogSettings
 logger = logging.getLogger(__name__)
 
 _HEAL_INTERVAL_MS = 1_000
+_PIECE_BYTES = 1 << 20
 
 
 class FlushFailed(OSError):
@@ -184,7 +186,7 @@ class LogFlusher:
         self._heal_from_ms = now_ms + _HEAL_INTERVAL_MS
         for segment in self._unflushed_segments():
             try:
-                segment.rewrite_from(segment.flushed_size)
+                _rewrite_unflushed_bytes(segment)
                 segment.file.flush()
             except CorruptBatch as error:
                 raise FlushFailed(f"{error}, after a failed flush") from error
@@ -197,3 +199,23 @@ class LogFlusher:
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+
+
+def _rewrite_unflushed_bytes(segment: LogSegment) -> None:
+    """Write a segment's unflushed bytes once more, after testing their checksums.
+
+    Raises: OSError, `CorruptBatch`.
+    """
+    start = segment.flushed_size
+    while start < segment.size:
+        end = segment.find_whole_batches_end(start, segment.size, _PIECE_BYTES, True)
+        data = segment.file.read(end - start, start)
+        checked = 0
+        for batch in iterate_batches(data):
+            if not batch.is_intact():
+                break
+            checked += batch.size
+        if checked < end - start:
+            raise CorruptBatch(segment.path, start + checked)
+        segment.file.write(data, start)
+        start = end

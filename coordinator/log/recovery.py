@@ -26,7 +26,8 @@ from coordinator.log.damage import find_next_intact_batch, has_whole_batch
 from coordinator.log.disk import BrokerDisk
 from coordinator.log.producer_snapshot import CorruptSnapshot, decode_producer_snapshot
 from coordinator.log.producer_state import ProducerStateManager
-from coordinator.log.segment import CorruptBatch, LogSegment, SavedSegment, segment_file_name
+from coordinator.log.saved_segment import SavedSegment, segment_file_name
+from coordinator.log.segment import CorruptBatch, LogSegment
 from coordinator.log.segment_replacement import finish_replacement
 from coordinator.log.segments import LogSegments
 

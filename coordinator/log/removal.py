@@ -17,7 +17,8 @@ from weakref import ref
 from coordinator.clock import Timer
 from coordinator.log.disk import File
 from coordinator.log.machine import BrokerMachine
-from coordinator.log.segment import SUFFIXES, LogSegment
+from coordinator.log.saved_segment import SUFFIXES
+from coordinator.log.segment import LogSegment
 
 logger = logging.getLogger(__name__)
 

@@ -14,39 +14,32 @@ are fetched. Offsets grow from batch to batch, with gaps where a compaction has 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from struct import Struct
-from typing import NamedTuple
-
-from crc32c import crc32c
 
 from coordinator.log.batch import (
     HEADER_BYTES,
     PREFIX_BYTES,
     RecordBatch,
     batch_size_at,
-    iterate_batches,
     parse_header,
 )
 from coordinator.log.disk import BrokerDisk, File
-from coordinator.log.index import SparseIndex, decode_index
+from coordinator.log.index import SparseIndex
+from coordinator.log.intact_batches import count_intact_bytes
+from coordinator.log.saved_segment import (
+    SavedSegment,
+    read_saved_index,
+    read_saved_transactions,
+    segment_file_name,
+)
 from coordinator.log.transaction_index import TransactionIndex
 
 _STEP = Struct(">qi11xi")  # base offset, length, last offset delta: enough to find an offset
 _LENGTH_MIN = HEADER_BYTES - PREFIX_BYTES
 _WINDOW_BYTES = 8_192
-_WRITE_AGAIN_BYTES = 1 << 20
 _POSITION_MAX = 2**31 - 1
-
-SUFFIXES = ("log", "index", "timeindex", "txnindex", "snapshot")
-CLEANED = ".cleaned"
-
-
-def segment_file_name(base_offset: int, suffix: str) -> str:
-    """Return the name of a segment's file with this suffix."""
-    return f"{base_offset:020d}.{suffix}"
 
 
 class CorruptBatch(Exception):
@@ -56,33 +49,6 @@ class CorruptBatch(Exception):
         super().__init__(f"{path}: damaged at byte {position}")
         self.path = path
         self.position = position
-
-
-class SavedIndexFile(NamedTuple):
-    """Tells how many bytes of an index file a checkpoint covers, and their checksum."""
-
-    size: int = 0
-    crc: int = 0
-
-    def extend_with(self, data: bytes) -> SavedIndexFile:
-        """Return the size and checksum of the file after this data is added to its end."""
-        return SavedIndexFile(self.size + len(data), crc32c(data, self.crc))
-
-    def matches_start_of(self, data: bytes) -> bool:
-        """Whether the data begins with the bytes that this size and checksum describe."""
-        return len(data) >= self.size and crc32c(data[: self.size]) == self.crc
-
-
-class SavedSegment(NamedTuple):
-    """Represents a segment in a checkpoint: `size` bytes of batches, all of them flushed."""
-
-    base_offset: int
-    size: int = 0
-    max_timestamp_ms: int = -1
-    max_timestamp_offset: int = 0  # the last offset of the first batch that has it
-    offsets: SavedIndexFile = SavedIndexFile()
-    times: SavedIndexFile = SavedIndexFile()
-    transactions: SavedIndexFile = SavedIndexFile()
 
 
 class LogSegment:
@@ -129,7 +95,7 @@ class LogSegment:
         """
         if self.saved.size == 0:
             return SparseIndex(self.base_offset)
-        return self._read_index() or self._rebuild_index()
+        return read_saved_index(self._disk, self.path.parent, self.saved) or self._rebuild_index()
 
     @cached_property
     def first_timestamp_ms(self) -> int:
@@ -145,13 +111,6 @@ class LogSegment:
 
     # Writing
 
-    def write_unindexed(self, data: bytes | bytearray) -> None:
-        """Write batches to the file behind the segment's end, which `index_batch` moves afterwards.
-
-        Raises: OSError.
-        """
-        self.file.write(data, self.size)
-
     def append_batch(
         self, data: bytes | bytearray, last_offset: int, max_timestamp_ms: int
     ) -> None:
@@ -159,36 +118,8 @@ class LogSegment:
 
         Raises: OSError.
         """
-        self.write_unindexed(data)
+        self.file.write(data, self.size)
         self.index_batch(len(data), last_offset, max_timestamp_ms)
-
-    def rewrite_from(self, start_position: int) -> None:
-        """Write the bytes from this position on once more, after testing their checksums.
-
-        Raises: OSError, `CorruptBatch`.
-        """
-        while start_position < self.size:
-            end = self.find_whole_batches_end(start_position, self.size, _WRITE_AGAIN_BYTES, True)
-            data = self.file.read(end - start_position, start_position)
-            checked = 0
-            for batch in iterate_batches(data):
-                if not batch.is_intact():
-                    break
-                checked += batch.size
-            if checked < end - start_position:
-                raise CorruptBatch(self.path, start_position + checked)
-            self.file.write(data, start_position)
-            start_position = end
-
-    def discard_failed_write(self) -> None:
-        """Remove the bytes that a failed write has left behind the end.
-
-        If even this fails, the next append overwrites the torn piece, or the next start cuts it.
-        """
-        try:
-            self.file.truncate(self.size)
-        except OSError:
-            return
 
     def index_batch(self, batch_bytes: int, last_offset: int, max_timestamp_ms: int) -> None:
         """Move the segment's end behind a batch that was written there, and index the batch."""
@@ -260,19 +191,15 @@ class LogSegment:
         """
         if end_position - start_position <= max_bytes:
             return end_position
-        stop = self._find_whole_batches_end(start_position, start_position + max_bytes)
+        limit = start_position + max_bytes
+        stop = max(start_position, self.index.last_position_up_to(limit))
+        for position, size, _ in self.iterate_headers(stop):
+            if position + size > limit:
+                break
+            stop = position + size
         if stop == start_position and at_least_one:
             return start_position + batch_size_at(self.file.read(_STEP.size, start_position), 0)
         return stop
-
-    def _find_whole_batches_end(self, start_position: int, limit_position: int) -> int:
-        """Return where the last whole batch ends that ends at or before `limit_position`."""
-        end = max(start_position, self.index.last_position_up_to(limit_position))
-        for position, size, _ in self.iterate_headers(end):
-            if position + size > limit_position:
-                return position
-            end = position + size
-        return end
 
     def iterate_headers(self, position: int) -> Iterator[tuple[int, int, int]]:
         """Yield (position, size in bytes, last offset) of each batch from this position on.
@@ -308,30 +235,12 @@ class LogSegment:
             self._checked[0] <= start_position and stop_position <= self._checked[1]
         ):
             return stop_position
-        end = start_position
-        offset = self.base_offset  # no checksum is over it: it is compared with the batch before
-        limit = self.base_offset + _POSITION_MAX + 1 if end_offset is None else end_offset
-        # A batch that claims to be shorter than its header, a ValueError, isn't intact either.
-        last: RecordBatch | None = None
-        last_from = offset  # the lowest base offset that the last one could have
-        with suppress(ValueError):
-            for batch in iterate_batches(
-                self.file.read(stop_position - start_position, start_position)
-            ):
-                if batch.magic != 2 or not batch.is_intact() or batch.last_offset >= limit:
-                    break
-                if batch.base_offset < offset:
-                    # One of the two says a wrong offset. It is the one before if it has room
-                    # between its own neighbours, somewhere before the offset that it says.
-                    if last and last_from + last.last_offset_delta < batch.base_offset:
-                        end -= last.size
-                    break
-                is_led_up_to = (
-                    end > start_position or start_position == 0
-                )  # the batch before it was checked, too
-                last, last_from = batch, offset if is_led_up_to else batch.base_offset
-                offset = batch.last_offset + 1
-                end += batch.size
+        end = start_position + count_intact_bytes(
+            self.file.read(stop_position - start_position, start_position),
+            self.base_offset,
+            self.base_offset + _POSITION_MAX + 1 if end_offset is None else end_offset,
+            is_led_up_to=start_position == 0,
+        )
         if end == start_position:
             raise CorruptBatch(self.path, start_position)
         low, high = self._checked
@@ -372,11 +281,6 @@ class LogSegment:
         self.path = path
 
     @property
-    def index_bytes(self) -> int:
-        """Return the size of the larger index file in bytes, as a checkpoint has it."""
-        return max(self.saved.offsets.size, self.saved.times.size)
-
-    @property
     def is_saved(self) -> bool:
         """Whether a checkpoint has the segment as it is now."""
         return self.size == self.saved.size > 0
@@ -412,25 +316,11 @@ class LogSegment:
 
     def read_transaction_index(self) -> bool:
         """Read the aborted transactions from their file; False if it isn't as it was written."""
-        wanted = self.saved.transactions
-        if wanted.size == 0:
-            return True
-        data = self._disk.read_file(self.path_of("txnindex")) or b""
-        if not wanted.matches_start_of(data):
+        found = read_saved_transactions(self._disk, self.path.parent, self.saved)
+        if found is None:
             return False
-        self.transaction_index = TransactionIndex(data[: wanted.size])
+        self.transaction_index = found
         return True
-
-    def _read_index(self) -> SparseIndex | None:
-        """Read the index files; None if they aren't the ones that were written."""
-        saved = self.saved
-        offsets = self._disk.read_file(self.path_of("index")) or b""
-        times = self._disk.read_file(self.path_of("timeindex")) or b""
-        if not (saved.offsets.matches_start_of(offsets) and saved.times.matches_start_of(times)):
-            return None
-        return decode_index(
-            self.base_offset, offsets[: saved.offsets.size], times[: saved.times.size]
-        )
 
     def _rebuild_index(self) -> SparseIndex:
         """Rebuild the index from the batches' headers.

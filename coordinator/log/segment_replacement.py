@@ -21,7 +21,7 @@ from uuid import UUID
 
 from coordinator.log.checksummed_json import decode_checksummed, encode_checksummed
 from coordinator.log.disk import BrokerDisk
-from coordinator.log.segment import CLEANED, SUFFIXES, segment_file_name
+from coordinator.log.saved_segment import CLEANED, SUFFIXES, segment_file_name
 
 JOURNAL = "replacing"
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
@@ -18,7 +19,8 @@ from coordinator.log.data_directory import write_partition_metadata
 from coordinator.log.flushing import LogFlusher
 from coordinator.log.machine import BrokerMachine
 from coordinator.log.removal import SegmentFileRemover
-from coordinator.log.segment import SUFFIXES, LogSegment, SavedSegment, segment_file_name
+from coordinator.log.saved_segment import SUFFIXES, SavedSegment, segment_file_name
+from coordinator.log.segment import LogSegment
 from coordinator.log.settings import LogSettings
 
 
@@ -131,7 +133,9 @@ class LogSegments:
             segment.file.write(data, segment.size)
             self.flushing.flush_if_due(size, last_offset)
         except OSError:
-            segment.discard_failed_write()
+            # If even this fails, the next append overwrites the torn piece, or a start cuts it.
+            with suppress(OSError):
+                segment.truncate_to_size()
             raise
         segment.index_batch(size, last_offset, timestamp_ms)
         self.appended_count += 1

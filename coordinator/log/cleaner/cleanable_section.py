@@ -94,7 +94,7 @@ def group_segments_by_size(
     size = index_size = 0
     for segment, end in zip(segments, ends, strict=True):
         size += segment.size
-        index_size += segment.index_bytes
+        index_size += segment.saved.index_bytes
         fits = (
             bool(found)
             and size <= settings.segment_bytes
@@ -105,5 +105,5 @@ def group_segments_by_size(
             found[-1].append(segment)
         else:
             found.append([segment])
-            size, index_size = segment.size, segment.index_bytes
+            size, index_size = segment.size, segment.saved.index_bytes
     return found

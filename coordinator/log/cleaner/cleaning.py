@@ -188,7 +188,7 @@ def _copy_survivors(
     headers: list[RecordBatch] = []
 
     def write_out() -> None:
-        new_segment.write_unindexed(out)
+        new_segment.file.write(out, new_segment.size)
         for each in headers:
             new_segment.index_batch(each.size, each.last_offset, each.max_timestamp_ms)
         out.clear()
