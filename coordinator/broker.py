@@ -333,7 +333,9 @@ class Broker:
         )
 
     def _expire_producer_ids(self) -> None:
-        self.topics.forget_idle_producers()
+        now_ms, idle_ms = self.clock.now_ms(), self.config.producer_id_expiration_ms
+        for partition in self.topics.all_partitions():
+            partition.producers.forget_idle_producers(now_ms, idle_ms)
         self._schedule_producer_expiry()
 
 

@@ -18,7 +18,7 @@ from coordinator.errors import Code, Refused
 from coordinator.groups.configs import GROUP_CONFIGS, check_broker_limits, validate_group_configs
 from coordinator.groups.configs import group_config_default as group_default_of
 from coordinator.log.configs import TOPIC_CONFIGS, topic_config_default, validate_topic_configs
-from coordinator.log.topics import check_topic_name
+from coordinator.log.topic_names import check_topic_name
 from coordinator.settings import ConfigType, validate_value
 
 if TYPE_CHECKING:

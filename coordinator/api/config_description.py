@@ -22,7 +22,7 @@ from coordinator.dynamic_config import (
 from coordinator.errors import Code, Refused
 from coordinator.groups.configs import GROUP_CONFIGS
 from coordinator.log.configs import TOPIC_CONFIGS
-from coordinator.log.topics import check_topic_name
+from coordinator.log.topic_names import check_topic_name
 from coordinator.settings import ConfigType
 
 _UNKNOWN_KIND = 0

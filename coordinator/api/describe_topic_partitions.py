@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from coordinator.api.context import RequestContext
 from coordinator.api.metadata import TOPIC_OPERATIONS
 from coordinator.errors import Code, Refused
-from coordinator.log.topics import BrokerTopic, check_topic_name
+from coordinator.log.topic_names import check_topic_name
+from coordinator.log.topics import BrokerTopic
 
 if TYPE_CHECKING:
     from kio.schema.describe_topic_partitions.v0.request import DescribeTopicPartitionsRequest

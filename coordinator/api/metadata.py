@@ -21,7 +21,8 @@ from uuid import UUID
 
 from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
-from coordinator.log.topics import HIDDEN_TOPICS, INTERNAL_TOPICS, BrokerTopic, check_topic_name
+from coordinator.log.topic_names import check_topic_name
+from coordinator.log.topics import HIDDEN_TOPICS, INTERNAL_TOPICS, BrokerTopic
 
 if TYPE_CHECKING:
     from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopic
