@@ -22,6 +22,7 @@ from streams.graph.materialized import Store
 from streams.graph.nodes import SourceNode
 from streams.processes import signals
 from streams.processes.running import RunningApp
+from streams.processes.start import start_application
 from streams.processes.workers import run_workers, watcher_is_gone
 from streams.runtime.progress import RestoreListener
 from streams.serdes import Serde
@@ -199,7 +200,7 @@ class App:
 
         `restore_listener` is called with the progress of stores that are restored.
         """
-        return RunningApp(self.topology(), self.config, restore_listener=restore_listener)
+        return start_application(self.topology(), self.config, restore_listener=restore_listener)
 
     def run(self, workers: int = 1) -> None:
         """Run the application until SIGTERM or SIGINT, then commit and leave the group.
@@ -245,7 +246,7 @@ class App:
         stopped = threading.Event()
         timeout_s = self.config.shutdown_timeout_ms / 1000
         signals.install_stop_handlers(stopped.set, timeout_s=timeout_s, is_watched=is_watched)
-        running = RunningApp(self.topology(), self.config, number=number)
+        running = start_application(self.topology(), self.config, number=number)
         while not stopped.wait(0.2):
             if running.state == "ERROR" or is_abandoned():
                 break

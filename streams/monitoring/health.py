@@ -80,7 +80,7 @@ class Health:
 
 
 def report_thread_health(
-    thread: StreamThread, state: str, doing: ThreadActivity | None, now_s: float
+    thread: StreamThread, doing: ThreadActivity | None, now_s: float
 ) -> ThreadHealth:
     """Return the health report of one thread.
 
@@ -90,7 +90,7 @@ def report_thread_health(
     since_s, silent_since_s = loop.failing_since_s, loop.silent_since_s
     return ThreadHealth(
         name=thread.name,
-        state=state,
+        state=thread.state,
         doing=doing.location.value if doing else "",
         what=doing.function_name if doing else "",
         seconds=round(now_s - doing.since_s, 1) if doing else 0.0,

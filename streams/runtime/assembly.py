@@ -37,6 +37,7 @@ from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task
 from streams.runtime.task_creator import TaskCreator
 from streams.runtime.thread_dependencies import ThreadDependencies
+from streams.runtime.thread_state import ThreadState
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
 
@@ -112,7 +113,7 @@ def create_stream_loop(
     worker: WorkerResources,
     thread_number: int,
     *,
-    on_state_change: Callable[[str], None],
+    on_state_change: Callable[[ThreadState], None],
     on_commit_step: Callable[[CommitStep], None],
     decide_replacement: Callable[[Exception], bool] = lambda error: False,
 ) -> StreamLoop:

@@ -43,6 +43,7 @@ from streams.runtime.recovery import to_recovery_error
 from streams.runtime.task import Task, TaskState
 from streams.runtime.task_executor import TaskExecutor
 from streams.runtime.thread_dependencies import ThreadDependencies
+from streams.runtime.thread_state import ThreadState
 
 log = logging.getLogger(__name__)
 
@@ -273,7 +274,7 @@ class StreamLoop:
         closed, the others go on. Raises ApplicationShutdown if a member asks all of them to end.
         """
         member = self._dependencies.member
-        self._dependencies.on_state_change("REBALANCING")
+        self._dependencies.on_state_change(ThreadState.REBALANCING)
         self.counters.rebalances += 1
         for task in self._tasks_in_state(TaskState.RUNNING):
             task.suspend_processing()
@@ -353,7 +354,7 @@ class StreamLoop:
         """Report RUNNING, and note the time, if all assigned tasks run."""
         if self._is_settled():
             self._settled_at_s = self._dependencies.host.monotonic_s()
-            self._dependencies.on_state_change("RUNNING")
+            self._dependencies.on_state_change(ThreadState.RUNNING)
 
     def _clear_failure_if_idle(self) -> None:
         """Clear the last failure if all tasks have run for some seconds with nothing to commit."""
@@ -432,7 +433,7 @@ class StreamLoop:
             self.tasks[error.task].clear_stores(error.stores)
         if isinstance(error, ValueRefused) and error.task in self.tasks:
             self.tasks[error.task].early_serialization.start_serializing_early()
-        self._dependencies.on_state_change("REBALANCING")
+        self._dependencies.on_state_change(ThreadState.REBALANCING)
         self._dependencies.stop.wait(_BACK_OFF_S)
 
     def close(self) -> None:

@@ -23,6 +23,7 @@ from streams.runtime.assembly import (
 from streams.runtime.commit import CommitStep
 from streams.runtime.loop import StreamLoop
 from streams.runtime.task import Task
+from streams.runtime.thread_state import ThreadState, create_thread_state
 from streams.runtime.watchdog import ThreadFailure
 from streams.settings.uncaught_exceptions import (
     ReplacementBackOff,
@@ -37,8 +38,8 @@ log = logging.getLogger(__name__)
 class StreamThread:
     """Runs stream loops on thread `number` of a worker, one after the other.
 
-    `on_state_change` is called with REBALANCING and RUNNING, `on_failure` with the error that ends
-    the worker, `on_end` when the thread does nothing more, `on_step` at each step of a commit.
+    `on_state_change` is called with each new state, `on_failure` with the error that ends the
+    worker, `on_step` at each step of a commit.
     """
 
     def __init__(
@@ -47,9 +48,8 @@ class StreamThread:
         number: int,
         *,
         handler: UncaughtExceptionHandler,
-        on_state_change: Callable[[str], None],
+        on_state_change: Callable[[ThreadState], None],
         on_failure: Callable[[UserError], None],
-        on_end: Callable[[], None],
         on_step: Callable[[CommitStep], None],
     ) -> None:
         self.name = f"thread {number}"
@@ -63,13 +63,18 @@ class StreamThread:
         self._worker = worker
         self._number = number
         self._handler = handler
-        self._on_state_change, self._on_failure, self._on_end = on_state_change, on_failure, on_end
-        self._on_step = on_step
+        self._on_failure, self._on_step = on_failure, on_step
+        self._state = create_thread_state(self.name, on_state_change)
         self._handler_response = UncaughtExceptionResponse.SHUTDOWN_CLIENT
         self._counters_of_replaced: dict[str, int] = {}
         self._turns_of_replaced = 0
         self.loop = self._create_loop()
         self._spawned: SpawnedThread | None = None
+
+    @property
+    def state(self) -> ThreadState:
+        """Return the state that the thread has now."""
+        return self._state.state
 
     def start_thread(self) -> None:
         """Start the thread."""
@@ -108,7 +113,7 @@ class StreamThread:
         return create_stream_loop(
             self._worker,
             self._number,
-            on_state_change=self._on_state_change,
+            on_state_change=self._state.change_state,
             on_commit_step=self._on_step,
             decide_replacement=self._decide_on_error,
         )
@@ -124,7 +129,7 @@ class StreamThread:
             self._on_failure(_to_user_error(error))
         finally:
             self.ident = None
-            self._on_end()
+            self._state.change_state(ThreadState.ENDED)
 
     def _run_loops(self) -> None:
         """Run loops until a stop or an error; replace a failed loop if the handler says so."""
@@ -154,7 +159,7 @@ class StreamThread:
                     "%s is replaced in %g s: %s", self.name, wait_s, error, exc_info=unexpected
                 )
                 self.failure = ThreadFailure(str(error) or repr(error), worker.host.monotonic_s())
-            self._on_state_change("REBALANCING")
+            self._state.change_state(ThreadState.REBALANCING)
             stopped = worker.stop.wait(wait_s)
             self.failure = None
             if stopped:

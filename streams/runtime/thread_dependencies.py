@@ -18,6 +18,7 @@ from streams.runtime.producers import TaskProducers
 from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task
 from streams.runtime.task_creator import TaskCreator
+from streams.runtime.thread_state import ThreadState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,7 @@ class ThreadDependencies:
     uncommitted_bytes_max: int
     """The limit for uncommitted writes of this thread; -1 for none."""
     task_timeout_ms: int
-    on_state_change: Callable[[str], None]
+    on_state_change: Callable[[ThreadState], None]
     """Is called with REBALANCING and RUNNING."""
     on_commit_step: Callable[[CommitStep], None]
     ledger: LedgerWriter | None = None

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from streams.app import App
 from streams.processes.running import RunningApp
+from streams.processes.start import start_application
 from streams.runtime.commit import CommitStep
 from streams.runtime.progress import RestoreListener
 
@@ -20,6 +21,6 @@ def start_observed_app(
     restore_listener: RestoreListener | None = None,
 ) -> RunningApp:
     """Start an application as `app.start` does; `on_step` is called at each step of each commit."""
-    return RunningApp(
+    return start_application(
         app.topology(), app.config, on_step=on_step, restore_listener=restore_listener
     )

@@ -35,6 +35,7 @@ from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task
 from streams.runtime.task_creator import TaskCreator
 from streams.runtime.thread_dependencies import ThreadDependencies
+from streams.runtime.thread_state import ThreadState, create_thread_state
 from streams.settings.config import StreamsConfig
 from streams.testing.clients import (
     InMemoryAdmin,
@@ -91,7 +92,7 @@ class SimulatedProcess:
     ) -> None:
         self._environment = environment
         self._commits_each_record = commit_every_ms == 0
-        self._state = ""
+        self._thread_state = create_thread_state("driver")
         admin = InMemoryAdmin(environment.cluster)
         resetting = OffsetResetter(
             admin,
@@ -209,7 +210,7 @@ class SimulatedProcess:
             ),
             uncommitted_bytes_max=config.statestore_uncommitted_max_bytes,
             task_timeout_ms=config.task_timeout_ms,
-            on_state_change=self._set_loop_state,
+            on_state_change=self._thread_state.change_state,
             on_commit_step=on_step,
             ledger=LedgerWriter(ledger_topic(application), _refuse_identity_lookup)
             if config.ledger
@@ -261,7 +262,8 @@ class SimulatedProcess:
                     task.slice_size = _ONE_RECORD
             self._replicate_global_tables()
             self.loop.run_once()
-            if self._state == "RUNNING" and not self.consumer.find_next_records():
+            is_running = self._thread_state.state is ThreadState.RUNNING
+            if is_running and not self.consumer.find_next_records():
                 self._replicate_global_tables()  # the last turn may have written to their topics
                 return
         raise StreamsError(
@@ -273,10 +275,6 @@ class SimulatedProcess:
         """Bring the global tables up to date."""
         if self._replicas:
             self._globals.copy_new_records()
-
-    def _set_loop_state(self, state: str) -> None:
-        """Note the state that the loop reports."""
-        self._state = state
 
     def commit_until_clean(self) -> None:
         """Commit, process what that adds to internal topics, and repeat until all is committed.

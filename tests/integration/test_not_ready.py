@@ -296,6 +296,6 @@ def test_an_application_asks_again_for_its_ledger(
     with app.start():
         assert fault.struck == 2
     fault = embedded.faults.add(RequestFault("error", api="CreateTopics", error="NOT_CONTROLLER"))
-    monkeypatch.setattr("streams.processes.running.BROKER_WAIT_S", 0.5)
+    monkeypatch.setattr("streams.processes.start.BROKER_WAIT_S", 0.5)
     with pytest.raises(ConfigError, match=r"ledger can't be made: .*NOT_CONTROLLER"):
         app.start()

@@ -16,6 +16,7 @@ from streams.runtime.commit import CommitStep
 from streams.runtime.global_tables import GlobalTables, open_replicas
 from streams.runtime.loop import StreamLoop
 from streams.runtime.offset_metadata import METADATA_BYTES_MAX
+from streams.runtime.thread_state import create_thread_state
 from tests.simulation.runtime.clients.connection import SimConnection
 from tests.simulation.runtime.host import SimHost
 from tests.simulation.runtime.machine import Machine, SimDirectory
@@ -116,7 +117,10 @@ class SimWorker:
         )
         loops = [
             create_stream_loop(
-                worker, number, on_state_change=self._reached, on_commit_step=self._reached
+                worker,
+                number,
+                on_state_change=create_thread_state(f"thread {number}", self._reached).change_state,
+                on_commit_step=self._reached,
             )
             for number in range(config.num_stream_threads)
         ]

@@ -11,6 +11,7 @@ import pytest
 from streams.common.host import SystemHost
 from streams.runtime import stream_thread
 from streams.runtime.stream_thread import StreamThread
+from streams.runtime.thread_state import ThreadState
 from streams.runtime.watchdog import Watchdog
 from streams.settings.uncaught_exceptions import UncaughtExceptionResponse
 from tests.processes import HANG_LIMIT_S
@@ -53,9 +54,8 @@ def test_a_thread_that_waits_for_global_tables_is_not_taken_for_stuck(
         worker,
         0,
         handler=UncaughtExceptionResponse.SHUTDOWN_CLIENT,
-        on_state_change=lambda state: None,
+        on_state_change=lambda state: ended.set() if state is ThreadState.ENDED else None,
         on_failure=lambda error: pytest.fail(str(error)),
-        on_end=ended.set,
         on_step=lambda step: None,
     )
     watchdog = Watchdog([thread], host, host.create_event(), stuck_after_s=0.0)

@@ -21,6 +21,7 @@ from streams.runtime.producers import TaskProducers
 from streams.runtime.restorer import Restorer
 from streams.runtime.task_creator import TaskCreator
 from streams.runtime.thread_dependencies import ThreadDependencies
+from streams.runtime.thread_state import ThreadState, create_thread_state
 from streams.settings.exception_handlers import ExceptionHandlers
 from streams.topology.build import Topology
 from tests.unit.streams.runtime.fakes import (
@@ -122,7 +123,7 @@ class World:
         self.consumer = FakeConsumer(self.kafka, self.script, self.clock)
         self.directory = StateDirectory(state, "a")
         self.producers: list[FakeProducer] = []
-        self.states: list[str] = []
+        self.states: list[ThreadState] = []
         self.steps: list[CommitStep] = []
         admin = FakeAdmin(self.kafka, self.script)
         resetting = OffsetResetter(
@@ -177,7 +178,7 @@ class World:
                 order_settings=RecordOrderSettings(max_task_idle_ms, buffered_records_max=20),
                 uncommitted_bytes_max=uncommitted_bytes_max,
                 task_timeout_ms=task_timeout_ms,
-                on_state_change=self.states.append,
+                on_state_change=create_thread_state("thread 0", self.states.append).change_state,
                 on_commit_step=self.steps.append,
                 counters=counters,
                 are_inputs_changed=inputs_changed,

@@ -1,0 +1,54 @@
+"""Answer GET /health, /live and /metrics of a worker, on the ports that its settings name."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+
+from streams.common.host import Host
+from streams.monitoring.health import Health
+from streams.monitoring.http_endpoint import HttpEndpoint, HttpResponse
+from streams.monitoring.metrics import WorkerCollector, render_prometheus_text
+from streams.settings.config import StreamsConfig
+
+log = logging.getLogger(__name__)
+
+_JSON = "application/json"
+_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def start_endpoints(
+    config: StreamsConfig,
+    worker_number: int,
+    host: Host,
+    *,
+    report_health: Callable[[], Health],
+    count_by_thread: Callable[[], dict[str, dict[str, int]]],
+) -> Iterator[tuple[str, HttpEndpoint]]:
+    """Start the HTTP endpoints that the settings ask for, and yield each with its setting's name.
+
+    Ports are counted up by the worker's number. Raises ConfigError if a port is not available.
+    """
+    collector = WorkerCollector(report_health, count_by_thread, host.now_ms)
+
+    def answer_health() -> HttpResponse:
+        report = report_health()
+        return HttpResponse(200 if report.healthy else 503, _JSON, report.as_json())
+
+    def answer_live() -> HttpResponse:
+        report = report_health()
+        return HttpResponse(200 if report.live else 503, _JSON, report.as_json())
+
+    def answer_metrics() -> HttpResponse:
+        return HttpResponse(200, _PROMETHEUS, render_prometheus_text(collector))
+
+    answers = {"/health": answer_health, "/live": answer_live, "/metrics": answer_metrics}
+    wanted = {"health_port": answers, "metrics_port": {"/metrics": answer_metrics}}
+    for setting, paths in wanted.items():
+        port = getattr(config, setting)
+        same = setting == "metrics_port" and port == config.health_port
+        if port is None or (port and same):
+            continue
+        endpoint = HttpEndpoint(setting, port and port + worker_number, paths, host)
+        log.info("%s: listening on 127.0.0.1:%d", setting, endpoint.port)
+        yield setting, endpoint

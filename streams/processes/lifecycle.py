@@ -1,0 +1,143 @@
+"""Derive the state of an application from those of its threads, and keep the error that ends it.
+
+    state             what holds
+    CREATED           no thread has joined the group yet
+    REBALANCING       a thread joins the group, restores tasks or recovers
+    RUNNING           all threads run all of their tasks
+    PENDING_SHUTDOWN  the threads commit, leave the group and end, since `close` was called
+    NOT_RUNNING       all is closed
+    PENDING_ERROR     the same as PENDING_SHUTDOWN, since an error ends the application
+    ERROR             all threads have ended after an error
+
+    from              to
+    CREATED           REBALANCING, PENDING_SHUTDOWN, PENDING_ERROR
+    REBALANCING       RUNNING, PENDING_SHUTDOWN, PENDING_ERROR
+    RUNNING           REBALANCING, PENDING_SHUTDOWN, PENDING_ERROR
+    PENDING_SHUTDOWN  NOT_RUNNING, PENDING_ERROR (the last commit may fail)
+    PENDING_ERROR     ERROR
+
+Any other transition is a mistake in the runtime: RuntimeError. The states are those of Kafka
+Streams' KafkaStreams.State, whose table has no way from CREATED or PENDING_SHUTDOWN to
+PENDING_ERROR.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from enum import StrEnum
+
+from streams.common.host import Event
+from streams.common.state_machine import StateMachine
+from streams.errors import StreamsError, UserError
+from streams.runtime.thread_state import ThreadState
+
+log = logging.getLogger(__name__)
+
+
+class ApplicationState(StrEnum):
+    """Names the states of an application, with the transitions in the module's table."""
+
+    CREATED = "CREATED"
+    REBALANCING = "REBALANCING"
+    RUNNING = "RUNNING"
+    PENDING_SHUTDOWN = "PENDING_SHUTDOWN"
+    NOT_RUNNING = "NOT_RUNNING"
+    PENDING_ERROR = "PENDING_ERROR"
+    ERROR = "ERROR"
+
+
+_ACTIVE = {ApplicationState.CREATED, ApplicationState.REBALANCING, ApplicationState.RUNNING}
+_ENDING = {ApplicationState.PENDING_SHUTDOWN, ApplicationState.PENDING_ERROR}
+_TRANSITIONS: dict[ApplicationState, set[ApplicationState]] = {
+    ApplicationState.CREATED: {ApplicationState.REBALANCING, *_ENDING},
+    ApplicationState.REBALANCING: {ApplicationState.RUNNING, *_ENDING},
+    ApplicationState.RUNNING: {ApplicationState.REBALANCING, *_ENDING},
+    ApplicationState.PENDING_SHUTDOWN: {
+        ApplicationState.NOT_RUNNING,
+        ApplicationState.PENDING_ERROR,
+    },
+    ApplicationState.NOT_RUNNING: set(),
+    ApplicationState.PENDING_ERROR: {ApplicationState.ERROR},
+    ApplicationState.ERROR: set(),
+}
+
+
+class ApplicationLifecycle:
+    """Holds the state of an application with `thread_count` stream threads, and its error.
+
+    `stop` is set when an error ends the application, `all_threads_ended` when no stream thread is
+    left. Kafka Streams' counterpart is KafkaStreams with its StreamStateListener.
+    """
+
+    def __init__(self, thread_count: int, *, stop: Event, all_threads_ended: Event) -> None:
+        self._stop = stop
+        self._all_threads_ended = all_threads_ended
+        self._changed = threading.Condition()
+        self._thread_states = dict.fromkeys(range(thread_count), ThreadState.CREATED)
+        self._machine = StateMachine("the application", ApplicationState.CREATED, _TRANSITIONS)
+        self.error: UserError | None = None
+        """The first error that has failed the application."""
+
+    @property
+    def state(self) -> ApplicationState:
+        """Return the state that the application has now."""
+        return self._machine.state
+
+    def wait_for(self, state: ApplicationState, timeout_s: float) -> None:
+        """Wait until the application's state is `state`.
+
+        Raises the error that ends the application before that, or StreamsError after `timeout_s`.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self.state is state or self.error is not None, timeout_s)
+            if self.error is not None and state is not ApplicationState.ERROR:
+                raise self.error
+            if self.state is not state:
+                raise StreamsError(f"still {self.state} and not {state} after {timeout_s:g} s")
+
+    def fail_application(self, error: UserError) -> None:
+        """Keep the first error that fails the application, and stop its threads in order."""
+        with self._changed:
+            if self.error is None:
+                self.error = error
+                self._change_state(ApplicationState.PENDING_ERROR)
+        self._stop.set()
+
+    def begin_shutdown(self) -> bool:
+        """Note that the application is to be closed, and return False if it was closed before."""
+        with self._changed:
+            if self.state in _ACTIVE:
+                self._change_state(ApplicationState.PENDING_SHUTDOWN)
+            return self.state is not ApplicationState.NOT_RUNNING
+
+    def finish_shutdown(self) -> None:
+        """Note that all is closed, or raise the error that has ended the application."""
+        with self._changed:
+            if self.error is not None:
+                raise self.error
+            if self.state is not ApplicationState.NOT_RUNNING:  # two threads may close at once
+                self._change_state(ApplicationState.NOT_RUNNING)
+
+    def handle_thread_state(self, number: int, state: ThreadState) -> None:
+        """Note the state of thread `number`, and derive that of the application."""
+        with self._changed:
+            self._thread_states[number] = state
+            states = set(self._thread_states.values())
+            if states == {ThreadState.ENDED}:
+                self._all_threads_ended.set()
+                if self.error is not None:
+                    self._change_state(ApplicationState.ERROR)
+            elif state is not ThreadState.ENDED and self.state in _ACTIVE:
+                derived = ApplicationState.REBALANCING
+                if states == {ThreadState.RUNNING}:
+                    derived = ApplicationState.RUNNING
+                if derived is not self.state:
+                    self._change_state(derived)
+
+    def _change_state(self, state: ApplicationState) -> None:
+        """Change the state and wake those who wait for it; the caller holds the lock."""
+        before = self.state
+        self._machine.change_state(state)
+        log.info("state %s -> %s", before, state)
+        self._changed.notify_all()

@@ -1,0 +1,183 @@
+"""Start an application: check its topics, claim its directory, and start its threads.
+
+Everything that needs a broker, a lock, a socket or a thread is done here, in this order, so that an
+error leaves nothing behind: brokers, state directory, clients, HTTP endpoints, threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from uuid import uuid4
+
+from state.directory import ProcessSlot, StateDirectory
+from state.errors import StateError
+from state.rocksdb import MemoryBudget
+from streams.common.host import SystemHost
+from streams.errors import ConfigError, OutcomeUnknown
+from streams.ledger import ledger_topic
+from streams.processes.broker_connector import BROKER_WAIT_S, BrokerConnector
+from streams.processes.embedded import resolve_bootstrap_servers
+from streams.processes.endpoints import start_endpoints
+from streams.processes.lifecycle import ApplicationLifecycle
+from streams.processes.running import RunningApp
+from streams.runtime.assembly import WorkerResources
+from streams.runtime.assignment import check_topics
+from streams.runtime.clients import Admin, KafkaClientSupplier
+from streams.runtime.commit import CommitStep
+from streams.runtime.global_tables import GlobalTables, open_replicas
+from streams.runtime.internal_topics import LEDGER_SETTINGS
+from streams.runtime.offset_metadata import check_metadata_sizes
+from streams.runtime.progress import RestoreListener
+from streams.runtime.stream_thread import StreamThread
+from streams.settings.config import StreamsConfig
+from streams.topology.build import Topology
+
+
+def start_application(
+    topology: Topology,
+    config: StreamsConfig,
+    *,
+    on_step: Callable[[CommitStep], None] = lambda step: None,
+    number: int = 0,
+    restore_listener: RestoreListener | None = None,
+) -> RunningApp:
+    """Start one worker of an application in the background and return its handle.
+
+    `number` tells workers apart that one command has started: ports are counted up by it.
+    `on_step` is called at each step of each commit. Raises ConfigError.
+    """
+    host = SystemHost()
+    brokers = _connect_to_brokers(topology, config)
+    with ExitStack() as exits:
+        try:
+            directory = StateDirectory(config.state_dir, topology.application_id)
+            slot = directory.claim_slot(uuid4)
+        except StateError as error:
+            raise ConfigError(str(error)) from error
+        exits.callback(slot.release_lock)
+        stop = host.create_event()
+        memory = MemoryBudget(config.rocksdb_memory_max_bytes)
+        worker = WorkerResources(
+            process_id=str(slot.id),
+            topology=topology,
+            config=config,
+            clients=brokers.clients,
+            directory=directory,
+            host=host,
+            open_connection=BrokerConnector(config, brokers.servers, host, stop),
+            stop=stop,
+            metadata_bytes_max=brokers.metadata_bytes_max,
+            memory=memory,
+            restore_listener=restore_listener,
+            global_tables=_open_global_tables(
+                topology, config, brokers.clients, directory, slot, host, memory, exits
+            ),
+        )
+        all_threads_ended = host.create_event()
+        lifecycle = ApplicationLifecycle(
+            config.num_stream_threads, stop=stop, all_threads_ended=all_threads_ended
+        )
+        threads = [
+            _create_thread(worker, each, lifecycle, on_step)
+            for each in range(config.num_stream_threads)
+        ]
+        running = RunningApp(
+            worker, threads, lifecycle, all_threads_ended, bootstrap_servers=brokers.servers
+        )
+        for setting, endpoint in start_endpoints(
+            config,
+            number,
+            host,
+            report_health=running.health,
+            count_by_thread=lambda: {thread.name: thread.sum_counters() for thread in threads},
+        ):
+            exits.callback(endpoint.close)
+            running.ports[setting] = endpoint.port
+        running.start_threads(exits.pop_all())
+    return running
+
+
+@dataclass(frozen=True, slots=True)
+class _Brokers:
+    """Holds what is known of the brokers when the application starts."""
+
+    servers: str
+    clients: KafkaClientSupplier
+    metadata_bytes_max: int
+
+
+def _connect_to_brokers(topology: Topology, config: StreamsConfig) -> _Brokers:
+    """Find the brokers, check the application's topics there, and create its ledger.
+
+    Raises ConfigError for what the brokers can't serve, or if none answers.
+    """
+    servers = resolve_bootstrap_servers(config)
+    clients = KafkaClientSupplier(topology.application_id, config, servers)
+    clients.check_user_settings()
+    admin = clients.create_admin(retry_s=BROKER_WAIT_S)
+    counts = admin.fetch_partition_counts_at_start(BROKER_WAIT_S)
+    check_topics(topology, counts, servers, config.handlers.dead_letter_topics())
+    metadata_bytes_max = admin.fetch_metadata_bytes_max()
+    check_metadata_sizes(topology, metadata_bytes_max)
+    if config.ledger:
+        _create_ledger(admin, topology.application_id, config.replication_factor)
+    return _Brokers(servers, clients, metadata_bytes_max)
+
+
+def _create_ledger(admin: Admin, application_id: str, replication_factor: int) -> None:
+    """Create the topic of the application's ledger if there is none. Raises ConfigError."""
+    topic = ledger_topic(application_id)
+    try:
+        admin.create_topics({topic: 1}, {topic: LEDGER_SETTINGS}, replication_factor)
+    except OutcomeUnknown as error:
+        raise ConfigError(f"the ledger can't be made: {error}") from error
+
+
+def _create_thread(
+    worker: WorkerResources,
+    number: int,
+    lifecycle: ApplicationLifecycle,
+    on_step: Callable[[CommitStep], None],
+) -> StreamThread:
+    """Create stream thread `number`, which reports to the application's lifecycle."""
+    return StreamThread(
+        worker,
+        number,
+        handler=worker.config.uncaught_exception_handler,
+        on_state_change=partial(lifecycle.handle_thread_state, number),
+        on_failure=lifecycle.fail_application,
+        on_step=on_step,
+    )
+
+
+def _open_global_tables(
+    topology: Topology,
+    config: StreamsConfig,
+    clients: KafkaClientSupplier,
+    directory: StateDirectory,
+    slot: ProcessSlot,
+    host: SystemHost,
+    memory: MemoryBudget,
+    exits: ExitStack,
+) -> GlobalTables | None:
+    """Open the replicas of the global tables in this worker's own part of the directory."""
+    tables = topology.global_tables
+    if not tables:
+        return None
+    replicas = open_replicas(
+        tables, lambda store: directory.global_store_path(slot.number, store), memory
+    )
+    for replica in replicas.values():
+        exits.callback(replica.close)
+    return GlobalTables(
+        tables,
+        replicas,
+        create_consumer=lambda: clients.create_restore_consumer("global"),
+        admin=clients.create_admin(),
+        host=host,
+        handler=config.handlers.deserialization,
+        timeout_ms=config.task_timeout_ms,
+    )

@@ -1,0 +1,166 @@
+"""The states of threads and of the application: which may follow which, and who hears of it."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from streams.common.host import SystemHost
+from streams.errors import StreamsError
+from streams.processes.lifecycle import ApplicationLifecycle, ApplicationState
+from streams.processes.running import RunningApp
+from streams.runtime import stream_thread
+from streams.runtime.stream_thread import StreamThread
+from streams.runtime.thread_state import ThreadState, create_thread_state
+from streams.settings.uncaught_exceptions import UncaughtExceptionResponse
+from tests.processes import HANG_LIMIT_S
+
+CREATED, REBALANCING, RUNNING, ENDED = ThreadState
+THREAD_STATES_AFTER = {
+    CREATED: {REBALANCING, ENDED},
+    REBALANCING: {REBALANCING, RUNNING, ENDED},
+    RUNNING: {REBALANCING, ENDED},
+    ENDED: set(),
+}
+A_WAY_TO = {
+    CREATED: [],
+    REBALANCING: [REBALANCING],
+    RUNNING: [REBALANCING, RUNNING],
+    ENDED: [ENDED],
+}
+
+
+def created(threads: int = 1) -> ApplicationLifecycle:
+    return ApplicationLifecycle(
+        threads, stop=threading.Event(), all_threads_ended=threading.Event()
+    )
+
+
+@pytest.mark.parametrize("after", ThreadState)
+@pytest.mark.parametrize("before", ThreadState)
+def test_a_thread_changes_its_state_by_the_table_only(
+    before: ThreadState, after: ThreadState
+) -> None:
+    heard: list[ThreadState] = []
+    machine = create_thread_state("thread 0", heard.append)
+    for state in A_WAY_TO[before]:
+        machine.change_state(state)
+    heard.clear()
+    if after in THREAD_STATES_AFTER[before]:
+        machine.change_state(after)
+        assert heard == [machine.state] == [after]
+        return
+    with pytest.raises(RuntimeError, match=f"thread 0 is {before}: it can't become {after}"):
+        machine.change_state(after)
+    assert (machine.state, heard) == (before, [])
+
+
+def test_a_loop_that_reports_a_state_out_of_order_ends_its_thread_with_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def create_loop(*args: Any, on_state_change: Any, **settings: Any) -> Any:
+        return SimpleNamespace(run_until_stopped=lambda: on_state_change(RUNNING))
+
+    monkeypatch.setattr(stream_thread, "create_stream_loop", create_loop)
+    worker: Any = SimpleNamespace(host=SystemHost(), global_tables=None)
+    errors: list[Exception] = []
+    states: list[ThreadState] = []
+    thread = StreamThread(
+        worker,
+        0,
+        handler=UncaughtExceptionResponse.SHUTDOWN_CLIENT,
+        on_state_change=states.append,
+        on_failure=errors.append,
+        on_step=lambda step: None,
+    )
+    thread.start_thread()
+    thread.join_thread(HANG_LIMIT_S)
+    assert (states, thread.state) == ([ENDED], ENDED)
+    assert "thread 0 is CREATED: it can't become RUNNING" in str(errors[0])
+
+
+def test_an_application_runs_when_all_of_its_threads_run() -> None:
+    lifecycle = created(threads=2)
+    assert lifecycle.state == "CREATED"
+    for number, state, derived in [
+        (0, REBALANCING, "REBALANCING"),
+        (0, RUNNING, "REBALANCING"),
+        (1, REBALANCING, "REBALANCING"),
+        (1, RUNNING, "RUNNING"),
+        (0, REBALANCING, "REBALANCING"),
+        (0, RUNNING, "RUNNING"),
+    ]:
+        lifecycle.handle_thread_state(number, state)
+        assert lifecycle.state == derived
+    lifecycle.wait_for(ApplicationState.RUNNING, 0)
+
+
+def test_an_application_does_not_run_before_a_thread_has_joined_the_group() -> None:
+    with pytest.raises(RuntimeError, match="the application is CREATED: it can't become RUNNING"):
+        created().handle_thread_state(0, RUNNING)
+
+
+def test_a_shutdown_ends_when_all_is_closed_however_often() -> None:
+    lifecycle = created()
+    lifecycle.handle_thread_state(0, REBALANCING)
+    assert lifecycle.begin_shutdown()
+    assert lifecycle.begin_shutdown()  # a second close that runs beside the first
+    lifecycle.handle_thread_state(0, RUNNING)
+    assert lifecycle.state == "PENDING_SHUTDOWN"
+    lifecycle.handle_thread_state(0, ENDED)
+    lifecycle.finish_shutdown()
+    lifecycle.finish_shutdown()
+    assert lifecycle.state == "NOT_RUNNING"
+    assert not lifecycle.begin_shutdown()
+
+
+@pytest.mark.parametrize("is_closing", [False, True])
+def test_an_error_ends_the_application_once_its_threads_have_ended(is_closing: bool) -> None:
+    lifecycle = created(threads=2)
+    lifecycle.handle_thread_state(0, REBALANCING)
+    if is_closing:
+        lifecycle.begin_shutdown()
+    first = StreamsError("first")
+    lifecycle.fail_application(first)
+    lifecycle.handle_thread_state(0, ENDED)
+    assert lifecycle.state == "PENDING_ERROR"
+    lifecycle.handle_thread_state(1, ENDED)
+    assert lifecycle.state == "ERROR"
+    lifecycle.wait_for(ApplicationState.ERROR, 0)
+    with pytest.raises(StreamsError, match="first"):
+        lifecycle.wait_for(ApplicationState.RUNNING, 0)
+
+
+def test_an_error_after_the_end_leaves_the_application_in_its_last_state() -> None:
+    """Global tables may fail when the stream threads have ended after an error."""
+    lifecycle = created()
+    lifecycle.fail_application(StreamsError("first"))
+    lifecycle.handle_thread_state(0, ENDED)
+    lifecycle.fail_application(StreamsError("second"))
+    assert lifecycle.state == "ERROR"
+    with pytest.raises(StreamsError, match="first"):
+        lifecycle.finish_shutdown()
+
+
+class NoThreads(SystemHost):
+    """A host that refuses threads."""
+
+    def spawn_thread(self, name: str, target: Any) -> Any:
+        raise AssertionError(f"{name} was started")
+
+
+def test_a_running_app_starts_nothing_until_it_is_told_to() -> None:
+    host = NoThreads()
+    config = SimpleNamespace(stuck_after_ms=1, state_cleanup_delay_ms=1, shutdown_timeout_ms=1)
+    worker: Any = SimpleNamespace(
+        host=host, config=config, directory=None, stop=host.create_event()
+    )
+    before = threading.enumerate()
+    running = RunningApp(worker, [], created(), host.create_event(), bootstrap_servers="x:1")
+    assert running.state == "CREATED"
+    assert threading.enumerate() == before
+    with pytest.raises(AssertionError, match="global-tables was started"):
+        running.start_threads(None)  # type: ignore[arg-type]
