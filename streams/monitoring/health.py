@@ -87,7 +87,7 @@ def report_thread_health(
     `doing` is what the watchdog saw last; None if it has not seen the thread.
     """
     loop = thread.loop
-    since_s, silent_since_s = loop.failing_since_s, loop.silent_since_s
+    since_s, silent_since_s = loop.recovery.failing_since_s, loop.silent_since_s
     return ThreadHealth(
         name=thread.name,
         state=thread.state,
@@ -100,7 +100,7 @@ def report_thread_health(
         tasks={task.name: task.state.name for task in thread.current_tasks()},
         restoring=[_restore_report(store) for store in loop.restore_progress],
         last_commit_ms=loop.committed_at_ms,
-        trouble=loop.last_failure,
+        trouble=loop.recovery.last_failure,
         trouble_s=0.0 if since_s is None else round(now_s - since_s, 1),
         silent_s=0.0 if silent_since_s is None else round(now_s - silent_since_s, 1),
     )

@@ -20,7 +20,7 @@ from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
 from streams.runtime import assembly, commit, loop, restorer
 from streams.runtime.changelog import RestoreStart
 from streams.runtime.clients import Admin, DataConsumer, StreamsProducer
-from streams.runtime.loop import StreamLoop
+from streams.runtime.rebalance import ThreadRebalance
 from streams.runtime.task import Task
 from streams.runtime.task_creator import TaskCreator
 from streams.runtime.topology_versions import TaskNumbers
@@ -228,16 +228,16 @@ def missed_generation_not_noticed(world: World) -> AbstractContextManager[None]:
     """Make a worker keep its tasks over a missed generation, in which another may have had them."""
 
     def make(original: Any) -> Any:
-        def join(self: StreamLoop) -> None:
-            self._roll_back_tasks = lambda: None  # type: ignore[method-assign]
+        def join(self: ThreadRebalance) -> None:
+            self._tasks.roll_back_tasks = lambda: None  # type: ignore[method-assign]
             try:
                 original(self)
             finally:
-                del self._roll_back_tasks
+                del self._tasks.roll_back_tasks
 
         return join
 
-    return replaced(StreamLoop, "_rejoin_group", make)
+    return replaced(ThreadRebalance, "_rejoin_group", make)
 
 
 def nobody_is_fenced_before_the_offsets_are_read(world: World) -> AbstractContextManager[None]:

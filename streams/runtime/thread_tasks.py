@@ -1,0 +1,141 @@
+"""Create, start, roll back and close the tasks that the group assigns to one thread."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from contextlib import ExitStack
+
+from streams.common.topic_partitions import Partition
+from streams.membership.protocol import AssignmentInfo
+from streams.runtime.task import Task, TaskState
+from streams.runtime.task_executor import TaskExecutor
+from streams.runtime.thread_dependencies import ThreadDependencies
+from streams.runtime.thread_state import ThreadState
+
+log = logging.getLogger(__name__)
+
+_NO_ASSIGNMENT = AssignmentInfo((), ())
+
+
+class ThreadTasks:
+    """Holds the tasks of one thread, and brings them to what the group has assigned.
+
+    `restored_wait_s` is how long to wait for a restored task while none runs. Kafka Streams'
+    counterpart is TaskManager.
+    """
+
+    def __init__(self, dependencies: ThreadDependencies, *, restored_wait_s: float) -> None:
+        self._dependencies = dependencies
+        self._restored_wait_s = restored_wait_s
+        self.by_name: dict[str, Task] = {}
+        self.executor = TaskExecutor(
+            dependencies.consumer, dependencies.producers, dependencies.host, dependencies.counters
+        )
+        self.assignment: AssignmentInfo | None = None
+        """What the group has assigned; None while the thread has to join."""
+        self.commit_deadline_s = 0.0
+        """The monotonic time at which the next commit is due."""
+        self.settled_at_s = 0.0
+        """The monotonic time since when all assigned tasks run."""
+
+    def in_state(self, state: TaskState) -> list[Task]:
+        """Return the tasks that are in a state."""
+        return [task for task in self.by_name.values() if task.state is state]
+
+    def is_settled(self) -> bool:
+        """Return whether all assigned tasks run."""
+        assigned = self.assignment
+        return assigned is not None and len(assigned.tasks) == len(self.in_state(TaskState.RUNNING))
+
+    def report_if_settled(self) -> None:
+        """Report RUNNING, and note the time, if all assigned tasks run."""
+        if self.is_settled():
+            self.settled_at_s = self._dependencies.host.monotonic_s()
+            self._dependencies.on_state_change(ThreadState.RUNNING)
+
+    def schedule_commit(self) -> None:
+        """Set the deadline of the next commit to one commit interval from now."""
+        interval_s = self._dependencies.commit_interval_ms / 1000
+        self.commit_deadline_s = self._dependencies.host.monotonic_s() + interval_s
+
+    def take_assignment(self, assigned: AssignmentInfo) -> None:
+        """Take an assignment over, and close the tasks that it does not have as they are.
+
+        A task that has other partitions than before is another task, and is created anew.
+        """
+        self.assignment = assigned
+        partitions_by_task = self._partitions_by_task(assigned)
+        self.close_tasks(
+            [
+                name
+                for name, task in self.by_name.items()
+                if partitions_by_task.get(name) != set(task.partitions)
+            ]
+        )
+
+    def start_assigned_tasks(self) -> None:
+        """Bring each assigned task towards RUNNING; what can't be done yet is retried next turn."""
+        parts = self._dependencies
+        opener, producers, restorer = parts.task_creator, parts.producers, parts.restorer
+        for name, partitions in self._assigned_but_not_created().items():
+            if (created := opener.create_task(name, partitions)) is not None:
+                self.by_name[name] = created
+        waiting = self.in_state(TaskState.CREATED)
+        for task in waiting:
+            producers.get_producer(task.name)  # fences its predecessor, before offsets are read
+        restorer.add_tasks(opener.start_restoring_from_committed(waiting))
+        # While no task runs there is nothing else to do than to wait for the restorer.
+        ready = restorer.take_restored_tasks(0.0 if self.executor else self._restored_wait_s)
+        parts.counters.restored_records = restorer.restored_records
+        if ready and not self.executor:
+            self.schedule_commit()
+        for task in ready:
+            producer = producers.get_producer(task.name)
+            task.start_processing(producer, parts.consumer, parts.order_settings, parts.host.now_ms)
+        if ready:
+            self.executor.add_tasks(ready)
+            log.info("%s runs tasks %s", parts.name, ", ".join(sorted(self.by_name)))
+        self.report_if_settled()
+
+    def close_tasks(self, names: list[str]) -> None:
+        """Close the named tasks and release their producers, without a commit."""
+        self._withdraw_from_restorer(names)
+        closed = [self.by_name.pop(name) for name in names]
+        with ExitStack() as steps:
+            for task in closed:
+                steps.callback(self._dependencies.producers.release_producer, task.name)
+                steps.callback(task.close)
+            self.executor.remove_tasks(closed)
+
+    def close_all_tasks(self) -> None:
+        """Close every task and release its producer, without a commit."""
+        self.close_tasks(list(self.by_name))
+
+    def roll_back_tasks(self) -> None:
+        """Roll every task back to what is committed; all of them stay open."""
+        self._withdraw_from_restorer(self.by_name)
+        self.executor.remove_tasks(list(self.by_name.values()))
+        for task in self.by_name.values():
+            if task.state is not TaskState.CREATED:
+                task.roll_back()
+
+    def _assigned_but_not_created(self) -> dict[str, list[Partition]]:
+        """Return the tasks that are assigned and not created yet, with their partitions."""
+        assigned = self._partitions_by_task(self.assignment or _NO_ASSIGNMENT)
+        return {name: sorted(mine) for name, mine in assigned.items() if name not in self.by_name}
+
+    def _partitions_by_task(self, assigned: AssignmentInfo) -> dict[str, set[Partition]]:
+        """Return the assigned tasks with the partitions that each of them reads."""
+        by_task: dict[str, set[Partition]] = {name: set() for name in assigned.tasks}
+        for topic, number in assigned.partitions:
+            name = self._dependencies.task_creator.task_name_of_partition(topic, number)
+            if name in by_task:
+                by_task[name].add(Partition(topic, number))
+        return by_task
+
+    def _withdraw_from_restorer(self, names: Iterable[str]) -> None:
+        """Take tasks back from the restorer; their stores keep what has been restored."""
+        restoring = [n for n in names if self.by_name[n].state is TaskState.RESTORING]
+        if restoring:
+            self._dependencies.restorer.withdraw_tasks(restoring)
