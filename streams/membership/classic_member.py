@@ -45,6 +45,7 @@ from streams.membership.connection import (
 )
 from streams.membership.group_member import (
     AssignGroup,
+    GroupMember,
     Membership,
     MembershipSignal,
     MemberTimeouts,
@@ -81,7 +82,7 @@ class _RejoinNeeded(Exception):
     """Signals that the member has to join again from the start, with the member id given."""
 
 
-class ClassicProtocolMember:
+class ClassicProtocolMember(GroupMember):
     """Represents one thread's membership of a group, by the classic group protocol.
 
     `topics` are the topics read, `topology` is declared to whoever leads, and `assign` is called if

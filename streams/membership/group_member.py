@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
@@ -38,25 +39,60 @@ class Membership(NamedTuple):
 
 
 class GroupMember(Protocol):
-    """Represents a stream thread's membership of its group: see `ClassicProtocolMember`."""
+    """Represents a stream thread's membership of its group: what the runtime needs of a member.
+
+    `ClassicProtocolMember` speaks the classic protocol; a member of another protocol implements the
+    same, and nothing else of the runtime knows the difference.
+    """
 
     instance_id: str
     is_leader: bool
+    """Whether this member assigns the group's tasks, and so checks whether inputs have changed."""
     silent_since_s: float | None
+    """The monotonic time in seconds since when no coordinator answers; None if one answers."""
 
     @property
-    def current_membership(self) -> Membership: ...
+    @abstractmethod
+    def current_membership(self) -> Membership:
+        """Return the generation and the member id that the member has now."""
+        ...
 
-    def mark_progress(self) -> None: ...
+    @abstractmethod
+    def mark_progress(self) -> None:
+        """Note that the stream thread is not stuck."""
+        ...
 
-    def read_signal(self) -> MembershipSignal: ...
+    @abstractmethod
+    def read_signal(self) -> MembershipSignal:
+        """Return what the stream thread must do about its membership."""
+        ...
 
-    def join_group(self, subscription: SubscriptionInfo) -> AssignmentInfo | None: ...
+    @abstractmethod
+    def join_group(self, subscription: SubscriptionInfo) -> AssignmentInfo | None:
+        """Join the group and return the assignment, None if the thread is to stop."""
+        ...
 
-    def commit_offsets(self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]]) -> bool: ...
+    @abstractmethod
+    def commit_offsets(self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]]) -> bool:
+        """Commit offsets outside a transaction; return False if the group refuses this member."""
+        ...
 
-    def fetch_committed_offsets(self, partitions: Iterable[Partition]) -> CommittedOffsets: ...
+    @abstractmethod
+    def confirm_membership(self) -> bool:
+        """Return whether the group still has this member in its generation."""
+        ...
 
-    def leave_group(self, *, is_handed_over: bool = False) -> None: ...
+    @abstractmethod
+    def fetch_committed_offsets(self, partitions: Iterable[Partition]) -> CommittedOffsets:
+        """Fetch the group's committed offsets, and the partitions whose offset is still pending."""
+        ...
 
-    def hand_over_membership(self) -> None: ...
+    @abstractmethod
+    def leave_group(self, *, is_handed_over: bool = False) -> None:
+        """Leave the group, also in place of a former member if its place was handed over."""
+        ...
+
+    @abstractmethod
+    def hand_over_membership(self) -> None:
+        """End without leaving the group, so that a successor takes the place."""
+        ...

@@ -16,7 +16,7 @@ from streams.common.host import Event, Host
 from streams.ledger import ledger_topic
 from streams.membership.classic_member import ClassicProtocolMember
 from streams.membership.connection import OpenConnection
-from streams.membership.group_member import MemberTimeouts
+from streams.membership.group_member import GroupMember, MemberTimeouts
 from streams.membership.group_offsets import fetch_group_offsets
 from streams.membership.producer_identity import fetch_producer_identity
 from streams.membership.protocol import SubscriptionInfo
@@ -213,7 +213,7 @@ def leave_for_ended_thread(worker: WorkerResources, thread_number: int) -> None:
     _create_lone_member(worker, thread_number).leave_group(is_handed_over=True)
 
 
-def _create_lone_member(worker: WorkerResources, number: int) -> ClassicProtocolMember:
+def _create_lone_member(worker: WorkerResources, number: int) -> GroupMember:
     """Create a member for a thread that runs no tasks."""
     return _create_member(
         worker,
@@ -224,7 +224,7 @@ def _create_lone_member(worker: WorkerResources, number: int) -> ClassicProtocol
 
 def _create_member(
     worker: WorkerResources, number: int, assignor: StreamsPartitionAssignor
-) -> ClassicProtocolMember:
+) -> GroupMember:
     """Create a thread's member of the group, with an instance id that outlives the process."""
     topology, config = worker.topology, worker.config
     return ClassicProtocolMember(

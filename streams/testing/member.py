@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
-from streams.membership.group_member import AssignGroup, Membership, MembershipSignal
+from streams.membership.group_member import AssignGroup, GroupMember, Membership, MembershipSignal
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
 from streams.testing.cluster import InMemoryCluster
 
 _MEMBER = "driver"
 
 
-class OnlyMember:
+class OnlyMember(GroupMember):
     """Joins a group as its only member, and gets all tasks from the product's assignor."""
 
     def __init__(self, cluster: InMemoryCluster, instance_id: str, plan: AssignGroup) -> None:
