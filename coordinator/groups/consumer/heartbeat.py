@@ -75,7 +75,7 @@ class ConsumerHeartbeatAnswer(NamedTuple):
     assigned: PartitionEpochs | None = None
 
 
-def process_heartbeat(
+def join_or_stay_in_group(
     group: ConsumerGroup, command: ConsumerHeartbeat, context: GroupContext
 ) -> Decision[Record, ConsumerHeartbeatAnswer]:
     """Decide a heartbeat of a member that joins or stays in a group.

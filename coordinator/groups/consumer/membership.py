@@ -26,7 +26,7 @@ from coordinator.groups.consumer.epoch_cause import GroupEpochCause
 from coordinator.groups.consumer.heartbeat import (
     ConsumerHeartbeat,
     ConsumerHeartbeatAnswer,
-    process_heartbeat,
+    join_or_stay_in_group,
     require_member,
 )
 from coordinator.groups.consumer.leave import leave_temporarily
@@ -122,7 +122,7 @@ class ConsumerMembership:
         if group is None:
             return self._join_group(shard, command)
         context = self.create_context(shard, group)
-        decision = process_heartbeat(group, command, context)
+        decision = join_or_stay_in_group(group, command, context)
         return self.executor.execute_decision(shard, command.group_id, decision)
 
     def describe_group(self, group_id: str) -> DescribedConsumerGroup:
@@ -152,7 +152,7 @@ class ConsumerMembership:
         decision: Decision[Record, ConsumerHeartbeatAnswer]
         if classic is None:
             group = ConsumerGroup(group_id)
-            decision = process_heartbeat(group, command, self.create_context(shard, group))
+            decision = join_or_stay_in_group(group, command, self.create_context(shard, group))
         else:
             decision = self._decide_upgrade(shard, classic, command)
         return self.executor.execute_decision(shard, group_id, decision)
@@ -167,7 +167,7 @@ class ConsumerMembership:
             logger.warning("%s stays a classic group: %s", command.group_id, refused)
             raise
         group = upgrade.response
-        decision = process_heartbeat(group, command, self.create_context(shard, group))
+        decision = join_or_stay_in_group(group, command, self.create_context(shard, group))
         sessions = [
             SetTimer(ConsumerTimer.SESSION, member.member_id, member.classic.session_timeout_ms)
             for member in group.members.values()

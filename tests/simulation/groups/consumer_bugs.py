@@ -149,7 +149,7 @@ def a_heartbeat_does_not_prolong_the_session(world: World) -> AbstractContextMan
 
         return beat
 
-    return replaced(membership, "process_heartbeat", make)
+    return replaced(membership, "join_or_stay_in_group", make)
 
 
 def topics_that_change_are_not_noticed(world: World) -> AbstractContextManager[None]:

@@ -70,7 +70,7 @@ class MemberEpochs(GroupChecker):
         return found
 
     def _end(self, group_id: str) -> None:
-        """Its epochs begin again, if it had no members; or it goes on as a classic group."""
+        """Forget the epochs of a group that ended without members or became a classic one."""
         classic = self.world.shard(group_id).state.classic.get(group_id)
         generation = 0 if classic is None else classic.generation
         if group_id not in self._empty and generation < self._groups[group_id][0]:

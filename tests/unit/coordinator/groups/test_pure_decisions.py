@@ -21,7 +21,12 @@ from tests.unit.coordinator.world import World
 
 DECISIONS: dict[ModuleType, tuple[str, ...]] = {
     classic: ("join_group", "sync_group", "leave_group", "expire_session", "expire_join"),
-    consumers: ("process_heartbeat", "leave_temporarily", "fence_or_downgrade", "upgrade_group"),
+    consumers: (
+        "join_or_stay_in_group",
+        "leave_temporarily",
+        "fence_or_downgrade",
+        "upgrade_group",
+    ),
     heartbeat: ("advance_member",),
     advance: ("compute_group_epoch", "compute_target_assignment", "reconcile_member"),
     effect_executor: ("save_resolved_regexes",),
