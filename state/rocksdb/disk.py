@@ -50,6 +50,7 @@ from state.rocksdb.options import (
     create_offsets_options,
 )
 from state.rocksdb.ranges import ClosedHandle, RangeCursor, iterate_range
+from state.rocksdb.stalls import WriteStall
 from state.store import StoreCheckpoint
 
 log = logging.getLogger(__name__)
@@ -58,9 +59,6 @@ log = logging.getLogger(__name__)
 _BULK_FROM_BYTES = 4 << 20
 """The bytes that a restore loads before it bypasses the log."""
 _WORTH_A_FLUSH_BYTES = 1 << 20
-_STALL_STEP_S = 0.01
-_STALL_REPORT_S = 5.0
-_STALL_MAX_S = 120.0
 _OWN_BUDGET_BYTES = 32 << 20
 
 Changes = Iterable[tuple[bytes, bytes | None]]
@@ -287,7 +285,7 @@ class RocksDisk:
     ) -> None:
         """Write one batch; while RocksDB takes no writes, wait outside of it and write it again."""
         write = self._database.write
-        stalled_s = 0.0
+        stall: WriteStall | None = None
         while True:
             if checkpoint is not None:
                 checkpoints.add_checkpoint(batch, checkpoint, self._offsets_handle)
@@ -298,32 +296,12 @@ class RocksDisk:
             except Exception as error:
                 if not failures.is_write_stall(error):
                     raise self._to_state_error("be written", error) from error
-            stalled_s = self._wait_for_stall(size, stalled_s)
+            if stall is None:
+                assert self._wait is not None
+                stall = WriteStall(self._store, self._path, self._wait)
+            stall.wait_for_room(self._database, size)
             batch = WriteBatch(raw_mode=True)  # a batch can be written once
             _add_to_batch(batch, entries)
-
-    def _wait_for_stall(self, batch_bytes: int, stalled_s: float) -> float:
-        """Wait a while for RocksDB to take `batch_bytes`; return the seconds waited in all.
-
-        Raises StateError after two minutes: its threads are dead, or the disk is.
-        """
-        assert self._wait is not None
-        figure = self._database.property_int_value
-        rate = figure("rocksdb.actual-delayed-write-rate") or 0
-        # RocksDB counts a refused write as written: it has caught up after twice its time.
-        step_s = min(max(2 * batch_bytes / rate if rate else 0.0, _STALL_STEP_S), 1.0)
-        self._wait(step_s)
-        after_s = stalled_s + step_s
-        state = (
-            f"store {self._store!r} in {self._path}: RocksDB has taken no write for "
-            f"{after_s:.0f} s, with {figure('rocksdb.num-immutable-mem-table')} buffers to flush "
-            f"and {figure('rocksdb.estimate-pending-compaction-bytes')} bytes to compact"
-        )
-        if after_s >= _STALL_MAX_S:
-            raise StateError(f"{state}: is the disk too slow, or full?")
-        if int(after_s / _STALL_REPORT_S) > int(stalled_s / _STALL_REPORT_S):
-            log.warning("%s", state)
-        return after_s
 
     def _close_handles(self) -> None:
         """Close every handle: each keeps the database, and RocksDB's lock, alive."""
