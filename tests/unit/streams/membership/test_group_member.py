@@ -23,5 +23,5 @@ def test_a_member_of_another_protocol_is_not_created_before_it_has_every_method(
     missing: str,
 ) -> None:
     members: dict[str, Any] = {name: lambda self: None for name in METHODS if name != missing}
-    with pytest.raises(TypeError, match=f"abstract method '{missing}'"):
+    with pytest.raises(TypeError, match=rf"abstract method '?{missing}'?"):
         type("Incomplete", (GroupMember,), members)()
