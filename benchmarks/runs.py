@@ -18,6 +18,7 @@ from benchmarks.handwritten import count_by_key, map_values, run_loop
 from examples.demo.processes import Broker
 from streams import App, serdes
 from streams.processes.running import RunningApp
+from streams.settings.config import ProcessingGuarantee
 from tests.reading import records
 
 PARTITIONS = 4
@@ -39,7 +40,7 @@ class Way:
     """Describes how an input is processed: operator, guarantee and commit interval."""
 
     operator: str
-    guarantee: str
+    guarantee: ProcessingGuarantee
     commit_interval_ms: int
 
 

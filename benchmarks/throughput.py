@@ -25,8 +25,9 @@ from rich.table import Table
 
 from benchmarks.recorded import RATE, record
 from benchmarks.runs import Input, Runs, Way, broker_at
+from streams.settings.config import ProcessingGuarantee
 
-GUARANTEES = ("exactly_once_v2", "at_least_once")
+GUARANTEES: tuple[ProcessingGuarantee, ...] = ("exactly_once_v2", "at_least_once")
 INTERVALS_MS = (10, 100, 1_000, 10_000)
 FEW_KEYS, MANY_KEYS = 10_000, 1_000_000
 RECORDS = 1_000_000

@@ -10,7 +10,7 @@ import threading
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar, Unpack, overload
 
 from streams.dsl.builder import InternalStreamsBuilder, require_serde
 from streams.dsl.global_table import GlobalTable, create_global_table
@@ -27,6 +27,7 @@ from streams.processes.workers import run_workers, watcher_is_gone
 from streams.runtime.progress import RestoreListener
 from streams.serdes import Serde
 from streams.settings.config import StreamsConfig, check_ports, load_config, merge_settings
+from streams.settings.keywords import StreamsSettings
 from streams.settings.optimizations import parse_optimizations
 from streams.topology.build import Topology, build_topology
 from streams.topology.render import render_topology
@@ -46,7 +47,11 @@ class App:
     """
 
     def __init__(
-        self, application_id: str, *, config: StreamsConfig | None = None, **overrides: Any
+        self,
+        application_id: str,
+        *,
+        config: StreamsConfig | None = None,
+        **overrides: Unpack[StreamsSettings],
     ) -> None:
         if not _LEGAL_NAME.fullmatch(application_id):
             raise ConfigError(

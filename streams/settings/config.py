@@ -10,10 +10,17 @@ import difflib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import orjson
-from pydantic import ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    Field,
+    PlainValidator,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -22,10 +29,14 @@ from pydantic_settings import (
 )
 
 from streams.errors import ConfigError
-from streams.settings.exception_handlers import ExceptionHandlers, parse_handler
+from streams.settings.exception_handlers import ExceptionHandler, ExceptionHandlers, parse_handler
 from streams.settings.offset_reset import STOP_WORDS, parse_reset_policy
 from streams.settings.optimizations import parse_optimizations
-from streams.settings.uncaught_exceptions import UncaughtExceptionResponse, parse_uncaught_handler
+from streams.settings.uncaught_exceptions import (
+    UncaughtExceptionHandler,
+    UncaughtExceptionResponse,
+    parse_uncaught_handler,
+)
 
 EMBEDDED = "embedded"
 
@@ -53,22 +64,13 @@ _RESERVED_CLIENT_SETTINGS = {
 _PORT_SETTINGS = ("health_port", "metrics_port")
 _PORT_MAX = 65_535
 
-_MINIMUMS = {
-    "num_stream_threads": 1,
-    "max_poll_records": 1,
-    "task_timeout_ms": 1,
-    "repartition_purge_interval_ms": 1,
-    "buffered_records_per_partition": 1,
-    "metadata_max_age_ms": 1,
-    "shutdown_timeout_ms": 1,
-    "stuck_after_ms": 1,
-    "rocksdb_memory_max_bytes": 8 << 20,
-    "state_cleanup_delay_ms": 0,
-    "cache_max_bytes": 0,
-    "cut_retention_ms": 0,
-    "max_task_idle_ms": -1,
-    "statestore_uncommitted_max_bytes": -1,
-}
+ProcessingGuarantee = Literal["exactly_once_v2", "exactly_once", "at_least_once"]
+Positive = Annotated[int, Field(ge=1)]
+NonNegative = Annotated[int, Field(ge=0)]
+NonNegativeOrMinusOne = Annotated[int, Field(ge=-1)]
+Port = Annotated[int | None, Field(ge=0, le=_PORT_MAX)]
+Handler = Annotated[ExceptionHandler, PlainValidator(parse_handler)]
+UncaughtHandler = Annotated[UncaughtExceptionHandler, PlainValidator(parse_uncaught_handler)]
 
 
 class StreamsConfig(BaseSettings):
@@ -78,19 +80,17 @@ class StreamsConfig(BaseSettings):
 
     bootstrap_servers: str = EMBEDDED
     """`embedded`, or addresses of a Kafka cluster as host:port,host:port."""
-    processing_guarantee: Literal["exactly_once_v2", "exactly_once", "at_least_once"] = (
-        "exactly_once_v2"
-    )
+    processing_guarantee: ProcessingGuarantee = "exactly_once_v2"
     """`exactly_once` has a producer and a transaction for each task, as before KIP-447."""
-    commit_interval_ms: int | None = None
+    commit_interval_ms: Annotated[int | None, Field(ge=0)] = None
     """Default 100 with exactly once, 30 000 with at least once, as in Kafka Streams."""
-    num_stream_threads: int = 1
+    num_stream_threads: Positive = 1
     topology_optimization: str = "none"
     """`all`, or Kafka Streams' names with commas between (`streams.settings.optimizations`)."""
     state_dir: Path = Path("~/.local/state/millrace")
-    state_cleanup_delay_ms: int = 600_000
+    state_cleanup_delay_ms: NonNegative = 600_000
     """How long the directory of a task that runs elsewhere is kept."""
-    rocksdb_memory_max_bytes: int = 256 << 20
+    rocksdb_memory_max_bytes: Annotated[int, Field(ge=8 << 20)] = 256 << 20
     """RocksDB's memory for all stores of the process: the block cache and write buffers, those of a
     restore too. At least 8 MiB."""
     replication_factor: int = -1
@@ -107,50 +107,50 @@ class StreamsConfig(BaseSettings):
     max_poll_interval_ms: int = 300_000
     """How long the group waits for a member in a rebalance, and how long a record may take: a
     thread that is stuck for longer leaves the group, and others get its tasks."""
-    task_timeout_ms: int = 300_000
+    task_timeout_ms: Positive = 300_000
     """How long recoverable errors may go on without one commit before the thread gives up."""
     request_timeout_ms: int = 30_000
-    cache_max_bytes: int = 10 * 1024 * 1024
+    cache_max_bytes: NonNegative = 10 * 1024 * 1024
     """Memory for the objects that stores cache, over all stores and threads of the process (Kafka
     Streams: statestore.cache.max.bytes). 0: none is kept beyond its transaction."""
-    repartition_purge_interval_ms: int = 30_000
+    repartition_purge_interval_ms: Positive = 30_000
     """How often consumed records of repartition topics are deleted."""
-    shutdown_timeout_ms: int = 30_000
+    shutdown_timeout_ms: Positive = 30_000
     """How long a worker that is told to stop may take to commit and leave; then it ends anyway."""
-    uncaught_exception_handler: Any = UncaughtExceptionResponse.SHUTDOWN_CLIENT
+    uncaught_exception_handler: UncaughtHandler = UncaughtExceptionResponse.SHUTDOWN_CLIENT
     """The response to an error that ends a thread: `shutdown_client`, `shutdown_application`,
     `replace_thread`, or a function of the error that returns one of them."""
-    stuck_after_ms: int = 30_000
+    stuck_after_ms: Positive = 30_000
     """How long a thread may be in one function with one record before it counts as stuck."""
-    health_port: int | None = None
+    health_port: Port = None
     """Where to answer GET /health, /live and /metrics on 127.0.0.1; 0 picks a free port. The
     second worker of `--workers` has the next port, and so on."""
-    metrics_port: int | None = None
+    metrics_port: Port = None
     """Where to answer GET /metrics alone; ports are counted up as for `health_port`."""
-    max_poll_records: int = 1_000
+    max_poll_records: Positive = 1_000
     """Records taken from the consumer at a time."""
-    deserialization_handler: Any = "fail"
+    deserialization_handler: Handler = "fail"
     """What to do about a record that can't be read: `fail`, `skip` or `dead_letter:<topic>`; in
     Python also `dead_letter("topic")`, or a function of an `ErrorContext` that returns one."""
-    processing_handler: Any = "fail"
+    processing_handler: Handler = "fail"
     """What to do about a record for which a function or a processor raises; values as for
     `deserialization_handler`."""
-    production_handler: Any = "fail"
+    production_handler: Handler = "fail"
     """What to do about a record that can't be written: a serde refuses it, it is too large, its
     topic does not exist. Values as for `deserialization_handler`. What the broker refuses later
     fails its transaction."""
-    metadata_max_age_ms: int = 300_000
+    metadata_max_age_ms: Positive = 300_000
     """How often the group's leader checks whether inputs have got more partitions."""
-    max_task_idle_ms: int = 0
+    max_task_idle_ms: NonNegativeOrMinusOne = 0
     """How long a task that reads several partitions waits for one without records: -1 not at all, 0
     while the broker has records that it has not fetched yet, above 0 so much longer."""
-    buffered_records_per_partition: int = 1_000
+    buffered_records_per_partition: Positive = 1_000
     """How many records a task that reads several partitions buffers of one before that is
     paused."""
-    statestore_uncommitted_max_bytes: int = 64 * 1024 * 1024
+    statestore_uncommitted_max_bytes: NonNegativeOrMinusOne = 64 * 1024 * 1024
     """About how much memory uncommitted writes of a worker may take before there is an early
     commit; -1: any (KIP-892)."""
-    cut_retention_ms: int = 0
+    cut_retention_ms: NonNegative = 0
     """How long the state of a consistent cut can be read for certain: changelogs are created with
     this `min.compaction.lag.ms`. 0: as long as nothing of it happens to be compacted."""
     ledger: bool = False
@@ -176,11 +176,6 @@ class StreamsConfig(BaseSettings):
         return ExceptionHandlers(
             self.deserialization_handler, self.processing_handler, self.production_handler
         )
-
-    @field_validator("deserialization_handler", "processing_handler", "production_handler")
-    @classmethod
-    def _parse_handler(cls, value: Any) -> Any:
-        return parse_handler(value)
 
     @field_validator("topology_optimization")
     @classmethod
@@ -227,11 +222,6 @@ class StreamsConfig(BaseSettings):
                 raise ValueError(f"{name} can't be set: {_RESERVED_CLIENT_SETTINGS[name]}")
         return settings
 
-    @field_validator("uncaught_exception_handler")
-    @classmethod
-    def _parse_uncaught_exception_handler(cls, value: Any) -> Any:
-        return parse_uncaught_handler(value)
-
     @model_validator(mode="after")
     def _check_guarantee_settings(self) -> StreamsConfig:
         if self.exactly_once and self.commit_every_ms >= self.transaction_timeout_ms:
@@ -244,16 +234,7 @@ class StreamsConfig(BaseSettings):
         return self
 
     @model_validator(mode="after")
-    def _check_ranges(self) -> StreamsConfig:
-        for name, least in _MINIMUMS.items():
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")
-        for name in _PORT_SETTINGS:
-            port = getattr(self, name)
-            if port is not None and not 0 <= port <= _PORT_MAX:
-                raise ValueError(f"{name} must be from 0 to {_PORT_MAX}, not {port}")
-        if self.commit_every_ms < 0:
-            raise ValueError(f"commit_interval_ms can't be negative: {self.commit_every_ms}")
+    def _check_heartbeat_interval(self) -> StreamsConfig:
         if not 0 < self.heartbeat_interval_ms < self.session_timeout_ms:
             raise ValueError(
                 f"heartbeat_interval_ms ({self.heartbeat_interval_ms}) must be between 0 and "
@@ -366,6 +347,14 @@ def _unknown_setting_message(shown_name: str, name: str) -> str:
     return f"unknown setting {shown_name}" + (f"; did you mean {close[0]!r}?" if close else "")
 
 
+def _describe_bounds(name: str) -> str:
+    """Describe the bounds that a setting's type declares."""
+    metadata = StreamsConfig.model_fields[name].metadata
+    least = next(each.ge for each in metadata if hasattr(each, "ge"))
+    most = next((each.le for each in metadata if hasattr(each, "le")), None)
+    return f"at least {least}" if most is None else f"from {least} to {most}"
+
+
 def _explain_validation_error(error: ValidationError) -> str:
     """Return pydantic's validation errors as one message in the words of the settings."""
     lines = []
@@ -373,6 +362,8 @@ def _explain_validation_error(error: ValidationError) -> str:
         name = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
             lines.append(_unknown_setting_message(f"{name} = {problem['input']!r}", name))
+        elif problem["type"] in ("greater_than_equal", "less_than_equal"):
+            lines.append(f"{name} must be {_describe_bounds(name)}, not {problem['input']}")
         elif problem["type"] == "value_error":
             message = problem["msg"].removeprefix("Value error, ")
             lines.append(f"setting {name!r}: {message}" if name else message)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from streams.errors import ApplicationShutdown, TopologyRefused
 
@@ -38,7 +38,12 @@ class UncaughtExceptionResponse(StrEnum):
     SHUTDOWN_APPLICATION = "shutdown_application"
 
 
-UncaughtExceptionHandler = UncaughtExceptionResponse | Callable[[Exception], Any]
+UncaughtResponseName = Literal["replace_thread", "shutdown_client", "shutdown_application"]
+"""The text of a response, which stands for it in settings and in what a handler returns."""
+UncaughtExceptionHandler = (
+    UncaughtExceptionResponse
+    | Callable[[Exception], UncaughtExceptionResponse | UncaughtResponseName]
+)
 """A response to all errors, or a function of the error that returns one."""
 
 
@@ -48,8 +53,7 @@ def parse_uncaught_handler(value: Any) -> UncaughtExceptionHandler:
     Raises ValueError for anything else.
     """
     if callable(value) and not isinstance(value, type):
-        function: Callable[[Exception], Any] = value
-        return function
+        return value  # type: ignore[no-any-return]
     try:
         return UncaughtExceptionResponse(value)
     except ValueError:

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from tests.processes import HANG_LIMIT_S, UNREACHED_MS, wait_until
 pytestmark = IN_CI
 
 
-def counting(topics: Topics, state: Path, handler: object, then: Callable[[str], str] = str) -> App:
+def counting(topics: Topics, state: Path, handler: Any, then: Callable[[str], str] = str) -> App:
     """Build an application that counts values by key; each goes through `then` first."""
     app = App(
         topics.application,

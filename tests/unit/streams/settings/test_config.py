@@ -100,7 +100,7 @@ def test_the_commit_interval_follows_the_guarantee() -> None:
         ({"comit_interval_ms": 5}, "comit_interval_ms = 5; did you mean 'commit_interval_ms'"),
         ({"processing_guarantee": "twice"}, "can't be 'twice'"),
         ({"commit_interval_ms": 20_000}, r"\(20000\) must be below transaction_timeout_ms"),
-        ({"commit_interval_ms": -1}, "can't be negative"),
+        ({"commit_interval_ms": -1}, "commit_interval_ms must be at least 0, not -1"),
         ({"num_stream_threads": 0}, "num_stream_threads must be at least 1, not 0"),
         ({"heartbeat_interval_ms": 60_000}, "heartbeat_interval_ms"),
         ({"bootstrap_servers": "localhost"}, "'localhost' is not host:port"),

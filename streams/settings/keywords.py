@@ -1,0 +1,54 @@
+"""Declare the settings as keyword arguments of `App`, so that an editor completes them.
+
+`StreamsConfig` describes each, with its default and its bounds.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypedDict
+
+from streams.settings.config import ProcessingGuarantee
+from streams.settings.exception_handlers import ExceptionHandler
+from streams.settings.uncaught_exceptions import UncaughtExceptionHandler, UncaughtResponseName
+
+
+class StreamsSettings(TypedDict, total=False):
+    """Holds settings as they are given in Python; those that are not given keep their defaults."""
+
+    bootstrap_servers: str
+    processing_guarantee: ProcessingGuarantee
+    commit_interval_ms: int | None
+    num_stream_threads: int
+    topology_optimization: str
+    state_dir: Path | str
+    state_cleanup_delay_ms: int
+    rocksdb_memory_max_bytes: int
+    replication_factor: int
+    auto_offset_reset: str
+    offset_out_of_range: str
+    transaction_timeout_ms: int
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    max_poll_interval_ms: int
+    task_timeout_ms: int
+    request_timeout_ms: int
+    cache_max_bytes: int
+    repartition_purge_interval_ms: int
+    shutdown_timeout_ms: int
+    uncaught_exception_handler: UncaughtExceptionHandler | UncaughtResponseName
+    stuck_after_ms: int
+    health_port: int | None
+    metrics_port: int | None
+    max_poll_records: int
+    deserialization_handler: ExceptionHandler
+    processing_handler: ExceptionHandler
+    production_handler: ExceptionHandler
+    metadata_max_age_ms: int
+    max_task_idle_ms: int
+    buffered_records_per_partition: int
+    statestore_uncommitted_max_bytes: int
+    cut_retention_ms: int
+    ledger: bool
+    consumer: dict[str, Any]
+    producer: dict[str, Any]
