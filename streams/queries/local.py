@@ -11,6 +11,8 @@ values; try again a little later.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache, wraps
+from inspect import Signature, signature
 from itertools import chain
 from typing import Any
 
@@ -33,6 +35,13 @@ versioned.py describe them."""
 _READABLE_STATES = (TaskState.RUNNING, TaskState.SUSPENDED)
 
 
+@cache
+def _bound_signature(method: Callable[..., Any]) -> Signature:
+    """Return the signature of a class's method as a caller of an object sees it."""
+    declared = signature(method)
+    return declared.replace(parameters=list(declared.parameters.values())[1:])
+
+
 class LocalStore:
     """Reads the store that `spec` declares, by the methods of its kind that `READ_METHODS` names.
 
@@ -45,18 +54,27 @@ class LocalStore:
         self._spec = spec
         self._tasks = list_tasks
 
+    def __dir__(self) -> list[str]:
+        """Return what a notebook completes: the read methods of the store's kind."""
+        return [*super().__dir__(), *self._read_methods()]
+
+    def _read_methods(self) -> list[str]:
+        """Return the names of the read methods of the store's kind."""
+        store_class = STORE_CLASSES[self._spec.kind]
+        return sorted(name for name in READ_METHODS if hasattr(store_class, name))
+
     def __getattr__(self, method: str) -> Callable[..., Any]:
         if method not in READ_METHODS or not hasattr(STORE_CLASSES[self._spec.kind], method):
             kind = self._spec.kind.name.lower()
-            reads = sorted(
-                name for name in READ_METHODS if hasattr(STORE_CLASSES[self._spec.kind], name)
-            )
-            can = ", ".join(reads) or "nothing"
+            can = ", ".join(self._read_methods()) or "nothing"
             raise AttributeError(
                 f"{method}: a view of a {kind} store can be asked for {can}; only a processor "
                 "writes to it"
             )
 
+        store_method = getattr(STORE_CLASSES[self._spec.kind], method)
+
+        @wraps(store_method)
         def read_all_tasks(*arguments: Any, **keywords: Any) -> Any:
             try:
                 found = [
@@ -74,6 +92,7 @@ class LocalStore:
                 return self._translate_errors(chain(*found))
             return next((value for value in found if value is not None), None)
 
+        read_all_tasks.__signature__ = _bound_signature(store_method)  # type: ignore[attr-defined]
         return read_all_tasks
 
     def _open_views(self) -> list[AnyStore]:

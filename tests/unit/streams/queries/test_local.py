@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from state.key_value import KeyValueStore
 from streams.errors import SerdeError, StoreUnavailable
 from streams.queries.local import LocalStore
 from tests.unit.streams.runtime.world import World, build_counting_topology
@@ -79,6 +81,15 @@ def test_a_view_can_not_write(world: World) -> None:
     assert "fetch" not in str(raised.value)
     with pytest.raises(AttributeError, match="find_sessions: a view of a key_value store"):
         view_of(world).find_sessions("a")
+
+
+def test_a_view_shows_the_methods_of_its_kind_with_their_parameters(world: World) -> None:
+    view = view_of(world)
+    methods = {name for name in dir(view) if not name.startswith("_")}
+    assert {"get", "range", "prefix_scan", "approximate_count"} <= methods
+    assert not methods & {"put", "delete", "fetch", "find_sessions"}
+    assert list(inspect.signature(view.range).parameters) == ["key_from", "key_to"]
+    assert inspect.getdoc(view.get) == inspect.getdoc(KeyValueStore.get)
 
 
 def test_a_key_that_the_serde_refuses_is_no_reason_to_ask_again(world: World) -> None:
