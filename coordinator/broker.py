@@ -142,9 +142,9 @@ class Broker:
     async def start(self) -> None:
         """Load the data directory, then listen for clients.
 
-        Raises: CannotListen, and what `load_from_disk` raises; nothing is left open then.
+        Raises: CannotListen, and what `start_without_listening` raises; nothing is left open then.
         """
-        self.load_from_disk()
+        self.start_without_listening()
         self._server = server = self._create_server()
         try:
             await server.start(self.config.host, self.config.port)
@@ -196,7 +196,7 @@ class Broker:
             raise CannotListen(f"can't serve metrics on {where} ({error.strerror})") from error
         self._close_stack.callback(stop)
 
-    def load_from_disk(self) -> None:
+    def start_without_listening(self) -> None:
         """Open the data directory and load topics and coordinators, without listening.
 
         Raises: UnusableDataDirectory.
@@ -277,7 +277,7 @@ class Broker:
             await self._server.stop()
         self.close()
 
-    async def ensure_topics_when_free(self, topics: Mapping[str, int]) -> None:
+    async def ensure_topics_once_names_are_free(self, topics: Mapping[str, int]) -> None:
         """Create missing topics once no group has offsets of deleted topics of their names.
 
         `topics` maps a name to its number of partitions. Waits for a minute at most, then raises

@@ -79,7 +79,7 @@ class EmbeddedBroker:
         broker = self._broker
 
         async def create_missing_topics() -> None:
-            await broker.ensure_topics_when_free(topics)
+            await broker.ensure_topics_once_names_are_free(topics)
 
         asyncio.run_coroutine_threadsafe(create_missing_topics(), self._loop).result()
 
@@ -129,7 +129,7 @@ class EmbeddedBroker:
         broker = Broker(config, faults=self.faults)
         await broker.start()
         try:
-            await broker.ensure_topics_when_free(self._topics)
+            await broker.ensure_topics_once_names_are_free(self._topics)
             self._loop = asyncio.get_running_loop()
             self._broker = broker
             started_event.set()

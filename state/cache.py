@@ -82,7 +82,7 @@ class ObjectCache:
         kept.used = self.commit_count
         store_cache.entries[disk_key] = kept
         store_cache.bytes += entry_size_bytes(disk_key, stored)
-        self.evict_to_budget()
+        self.drop_oldest_to_budget()
 
     def advance_commit_count(self) -> None:
         """Count a commit and evict to the budget.
@@ -90,9 +90,9 @@ class ObjectCache:
         A store calls this after it has put what it committed into its cache.
         """
         self.commit_count += 1
-        self.evict_to_budget()
+        self.drop_oldest_to_budget()
 
-    def evict_to_budget(self) -> None:
+    def drop_oldest_to_budget(self) -> None:
         """Evict the entries used longest ago until all entries together fit the budget."""
         excess = self.used_bytes - self._max_bytes
         while excess > 0:

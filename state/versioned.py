@@ -195,7 +195,7 @@ class VersionedStore(DiskBackedStore, Generic[V]):
             self._disk.write_changes(changes | self._overlay, self._complete_checkpoint(checkpoint))
         self._committed_stream_time_ms = self._stream_time_ms
         for encoded, entry in self._latest_written.items():
-            self._cache_latest(encoded, entry)
+            self._replace_cached_latest(encoded, entry)
         self._cache.advance_commit_count()
         self._begin_transaction()
 
@@ -242,11 +242,11 @@ class VersionedStore(DiskBackedStore, Generic[V]):
             if found is None:
                 return None
             held = StoreEntry(None, None, *found)
-            self._cache_latest(key_bytes, held)
-            self._cache.evict_to_budget()
+            self._replace_cached_latest(key_bytes, held)
+            self._cache.drop_oldest_to_budget()
         return held
 
-    def _cache_latest(self, key_bytes: bytes, entry: StoreEntry[None, None]) -> None:
+    def _replace_cached_latest(self, key_bytes: bytes, entry: StoreEntry[None, None]) -> None:
         replaced = self._cached.entries.pop(key_bytes, None)
         if replaced is not None:
             self._cached.bytes -= entry_size_bytes(key_bytes, replaced.stored or b"")

@@ -47,7 +47,7 @@ class TimeWindows:
     idle_close_ms: int | None = None
 
     @property
-    def close_after_ms(self) -> int:
+    def close_delay_past_end_ms(self) -> int:
         """Return how far stream time is past the end of a window when it closes."""
         return self.grace_ms
 
@@ -71,7 +71,7 @@ class SlidingWindows:
         return self.difference_ms
 
     @property
-    def close_after_ms(self) -> int:
+    def close_delay_past_end_ms(self) -> int:
         """Return how far stream time is past the end of a window when it closes."""
         return self.grace_ms
 
@@ -93,7 +93,7 @@ class SessionWindows:
     idle_close_ms: int | None = None
 
     @property
-    def close_after_ms(self) -> int:
+    def close_delay_past_end_ms(self) -> int:
         """Return how far stream time is past the last record of a session when it closes.
 
         A session that a record could still join is open.
@@ -113,7 +113,7 @@ class UnlimitedWindows:
     start_ms: int
 
     size_ms = TIME_MAX
-    close_after_ms = 0
+    close_delay_past_end_ms = 0
     grace_ms = 0
     retention_ms = TIME_MAX
     idle_close_ms = None

@@ -184,7 +184,7 @@ _DESCRIBERS: Mapping[int, Callable[[str, RequestContext], list[DescribedConfig]]
 }
 
 
-def to_response_fields(described: DescribedConfig) -> dict[str, Any]:
+def to_common_response_fields(described: DescribedConfig) -> dict[str, Any]:
     """Return the response fields that CreateTopics and DescribeConfigs have in common."""
     return {
         "name": described.name,

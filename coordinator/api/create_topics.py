@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from coordinator.api.config_description import describe_topic_configs, to_response_fields
+from coordinator.api.config_description import describe_topic_configs, to_common_response_fields
 from coordinator.api.context import RequestContext
 from coordinator.api.replica_assignment import check_replica_assignment
 from coordinator.errors import Code, Refused
@@ -134,7 +134,7 @@ def _build_created_topic(
         "num_partitions": partition_count,
         "replication_factor": 1,
         "configs": [
-            to_response_fields(each)
+            to_common_response_fields(each)
             for each in describe_topic_configs(configs, context.services.dynamic_configs)
         ],
     }

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from coordinator.api.config_description import (
     DescribedConfig,
     describe_resource,
-    to_response_fields,
+    to_common_response_fields,
 )
 from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
@@ -70,7 +70,7 @@ def _describe_and_filter(
 def _build_config_fields(described: DescribedConfig, with_synonyms: bool) -> dict[str, Any]:
     synonyms = described.synonyms if with_synonyms else ()
     return {
-        **to_response_fields(described),
+        **to_common_response_fields(described),
         "synonyms": [
             {"name": name, "value": value, "source": source} for name, value, source in synonyms
         ],

@@ -70,7 +70,7 @@ from coordinator.wire.codec import (
     EncodedResponse,
     MalformedRequest,
     RequestHeader,
-    create_caching_reader,
+    create_cached_request_reader,
     encode_response,
     load_schema,
     read_request,
@@ -300,7 +300,7 @@ class Router:
                 f"version {header.version} of API key {api.API_KEY} is not served"
             )
         read = (
-            create_caching_reader(schema)
+            create_cached_request_reader(schema)
             if api.API_KEY in CACHED_REQUEST_API_KEYS
             else partial(read_request, schema)
         )

@@ -78,7 +78,7 @@ class DeletedTopicCleanup:
             if name not in self._queued_names and not self._offsets.has_offsets_to_forget(name):
                 self._on_forgotten(name)
 
-    def _forget_refused(self) -> None:
+    def _retry_refused_topics(self) -> None:
         self._retry_timer = None
         self.forget_offsets(self._offsets.take_refused_topics())
 
@@ -91,7 +91,7 @@ class DeletedTopicCleanup:
         """Schedule the retry of refused topics, and call back whoever waits with the outcome."""
         self._is_running = False
         if self._retry_timer is None and self._offsets.has_refused_topics():
-            self._retry_timer = self._scheduler.call_later(RETRY_MS, self._forget_refused)
+            self._retry_timer = self._scheduler.call_later(RETRY_MS, self._retry_refused_topics)
         callbacks, self._waiting_callbacks = self._waiting_callbacks, []
         if outcome is not None:
             logger.error(

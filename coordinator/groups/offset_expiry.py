@@ -20,7 +20,7 @@ from coordinator.groups.offset_policy import (
 from coordinator.groups.shard import GroupShard, GroupShards
 from coordinator.groups.state import Record
 from coordinator.offsets.config import OffsetConfig
-from coordinator.offsets.expire import build_expiry_tombstones, has_no_other_offsets
+from coordinator.offsets.expire import build_expiry_tombstones, is_empty_after_expiry
 from coordinator.offsets.state import OffsetForgotten
 from coordinator.shard.timers import KeyedTimers
 
@@ -125,7 +125,7 @@ class OffsetExpiry:
         expired = build_expiry_tombstones(
             offsets, group_id, holding, partitions, retention_ms, now_ms
         )
-        return expired, holding.is_empty and has_no_other_offsets(offsets, group_id, len(expired))
+        return expired, holding.is_empty and is_empty_after_expiry(offsets, group_id, len(expired))
 
 
 class _Sweep:

@@ -27,10 +27,10 @@ def find_offset_policy(shard: GroupShard, group_id: str) -> GroupOffsetPolicy | 
         return UNREADABLE_GROUP_POLICY
     group = shard.state.classic.get(group_id)
     if group is not None:
-        return classic.derive_offset_policy(group)
+        return classic.derive_offset_deletion_policy(group)
     consumer_group = shard.state.consumer.get(group_id)
     if consumer_group is not None:
-        return consumer.derive_offset_policy(consumer_group)
+        return consumer.derive_offset_deletion_policy(consumer_group)
     return SIMPLE_GROUP_POLICY if group_id in shard.state.offsets.groups else None
 
 

@@ -32,7 +32,7 @@ from coordinator.offsets.commit import (
 )
 from coordinator.offsets.config import OffsetConfig
 from coordinator.offsets.deletion import (
-    build_some_offset_tombstones,
+    build_offset_tombstones_up_to,
     build_topic_offset_tombstones,
     decide_offset_deletion,
 )
@@ -177,7 +177,7 @@ class GroupOffsets:
         shard.deleting_group_ids.add(group_id)
         try:
             while True:
-                some = build_some_offset_tombstones(
+                some = build_offset_tombstones_up_to(
                     shard.state.offsets, group_id, TOMBSTONES_PER_STEP
                 )
                 if len(some) < TOMBSTONES_PER_STEP:

@@ -88,7 +88,7 @@ class GroupService:
     def resign(self, shard_index: int) -> None:
         """Give up a shard and answer its pending requests with NOT_COORDINATOR."""
         shard = self.shards[shard_index]
-        shard.log.resign_leadership()
+        shard.log.mark_resigned()
         self.classic.release_groups(shard)
         self._offset_expiry.cancel_sweeps(shard_index)
         self.consumer.release_groups(shard)

@@ -67,7 +67,7 @@ class FaultyDisk:
         self._faults = faults
         self._lock = threading.Lock()  # rules are set from any thread
         self._open: WeakSet[FaultyFile] = WeakSet()
-        faults.add_change_listener(self._refresh_bypasses)
+        faults.add_change_listener(self._update_bypass_of_open_files)
 
     def open_file(self, path: Path) -> File:
         file = FaultyFile(self._disk.open_file(path), path, self._faults)
@@ -114,7 +114,7 @@ class FaultyDisk:
     def lock_file(self, path: Path) -> DiskLock:
         return self._disk.lock_file(path)
 
-    def _refresh_bypasses(self) -> None:
+    def _update_bypass_of_open_files(self) -> None:
         """Make every open file bypass this disk if there are no rules, and not if there are."""
         with self._lock:
             files = tuple(self._open)

@@ -165,11 +165,11 @@ class LogSegments:
 
         Return whether none is left under a name of the log; those that are stay in `removed`.
         """
-        gone = {segment for segment in removed if self._rename_segment_files(segment)}
+        gone = {segment for segment in removed if self._rename_then_unlink_files(segment)}
         self.removed = [segment for segment in self.removed if segment not in gone]
         return len(gone) == len(removed)
 
-    def _rename_segment_files(self, segment: LogSegment) -> bool:
+    def _rename_then_unlink_files(self, segment: LogSegment) -> bool:
         """Rename a removed segment's files; return whether none is left under a name of the log."""
         has_successor = any(each.base_offset == segment.base_offset for each in self.all)
         return self.removal.rename_then_unlink(

@@ -57,7 +57,7 @@ def build_group_offset_tombstones(state: OffsetState, group_id: str) -> list[Off
     return [OffsetForgotten(group_id, *partition) for partition in sorted(partitions)]
 
 
-def build_some_offset_tombstones(
+def build_offset_tombstones_up_to(
     state: OffsetState, group_id: str, max_count: int
 ) -> list[OffsetForgotten]:
     """Return tombstones for at most `max_count` partitions that the group has an offset of.

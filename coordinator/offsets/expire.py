@@ -55,7 +55,7 @@ def build_expiry_tombstones(
     return expired
 
 
-def has_no_other_offsets(state: OffsetState, group_id: str, expired_count: int) -> bool:
+def is_empty_after_expiry(state: OffsetState, group_id: str, expired_count: int) -> bool:
     """Whether a group has no offset left once `expired_count` committed ones have gone.
 
     Pending offsets count too.

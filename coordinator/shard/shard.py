@@ -222,7 +222,7 @@ class Shard(Generic[R]):
         is_loading = self.coordinator_state is CoordinatorState.LOADING
         return self._replay.remaining_offset_count if is_loading else 0
 
-    def resign_leadership(self) -> None:
+    def mark_resigned(self) -> None:
         """Stop serving requests; the owner of the state clears it."""
         self._transition_to(CoordinatorState.RESIGNED)
 

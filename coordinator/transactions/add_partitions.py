@@ -76,7 +76,7 @@ def add_partitions(
         raise Refused(Code.CONCURRENT_TRANSACTIONS, f"{known.transactional_id} is being completed")
     if known.status is TransactionStatus.ONGOING and command.partitions <= known.partitions:
         return Decision((), None)
-    saved = known.make_successor(
+    saved = known.replace_and_link_previous(
         status=TransactionStatus.ONGOING,
         partitions=known.partitions | command.partitions,
         start_ms=known.start_ms if known.status is TransactionStatus.ONGOING else now_ms,

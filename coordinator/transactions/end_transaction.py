@@ -153,7 +153,7 @@ def prepare_end(
             "last_producer_epoch": transaction.producer_epoch,
             "next_producer_id": next_producer_id,
         }
-    saved = transaction.make_successor(
+    saved = transaction.replace_and_link_previous(
         status=TransactionStatus.PREPARE_COMMIT if committed else TransactionStatus.PREPARE_ABORT,
         client_version=version,
         update_ms=now_ms,
@@ -200,7 +200,7 @@ def complete_end(
         raise AssertionError(f"nothing to complete: {transaction}")
     committed = transaction.status is TransactionStatus.PREPARE_COMMIT
     owner = transaction.owner_afterwards
-    saved = transaction.make_successor(
+    saved = transaction.replace_and_link_previous(
         status=TransactionStatus.COMPLETE_COMMIT if committed else TransactionStatus.COMPLETE_ABORT,
         producer_id=owner.producer_id,
         producer_epoch=owner.producer_epoch,

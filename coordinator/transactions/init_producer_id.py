@@ -153,7 +153,7 @@ def _reset_to_empty(
     transaction: TransactionMetadata, timeout_ms: int, now_ms: int
 ) -> TransactionMetadata:
     """Return the next version of a transaction, empty and without partitions."""
-    return transaction.make_successor(
+    return transaction.replace_and_link_previous(
         status=TransactionStatus.EMPTY,
         timeout_ms=timeout_ms,
         update_ms=now_ms,

@@ -139,7 +139,7 @@ class TransactionService:
     def resign(self, shard_index: int) -> None:
         """Resign as coordinator of a shard: drop its state, timers and pending markers."""
         shard = self.shards[shard_index]
-        shard.log.resign_leadership()
+        shard.log.mark_resigned()
         for transactional_id in shard.state.transactions:
             self.markers.forget_transaction(transactional_id)
             for due in (TransactionTimer.ABORT, TransactionTimer.COMPLETE):

@@ -133,7 +133,7 @@ class TransactionMetadata:
     client_version: int = V0
     last_producer_epoch: int = field(default=NO_EPOCH, compare=False)  # not in the log
 
-    def make_successor(self, **changes: Any) -> TransactionMetadata:
+    def replace_and_link_previous(self, **changes: Any) -> TransactionMetadata:
         """Return the next version of this id's transaction with these fields changed.
 
         Each version names the producer id of the one before it.

@@ -105,7 +105,7 @@ def read_request_header(frame: bytes) -> RequestHeader:
     return RequestHeader(api_key, version, correlation_id, client_id, end)
 
 
-def create_caching_reader(schema: ApiSchema) -> Callable[[bytes, int], Any]:
+def create_cached_request_reader(schema: ApiSchema) -> Callable[[bytes, int], Any]:
     """Return a function like `read_request` that decodes equal small requests only once.
 
     For requests that a client sends again and again, such as a heartbeat. Entities are immutable,

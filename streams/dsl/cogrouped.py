@@ -211,7 +211,7 @@ class WindowedCogroup(DslBase, Generic[K, A]):
             windowed_key_serde(spec.key, windows),
             create_operator,
             name,
-            grace_ms=windows.close_after_ms,
+            grace_ms=windows.close_delay_past_end_ms,
         )
 
 

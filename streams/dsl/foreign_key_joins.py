@@ -149,7 +149,7 @@ class _ForeignKeyJoin:
                     _sources_of(self._right._node)
                 ),
             ),
-            stores=view.ensure_readable_stores(),
+            stores=view.require_readable_stores(),
         )
 
     def add_subscription_steps(
@@ -198,7 +198,7 @@ class _ForeignKeyJoin:
             "subscription-join-foreign",
             receiver,
             join_subscriptions(self._right._view),
-            stores=self._right._view.ensure_readable_stores(),
+            stores=self._right._view.require_readable_stores(),
         )
         responder = self.add_step(
             "SUBSCRIPTION-PROCESSOR",

@@ -62,7 +62,7 @@ def join_with_table(
     key, this_value = key or stream._key or table._key, this_value or stream._value
     parent = repartition_if_rekeyed(builder, stream, name, step, key, this_value)
     graph.copartitioned.append((parent, table._node))
-    stores = view.ensure_readable_stores()
+    stores = view.require_readable_stores()
     operator = join_records_with_table(view, join, is_left_join=is_left)
     if grace is not None:
         if not view.is_versioned:

@@ -52,7 +52,7 @@ def join_tables(
             own._node,
             bound,
             name=given,
-            stores=other._view.ensure_readable_stores(),
+            stores=other._view.require_readable_stores(),
             emits_updates=True,
         )
 

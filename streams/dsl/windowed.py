@@ -160,7 +160,7 @@ class WindowedGroup(DslBase, Generic[K, V]):
             stores=[spec.name],
             emits_updates=True,
             has_stream_time=True,
-            grace_ms=windows.close_after_ms,
+            grace_ms=windows.close_delay_past_end_ms,
             rule=AggregationRule(
                 folding=folding, commutative=commutative, windows=windows, on_close=on_close
             ),

@@ -65,13 +65,13 @@ class JoinedView(StoredView):
         self._right.enable_sending_old_values()
         return super().enable_sending_old_values()
 
-    def ensure_readable_stores(self) -> list[str]:
+    def require_readable_stores(self) -> list[str]:
         """Return the join's store, or without one the stores that both sides' look-ups need."""
         if self.spec is not None:
-            return super().ensure_readable_stores()
+            return super().require_readable_stores()
         return list(
             dict.fromkeys(
-                [*self._left.ensure_readable_stores(), *self._right.ensure_readable_stores()]
+                [*self._left.require_readable_stores(), *self._right.require_readable_stores()]
             )
         )
 

@@ -50,7 +50,7 @@ class TableView(Protocol):
         """
         ...
 
-    def ensure_readable_stores(self) -> list[str]:
+    def require_readable_stores(self) -> list[str]:
         """Materialize the table if need be, and return the stores that a step needs to read it.
 
         The step must be connected to these stores to call `create_getter`.
@@ -60,7 +60,7 @@ class TableView(Protocol):
     def create_getter(self, at: Binding) -> RowGetter:
         """Return the function by which a bound step looks up a key's value.
 
-        The step of the binding must be connected to the stores of `ensure_readable_stores`.
+        The step of the binding must be connected to the stores of `require_readable_stores`.
         """
         ...
 
@@ -100,7 +100,7 @@ class StoredView:
         self.sends_old_values = True
         return True
 
-    def ensure_readable_stores(self) -> list[str]:
+    def require_readable_stores(self) -> list[str]:
         assert self.spec is not None
         return [self.spec.name]
 
@@ -170,10 +170,10 @@ class SourceView(StoredView):
         self.materialize_in_store()
         return super().enable_sending_old_values()
 
-    def ensure_readable_stores(self) -> list[str]:
+    def require_readable_stores(self) -> list[str]:
         """Materialize the table if it is not, and return the name of its store."""
         self.materialize_in_store()
-        return super().ensure_readable_stores()
+        return super().require_readable_stores()
 
 
 class ComputedView(StoredView):
@@ -194,12 +194,12 @@ class ComputedView(StoredView):
             return self.sends_old_values
         return super().enable_sending_old_values()
 
-    def ensure_readable_stores(self) -> list[str]:
+    def require_readable_stores(self) -> list[str]:
         """Return the table's store, or without one the stores that the parent's look-ups need."""
         return (
-            self._parent.ensure_readable_stores()
+            self._parent.require_readable_stores()
             if self.spec is None
-            else super().ensure_readable_stores()
+            else super().require_readable_stores()
         )
 
     def create_getter(self, at: Binding) -> RowGetter:

@@ -386,7 +386,7 @@ class ClassicProtocolMember(GroupMember):
                 code = self._send_heartbeat(current)
             except ConnectionLost as error:
                 log.info("heartbeat of %s: %s", self.instance_id, error)
-                self._note_no_answer()
+                self._close_unanswered_connection()
                 continue
             if code not in COORDINATOR_UNAVAILABLE_ERRORS:
                 self.silent_since_s = None
@@ -396,7 +396,7 @@ class ClassicProtocolMember(GroupMember):
                 log.warning("%s has lost its membership: %s", self.instance_id, code.name)
                 self._received_signal = (current, MembershipSignal.LOST)
             elif code in COORDINATOR_UNAVAILABLE_ERRORS:
-                self._note_no_answer()
+                self._close_unanswered_connection()
             elif code is not ErrorCode.none:
                 log.error("heartbeat of %s refused: %s", self.instance_id, code.name)
 
@@ -415,7 +415,7 @@ class ClassicProtocolMember(GroupMember):
         )
         return True
 
-    def _note_no_answer(self) -> None:
+    def _close_unanswered_connection(self) -> None:
         """Note since when heartbeats get no answer, and close the connection."""
         if self.silent_since_s is None:
             self.silent_since_s = self._host.monotonic_s()

@@ -23,7 +23,7 @@ def process_records(create_processor: ProcessorFactory, store_names: Collection[
     def bind_operator(binding: Binding) -> ForwardRecord:
         context, failed = binding.context, binding.handle_failure
         processor = create_processor()
-        attach_to_task(processor, ProcessorContext(binding, store_names), binding)
+        register_init_and_close(processor, ProcessorContext(binding, store_names), binding)
         process = processor.process
 
         def hand_to_processor(key: Any, value: Any, timestamp_ms: int) -> None:
@@ -45,7 +45,7 @@ def process_values(create_processor: ProcessorFactory, store_names: Collection[s
         context, failed = binding.context, binding.handle_failure
         processor = create_processor()
         fixed_key_context: FixedKeyContext[Any, Any] = FixedKeyContext(binding, store_names)
-        attach_to_task(processor, fixed_key_context, binding)
+        register_init_and_close(processor, fixed_key_context, binding)
         process = processor.process
 
         def hand_to_processor(key: Any, value: Any, timestamp_ms: int) -> None:
@@ -70,7 +70,7 @@ class UserProcessor(Protocol):
     def close(self) -> None: ...
 
 
-def attach_to_task(
+def register_init_and_close(
     processor: UserProcessor, processor_context: ProcessorContext[Any, Any], binding: Binding
 ) -> None:
     """Set a processor's context, and register its `init` and `close` to run with the task."""

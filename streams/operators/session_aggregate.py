@@ -41,7 +41,7 @@ def aggregate_sessions(
     on_late: OnLate | None = None,
 ) -> Operator:
     """Return the operator that folds each record into its key's session and forwards the result."""
-    gap_ms, open_ms = windows.gap_ms, windows.close_after_ms
+    gap_ms, open_ms = windows.gap_ms, windows.close_delay_past_end_ms
 
     def bind_operator(binding: Binding) -> ForwardRecord:
         context, failed = binding.context, binding.handle_failure

@@ -61,9 +61,9 @@ class SuppressedView:
         """Return True: the updates of a suppressed table carry the old value in any case."""
         return True
 
-    def ensure_readable_stores(self) -> list[str]:
+    def require_readable_stores(self) -> list[str]:
         """Return the buffer and the stores that the parent's look-ups need."""
-        return [self._buffer.name, *self._parent.ensure_readable_stores()]
+        return [self._buffer.name, *self._parent.require_readable_stores()]
 
     def create_getter(self, at: Binding) -> RowGetter:
         """Return a getter of the value emitted last; for a buffered key it is the prior one."""

@@ -16,7 +16,7 @@ from streams.graph.nodes import Binding, ForwardUpdate, Operator, StoreSpec
 from streams.graph.views import ComputedView, OptionalRow, TableView
 from streams.operators.copies import create_copier_into
 from streams.operators.materialize import create_value_writer
-from streams.operators.process import attach_to_task
+from streams.operators.process import register_init_and_close
 from streams.processor.transformer import TransformerContext, ValueTransformer
 
 TransformerFactory = Callable[[], ValueTransformer[Any, Any, Any]]
@@ -43,10 +43,10 @@ class TransformedView(ComputedView):
         self.store_names = store_names
         self._step = step
 
-    def ensure_readable_stores(self) -> list[str]:
+    def require_readable_stores(self) -> list[str]:
         """Return the table's store, or without one the parent's stores and the transformer's."""
         mine = self.store_names if self.spec is None else ()
-        return list(dict.fromkeys([*super().ensure_readable_stores(), *mine]))
+        return list(dict.fromkeys([*super().require_readable_stores(), *mine]))
 
     def create_row_function(self, at: Binding) -> Callable[[Any, OptionalRow], OptionalRow]:
         """Return a function that transforms a value read while another record is processed."""
@@ -75,7 +75,7 @@ def create_transform(
     """Return the transform function of a new transformer, which starts and closes with the task."""
     context, transformer_context = binding.context, TransformerContext(binding, store_names)
     transformer = create_transformer()
-    attach_to_task(transformer, transformer_context, binding)
+    register_init_and_close(transformer, transformer_context, binding)
     transform = transformer.transform
 
     def transform_value(key: Any, value: Any, timestamp_ms: int) -> Any:

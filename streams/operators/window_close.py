@@ -113,7 +113,7 @@ def _create_close_schedule(
             )
         case SessionWindows():
             return _WindowCloseSchedule(
-                close_delay_ms=windows.close_after_ms + 1,
+                close_delay_ms=windows.close_delay_past_end_ms + 1,
                 windows_between=store.entries_in_time_order,
                 next_time_after=lambda ms: store.first_time_from(ms + 1),
                 earliest_time_for=lambda ms: ms,

@@ -298,7 +298,7 @@ class SimulatedProcess:
 
         The databases are closed only after the copy, since the next process opens them in this one.
         """
-        before = self._environment.state_directory.copy_for_next_process()
+        before = self._environment.state_directory.switch_to_copy()
         with ExitStack() as steps:
             if before is not None:
                 steps.callback(shutil.rmtree, before, ignore_errors=True)

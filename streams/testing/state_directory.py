@@ -61,7 +61,7 @@ class TemporaryStateDirectory(StateDirectory):
             self._removal = finalize(self, _remove_tree, self._root)
         return self._root / f"life-{self._process_number}"
 
-    def copy_for_next_process(self) -> Path | None:
+    def switch_to_copy(self) -> Path | None:
         """Copy the directory as it is for the next process, and return the old one.
 
         The old one is to be removed when its databases are closed. None if nothing is on disk.

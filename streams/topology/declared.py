@@ -123,7 +123,7 @@ def declare_topology(description: TopologyDescription) -> DeclaredTopology:
                 frozenset(sub.sources),
                 frozenset(store.name for store in sub.stores),
                 frozenset(sub.internal_sinks),
-                _record_formats(sub),
+                _state_formats_by_name(sub),
             )
             for sub in subs
         },
@@ -132,7 +132,7 @@ def declare_topology(description: TopologyDescription) -> DeclaredTopology:
     )
 
 
-def _record_formats(sub: DescribedSubtopology) -> dict[str, str]:
+def _state_formats_by_name(sub: DescribedSubtopology) -> dict[str, str]:
     """Return the record format of each store and each repartition topic that is read, by name."""
     stores = {store.name: _store_format(store) for store in sub.stores}
     return stores | {
@@ -164,7 +164,7 @@ def _compute_fingerprint(description: TopologyDescription) -> str:
             [[s.name, s.kind, s.key, s.value, s.logged, s.changelog] for s in sub.stores],
             # The formats are part of it because members with equal fingerprints are not compared
             # any further.
-            sorted(_record_formats(sub).items()),
+            sorted(_state_formats_by_name(sub).items()),
         ]
         for sub in description.subtopologies
     ]

@@ -44,7 +44,7 @@ def expand_graph(application_id: str, graph: Graph, optimizations: Collection[st
     if MERGE_REPARTITION_TOPICS in optimizations:
         graph = merge_repartition_topics(graph)
     if SINGLE_STORE_SELF_JOIN in optimizations:
-        graph = rewrite_graph(graph, _use_single_store)
+        graph = rewrite_graph(graph, _use_single_store_for_self_join)
         for node in graph.nodes:
             if isinstance(node, StreamJoinNode) and node.single_store:
                 del graph.stores[node.other_store]
@@ -104,7 +104,7 @@ def _replace_parents(
     return replace(node, parents=parents)
 
 
-def _use_single_store(node: Node) -> list[Node]:
+def _use_single_store_for_self_join(node: Node) -> list[Node]:
     """Let a stream joined with itself keep its records in a single store."""
     if isinstance(node, StreamJoinNode) and node.is_self_join:
         return [replace(node, single_store=True)]

@@ -163,7 +163,7 @@ class World:
         )
         self.log("start", self.life)
         try:
-            broker.load_from_disk()
+            broker.start_without_listening()
             self._make_topics(broker)
         except Crashed:
             self._gone()
@@ -238,7 +238,7 @@ class World:
             make_id=lambda: UUID(int=1),
             background=_Background(scheduler, Random(0)),
         )
-        broker.load_from_disk()
+        broker.start_without_listening()
         return broker
 
     def _make_topics(self, broker: Broker) -> None:

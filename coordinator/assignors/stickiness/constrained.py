@@ -90,7 +90,7 @@ class _QuotaDealer:
             index = self._racks.find_next_near(partition, self.below_base, turn)
             if index is not None:
                 member = self.below_base[index]
-                if self._give_partition(partition, member) >= self._base_quota:
+                if self._assign_and_note_move(partition, member) >= self._base_quota:
                     del self.below_base[index]
                     if self._larger_quota_count:
                         self.at_base.append(member)
@@ -102,7 +102,7 @@ class _QuotaDealer:
             if index is None:
                 rest.append(partition)
                 continue
-            self._give_partition(partition, self.at_base.pop(index))
+            self._assign_and_note_move(partition, self.at_base.pop(index))
             self._count_larger()
         return rest
 
@@ -111,11 +111,11 @@ class _QuotaDealer:
         turn = 0
         for partition in unassigned:
             if not self.below_base:
-                self._give_partition(partition, self.at_base.pop(0))
+                self._assign_and_note_move(partition, self.at_base.pop(0))
                 continue
             turn %= len(self.below_base)
             member = self.below_base[turn]
-            if self._give_partition(partition, member) == self._base_quota:
+            if self._assign_and_note_move(partition, member) == self._base_quota:
                 del self.below_base[turn]
                 self.at_base.append(member)
                 # The next member has moved to this index; after the last one, as in Kafka,
@@ -123,7 +123,7 @@ class _QuotaDealer:
             else:
                 turn += 1
 
-    def _give_partition(self, partition: TopicPartition, member: str) -> int:
+    def _assign_and_note_move(self, partition: TopicPartition, member: str) -> int:
         """Give a partition to a member; return how many the member has then."""
         member_partitions = self.assignment[member]
         member_partitions.append(partition)

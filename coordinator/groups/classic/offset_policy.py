@@ -13,7 +13,7 @@ from coordinator.groups.classic.state import ClassicGroup, ClassicGroupPhase
 from coordinator.offsets.policy import SIMPLE_GROUP_POLICY, GroupOffsetPolicy
 
 
-def derive_offset_policy(group: ClassicGroup) -> GroupOffsetPolicy:
+def derive_offset_deletion_policy(group: ClassicGroup) -> GroupOffsetPolicy:
     """Return which offsets of a classic group may be deleted or expire."""
     if group.protocol_type is None:
         return SIMPLE_GROUP_POLICY

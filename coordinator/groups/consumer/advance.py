@@ -37,7 +37,7 @@ from coordinator.groups.consumer.regex import is_regex_refresh_due, validate_reg
 from coordinator.groups.consumer.state import ConsumerGroup, ConsumerGroupMember
 from coordinator.groups.consumer.target import (
     compute_target_assignment,
-    is_assignment_due,
+    has_assignment_interval_passed,
     select_assignor,
 )
 from coordinator.groups.consumer.topics import TopicList, compute_metadata_hash, find_topic_ids
@@ -133,7 +133,7 @@ def advance_member(
         effects += (select_rebalance_timer(moved), CountRebalanceEnd())
     if checks_topics:
         effects.append(RememberTopicsVersion(context.topics.version))
-    regexes = _select_regexes_to_resolve(group, member, updated, context)
+    regexes = _select_regexes_if_refresh_due(group, member, updated, context)
     if regexes:
         effects.append(ResolveRegexes(regexes))
     return Decision(records, moved, effects)
@@ -141,7 +141,9 @@ def advance_member(
 
 def _is_target_due(group: ConsumerGroup, context: GroupContext) -> bool:
     """Whether the assignment interval has passed since the last target was computed."""
-    return is_assignment_due(group, context.settings.assignment_interval_ms, context.now_ms)
+    return has_assignment_interval_passed(
+        group, context.settings.assignment_interval_ms, context.now_ms
+    )
 
 
 def _reconcile_with_target(
@@ -206,7 +208,7 @@ def _forget_unused_regex(group: ConsumerGroup, old_regex: str | None) -> list[Re
     return []
 
 
-def _select_regexes_to_resolve(
+def _select_regexes_if_refresh_due(
     group: ConsumerGroup,
     member: ConsumerGroupMember,
     updated: ConsumerGroupMember,

@@ -10,6 +10,6 @@ from coordinator.groups.consumer.state import ConsumerGroup
 from coordinator.offsets.policy import GroupOffsetPolicy
 
 
-def derive_offset_policy(group: ConsumerGroup) -> GroupOffsetPolicy:
+def derive_offset_deletion_policy(group: ConsumerGroup) -> GroupOffsetPolicy:
     """Return which offsets of a consumer group may be deleted or expire."""
     return GroupOffsetPolicy(is_empty=not group.members, is_subscribed=group.is_subscribed_to)

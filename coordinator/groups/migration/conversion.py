@@ -24,7 +24,7 @@ from coordinator.groups.consumer.topics import TopicList
 from coordinator.groups.migration.downgrade import convert_to_classic_group, should_downgrade
 from coordinator.groups.migration.policy import MigrationPolicy
 from coordinator.groups.migration.upgrade import (
-    build_upgrade_records,
+    build_consumer_group_records,
     check_upgrade,
     create_group_from_records,
 )
@@ -47,7 +47,7 @@ def upgrade_group(
     if group.phase is ClassicGroupPhase.EMPTY:
         return Decision([GroupForgotten(group_id)], ConsumerGroup(group_id), effects)
     check_upgrade(group, policy)
-    records = build_upgrade_records(group, topics)
+    records = build_consumer_group_records(group, topics)
     upgraded_group = create_group_from_records(group_id, records)
     return Decision([GroupForgotten(group_id), *records], upgraded_group, effects)
 

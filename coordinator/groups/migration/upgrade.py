@@ -50,7 +50,7 @@ def check_upgrade(group: ClassicGroup, policy: MigrationPolicy) -> None:
         raise _create_refusal(group, "the group size exceeds the consumer group maximum size.")
 
 
-def build_upgrade_records(group: ClassicGroup, topics: TopicList) -> list[Record]:
+def build_consumer_group_records(group: ClassicGroup, topics: TopicList) -> list[Record]:
     """Return the records of the consumer group that a classic group becomes.
 
     The classic group's own tombstone is the caller's.

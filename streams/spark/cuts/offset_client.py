@@ -143,7 +143,9 @@ class OffsetClient:
             if waiting:
                 time.sleep(_PENDING_POLL_S)
 
-    def fetch_completed_ends(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+    def fetch_ends_and_await_transactions(
+        self, partitions: Sequence[Partition]
+    ) -> dict[Partition, int]:
         """Return the high watermarks once all transactions that began below them have ended."""
         ends = self.fetch_high_watermarks(partitions)
         self.wait_for_transactions(ends)

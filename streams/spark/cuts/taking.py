@@ -225,13 +225,13 @@ def _add_ends_by_ledger(
     outputs = app_topics.outputs
     if outputs is None:
         outputs = _list_written_topics(
-            cut, read_transactions(0, client.fetch_completed_ends([ledger])[ledger])
+            cut, read_transactions(0, client.fetch_ends_and_await_transactions([ledger])[ledger])
         )
         if outputs is None:
             log.warning("the ledger of %r is no longer kept: it is not used", cut.application_id)
             return cut
-    ends = client.fetch_completed_ends(client.list_partitions(outputs))
-    ledger_end = client.fetch_completed_ends([ledger])[ledger]
+    ends = client.fetch_ends_and_await_transactions(client.list_partitions(outputs))
+    ledger_end = client.fetch_ends_and_await_transactions([ledger])[ledger]
     excluded_runs = find_runs_outside_cut(read_transactions(settled_offset, ledger_end), cut, ends)
     ends, excluded_runs = trim_ends(ends, excluded_runs)
     return replace(cut, ends=ends, beyond=excluded_runs, ledger_end=ledger_end)
@@ -263,7 +263,7 @@ def _add_ends_if_idle(
     if app_topics.outputs is None:
         return cut
     sources = list(cut.offsets)
-    ends = client.fetch_completed_ends(client.list_partitions(app_topics.outputs))
+    ends = client.fetch_ends_and_await_transactions(client.list_partitions(app_topics.outputs))
     drained = (
         app_topics.writes_transactions or client.fetch_last_stable_offsets(sources) == cut.offsets
     )

@@ -207,7 +207,7 @@ def _resolve_topics(admin: Admin, cut: Cut, request: ExportRequest) -> dict[str,
             ends = _ends_at_cut(cut, name)
         if ends is None:
             ends, until = (
-                _last_stable_ends(admin, cut, name, counts[name], request),
+                _fetch_current_ends_if_allowed(admin, cut, name, counts[name], request),
                 ExportEnd.LAST_STABLE,
             )
         role = TopicRole.CHANGELOG if name in changelogs else TopicRole.OUTPUT
@@ -252,7 +252,7 @@ def _ends_at_cut(cut: Cut, topic: str) -> dict[int, int] | None:
     return None
 
 
-def _last_stable_ends(
+def _fetch_current_ends_if_allowed(
     admin: Admin, cut: Cut, topic: str, partition_count: int, request: ExportRequest
 ) -> dict[int, int]:
     """Return the last stable offset of each partition of a topic.

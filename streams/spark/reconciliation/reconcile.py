@@ -123,7 +123,7 @@ class _Reconciliation:
     ) -> Report:
         """Check all accounts that can be checked, and report. Raises ConfigError if none can be."""
         targets = reconcilable_targets(self.topology)
-        in_transit = self._read_records_in_transit()
+        in_transit = self._read_positions_in_transit()
         in_transit_count = None if in_transit is None else in_transit.count()
         refused: list[RefusedCheck] = []
         wanted: list[ReconciliationTarget | OpaqueAccount]
@@ -268,7 +268,7 @@ class _Reconciliation:
     ) -> Iterator[CheckedAccount]:
         """Check each account and yield it; add to `refusals` those that can't be checked."""
         reader = ActualRowReader(self.spark, self.access, self.cut, self.records)
-        ledger_runs = self._load_ledger_runs()
+        ledger_runs = self._load_cut_ledger_transactions()
         for place, account in pairs:
             if account.kind is AccountKind.STREAM and self.records.is_compacted(place.name):
                 why = "it is compacted and no table: records that were written may be gone"
@@ -313,13 +313,13 @@ class _Reconciliation:
             )
         return accounts_with_origins
 
-    def _load_ledger_runs(self) -> LedgerRuns | None:
+    def _load_cut_ledger_transactions(self) -> LedgerRuns | None:
         """Load from the ledger what the cut's transactions wrote; None without a ledger."""
         if self.cut.ledger_end is None:
             return None
         return LedgerRuns(self.spark, entries_in_cut(self.access, self.cut))
 
-    def _read_records_in_transit(self) -> DataFrame | None:
+    def _read_positions_in_transit(self) -> DataFrame | None:
         """Read the positions and keys of records in transit between sub-topologies at the cut.
 
         Returns None if the cut doesn't know them.

@@ -21,7 +21,7 @@ DIRECTORY = Path("/nowhere/data")
 def loaded(disk: MemoryDisk) -> Broker:
     clock = FakeClock()
     broker = Broker(BrokerConfig(data_dir=DIRECTORY), clock, clock, disk)
-    broker.load_from_disk()
+    broker.start_without_listening()
     return broker
 
 

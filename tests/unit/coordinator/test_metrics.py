@@ -141,7 +141,7 @@ def test_a_shard_counts_what_it_replayed_and_what_it_appended() -> None:
     assert found["millrace_shard_active", shard.name] == 1
     assert found["millrace_shard_events_processed_total", shard.name] == 2 + 2
     assert found["millrace_shard_append_seconds_count", shard.name] == 2
-    shard.resign_leadership()
+    shard.mark_resigned()
     shard.take_leadership()
     found = figures(world)
     assert ("millrace_shard_active", shard.name) not in found

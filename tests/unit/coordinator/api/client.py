@@ -77,7 +77,7 @@ class Client:
         self.scheduler = FakeScheduler()
         self.clock = clock or StillClock()
         self.broker = Broker(config, clock=self.clock, scheduler=self.scheduler, disk=disk)
-        self.broker.load_from_disk()
+        self.broker.start_without_listening()
         self._router = self.broker.create_router()
 
     def ask(self, api_key: int, version: int, /, **given: Any) -> Any:

@@ -6,7 +6,7 @@ from coordinator.errors import Code
 from coordinator.offsets.apply import apply_record
 from coordinator.offsets.deletion import (
     build_group_offset_tombstones,
-    build_some_offset_tombstones,
+    build_offset_tombstones_up_to,
     build_topic_offset_tombstones,
     decide_offset_deletion,
 )
@@ -76,7 +76,7 @@ def test_a_group_takes_its_own_offsets_along_and_a_topic_those_of_all_groups() -
 def test_some_of_a_groups_offsets_are_fewer_than_asked_for_only_if_there_are_no_more() -> None:
     everything = set(build_group_offset_tombstones(state(), "g"))
     for count in range(1, 5):
-        found = build_some_offset_tombstones(state(), "g", count)
+        found = build_offset_tombstones_up_to(state(), "g", count)
         assert len(found) == len(set(found)) == min(count, len(everything))
         assert everything.issuperset(found)
-    assert build_some_offset_tombstones(state(), "none", 1) == []
+    assert build_offset_tombstones_up_to(state(), "none", 1) == []

@@ -46,7 +46,7 @@ def test_a_shard_is_loaded_a_slice_at_a_time() -> None:
 def test_a_shard_that_has_resigned_is_no_coordinator_until_it_is_elected() -> None:
     notes = Notes(FakeLog())
     notes.shard.execute_decision(Decision(["a"], None))
-    notes.shard.resign_leadership()
+    notes.shard.mark_resigned()
     assert code_of(notes.shard.execute_decision, Decision(["b"], None)) is Code.NOT_COORDINATOR
     assert notes.shard.load_slice(), "a slice that was waiting does nothing"
     notes.applied.clear()

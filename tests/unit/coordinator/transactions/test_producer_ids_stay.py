@@ -24,7 +24,7 @@ DATA = Path("/data")
 def loaded(disk: MemoryDisk, clock: FakeClock, **settings: object) -> Broker:
     config = BrokerConfig.from_settings(DATA, settings)
     broker = Broker(config, clock, clock, disk, background=AtOnce())
-    broker.load_from_disk()
+    broker.start_without_listening()
     return broker
 
 

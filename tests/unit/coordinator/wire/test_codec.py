@@ -12,7 +12,7 @@ from coordinator.errors import Code
 from coordinator.wire.codec import (
     MalformedRequest,
     build_entity,
-    create_caching_reader,
+    create_cached_request_reader,
     encode_for_reuse,
     encode_response,
     load_schema,
@@ -140,7 +140,7 @@ def test_tagged_fields_in_the_header_are_passed_over() -> None:
 def test_what_a_client_says_again_and_again_is_read_once() -> None:
     schema = load_schema(HEARTBEAT, 0)
     assert schema is not None
-    read = create_caching_reader(schema)
+    read = create_cached_request_reader(schema)
     first, second = b"\0\x01g\0\0\0\x01\0\x01m", b"\0\x01g\0\0\0\x02\0\x01m"
     once = read(b"header" + first, 6)
     assert once == read_request(schema, first, 0)
@@ -151,7 +151,7 @@ def test_what_a_client_says_again_and_again_is_read_once() -> None:
 def test_what_is_long_is_read_each_time_and_what_is_malformed_is_so_each_time() -> None:
     schema = load_schema(HEARTBEAT, 0)
     assert schema is not None
-    read = create_caching_reader(schema)
+    read = create_cached_request_reader(schema)
     long = b"\x02\0" + b"g" * 512 + b"\0\0\0\x01\0\x01m"
     assert read(long, 0) == read(long, 0)
     assert read(long, 0) is not read(long, 0)

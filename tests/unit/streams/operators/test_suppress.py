@@ -205,7 +205,7 @@ def test_who_looks_at_a_suppressed_table_sees_what_was_let_go() -> None:
     looked: list[Any] = []
     table = app.table("in", **BOTH).suppress(until_time_limit(10), name="sup")
     view = table._view
-    names = view.ensure_readable_stores()
+    names = view.require_readable_stores()
 
     def look(at: Any) -> Any:
         get = view.create_getter(at)

@@ -42,7 +42,7 @@ def test_files_that_change_while_they_are_copied_are_copied_again(
             (path / "2").write_text("b")
 
     monkeypatch.setattr(shutil, "copytree", and_compact)
-    scratch.copy_for_next_process()
+    scratch.switch_to_copy()
     after = scratch.store_path("0_0", "c")
     assert after != path
     assert [each.name for each in after.iterdir()] == ["2"]

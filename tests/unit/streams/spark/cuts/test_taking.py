@@ -33,7 +33,9 @@ class FakeCluster:
     def list_partitions(self, topics: Iterable[str]) -> list[Partition]:
         return [Partition(topic, 0) for topic in topics]
 
-    def fetch_completed_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+    def fetch_ends_and_await_transactions(
+        self, partitions: Iterable[Partition]
+    ) -> dict[Partition, int]:
         return dict.fromkeys(partitions, 9)
 
     def fetch_last_stable_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
