@@ -197,7 +197,7 @@ class Broker:
         self._close_stack.callback(stop)
 
     def start_without_listening(self) -> None:
-        """Open the data directory and load topics and coordinators, without listening.
+        """Open the data directory and start topics and coordinators, without listening.
 
         Raises: UnusableDataDirectory.
         """

@@ -93,7 +93,7 @@ class ObjectCache:
         self.drop_oldest_to_budget()
 
     def drop_oldest_to_budget(self) -> None:
-        """Evict the entries used longest ago until all entries together fit the budget."""
+        """Drop the entries used longest ago until all entries together fit the budget."""
         excess = self.used_bytes - self._max_bytes
         while excess > 0:
             filled = [store_cache for store_cache in self._store_caches if store_cache.entries]

@@ -47,9 +47,9 @@ class SessionStore(SegmentedStore[V]):
             self._write_value(self._build_disk_key(encoded, session), session, value, timestamp_ms)
 
     def entry_for_update(self, session: Windowed[Any]) -> StoreEntry[Windowed[Any], V] | None:
-        """Return the entry of a session, counted as written, or None if the session has expired.
+        """Return a session's entry to change in place, empty if new; None if the session expired.
 
-        Set its `value` and `timestamp_ms` in place. `dropped` counts an expired one.
+        Set its `value` and `timestamp_ms`: it counts as written. `dropped` counts an expired one.
         """
         encoded = self._serialize_key(session.key)
         if self._drained is not None:

@@ -247,6 +247,7 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         return held
 
     def _replace_cached_latest(self, key_bytes: bytes, entry: StoreEntry[None, None]) -> None:
+        """Cache a key's latest version in place of the one cached before, and count its bytes."""
         replaced = self._cached.entries.pop(key_bytes, None)
         if replaced is not None:
             self._cached.bytes -= entry_size_bytes(key_bytes, replaced.stored or b"")

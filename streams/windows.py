@@ -48,7 +48,7 @@ class TimeWindows:
 
     @property
     def close_delay_past_end_ms(self) -> int:
-        """Return how far stream time is past the end of a window when it closes."""
+        """Return how far stream time has passed a window's end when the window closes, in ms."""
         return self.grace_ms
 
     @property
@@ -72,7 +72,7 @@ class SlidingWindows:
 
     @property
     def close_delay_past_end_ms(self) -> int:
-        """Return how far stream time is past the end of a window when it closes."""
+        """Return how far stream time has passed a window's end when the window closes, in ms."""
         return self.grace_ms
 
     @property
@@ -94,7 +94,7 @@ class SessionWindows:
 
     @property
     def close_delay_past_end_ms(self) -> int:
-        """Return how far stream time is past the last record of a session when it closes.
+        """Return how far stream time has passed a session's last record when it closes, in ms.
 
         A session that a record could still join is open.
         """

@@ -111,6 +111,7 @@ def describe_client_quotas(
 def alter_client_quotas(
     request: client_quotas.AlterClientQuotasRequest, services: BrokerServices
 ) -> Fields:
+    """Refuse every quota that a request sets; accept removals, since there is nothing to remove."""
     refused = Refused(Code.INVALID_REQUEST, "This broker throttles no one: it takes no quotas.")
     return {
         "entries": [

@@ -79,6 +79,7 @@ class DeletedTopicCleanup:
                 self._on_forgotten(name)
 
     def _retry_refused_topics(self) -> None:
+        """Forget the offsets of the deleted topics whose tombstones were refused before."""
         self._retry_timer = None
         self.forget_offsets(self._offsets.take_refused_topics())
 

@@ -170,7 +170,10 @@ class LogSegments:
         return len(gone) == len(removed)
 
     def _rename_then_unlink_files(self, segment: LogSegment) -> bool:
-        """Rename a removed segment's files; return whether none is left under a name of the log."""
+        """Rename a removed segment's files and unlink them after `file.delete.delay.ms`.
+
+        Return whether none is left under a name of the log.
+        """
         has_successor = any(each.base_offset == segment.base_offset for each in self.all)
         return self.removal.rename_then_unlink(
             segment, has_successor, self.settings.file_delete_delay_ms

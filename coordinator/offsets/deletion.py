@@ -60,9 +60,9 @@ def build_group_offset_tombstones(state: OffsetState, group_id: str) -> list[Off
 def build_offset_tombstones_up_to(
     state: OffsetState, group_id: str, max_count: int
 ) -> list[OffsetForgotten]:
-    """Return tombstones for at most `max_count` partitions that the group has an offset of.
+    """Return tombstones for up to `max_count` of a group's offsets, committed or pending.
 
-    They are fewer only if there are no more.
+    They are fewer only if the group has no more.
     """
     committed = state.committed.get(group_id, {})
     partitions = list(islice(committed, max_count))

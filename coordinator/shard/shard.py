@@ -223,7 +223,7 @@ class Shard(Generic[R]):
         return self._replay.remaining_offset_count if is_loading else 0
 
     def mark_resigned(self) -> None:
-        """Stop serving requests; the owner of the state clears it."""
+        """Mark the shard as resigned, so that it refuses requests; the caller clears the state."""
         self._transition_to(CoordinatorState.RESIGNED)
 
     def take_leadership(self) -> None:

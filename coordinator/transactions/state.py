@@ -134,10 +134,7 @@ class TransactionMetadata:
     last_producer_epoch: int = field(default=NO_EPOCH, compare=False)  # not in the log
 
     def replace_and_link_previous(self, **changes: Any) -> TransactionMetadata:
-        """Return the next version of this id's transaction with these fields changed.
-
-        Each version names the producer id of the one before it.
-        """
+        """Return a copy with these fields changed and this producer id as its previous one."""
         return replace(self, previous_producer_id=self.producer_id, **changes)
 
     @property

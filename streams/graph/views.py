@@ -51,7 +51,7 @@ class TableView(Protocol):
         ...
 
     def require_readable_stores(self) -> list[str]:
-        """Materialize the table if need be, and return the stores that a step needs to read it.
+        """Return the stores that a step needs to look up rows; materialize the table if need be.
 
         The step must be connected to these stores to call `create_getter`.
         """
@@ -101,6 +101,7 @@ class StoredView:
         return True
 
     def require_readable_stores(self) -> list[str]:
+        """Return the name of the table's store, which it must have."""
         assert self.spec is not None
         return [self.spec.name]
 

@@ -416,7 +416,7 @@ class ClassicProtocolMember(GroupMember):
         return True
 
     def _close_unanswered_connection(self) -> None:
-        """Note since when heartbeats get no answer, and close the connection."""
+        """Close the connection on which a heartbeat got no answer, and note since when."""
         if self.silent_since_s is None:
             self.silent_since_s = self._host.monotonic_s()
         self._close_connection()

@@ -62,9 +62,9 @@ class TemporaryStateDirectory(StateDirectory):
         return self._root / f"life-{self._process_number}"
 
     def switch_to_copy(self) -> Path | None:
-        """Copy the directory as it is for the next process, and return the old one.
+        """Copy the directory, use the copy from now on, and return the old directory.
 
-        The old one is to be removed when its databases are closed. None if nothing is on disk.
+        The caller removes the old one when its databases are closed. None if nothing is on disk.
         """
         self._process_number += 1
         if self._root is None:

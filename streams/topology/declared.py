@@ -133,7 +133,7 @@ def declare_topology(description: TopologyDescription) -> DeclaredTopology:
 
 
 def _state_formats_by_name(sub: DescribedSubtopology) -> dict[str, str]:
-    """Return the record format of each store and each repartition topic that is read, by name."""
+    """Return the record formats of the stores and the repartition topics read, by name."""
     stores = {store.name: _store_format(store) for store in sub.stores}
     return stores | {
         step.topic: f"{step.key} and {step.value}"

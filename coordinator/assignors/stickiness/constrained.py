@@ -124,7 +124,7 @@ class _QuotaDealer:
                 turn += 1
 
     def _assign_and_note_move(self, partition: TopicPartition, member: str) -> int:
-        """Give a partition to a member; return how many the member has then."""
+        """Assign a partition, note whether it moves, and return the member's partition count."""
         member_partitions = self.assignment[member]
         member_partitions.append(partition)
         if self._released.get(partition, member) != member or partition in self._disputed:

@@ -214,7 +214,7 @@ def _select_regexes_if_refresh_due(
     updated: ConsumerGroupMember,
     context: GroupContext,
 ) -> frozenset[str]:
-    """Return the regular expressions to resolve in the background; none if that isn't due."""
+    """Return the regular expressions to resolve in the background, or none before they are due."""
     if (
         not group.regex_subscriber_counts and not updated.regex
     ) or context.transient_state.is_resolving:

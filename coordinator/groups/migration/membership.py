@@ -121,7 +121,7 @@ class ClassicProtocolService:
         return self._consumer_executor.execute_decision(shard, group.group_id, decision)
 
     def handle_leave(self, command: LeaveGroup) -> list[Code]:
-        """Serve a LeaveGroup; return one code for each member, in their order."""
+        """Serve a LeaveGroup by the group's kind, classic or consumer; return a code per member."""
         check_group_id(command.group_id)
         shard = self._shards.require_shard(command.group_id)
         group = shard.state.consumer.get(command.group_id)

@@ -146,7 +146,7 @@ class OffsetClient:
     def fetch_ends_and_await_transactions(
         self, partitions: Sequence[Partition]
     ) -> dict[Partition, int]:
-        """Return the high watermarks once all transactions that began below them have ended."""
+        """Return the high watermarks after waiting until all transactions below them have ended."""
         ends = self.fetch_high_watermarks(partitions)
         self.wait_for_transactions(ends)
         return ends

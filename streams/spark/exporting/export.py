@@ -255,9 +255,9 @@ def _ends_at_cut(cut: Cut, topic: str) -> dict[int, int] | None:
 def _fetch_current_ends_if_allowed(
     admin: Admin, cut: Cut, topic: str, partition_count: int, request: ExportRequest
 ) -> dict[int, int]:
-    """Return the last stable offset of each partition of a topic.
+    """Fetch a topic's last stable offsets by partition, if the request allows current ends.
 
-    Raises ConfigError unless the request allows an end that is not the cut's.
+    Raises ConfigError if it allows only the ends at the consistent cut.
     """
     if not request.to_now:
         why = (

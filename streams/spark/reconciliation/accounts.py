@@ -1,4 +1,4 @@
-"""Define the account: a store or a topic, with the rows that should be in it at the cut.
+"""Define the account: a store or topic with its expected rows at the consistent cut.
 
 Everything is bytes here, as the application's own serdes write them, so that what is compared is
 what is there. The expected rows come from a user's function, from a batch plan derived from the
@@ -21,7 +21,7 @@ ORIGIN = "key BINARY, topic STRING, partition INT, offset BIGINT"
 
 
 class AccountKind(StrEnum):
-    """Names the kinds of accounts, which decide how their rows are compared.
+    """Names the kinds of reconciled stores and topics, which decide how rows are compared.
 
     A table has one row for each key (and window); of a table in a topic the last row of a key
     counts; the rows of a stream all count, in any order.
@@ -34,7 +34,7 @@ class AccountKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Represents a store or topic with the rows that it should have at the cut.
+    """Represents a store or topic with the rows that it should have at the consistent cut.
 
     `name` is the store's or the topic's. `expected` has the columns of ROW; `origins`, with those
     of ORIGIN, is read only for rows that are off. `method` tells people how `expected` was

@@ -1,4 +1,4 @@
-"""Check an account: compare its rows, find repeated records and records not in the ledger."""
+"""Check a reconciled store or topic: compare rows, find repeated and unledgered records."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check_account(
     tolerance: float = 0.0,
     ledger_verdicts: DataFrame | None = None,
 ) -> CheckedAccount:
-    """Compare an account's expected rows with the actual ones, and count records by verdict.
+    """Compare a store's or topic's expected rows with the actual ones; count the row verdicts.
 
     `actual_rows` has the columns of ROW and FOUND; `ledger_verdicts` are rows of
     `LedgerRuns.check_records`.
@@ -133,7 +133,7 @@ def _exclude_expired_rows(compared: DataFrame, expired_rows: DataFrame) -> DataF
 
 
 def _build_repeat_verdicts(actual_rows: DataFrame, *, is_mistake: bool) -> DataFrame:
-    """Build a verdict for each record that repeats its key's previous record.
+    """Build the row verdict `doubled` for each record that repeats its key's previous record.
 
     It is `unexpected` if that must be a mistake, and otherwise `doubled`, which is no error.
     """
@@ -152,7 +152,7 @@ def _build_repeat_verdicts(actual_rows: DataFrame, *, is_mistake: bool) -> DataF
 
 
 def _append_verdicts(compared: DataFrame, more_verdicts: DataFrame) -> DataFrame:
-    """Append rows of further verdicts to the rows of a comparison."""
+    """Append rows with further verdicts (doubled, missing, ...) to a comparison's rows."""
     return compared.unionByName(more_verdicts.withColumn("expected_rows", F.lit(1).cast("BIGINT")))
 
 

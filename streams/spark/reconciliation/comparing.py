@@ -1,4 +1,4 @@
-"""Compare expected rows with the actual ones in one pass that gives each row a verdict.
+"""Compare expected rows with actual ones, and mark each as ok, missing, unexpected, ...
 
     a table   a row for each key (and window): `ok`, `missing` (expected, not found), `unexpected`
               (found, not expected), `different`. Found is the last record of the key by its offset;
@@ -72,7 +72,7 @@ def compare_rows(
     compares_timestamps: bool = False,
     keys_span_partitions: bool = False,
 ) -> DataFrame:
-    """Compare expected rows with actual ones, and return them with a verdict for each.
+    """Compare expected rows with actual ones; return each with a row verdict (ok, missing, ...).
 
     `expected_rows` has the columns of ROW, `actual_rows` those of FOUND too. With
     `compares_timestamps` timestamps must be equal as well. `keys_span_partitions`: a key may have
@@ -241,7 +241,7 @@ _VALUE_COLUMNS = ("expected", "found", "expected_ms", "found_ms")
 
 
 def _build_verdict_count(verdict: RowVerdict, count: Column) -> Column:
-    """Build a struct of a verdict and the number of records that have it."""
+    """Build a struct of a row verdict (ok, missing, ...) and the number of records that have it."""
     return F.struct(F.lit(verdict.value).alias("verdict"), count.alias("count"))
 
 

@@ -1,4 +1,4 @@
-"""Measure how many of the requested accounts and records a reconciliation has checked.
+"""Measure how many of the requested stores, topics and records were reconciled.
 
 An account that was asked for is either checked or unchecked, with the reason; only one that the
 caller allows by its name may go unchecked. How many records an account has is reckoned by offsets,
@@ -27,7 +27,7 @@ AccountKey = tuple[bool, str]
 
 
 class NamedAccount(Protocol):
-    """Describes any object that has the name and the kind of an account."""
+    """Describes any object that has the name and the kind of a reconciled store or topic."""
 
     @property
     def name(self) -> str: ...
@@ -37,13 +37,13 @@ class NamedAccount(Protocol):
 
 
 def account_key(account: NamedAccount) -> AccountKey:
-    """Return the key that tells an account from all others: whether it is a store, and its name."""
+    """Return the key of a reconciled store or topic: whether it is a store, and its name."""
     return account.kind is AccountKind.STORE, account.name
 
 
 @dataclass(frozen=True, slots=True)
 class UncheckedAccount:
-    """Represents an account that was requested and not checked, with the reason.
+    """Represents a store or topic that was requested and not checked, with the reason.
 
     `is_allowed`: `allow_unchecked` names it. `record_count`: how many records it has by its
     offsets, None if that is not known.
@@ -58,7 +58,7 @@ class UncheckedAccount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """Counts the requested accounts, with their records, and those of them that were checked.
+    """Counts the requested stores and topics, their records, and those that were checked.
 
     `accounts_total`: how many accounts the application has. Records are counted by offsets.
     """
@@ -72,7 +72,7 @@ class Coverage:
 
     @property
     def accounts_percent(self) -> float:
-        """Return the checked part of the accounts in percent, rounded down to a tenth."""
+        """Return the checked part of the stores and topics in percent, rounded down to a tenth."""
         return _compute_percent(self.accounts_checked, self.accounts_asked)
 
     @property
@@ -82,13 +82,13 @@ class Coverage:
 
     @property
     def refused(self) -> tuple[str, ...]:
-        """Return the names of the unchecked accounts that `allow_unchecked` does not name."""
+        """Return the names of unchecked stores and topics that `allow_unchecked` does not name."""
         names = (each.name for each in self.unchecked if not each.is_allowed)
         return tuple(dict.fromkeys(names))
 
     @property
     def allowed(self) -> tuple[str, ...]:
-        """Return the names of the unchecked accounts that `allow_unchecked` names."""
+        """Return the names of unchecked stores and topics that `allow_unchecked` names."""
         return tuple(dict.fromkeys(each.name for each in self.unchecked if each.is_allowed))
 
     def __str__(self) -> str:
@@ -116,7 +116,7 @@ def measure_coverage(
     record_counts: Mapping[AccountKey, int],
     account_count: int,
 ) -> Coverage:
-    """Compare the requested accounts with the checked ones, and count their records.
+    """Compare the requested stores and topics with the checked ones, and count their records.
 
     `refusals` has the reason of each account that was not checked.
     """
@@ -144,7 +144,7 @@ def measure_coverage(
 def count_record_offsets(
     admin: Admin, cut: Cut, accounts: Iterable[NamedAccount]
 ) -> dict[AccountKey, int]:
-    """Count the offsets of each account in the cut, from its topic's first remaining offset.
+    """Count each store's or topic's remaining offsets up to the consistent cut.
 
     A topic whose end the cut doesn't know is counted as it is now; what has no topic is left out.
 
@@ -179,7 +179,7 @@ def count_record_offsets(
 
 
 def check_allowed_names(allowed_names: Iterable[str], accounts: Iterable[NamedAccount]) -> None:
-    """Raise ConfigError if the application has no account of one of these names."""
+    """Raise ConfigError if the application has no store or topic of one of these names."""
     names = sorted({each.name for each in accounts})
     for name in allowed_names:
         if name in names:

@@ -1,4 +1,4 @@
-"""Convert what the user's `expected` function returns to accounts whose rows are bytes."""
+"""Convert what the user's `expected` function returns to expected rows of bytes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def compute_expected_accounts(
     targets: Sequence[ReconciliationTarget],
     names: Sequence[str] | None,
 ) -> list[tuple[ReconciliationTarget, Account]]:
-    """Call `expected`, and return an account for each target whose rows it returns.
+    """Call `expected`, and return a store's or topic's expected rows for each it returns.
 
     One DataFrame is meant for the targets with these `names`, or for the only ones that there are;
     a dict has one for each name.
@@ -77,7 +77,7 @@ def require_single_target(targets: Sequence[ReconciliationTarget]) -> list[Recon
 
 
 def _to_account(target: ReconciliationTarget, answer: DataFrame) -> Account:
-    """Serialize a user's DataFrame of expected rows to the account of a target."""
+    """Serialize a user's DataFrame to the expected rows of a store or topic."""
     for name in ("key", "value"):
         _require_column(target, answer, name)
     kinds = {field.name: field.dataType for field in answer.schema.fields}

@@ -1,4 +1,4 @@
-"""Render a report as an HTML page that needs no other file, with a chart of its accounts."""
+"""Render a report as an HTML page that needs no other file, with a chart."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _name_verdict(report: ReconciliationResult) -> tuple[str, str]:
 
 
 def _draw_chart(report: ReconciliationResult) -> str:
-    """Draw a bar for each account as SVG, split by the verdicts of its records.
+    """Draw a bar for each store and topic as SVG, split by the verdicts on its records.
 
     An account that was not checked has an outline only.
     """
@@ -90,7 +90,7 @@ def _draw_chart(report: ReconciliationResult) -> str:
 
 
 def _draw_outline(account: UncheckedAccount, top_px: int) -> str:
-    """Draw the outline of an account that was not checked."""
+    """Draw the outline of a store or topic that was not checked."""
     name = escape(f"? {account.name}")
     return (
         f'<text x="0" y="{top_px + 20}">{name}</text><rect x="{_LABEL}" y="{top_px + 6}" '
@@ -101,7 +101,7 @@ def _draw_outline(account: UncheckedAccount, top_px: int) -> str:
 
 
 def _draw_bar(checked: CheckedAccount, top_px: int) -> str:
-    """Draw the bar of a checked account, split by the verdicts of its records."""
+    """Draw the bar of a checked store or topic, split by the verdicts on its records."""
     mark = "✓" if checked.balanced else "✗"
     name = escape(f"{mark} {checked.name}")
     parts = [f'<text x="0" y="{top_px + 20}">{name}</text>']
@@ -117,7 +117,7 @@ def _draw_bar(checked: CheckedAccount, top_px: int) -> str:
 
 
 def _compute_bar_lengths(checked: CheckedAccount) -> Iterator[tuple[RowVerdict, float]]:
-    """Yield each verdict that an account has records of, with the length of its part of the bar."""
+    """Yield each row verdict (ok, missing, ...) that occurs, with the length of its bar part."""
     counts = {v: checked.counts[v] for v in RowVerdict if checked.counts.get(v, 0)}
     total = sum(counts.values())
     free_length = _BAR - _PART_MIN * len(counts)
@@ -126,7 +126,7 @@ def _compute_bar_lengths(checked: CheckedAccount) -> Iterator[tuple[RowVerdict, 
 
 
 def _draw_legend(top_px: int) -> str:
-    """Draw the legend: a colour for each verdict."""
+    """Draw the legend: a colour for each row verdict (ok, missing, ...)."""
     step = _BAR // len(_COLOURS)
     return "".join(
         f'<rect x="{_LABEL + step * n}" y="{top_px + 10}" width="12" height="12" fill="{colour}"/>'
@@ -136,7 +136,7 @@ def _draw_legend(top_px: int) -> str:
 
 
 def _render_accounts(accounts: Iterable[CheckedAccount]) -> str:
-    """Render the table of the checked accounts, with their records by verdict."""
+    """Render the table of the checked stores and topics, with record counts by row verdict."""
     heads = ["account", "kind", *(str(verdict) for verdict in RowVerdict), "how it was computed"]
     rows = [
         _render_table_row(
@@ -150,7 +150,7 @@ def _render_accounts(accounts: Iterable[CheckedAccount]) -> str:
 
 
 def _render_refusals(report: ReconciliationResult) -> Iterator[str]:
-    """Yield tables of the accounts that were not checked, and of the steps that are the reason."""
+    """Yield tables of the unchecked stores and topics, and of the steps that are the reason."""
     missed = report.coverage.unchecked
     if missed:
         yield "<h2>Accounts that were not checked</h2>"
@@ -166,7 +166,7 @@ def _render_refusals(report: ReconciliationResult) -> Iterator[str]:
 
 
 def _render_unchecked(account: UncheckedAccount) -> str:
-    """Render the table row of an account that was not checked."""
+    """Render the table row of a store or topic that was not checked."""
     count = "unknown" if account.record_count is None else f"{account.record_count:,}"
     allowed = "yes" if account.is_allowed else "no"
     return _render_table_row([account.name, account.kind.value, allowed, account.why, count])
@@ -196,7 +196,7 @@ def _render_row_off(row: Row) -> str:
 
 
 def _render_cut(report: ReconciliationResult) -> str:
-    """Render the table of the offsets and positions of the cut."""
+    """Render the table of the offsets and positions of the consistent cut."""
     cut = report.cut
     read = [("read", str(partition), at) for partition, at in sorted(cut.offsets.items())]
     kept = [

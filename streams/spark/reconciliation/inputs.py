@@ -1,4 +1,4 @@
-"""Read as DataFrames what an application has read and written by the cut."""
+"""Read as DataFrames what an application has read and written by a consistent cut."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _KEEP_RECORDS = (
 
 
 class TopicRecords:
-    """Reads the records that a topic has as of a cut, when called with the topic and the cut.
+    """Reads a topic's records as of a consistent cut, when called with the topic and the cut.
 
     `access`: how the brokers are reached, from the driver and from executors.
     """
@@ -44,7 +44,7 @@ class TopicRecords:
         self._earliest_offsets: dict[str, dict[Partition, int]] = {}
 
     def __call__(self, topic: str, cut: Cut) -> DataFrame:
-        """Read a topic's committed records that are in the cut, as bytes.
+        """Read a topic's committed records that are in the consistent cut, as bytes.
 
         The columns are `key`, `value`, `topic`, `partition`, `offset`, `timestamp`. Of a topic that
         the application reads these are the records that it has read; of one that it writes, those
@@ -63,7 +63,7 @@ class TopicRecords:
     def read_written(
         self, topic: str, first_offsets: Mapping[Partition, int], cut: Cut
     ) -> DataFrame:
-        """Read the records, as bytes, that the application wrote to a topic up to the cut.
+        """Read as bytes what the application wrote to a topic up to the consistent cut.
 
         The records begin at `first_offsets`; partitions that are not in it from their beginning.
 
@@ -129,7 +129,7 @@ class TopicRecords:
 
 
 class Inputs(Mapping[str, "DataFrame"]):
-    """Provides the input topics up to the cut, by name, to the user's `expected` function.
+    """Provides the inputs up to the consistent cut, by name, to the user's `expected` function.
 
     `inputs["lines"]` has the columns `key, value, topic, partition, offset, timestamp`, decoded as
     the application's serdes say: text, numbers and bytes as they are; JSON as its text (see
@@ -238,7 +238,7 @@ def connection_options(access: BrokerAccess) -> dict[str, str]:
 
 
 def end_offsets_in_cut(topic: str, cut: Cut) -> dict[Partition, int]:
-    """Return the first offset of each partition of `topic` that is not in the cut.
+    """Return the first offset of each partition of `topic` that is not in the consistent cut.
 
     Raises: ConfigError if the cut doesn't know it.
     """
@@ -257,7 +257,7 @@ def end_offsets_in_cut(topic: str, cut: Cut) -> dict[Partition, int]:
 
 
 def explain_unknown_end(topic: str, cut: Cut) -> str:
-    """Explain why it is not known which records of an output are in the cut, and what to do."""
+    """Explain why an output's end at the consistent cut is not known, and what to do."""
     return (
         f"which records of {topic!r} are in the cut can't be told: {cut.application_id!r} went on "
         "while the cut was taken, and keeps no ledger. Run it with ledger=True, or let it come to "
@@ -266,7 +266,7 @@ def explain_unknown_end(topic: str, cut: Cut) -> str:
 
 
 def exclude_runs_beyond_cut(records: DataFrame, topic: str, cut: Cut) -> DataFrame:
-    """Exclude the records below a topic's ends whose transactions are not in the cut."""
+    """Exclude records below a topic's ends of transactions that are not in the consistent cut."""
     for partition, runs in cut.beyond.items():
         if partition.topic == topic:
             here = F.col("partition") == partition.number

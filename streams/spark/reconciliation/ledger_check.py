@@ -29,7 +29,7 @@ _POSITION_COLUMNS = ("topic", "partition", "offset")
 
 
 def entries_in_cut(access: BrokerAccess, cut: Cut) -> Iterator[LedgerTransaction]:
-    """Return each transaction of the cut that the ledger still has, in the ledger's order.
+    """Return the consistent cut's transactions that the ledger still has, in its order.
 
     Raises: ConfigError if there is no ledger, StreamsError if it can't be read.
     """
@@ -94,7 +94,7 @@ class LedgerRuns:
         )
 
     def _find_missing_records(self, rows_with_runs: DataFrame) -> DataFrame:
-        """Build a verdict for each run that has fewer records than offsets."""
+        """Build the row verdict `missing` for each run that has fewer records than offsets."""
         there = F.count(F.when(F.col("last").isNull() & (F.col("offset") <= F.col("run.last")), 1))
         runs = (
             rows_with_runs.where("run IS NOT NULL")

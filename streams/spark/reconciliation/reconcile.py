@@ -69,7 +69,7 @@ def reconcile(
     tolerance: float = 0.0,
     allow_unchecked: Collection[str] = (),
 ) -> Report:
-    """Compare what `app` has computed with what its inputs say, as of one cut.
+    """Compare what `app` has computed with what its inputs say, as of one consistent cut.
 
     The cut is `cut`, or one that is taken now, while the application runs on.
 
@@ -105,7 +105,7 @@ def reconcile(
 
 @dataclass(frozen=True, slots=True)
 class _Reconciliation:
-    """Reconciles an application with its inputs at one cut."""
+    """Reconciles an application with its inputs at one consistent cut."""
 
     spark: SparkSession
     app: App
@@ -121,7 +121,7 @@ class _Reconciliation:
         tolerance: float,
         allowed_names: Collection[str],
     ) -> Report:
-        """Check all accounts that can be checked, and report. Raises ConfigError if none can be."""
+        """Check what can be checked, and report on it. Raises ConfigError if nothing can be."""
         targets = reconcilable_targets(self.topology)
         in_transit = self._read_positions_in_transit()
         in_transit_count = None if in_transit is None else in_transit.count()
@@ -175,7 +175,7 @@ class _Reconciliation:
         list[tuple[ReconciliationTarget, Account]],
         frozenset[str],
     ]:
-        """Select the requested targets, and derive their accounts from the topology.
+        """Select the requested stores and topics, and derive their expected rows from the topology.
 
         Returns the targets that are asked for, which are all that need a check unless there are
         names; those of them whose accounts follow from the topology; and the repartition topics
@@ -211,14 +211,14 @@ class _Reconciliation:
         wanted_keys: set[AccountKey],
         recomputed: Collection[str],
     ) -> int:
-        """Count the accounts that need a check or are in `wanted_keys`."""
+        """Count the stores and topics that need a check or are in `wanted_keys`."""
         own = {account_key(each) for each in targets if not _explain_exemption(each, recomputed)}
         return len(
             own | {account_key(each) for each in list_opaque_accounts(self.topology)} | wanted_keys
         )
 
     def _derive_accounts(self) -> DerivedAccounts:
-        """Derive the accounts that the topology and the inputs determine, as of the cut."""
+        """Derive the expected rows that topology and inputs determine, as of the consistent cut."""
         return derive_accounts_at_cut(self.app, self.cut, self.records)
 
     def _select_comparable(
@@ -266,7 +266,7 @@ class _Reconciliation:
         refusals: list[RefusedCheck],
         tolerance: float,
     ) -> Iterator[CheckedAccount]:
-        """Check each account and yield it; add to `refusals` those that can't be checked."""
+        """Check each store and topic and yield it; add those that can't be to `refusals`."""
         reader = ActualRowReader(self.spark, self.access, self.cut, self.records)
         ledger_runs = self._load_cut_ledger_transactions()
         for place, account in pairs:
@@ -314,13 +314,13 @@ class _Reconciliation:
         return accounts_with_origins
 
     def _load_cut_ledger_transactions(self) -> LedgerRuns | None:
-        """Load from the ledger what the cut's transactions wrote; None without a ledger."""
+        """Load the offsets that the consistent cut's transactions wrote; None without a ledger."""
         if self.cut.ledger_end is None:
             return None
         return LedgerRuns(self.spark, entries_in_cut(self.access, self.cut))
 
     def _read_positions_in_transit(self) -> DataFrame | None:
-        """Read the positions and keys of records in transit between sub-topologies at the cut.
+        """Read positions and keys of records in transit between sub-topologies at a consistent cut.
 
         Returns None if the cut doesn't know them.
         """
@@ -340,7 +340,7 @@ class _Reconciliation:
         return whole.persist(StorageLevel.MEMORY_AND_DISK)
 
     def _count_input_offsets(self) -> dict[str, int]:
-        """Count the offsets of each input topic that are in the cut."""
+        """Count the offsets of each input topic that are in the consistent cut."""
         offset_counts = dict.fromkeys(self.topology.input_topics, 0)
         for partition, offset in self.cut.offsets.items():
             if partition.topic in offset_counts:
@@ -349,12 +349,12 @@ class _Reconciliation:
 
 
 def _index_by_key(accounts: Iterable[Account]) -> dict[tuple[bool, str], Account]:
-    """Index accounts by their keys."""
+    """Index reconciled stores and topics by their keys."""
     return {account_key(account): account for account in accounts}
 
 
 def _index_by_name(accounts: Iterable[CheckedAccount]) -> dict[str, CheckedAccount]:
-    """Index checked accounts by name.
+    """Index checked stores and topics by name.
 
     Where a store and a topic have the same name, the topic's says what it is.
     """
@@ -383,7 +383,7 @@ def _add_missing_reasons(
     *,
     is_derived: bool,
 ) -> None:
-    """Add to `refusals` a reason for each unchecked account that has none yet.
+    """Add to `refusals` a reason for each unchecked store or topic that has none yet.
 
     The reason is the steps and inputs of its sub-topology that were refused, or else the other
     accounts.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Report(ReconciliationResult):
-    """Represents the result of reconciling an application at a cut.
+    """Represents the result of reconciling an application at a consistent cut.
 
     `coverage`: how much of what was asked for was checked; `accounts`: what was, by name;
     `refused`: what could not be. `in_flight`: the records in transit between sub-topologies at the

@@ -1,4 +1,4 @@
-"""Define the result of a reconciliation: the verdicts, the rows, and where they lie."""
+"""Define the result of a reconciliation: rows, their verdicts (missing, ...) and positions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REPORT_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class CheckedAccount:
-    """Represents a checked account with its rows and the number of records of each verdict.
+    """Represents a checked store or topic: its rows, and a record count per row verdict.
 
     Its DataFrames have the columns of the report's, but `account` and `kind`, with keys and values
     of Spark's own types where the serdes are plain.
@@ -49,7 +49,7 @@ class CheckedAccount:
 
     @property
     def kind(self) -> AccountKind:
-        """Return the kind of the account."""
+        """Return the kind of the store or topic."""
         return self.target.kind
 
     @property
@@ -78,7 +78,7 @@ class CheckedAccount:
         return self._select_typed_rows(RowVerdict.DIFFERENT)
 
     def _select_typed_rows(self, verdict: RowVerdict) -> DataFrame:
-        """Select the rows of a verdict, with keys and values converted to Spark's own types."""
+        """Select the rows of a verdict (missing, ...), with keys and values in Spark's types."""
         place = self.target
         return self._locate_rows([verdict]).select(
             to_typed_column(F.col("key"), place.key_serde).alias("key"),
@@ -185,7 +185,7 @@ def _to_timestamp(column_name: str) -> Column:
 
 @dataclass(frozen=True, kw_only=True)
 class ReconciliationResult:
-    """Represents the result of reconciling an application at a cut.
+    """Represents the result of reconciling an application at a consistent cut.
 
     `coverage`: how much of what was asked for was checked; `accounts`: what was, by name;
     `refused`: what could not be. `in_flight`: the records in transit between sub-topologies at the
@@ -213,7 +213,7 @@ class ReconciliationResult:
 
     @property
     def unchecked(self) -> tuple[str, ...]:
-        """Return the names of accounts that were not checked and not allowed to go unchecked."""
+        """Return the names of stores and topics that were neither checked nor allowed unchecked."""
         return self.coverage.refused
 
     @property
@@ -223,7 +223,7 @@ class ReconciliationResult:
 
     @property
     def ok(self) -> DataFrame:
-        """Return the rows that are as expected, of the accounts that were checked, as text.
+        """Return the rows that are as expected, of the checked stores and topics, as text.
 
         This is a DataFrame, which says nothing of the accounts that were not checked: the verdict
         is `balanced`.
@@ -259,7 +259,7 @@ class ReconciliationResult:
         return self._union_text_rows(*OFF_VERDICTS)
 
     def count(self, verdict: RowVerdict) -> int:
-        """Count the records of all accounts that have a verdict."""
+        """Count the records of all stores and topics that have this verdict (missing, ...)."""
         return sum(each.counts.get(verdict, 0) for each in self.accounts.values())
 
     def some_off(self, rows_max: int) -> list[Row]:
@@ -268,7 +268,7 @@ class ReconciliationResult:
         return self.off.orderBy(*by).limit(rows_max).collect() if self.is_off else []
 
     def write(self, directory: Path) -> None:
-        """Write the rows of each verdict as Parquet, in a directory of the verdict's name."""
+        """Write rows as Parquet, in a directory for each row verdict (`missing`, ...)."""
         for verdict in RowVerdict:
             frame = self._union_text_rows(verdict).drop("verdict")
             frame.write.mode("overwrite").parquet(str(directory / verdict.value))
@@ -279,14 +279,14 @@ class ReconciliationResult:
             each.compared.unpersist()
 
     def _union_text_rows(self, *verdicts: RowVerdict) -> DataFrame:
-        """Select the rows of verdicts from all accounts, as text."""
+        """Select the rows of these verdicts from all stores and topics, as text."""
         parts = list(self._text_rows_by_account(verdicts))
         if not parts:
             return self.spark.createDataFrame([], f"verdict STRING, {REPORT_COLUMNS}")
         return reduce(lambda one, other: one.unionByName(other), parts)
 
     def _text_rows_by_account(self, verdicts: tuple[RowVerdict, ...]) -> Iterator[DataFrame]:
-        """Yield the rows of verdicts of each account that has some."""
+        """Yield the rows of these verdicts for each store or topic that has some."""
         for each in self.accounts.values():
             if any(each.counts.get(verdict, 0) for verdict in verdicts):
                 yield each.select_text_rows(*verdicts)

@@ -1,4 +1,4 @@
-"""List the stores and topics that can be reconciled, and read their rows as of a cut."""
+"""List the reconcilable stores and topics, and read their rows as of a consistent cut."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def _find_written_table(sink: SinkNode) -> ProcessorNode | None:
 
 
 class ActualRowReader:
-    """Reads the actual rows of stores and topics as of `cut`."""
+    """Reads the actual rows of stores and topics as of the consistent cut `cut`."""
 
     def __init__(
         self, spark: SparkSession, access: BrokerAccess, cut: Cut, records: TopicRecords

@@ -1,4 +1,4 @@
-"""Format a report as text: a line for each account, and for each row that is off."""
+"""Format a report as text: a line for each store and topic, and for each row that is off."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _POSITIONS_SHOWN_MAX = 12
 
 
 def summarize_report(report: ReconciliationResult) -> str:
-    """Summarize a report: how much was checked, the verdict, the cut, a line for each account."""
+    """Summarize a report: coverage, result, consistent cut, a line for each store and topic."""
     return "\n".join(_format_summary_lines(report))
 
 
@@ -64,7 +64,7 @@ def format_headline(report: ReconciliationResult) -> str:
 
 
 def format_cut(report: ReconciliationResult) -> str:
-    """Format when the cut was taken, and how many offsets of the inputs are in it."""
+    """Format when the consistent cut was taken, and how many input offsets are in it."""
     at = datetime.fromtimestamp(report.cut.taken_ms / 1000, UTC).isoformat(timespec="milliseconds")
     inputs = ", ".join(f"{topic} up to {count:,}" for topic, count in report.inputs.items())
     how = "" if report.cut.exact else "; not exact: its offsets name no positions of stores"
@@ -72,7 +72,7 @@ def format_cut(report: ReconciliationResult) -> str:
 
 
 def format_counts(checked: CheckedAccount) -> str:
-    """Format how many records of an account have each verdict."""
+    """Format how many records of a store or topic have each row verdict (ok, missing, ...)."""
     counts_by_verdict = {verdict: checked.counts.get(verdict, 0) for verdict in RowVerdict}
     return ", ".join(
         f"{count:,} {verdict}"

@@ -37,7 +37,7 @@ __all__ = ["DerivedAccounts", "Refusal", "derive_accounts", "derive_accounts_at_
 
 @dataclass(frozen=True, slots=True)
 class DerivedAccounts:
-    """Represents the accounts that a topology determines, and the refusals of the others.
+    """Represents the expected rows that a topology determines, and refusals of the others.
 
     `recomputed`: the repartition topics, purged of processed records, that are checked with what
     their readers make of them.
@@ -49,7 +49,7 @@ class DerivedAccounts:
 
 
 class RecordReader(Protocol):
-    """Reads topics' records as of a cut, as `TopicRecords` in `inputs` does."""
+    """Reads topics' records as of a consistent cut, as `TopicRecords` in `inputs` does."""
 
     def __call__(self, topic: str, cut: Cut, /) -> DataFrame: ...
 
@@ -65,7 +65,7 @@ class RecordReader(Protocol):
 
 
 def derive_accounts_at_cut(app: App, cut: Cut, record_reader: RecordReader) -> DerivedAccounts:
-    """Derive the accounts of `app` as of `cut` from the records that its topics had then.
+    """Derive the expected rows of `app` as of a consistent cut from its topics' records.
 
     A repartition topic of which processed records were deleted (docs/runtime.md) is recomputed from
     the sub-topology that writes it, without the records that were written at the cut and not read.
@@ -126,7 +126,7 @@ def derive_accounts(
     unknown_topics: Collection[str] = (),
     compacted_topics: Collection[str] = (),
 ) -> DerivedAccounts:
-    """Derive the accounts of `app` from all records of its source topics.
+    """Derive the expected rows of `app`'s stores and topics from all source records.
 
     `read_topic(topic)`: all that a source topic had, as bytes: `key`, `value`, `topic`,
     `partition`, `offset`, `timestamp`. `recomputed_partition_counts` has those repartition topics,
@@ -248,7 +248,7 @@ def _order_writers_first(
 
 
 def _refuse_shared_topics(accounts: list[Account], refused: list[Refusal]) -> DerivedAccounts:
-    """Refuse each topic that several sub-topologies write; keep the other accounts."""
+    """Refuse each topic that several sub-topologies write; keep other stores and topics."""
     by_name: dict[tuple[str, bool], list[Account]] = {}
     for account in accounts:
         by_name.setdefault((account.name, account.kind is AccountKind.STORE), []).append(account)

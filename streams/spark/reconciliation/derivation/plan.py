@@ -70,7 +70,7 @@ class Refusal:
 
 @dataclass(slots=True)
 class SubtopologyAccounts:
-    """Collects the planned accounts of a sub-topology, and the refusals of the others.
+    """Collects a sub-topology's stores and topics with expected rows, and the refusals.
 
     `written_records`: its records for each topic, with the columns of MADE, if each of them is
     determined.
@@ -88,7 +88,7 @@ def plan_accounts(
     partition_counts: Mapping[str, int],
     compacted_topics: Collection[str] = (),
 ) -> SubtopologyAccounts:
-    """Plan the accounts of a sub-topology from the records of its source topics.
+    """Plan the expected rows of a sub-topology's stores and topics from its source records.
 
     `partition_counts`: of the topics of which it matters where records go. Of `compacted_topics`
     only the last record of a key is known.
@@ -107,7 +107,7 @@ def plan_accounts(
 
 
 class _AccountPlanner:
-    """Plans the accounts of one sub-topology and collects them in `result`."""
+    """Plans the expected rows of one sub-topology and collects them in `result`."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class _AccountPlanner:
             self.result.refusals.append(refusal)
 
     def plan_store(self, spec: StoreSpec) -> None:
-        """Add the account of a store, or the refusal that says why there is none."""
+        """Add the expected rows of a store, or the refusal that says why there are none."""
         if spec.source_topic is not None:
             return  # its rows are those of that topic
         if why := explain_not_compared(spec):
@@ -173,7 +173,7 @@ class _AccountPlanner:
         )
 
     def plan_topic(self, topic: str, sinks: list[SinkNode]) -> None:
-        """Add the account of a written topic, or the refusal that says why there is none."""
+        """Add the expected rows of a written topic, or the refusal that says why there are none."""
         flow = self._downgrade_after_failure(
             sinks,
             min(
@@ -201,7 +201,7 @@ class _AccountPlanner:
         self._add_account(topic, AccountKind.UPSERTS, how, frame, self._find_origins([sink]))
 
     def _add_computed_store(self, table: ComputedTable) -> None:
-        """Add the account of a store whose table Spark has computed."""
+        """Add the expected rows of a store whose table Spark has computed."""
         self._add_account(
             table.spec.name,
             AccountKind.STORE,
@@ -297,7 +297,7 @@ class _AccountPlanner:
         expired_rows: DataFrame | None = None,
         compares_timestamps: bool | None = None,
     ) -> None:
-        """Add an account with the expected rows of a store or topic to the result."""
+        """Add a store or topic with its expected rows to the result."""
         account = Account(
             name=name,
             kind=kind,
