@@ -133,7 +133,7 @@ def _exclude_expired_rows(compared: DataFrame, expired_rows: DataFrame) -> DataF
 
 
 def _build_repeat_verdicts(actual_rows: DataFrame, *, is_mistake: bool) -> DataFrame:
-    """Build the row verdict `doubled` for each record that repeats its key's previous record.
+    """Build a row verdict for each repeat of its key's previous record: unexpected or doubled.
 
     It is `unexpected` if that must be a mistake, and otherwise `doubled`, which is no error.
     """
