@@ -17,11 +17,11 @@ from coordinator.groups.consumer.config import ConsumerGroupConfig, ConsumerGrou
 from coordinator.groups.consumer.effects import (
     ConsumerEffect,
     ConsumerTimer,
-    CountRebalanceEnd,
-    CountRebalanceStart,
+    CountEpochSettled,
+    CountEpochStart,
     RememberTopicsVersion,
     ResolveRegexes,
-    SetTimer,
+    SetMemberTimer,
     select_rebalance_timer,
 )
 from coordinator.groups.consumer.epoch_cause import GroupEpochCause
@@ -124,13 +124,13 @@ def advance_member(
         if moved is not updated:
             records.append(moved.to_assignment_record(group.group_id))
     effects: list[ConsumerEffect] = [
-        SetTimer(ConsumerTimer.SESSION, moved.member_id, session_timeout_ms)
+        SetMemberTimer(ConsumerTimer.SESSION, moved.member_id, session_timeout_ms)
     ]
     if epoch != group.epoch:
         cause = _select_epoch_cause(group, updated, must_bump_epoch=must_bump_epoch)
-        effects.append(CountRebalanceStart(cause, (moved.member_id,)))
+        effects.append(CountEpochStart(cause, (moved.member_id,)))
     if moved is not updated:
-        effects += (select_rebalance_timer(moved), CountRebalanceEnd())
+        effects += (select_rebalance_timer(moved), CountEpochSettled())
     if checks_topics:
         effects.append(RememberTopicsVersion(context.topics.version))
     regexes = _select_regexes_if_refresh_due(group, member, updated, context)

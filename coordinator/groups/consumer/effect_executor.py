@@ -17,17 +17,17 @@ from coordinator.groups.classic.membership import ClassicMembership
 from coordinator.groups.consumer.advance import TransientGroupState
 from coordinator.groups.consumer.effects import (
     AdoptClassicGroup,
+    CancelMemberTimer,
     CancelMemberTimers,
-    CancelTimer,
     ConsumerTimer,
-    CountRebalanceEnd,
-    CountRebalanceStart,
+    CountEpochSettled,
+    CountEpochStart,
     DropClassicGroup,
     DropConsumerGroup,
     RememberTopicsVersion,
     ResolveRegexes,
-    SetTimer,
-    StartTimer,
+    SetMemberTimer,
+    StartMemberTimer,
 )
 from coordinator.groups.consumer.regex import resolve_regexes, save_resolved_regexes
 from coordinator.groups.consumer.state import ConsumerGroup, ConsumerGroupPhase
@@ -74,7 +74,7 @@ class ConsumerEffectExecutor:
         """
         response = shard.log.execute_decision(decision)
         for effect in decision.effects:
-            if type(effect) is SetTimer:  # of every heartbeat
+            if type(effect) is SetMemberTimer:  # of every heartbeat
                 timer_key = (effect.timer, group_id, effect.member_id)
                 self._timers.set_timer(timer_key, effect.timeout_ms)
             else:
@@ -84,21 +84,21 @@ class ConsumerEffectExecutor:
     def run_effect(self, shard: GroupShard, group_id: str, effect: object) -> None:
         """Carry out one effect of a decision about a group."""
         match effect:
-            case SetTimer(timer, member_id, timeout_ms):
+            case SetMemberTimer(timer, member_id, timeout_ms):
                 self._timers.set_timer((timer, group_id, member_id), timeout_ms)
-            case StartTimer(timer, member_id, timeout_ms):
+            case StartMemberTimer(timer, member_id, timeout_ms):
                 if (timer, group_id, member_id) not in self._timers:
                     self._timers.set_timer((timer, group_id, member_id), timeout_ms)
-            case CancelTimer(timer, member_id):
+            case CancelMemberTimer(timer, member_id):
                 self._timers.cancel_timer((timer, group_id, member_id))
             case CancelMemberTimers(member_ids):
                 self._cancel_member_timers(group_id, member_ids)
             case RememberTopicsVersion(topics_version):
                 transient_state = _require_transient_state(shard, group_id)
                 transient_state.hashed_topics_version = topics_version
-            case CountRebalanceStart():
+            case CountEpochStart():
                 self._count_rebalance_start(shard, shard.state.consumer[group_id], effect)
-            case CountRebalanceEnd():
+            case CountEpochSettled():
                 self._count_rebalance_end(shard, shard.state.consumer[group_id])
             case ResolveRegexes(regexes):
                 self._resolve_regexes(shard, group_id, regexes)
@@ -140,7 +140,7 @@ class ConsumerEffectExecutor:
     # Rebalances
 
     def _count_rebalance_start(
-        self, shard: GroupShard, group: ConsumerGroup, effect: CountRebalanceStart
+        self, shard: GroupShard, group: ConsumerGroup, effect: CountEpochStart
     ) -> None:
         shard.consumer_counters.count_rebalance_start(effect.cause.value)
         description = " ".join([effect.cause.value, *effect.member_ids])

@@ -24,7 +24,7 @@ class ConsumerTimer(IntEnum):  # integers are quick keys of dictionaries
     SYNC = auto()  # of a classic member
 
 
-class SetTimer(NamedTuple):
+class SetMemberTimer(NamedTuple):
     """Starts a member's timer of one kind, anew if it is running."""
 
     timer: ConsumerTimer
@@ -32,7 +32,7 @@ class SetTimer(NamedTuple):
     timeout_ms: int
 
 
-class StartTimer(NamedTuple):
+class StartMemberTimer(NamedTuple):
     """Starts a member's timer of one kind unless it is running."""
 
     timer: ConsumerTimer
@@ -40,7 +40,7 @@ class StartTimer(NamedTuple):
     timeout_ms: int
 
 
-class CancelTimer(NamedTuple):
+class CancelMemberTimer(NamedTuple):
     """Cancels a member's timer of one kind, if it is running."""
 
     timer: ConsumerTimer
@@ -53,14 +53,14 @@ class CancelMemberTimers(NamedTuple):
     member_ids: tuple[str, ...]
 
 
-class CountRebalanceStart(NamedTuple):
+class CountEpochStart(NamedTuple):
     """Counts the group's next epoch by its cause; `member_ids`: those who brought it."""
 
     cause: GroupEpochCause
     member_ids: tuple[str, ...] = ()
 
 
-class CountRebalanceEnd(NamedTuple):
+class CountEpochSettled(NamedTuple):
     """Counts a rebalance as complete if the group is Stable or Empty by now."""
 
 
@@ -96,12 +96,12 @@ class AdoptClassicGroup(NamedTuple):
 
 
 ConsumerEffect: TypeAlias = (
-    SetTimer
-    | StartTimer
-    | CancelTimer
+    SetMemberTimer
+    | StartMemberTimer
+    | CancelMemberTimer
     | CancelMemberTimers
-    | CountRebalanceStart
-    | CountRebalanceEnd
+    | CountEpochStart
+    | CountEpochSettled
     | RememberTopicsVersion
     | ResolveRegexes
     | DropConsumerGroup
@@ -110,11 +110,13 @@ ConsumerEffect: TypeAlias = (
 )
 
 
-def select_rebalance_timer(member: ConsumerGroupMember) -> SetTimer | CancelTimer:
+def select_rebalance_timer(member: ConsumerGroupMember) -> SetMemberTimer | CancelMemberTimer:
     """Return the effect that limits how long a member may take to revoke partitions.
 
     A member that has none to revoke has no such timer, nor has one of the classic protocol.
     """
     if member.state is MemberState.UNREVOKED_PARTITIONS and member.classic is None:
-        return SetTimer(ConsumerTimer.REBALANCE, member.member_id, member.rebalance_timeout_ms)
-    return CancelTimer(ConsumerTimer.REBALANCE, member.member_id)
+        return SetMemberTimer(
+            ConsumerTimer.REBALANCE, member.member_id, member.rebalance_timeout_ms
+        )
+    return CancelMemberTimer(ConsumerTimer.REBALANCE, member.member_id)

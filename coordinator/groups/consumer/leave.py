@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from coordinator.groups.consumer.effects import (
     CancelMemberTimers,
-    CountRebalanceEnd,
-    CountRebalanceStart,
+    CountEpochSettled,
+    CountEpochStart,
 )
 from coordinator.groups.consumer.epoch_cause import GroupEpochCause
 from coordinator.groups.consumer.heartbeat import build_member_tombstones
@@ -50,8 +50,8 @@ def fence_members(
         None,
         (
             CancelMemberTimers(member_ids),
-            CountRebalanceStart(cause, member_ids),
-            CountRebalanceEnd(),
+            CountEpochStart(cause, member_ids),
+            CountEpochSettled(),
         ),
     )
 

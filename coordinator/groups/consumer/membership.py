@@ -21,7 +21,11 @@ from coordinator.groups.consumer.advance import GroupContext, TransientGroupStat
 from coordinator.groups.consumer.config import ConsumerGroupConfig, GroupSettingsLookup
 from coordinator.groups.consumer.describe import DescribedConsumerGroup, describe_consumer_group
 from coordinator.groups.consumer.effect_executor import ConsumerEffectExecutor, ConsumerTimerKey
-from coordinator.groups.consumer.effects import ConsumerTimer, SetTimer, select_rebalance_timer
+from coordinator.groups.consumer.effects import (
+    ConsumerTimer,
+    SetMemberTimer,
+    select_rebalance_timer,
+)
 from coordinator.groups.consumer.epoch_cause import GroupEpochCause
 from coordinator.groups.consumer.heartbeat import (
     ConsumerHeartbeat,
@@ -97,7 +101,9 @@ class ConsumerMembership:
                 continue
             session_timeout_ms = self._settings_of(group.group_id).session_timeout_ms
             for member in group.members.values():
-                session = SetTimer(ConsumerTimer.SESSION, member.member_id, session_timeout_ms)
+                session = SetMemberTimer(
+                    ConsumerTimer.SESSION, member.member_id, session_timeout_ms
+                )
                 self.executor.run_effect(shard, group.group_id, session)
                 self.executor.run_effect(shard, group.group_id, select_rebalance_timer(member))
 
@@ -169,7 +175,9 @@ class ConsumerMembership:
         group = upgrade.response
         decision = join_or_stay_in_group(group, command, self.create_context(shard, group))
         sessions = [
-            SetTimer(ConsumerTimer.SESSION, member.member_id, member.classic.session_timeout_ms)
+            SetMemberTimer(
+                ConsumerTimer.SESSION, member.member_id, member.classic.session_timeout_ms
+            )
             for member in group.members.values()
             if member.classic is not None and not _is_replaced(member, command)
         ]
@@ -236,7 +244,7 @@ class ConsumerMembership:
             self.fence_members(shard, group, [member], CAUSE_OF_TIMER[timer])
         except Refused as refused:
             logger.warning("%s stays as it is for now: %s", group_id, refused)
-            retry = SetTimer(timer, member_id, RETRY_MS)
+            retry = SetMemberTimer(timer, member_id, RETRY_MS)
             self.executor.run_effect(shard, group_id, retry)
         else:
             shard.consumer_counters.sessions_expired += timer is ConsumerTimer.SESSION

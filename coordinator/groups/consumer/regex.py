@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.consumer.effects import CountRebalanceStart
+from coordinator.groups.consumer.effects import CountEpochStart
 from coordinator.groups.consumer.epoch_cause import GroupEpochCause
 from coordinator.groups.consumer.record_types import ConsumerGroupSaved, Record, RegexResolved
 from coordinator.groups.consumer.state import ConsumerGroup
@@ -117,7 +117,7 @@ def save_resolved_regexes(
     if not changed and new_hash == group.metadata_hash:
         return Decision(records, None)
     records.append(ConsumerGroupSaved(group.group_id, group.epoch + 1, new_hash))
-    return Decision(records, None, (CountRebalanceStart(GroupEpochCause.REGEX_RESOLVED),))
+    return Decision(records, None, (CountEpochStart(GroupEpochCause.REGEX_RESOLVED),))
 
 
 def _create_re2_options() -> object:

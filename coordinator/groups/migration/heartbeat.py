@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from coordinator.errors import Code
 from coordinator.groups.classic.heartbeat import Heartbeat
-from coordinator.groups.consumer.effects import ConsumerTimer, SetTimer
+from coordinator.groups.consumer.effects import ConsumerTimer, SetMemberTimer
 from coordinator.groups.consumer.record_types import MemberState, Record
 from coordinator.groups.consumer.state import NO_EPOCHS, ConsumerGroup, ConsumerGroupMember
 from coordinator.groups.migration.member import require_classic_member, start_join_timer
@@ -33,7 +33,7 @@ def process_classic_heartbeat(group: ConsumerGroup, command: Heartbeat) -> Decis
     member, classic = require_classic_member(
         group, command.member_id, command.instance_id, command.generation
     )
-    session = SetTimer(ConsumerTimer.SESSION, member.member_id, classic.session_timeout_ms)
+    session = SetMemberTimer(ConsumerTimer.SESSION, member.member_id, classic.session_timeout_ms)
     if not must_rejoin(group, member):
         return Decision((), Code.NONE, (session,))
     return Decision((), Code.REBALANCE_IN_PROGRESS, (session, start_join_timer(member)))

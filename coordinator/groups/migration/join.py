@@ -17,7 +17,7 @@ from coordinator.errors import Code, Refused
 from coordinator.groups.classic.effects import JoinAnswer
 from coordinator.groups.classic.join import JoinGroup
 from coordinator.groups.consumer.advance import GroupContext, advance_member
-from coordinator.groups.consumer.effects import CancelTimer, ConsumerTimer, SetTimer
+from coordinator.groups.consumer.effects import CancelMemberTimer, ConsumerTimer, SetMemberTimer
 from coordinator.groups.consumer.heartbeat import (
     build_replacement_records,
     check_group_size,
@@ -75,8 +75,8 @@ def join_classic_member(
         records += build_replacement_records(group, replaced_member, member)
     effects = (
         *step.effects,
-        CancelTimer(ConsumerTimer.JOIN, member.member_id),
-        SetTimer(ConsumerTimer.SYNC, member.member_id, command.rebalance_timeout_ms),
+        CancelMemberTimer(ConsumerTimer.JOIN, member.member_id),
+        SetMemberTimer(ConsumerTimer.SYNC, member.member_id, command.rebalance_timeout_ms),
     )
     return Decision([*records, *step.records], _build_join_answer(step.response), effects)
 

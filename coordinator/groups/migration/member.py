@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.consumer.effects import ConsumerTimer, StartTimer
+from coordinator.groups.consumer.effects import ConsumerTimer, StartMemberTimer
 from coordinator.groups.consumer.heartbeat import require_member
 from coordinator.groups.consumer.record_types import ClassicMemberMetadata
 from coordinator.groups.consumer.state import ConsumerGroup, ConsumerGroupMember
@@ -30,6 +30,6 @@ def require_classic_member(
     return member, member.classic
 
 
-def start_join_timer(member: ConsumerGroupMember) -> StartTimer:
+def start_join_timer(member: ConsumerGroupMember) -> StartMemberTimer:
     """Return the effect that limits how long a classic member may take to join again."""
-    return StartTimer(ConsumerTimer.JOIN, member.member_id, member.rebalance_timeout_ms)
+    return StartMemberTimer(ConsumerTimer.JOIN, member.member_id, member.rebalance_timeout_ms)

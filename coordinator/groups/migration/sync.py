@@ -10,7 +10,7 @@ from coordinator.assignors.consumer_protocol import PROTOCOL_TYPE
 from coordinator.errors import Code, Refused
 from coordinator.groups.classic.effects import SyncAnswer
 from coordinator.groups.classic.sync import SyncGroup
-from coordinator.groups.consumer.effects import CancelTimer, ConsumerTimer, SetTimer
+from coordinator.groups.consumer.effects import CancelMemberTimer, ConsumerTimer, SetMemberTimer
 from coordinator.groups.consumer.record_types import MemberState, Record
 from coordinator.groups.consumer.state import ConsumerGroup
 from coordinator.groups.consumer.topics import TopicList
@@ -48,7 +48,7 @@ def sync_classic_member(
         assignment=encode_member_assignment(member.assigned, topics, metadata),
     )
     effects = (
-        CancelTimer(ConsumerTimer.SYNC, member.member_id),
-        SetTimer(ConsumerTimer.SESSION, member.member_id, classic.session_timeout_ms),
+        CancelMemberTimer(ConsumerTimer.SYNC, member.member_id),
+        SetMemberTimer(ConsumerTimer.SESSION, member.member_id, classic.session_timeout_ms),
     )
     return Decision((), answer, effects)

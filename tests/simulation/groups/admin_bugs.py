@@ -58,7 +58,7 @@ def a_downgrade_begins_at_the_first_generation(world: World) -> AbstractContextM
 
 
 def classic_members_are_not_told_to_join(world: World) -> AbstractContextManager[None]:
-    """Where consumers are in the group, too, they never hear what they are to have."""
+    """Make classic members of a mixed group never join again, so that they keep old partitions."""
     return replaced(heartbeat, "must_rejoin", lambda _: lambda group, member: False)
 
 

@@ -1,4 +1,4 @@
-"""What the runtime needs of a group's member, whatever the protocol."""
+"""Test that a member of any protocol has what the runtime needs of it."""
 
 from __future__ import annotations
 
