@@ -1,0 +1,1 @@
+"""Keeps the module names that programs imported before `streams.spark.reconciliation`."""
