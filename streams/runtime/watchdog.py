@@ -194,6 +194,7 @@ def describe_activity(activity: ThreadActivity, now_s: float) -> str:
 _RUNTIME_PATH = os.path.dirname(__file__) + os.sep
 _STREAMS_PATH = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _STATE_PATH = os.path.dirname(state.__file__) + os.sep
+_COMMON_PATH = _STREAMS_PATH + "common" + os.sep  # the runtime's clocks, locks and threads
 _BROKER_PATHS = (_RUNTIME_PATH + "clients" + os.sep, _STREAMS_PATH + "membership" + os.sep)
 _PYTHON_PATH = os.path.dirname(os.__file__) + os.sep
 _SITE_PACKAGES = f"{os.sep}site-packages{os.sep}"
@@ -213,7 +214,7 @@ def locate_frame(frame: FrameType) -> tuple[ThreadLocation, str]:
     path = ours.f_code.co_filename
     if path.startswith(_BROKER_PATHS):
         return ThreadLocation.BROKER, _outermost_call(ours, _BROKER_PATHS)
-    machinery = path.startswith((_RUNTIME_PATH, _STATE_PATH))
+    machinery = path.startswith((_RUNTIME_PATH, _STATE_PATH, _COMMON_PATH))
     if callee is not None and not (machinery and _is_library(callee.f_code.co_filename)):
         code = callee.f_code
         return ThreadLocation.USER, f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FrameType
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
+from streams.common.host import SystemHost
 from streams.runtime import clients
-from streams.runtime.watchdog import ThreadActivity, ThreadFailure, ThreadLocation, Watchdog
+from streams.runtime.watchdog import (
+    ThreadActivity,
+    ThreadFailure,
+    ThreadLocation,
+    Watchdog,
+    locate_frame,
+)
 from tests.processes import HANG_LIMIT_S
 from tests.unit.streams.runtime.fakes import Clock, ThreadsOnClock
 from tests.unit.streams.runtime.world import World, build_mapping_topology
@@ -138,6 +147,21 @@ def test_who_is_to_blame_is_told_from_the_stack(
         doing = Watching(thread).after(0)
         assert (doing.location, doing.is_stuck) == (where, False)
         assert what in doing.function_name
+
+
+def test_the_machine_s_clock_belongs_to_the_runtime() -> None:
+    located = []
+
+    def locate(frame: FrameType, event: str, _: object) -> None:
+        if event == "c_call":  # as the clock has no frame of Python's
+            located.append(locate_frame(frame))
+
+    sys.setprofile(locate)
+    try:
+        SystemHost().monotonic_s()
+    finally:
+        sys.setprofile(None)
+    assert located[0] == (ThreadLocation.RUNTIME, "SystemHost.monotonic_s")
 
 
 def test_an_episode_is_logged_once_with_the_stack_and_once_when_it_is_over(
