@@ -89,9 +89,12 @@ class ApplicationLifecycle:
 
         Raises the error that ends the application before that, or StreamsError after `timeout_s`.
         """
+        failing = state in (ApplicationState.PENDING_ERROR, ApplicationState.ERROR)
         with self._changed:
-            self._changed.wait_for(lambda: self.state is state or self.error is not None, timeout_s)
-            if self.error is not None and state is not ApplicationState.ERROR:
+            self._changed.wait_for(
+                lambda: self.state is state or (self.error is not None and not failing), timeout_s
+            )
+            if self.error is not None and not failing:
                 raise self.error
             if self.state is not state:
                 raise StreamsError(f"still {self.state} and not {state} after {timeout_s:g} s")

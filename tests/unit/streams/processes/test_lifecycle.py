@@ -134,6 +134,17 @@ def test_an_error_ends_the_application_once_its_threads_have_ended(is_closing: b
         lifecycle.wait_for(ApplicationState.RUNNING, 0)
 
 
+def test_who_waits_for_the_error_s_state_waits_until_the_threads_have_ended() -> None:
+    lifecycle = created()
+    lifecycle.handle_thread_state(0, REBALANCING)
+    lifecycle.fail_application(StreamsError("first"))
+    lifecycle.wait_for(ApplicationState.PENDING_ERROR, 0)
+    ending = threading.Timer(0.05, lifecycle.handle_thread_state, (0, ENDED))
+    ending.start()
+    lifecycle.wait_for(ApplicationState.ERROR, HANG_LIMIT_S)
+    ending.join()
+
+
 def test_an_error_after_the_end_leaves_the_application_in_its_last_state() -> None:
     """Global tables may fail when the stream threads have ended after an error."""
     lifecycle = created()
