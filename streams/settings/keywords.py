@@ -41,9 +41,9 @@ class StreamsSettings(TypedDict, total=False):
     health_port: int | None
     metrics_port: int | None
     max_poll_records: int
-    deserialization_handler: ExceptionHandler
-    processing_handler: ExceptionHandler
-    production_handler: ExceptionHandler
+    deserialization_handler: ExceptionHandler | str
+    processing_handler: ExceptionHandler | str
+    production_handler: ExceptionHandler | str
     metadata_max_age_ms: int
     max_task_idle_ms: int
     buffered_records_per_partition: int

@@ -41,7 +41,13 @@ def test_only_paths_and_names_of_responses_are_given_in_other_forms() -> None:
         name
         for name, field in fields.items()
         if alternatives(typed[name]) != alternatives(field.annotation)
-    } == {"state_dir", "uncaught_exception_handler"}
+    } == {
+        "state_dir",
+        "uncaught_exception_handler",
+        "deserialization_handler",
+        "processing_handler",
+        "production_handler",
+    }
 
 
 @pytest.mark.parametrize(
