@@ -12,6 +12,8 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
+_INT8, _INT16, _INT32, _INT64 = map(struct.Struct, (">b", ">h", ">i", ">q"))
+
 
 class FieldWriter:
     """Appends fields to a buffer of bytes; `flexible` chooses the encoding of lengths."""
@@ -39,16 +41,16 @@ class FieldWriter:
         return bytes(self._buffer)
 
     def write_int8(self, value: int) -> None:
-        self._buffer += struct.pack(">b", value)
+        self._buffer += _INT8.pack(value)
 
     def write_int16(self, value: int) -> None:
-        self._buffer += struct.pack(">h", value)
+        self._buffer += _INT16.pack(value)
 
     def write_int32(self, value: int) -> None:
-        self._buffer += struct.pack(">i", value)
+        self._buffer += _INT32.pack(value)
 
     def write_int64(self, value: int) -> None:
-        self._buffer += struct.pack(">q", value)
+        self._buffer += _INT64.pack(value)
 
     def write_packed(self, layout: str, *values: int) -> None:
         """Append several numbers of fixed size; `layout` is a format of Python's `struct`."""
@@ -63,12 +65,12 @@ class FieldWriter:
     def write_nullable_string(self, value: str | None) -> None:
         """Append a string with its length before it; None is written as null."""
         encoded = None if value is None else value.encode()
-        self._write_length(">h", encoded)
+        self._write_length(_INT16, encoded)
         self._buffer += encoded or b""
 
     def write_nullable_bytes(self, value: bytes | None) -> None:
         """Append bytes with their length before them; None is written as null."""
-        self._write_length(">i", value)
+        self._write_length(_INT32, value)
         self._buffer += value or b""
 
     def write_raw_bytes(self, value: bytes) -> None:
@@ -101,11 +103,11 @@ class FieldWriter:
             self.write_uvarint(len(value))
             self._buffer += value
 
-    def _write_length(self, layout: str, value: bytes | None) -> None:
+    def _write_length(self, layout: struct.Struct, value: bytes | None) -> None:
         if self._is_flexible:
             self.write_uvarint(0 if value is None else len(value) + 1)
         else:
-            self._buffer += struct.pack(layout, -1 if value is None else len(value))
+            self._buffer += layout.pack(-1 if value is None else len(value))
 
 
 class UnknownRecordVersion(Exception):
@@ -137,16 +139,16 @@ class FieldReader:
         return reader
 
     def read_int8(self) -> int:
-        return self._read_number(">b", 1)
+        return self._read_number(_INT8)
 
     def read_int16(self) -> int:
-        return self._read_number(">h", 2)
+        return self._read_number(_INT16)
 
     def read_int32(self) -> int:
-        return self._read_number(">i", 4)
+        return self._read_number(_INT32)
 
     def read_int64(self) -> int:
-        return self._read_number(">q", 8)
+        return self._read_number(_INT64)
 
     def read_uvarint(self) -> int:
         byte = self.read_uint8()
@@ -166,7 +168,7 @@ class FieldReader:
 
     def read_nullable_string(self) -> str | None:
         """Read a string with its length before it; null becomes None."""
-        length = self.read_uvarint() - 1 if self.is_flexible else self.read_int16()
+        length = self.read_uvarint() - 1 if self.is_flexible else self._read_number(_INT16)
         return None if length < 0 else self._read_bytes_of_size(length).decode()
 
     def read_string(self) -> str:
@@ -178,7 +180,7 @@ class FieldReader:
 
     def read_nullable_bytes(self) -> bytes | None:
         """Read bytes with their length before them; null becomes None."""
-        length = self.read_uvarint() - 1 if self.is_flexible else self.read_int32()
+        length = self.read_uvarint() - 1 if self.is_flexible else self._read_number(_INT32)
         return None if length < 0 else self._read_bytes_of_size(length)
 
     def read_byte_field(self) -> bytes:
@@ -227,12 +229,13 @@ class FieldReader:
             raise self._create_early_end_error()
         return self._data[start:end]
 
-    def _read_number(self, layout: str, size: int) -> int:
+    def _read_number(self, layout: struct.Struct) -> int:
         start = self._position
-        if start + size > len(self._data):
+        end = start + layout.size
+        if end > len(self._data):
             raise self._create_early_end_error()
-        self._position = start + size
-        value: int = struct.unpack_from(layout, self._data, start)[0]
+        self._position = end
+        value: int = layout.unpack_from(self._data, start)[0]
         return value
 
     def _create_early_end_error(self) -> ValueError:

@@ -63,8 +63,8 @@ class GroupTransition:
         self.now_ms = now_ms
         self.records: list[GroupSaved] = []
         self.timers: dict[ClassicTimerKey, int | None] = {}  # delays in ms; None: cancel
-        self.join_answers: list[tuple[str, JoinAnswer]] = []
-        self.sync_answers: list[tuple[str, SyncAnswer]] = []
+        self.join_answers: list[AnswerJoin] = []
+        self.sync_answers: list[AnswerSync] = []
         self.waiting_member_id: str | None = None  # whose answer comes later
         self.rebalance_cause: ClassicRebalanceCause | None = None  # set if a rebalance has begun
         self.rebalance_elapsed_ms: int | None = None  # set if a rebalance is complete
@@ -85,8 +85,8 @@ class GroupTransition:
         # A static member's old id is answered, too: by its own callback, not the newcomer's.
         if self.waiting_member_id is not None:
             effects.append(AwaitAnswer(self.waiting_member_id))
-        effects += [AnswerJoin(member_id, answer) for member_id, answer in self.join_answers]
-        effects += [AnswerSync(member_id, answer) for member_id, answer in self.sync_answers]
+        effects += self.join_answers
+        effects += self.sync_answers
         return Decision(self.records, response, effects)
 
     # Effects that the membership carries out.
@@ -129,13 +129,13 @@ class GroupTransition:
         """Answer the member's pending JoinGroup, if it has one."""
         if member_id in self.group.joining:
             self.group.joining.discard(member_id)
-            self.join_answers.append((member_id, answer))
+            self.join_answers.append(AnswerJoin(member_id, answer))
 
     def answer_sync(self, member_id: str, answer: SyncAnswer) -> None:
         """Answer the member's pending SyncGroup, if it has one."""
         if member_id in self.group.syncing:
             self.group.syncing.discard(member_id)
-            self.sync_answers.append((member_id, answer))
+            self.sync_answers.append(AnswerSync(member_id, answer))
 
     # Changes that decisions share.
 
@@ -249,7 +249,8 @@ class GroupTransition:
         self.transition_to(ClassicGroupPhase.COMPLETING_REBALANCE)
         for member in tuple(group.members.values()):
             self.answer_join(member.member_id, self.build_join_answer(member.member_id))
-            group.members[member.member_id] = replace(member, is_new=False)
+            if member.is_new:
+                group.members[member.member_id] = replace(member, is_new=False)
             group.pending_sync.add(member.member_id)
             self.set_session_timer(member.member_id)
         self.set_timer(ClassicTimer.SYNC, group.rebalance_timeout_ms)

@@ -6,7 +6,12 @@ Versions 0 to 4 are read.
 
 from __future__ import annotations
 
-from coordinator.groups.classic.state import GroupForgotten, GroupSaved, Record, SavedMember
+from coordinator.groups.classic.state import (
+    ClassicGroupMember,
+    GroupForgotten,
+    GroupSaved,
+    Record,
+)
 from coordinator.shard.record_fields import FieldReader, FieldWriter, open_value_reader
 
 GROUP_KEY = 2
@@ -33,7 +38,8 @@ def encode_group_record(record: Record) -> tuple[bytes, bytes | None]:
         value.write_nullable_string(member.client_host)
         value.write_int32(member.rebalance_timeout_ms)
         value.write_int32(member.session_timeout_ms)
-        value.write_nullable_bytes(member.subscription)
+        [(_, subscription)] = member.protocols
+        value.write_nullable_bytes(subscription)
         value.write_nullable_bytes(member.assignment)
     return key.to_bytes(), value.to_bytes()
 
@@ -49,7 +55,9 @@ def decode_group_record(key_reader: FieldReader, value: bytes | None) -> Record:
     protocol = reader.read_nullable_string()
     leader = reader.read_nullable_string()
     phase_ms = reader.read_int64() if version >= 2 else -1
-    members = tuple(_decode_member(reader, version) for _ in range(reader.read_array_length()))
+    members = tuple(
+        _decode_member(reader, version, protocol or "") for _ in range(reader.read_array_length())
+    )
     return GroupSaved(
         group_id=group_id,
         protocol_type=protocol_type or None,
@@ -61,7 +69,7 @@ def decode_group_record(key_reader: FieldReader, value: bytes | None) -> Record:
     )
 
 
-def _decode_member(reader: FieldReader, version: int) -> SavedMember:
+def _decode_member(reader: FieldReader, version: int, protocol: str) -> ClassicGroupMember:
     member_id = reader.read_string()
     instance_id = reader.read_nullable_string() if version >= 3 else None
     client_id, client_host = reader.read_string(), reader.read_string()
@@ -69,15 +77,13 @@ def _decode_member(reader: FieldReader, version: int) -> SavedMember:
     session_timeout_ms = reader.read_int32()
     subscription, assignment = reader.read_byte_field(), reader.read_byte_field()
     reader.read_tagged_fields()
-    return SavedMember(
-        member_id=member_id,
-        instance_id=instance_id,
-        client_id=client_id,
-        client_host=client_host,
-        rebalance_timeout_ms=session_timeout_ms
-        if rebalance_timeout_ms < 0
-        else rebalance_timeout_ms,
-        session_timeout_ms=session_timeout_ms,
-        subscription=subscription,
-        assignment=assignment,
+    return ClassicGroupMember(
+        member_id,
+        instance_id,
+        client_id,
+        client_host,
+        session_timeout_ms if rebalance_timeout_ms < 0 else rebalance_timeout_ms,
+        session_timeout_ms,
+        ((protocol, subscription),),
+        assignment,
     )

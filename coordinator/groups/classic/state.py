@@ -25,8 +25,10 @@ member id, which is fenced (FENCED_INSTANCE_ID) from then on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from enum import Enum
+from functools import lru_cache
+from operator import attrgetter
 from typing import TypeAlias
 
 
@@ -57,47 +59,20 @@ VALID_PREVIOUS_PHASES: dict[ClassicGroupPhase, frozenset[ClassicGroupPhase]] = {
 NO_GENERATION = -1
 
 
-@dataclass(frozen=True, slots=True)
-class SavedMember:
-    """Represents a member in the record of a classic group."""
+@lru_cache(maxsize=128)
+def intern_protocol_names(names: tuple[str, ...]) -> frozenset[str]:
+    """Return the one set of these names that all members who offer them share.
 
-    member_id: str
-    instance_id: str | None
-    client_id: str
-    client_host: str
-    rebalance_timeout_ms: int
-    session_timeout_ms: int
-    subscription: bytes
-    assignment: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class GroupSaved:
-    """Represents the record of a classic group: Empty without members, Stable with some."""
-
-    group_id: str
-    protocol_type: str | None
-    generation: int
-    protocol: str | None
-    leader: str | None
-    phase_started_at_ms: int
-    members: tuple[SavedMember, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class GroupForgotten:
-    """Represents the tombstone of a classic group."""
-
-    group_id: str
-
-
-Record: TypeAlias = GroupSaved | GroupForgotten
+    Most members of all groups offer the same, and sets of one identity are compared at once.
+    """
+    return frozenset(names)
 
 
 @dataclass(frozen=True, slots=True)
 class ClassicGroupMember:
-    """Represents a member in memory: `protocols` are (name, metadata), the preferred one first.
+    """Represents a member: `protocols` are (name, metadata), the preferred one first.
 
+    In a record of the group it has the group's protocol alone (see `GroupSaved`).
     `is_new`: its first JoinGroup has not been answered yet. `protocol_names`: the names of its
     protocols, which each join of another member looks at.
     """
@@ -114,11 +89,60 @@ class ClassicGroupMember:
     protocol_names: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "protocol_names", frozenset(name for name, _ in self.protocols))
+        names = intern_protocol_names(tuple([name for name, _ in self.protocols]))
+        object.__setattr__(self, "protocol_names", names)
 
     def metadata_of(self, protocol: str | None) -> bytes:
         """Return the member's metadata for a protocol, or no bytes if it doesn't offer it."""
-        return next((found for name, found in self.protocols if name == protocol), b"")
+        for name, metadata in self.protocols:
+            if name == protocol:
+                return metadata
+        return b""
+
+    def copy_with_protocols(self, protocols: tuple[tuple[str, bytes], ...]) -> ClassicGroupMember:
+        """Return the member with these protocols, as one whose first JoinGroup is answered.
+
+        It is the very same one where nothing changes: most members of a saved group offer what they
+        offered before. `dataclasses.replace` takes three times as long.
+        """
+        if not self.is_new and self.protocols == protocols:
+            return self
+        return ClassicGroupMember(
+            self.member_id,
+            self.instance_id,
+            self.client_id,
+            self.client_host,
+            self.rebalance_timeout_ms,
+            self.session_timeout_ms,
+            protocols,
+            self.assignment,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSaved:
+    """Represents the record of a classic group: Empty without members, Stable with some.
+
+    Each of `members` has one protocol, the group's, with its subscription as the metadata.
+    """
+
+    group_id: str
+    protocol_type: str | None
+    generation: int
+    protocol: str | None
+    leader: str | None
+    phase_started_at_ms: int
+    members: tuple[ClassicGroupMember, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupForgotten:
+    """Represents the tombstone of a classic group."""
+
+    group_id: str
+
+
+Record: TypeAlias = GroupSaved | GroupForgotten
 
 
 @dataclass(slots=True)
@@ -150,19 +174,6 @@ class ClassicGroup:
     def from_record(cls, saved: GroupSaved) -> ClassicGroup:
         """Create the group that a record says, without any join state."""
         phase = ClassicGroupPhase.STABLE if saved.members else ClassicGroupPhase.EMPTY
-        members = (
-            ClassicGroupMember(
-                member_id=member.member_id,
-                instance_id=member.instance_id,
-                client_id=member.client_id,
-                client_host=member.client_host,
-                rebalance_timeout_ms=member.rebalance_timeout_ms,
-                session_timeout_ms=member.session_timeout_ms,
-                protocols=((saved.protocol or "", member.subscription),),
-                assignment=member.assignment,
-            )
-            for member in saved.members
-        )
         return cls(
             group_id=saved.group_id,
             phase=phase,
@@ -172,7 +183,7 @@ class ClassicGroup:
             protocol_type=saved.protocol_type,
             protocol=saved.protocol,
             leader=saved.leader,
-            members={member.member_id: member for member in members},
+            members={member.member_id: member for member in saved.members},
         )
 
     def take_join_state(self, group: ClassicGroup) -> None:
@@ -187,21 +198,24 @@ class ClassicGroup:
         self.initial_remaining_ms = group.initial_remaining_ms
         for member_id, member in group.members.items():
             saved_member = self.members[member_id]
-            if saved_member.protocols != member.protocols:
-                self.members[member_id] = replace(saved_member, protocols=member.protocols)
+            self.members[member_id] = saved_member.copy_with_protocols(member.protocols)
 
     def copy_group(self) -> ClassicGroup:
-        return replace(
-            self,
-            members=dict(self.members),
-            joining=set(self.joining),
-            syncing=set(self.syncing),
-            pending_join=set(self.pending_join),
-            pending_sync=set(self.pending_sync),
-        )
+        """Return a copy that can be changed; each request's decision works on one.
+
+        `dataclasses.replace` takes three times as long.
+        """
+        group = ClassicGroup(*_read_fields(self))
+        group.members = dict(self.members)
+        group.joining = set(self.joining)
+        group.syncing = set(self.syncing)
+        group.pending_join = set(self.pending_join)
+        group.pending_sync = set(self.pending_sync)
+        return group
 
     def to_record(self) -> GroupSaved:
         """Return the record that persists this group as it is now."""
+        name = self.protocol or ""
         return GroupSaved(
             group_id=self.group_id,
             protocol_type=self.protocol_type,
@@ -210,16 +224,7 @@ class ClassicGroup:
             leader=self.leader,
             phase_started_at_ms=self.phase_started_at_ms,
             members=tuple(
-                SavedMember(
-                    member_id=member.member_id,
-                    instance_id=member.instance_id,
-                    client_id=member.client_id,
-                    client_host=member.client_host,
-                    rebalance_timeout_ms=member.rebalance_timeout_ms,
-                    session_timeout_ms=member.session_timeout_ms,
-                    subscription=member.metadata_of(self.protocol),
-                    assignment=member.assignment,
-                )
+                member.copy_with_protocols(((name, member.metadata_of(name)),))
                 for member in self.members.values()
             ),
         )
@@ -264,6 +269,9 @@ class ClassicGroup:
             choice = next(name for name, _ in member.protocols if name in common)
             votes[choice] = votes.get(choice, 0) + 1
         return max(votes, key=lambda name: votes[name])
+
+
+_read_fields = attrgetter(*(each.name for each in fields(ClassicGroup)))
 
 
 def apply_record(groups: dict[str, ClassicGroup], record: Record) -> None:

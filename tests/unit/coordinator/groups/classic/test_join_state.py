@@ -75,6 +75,16 @@ def test_a_rebalance_stands_before_what_is_saved() -> None:
     assert groups["counts"] == changed
 
 
+def test_what_is_done_to_a_copy_is_not_done_to_the_group() -> None:
+    group = changed_group(ClassicGroupPhase.STABLE)
+    copy = group.copy_group()
+    assert copy == group
+    copy.members.clear()
+    for member_ids in (copy.joining, copy.syncing, copy.pending_join, copy.pending_sync):
+        member_ids.clear()
+    assert group == changed_group(ClassicGroupPhase.STABLE)
+
+
 def test_a_stable_group_is_derived_from_its_record_live_and_after_a_restart(world: World) -> None:
     a, b = (FakeMember(world, name, protocols=("range", "sticky")) for name in "ab")
     stable_group(world, a, b)

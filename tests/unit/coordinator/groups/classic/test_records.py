@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from coordinator.groups.classic.state import GroupForgotten, GroupSaved, SavedMember
+from coordinator.groups.classic.state import ClassicGroupMember, GroupForgotten, GroupSaved
 from coordinator.groups.state import GroupCodec
 
 KEY = bytes.fromhex("00020006636f756e7473")
@@ -33,6 +33,7 @@ V4 = bytes.fromhex(
     "372e302e302e31000493e00000afc8030102020300036d320002630b2f3132372e302e302e31000493e00000af"
     "c801010000"
 )
+HOST = "/127.0.0.1"
 EMPTY = bytes.fromhex("00030008636f6e73756d657200000006ffffffff000000000000000100000000")
 
 SAVED = GroupSaved(
@@ -43,8 +44,8 @@ SAVED = GroupSaved(
     leader="m1",
     phase_started_at_ms=1_700_000_000_123,
     members=(
-        SavedMember("m1", "i1", "c", "/127.0.0.1", 300_000, 45_000, b"\1\2", b"\3"),
-        SavedMember("m2", None, "c", "/127.0.0.1", 300_000, 45_000, b"", b""),
+        ClassicGroupMember("m1", "i1", "c", HOST, 300_000, 45_000, (("range", b"\1\2"),), b"\3"),
+        ClassicGroupMember("m2", None, "c", HOST, 300_000, 45_000, (("range", b""),), b""),
     ),
 )
 
