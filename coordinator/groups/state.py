@@ -27,19 +27,17 @@ Record: TypeAlias = offsets.Record | classic.Record | consumer.Record
 class GroupShardState:
     """Holds the offsets and groups of one shard; only `apply_record` writes what a log says.
 
-    `groups`: the last record of each classic group, which a restart gives back. `classic`: the
-    groups derived from these, with the join state that the membership keeps there beside.
+    `classic`: what the last record of each group says, with the join state that the membership
+    keeps there beside.
     """
 
     offsets: OffsetState = field(default_factory=OffsetState)
-    groups: dict[str, GroupSaved] = field(default_factory=dict)
     classic: dict[str, ClassicGroup] = field(default_factory=dict)
     consumer: dict[str, ConsumerGroup] = field(default_factory=dict)
 
     def clear_state(self) -> None:
         """Drop everything, as the log belongs to another broker or is about to be loaded anew."""
         self.offsets.clear_offsets()
-        self.groups.clear()
         self.classic.clear()
         self.consumer.clear()
 
@@ -49,10 +47,8 @@ class GroupShardState:
             case OffsetCommitted() | OffsetForgotten() | TransactionEnded():  # most records
                 offset_apply.apply_record(self.offsets, record, origin)
             case GroupSaved():
-                self.groups[record.group_id] = record
                 classic.apply_record(self.classic, record)
             case GroupForgotten(group_id):
-                self.groups.pop(group_id, None)
                 classic.apply_record(self.classic, record)
                 self.offsets.groups.discard(group_id)
             case ConsumerGroupForgotten():

@@ -83,7 +83,7 @@ def _group_facts(index: int, shard: GroupShard) -> dict[str, Any]:
     return {
         f"__consumer_offsets-{index} committed": shard.state.offsets.committed,
         f"__consumer_offsets-{index} pending": shard.state.offsets.pending,
-        f"__consumer_offsets-{index} groups": shard.state.groups,
+        f"__consumer_offsets-{index} classic groups": shard.state.classic.keys(),
         f"__consumer_offsets-{index} consumer groups": shard.state.consumer,
     }
 

@@ -80,9 +80,9 @@ class FakeLog:
             found += data
         return found
 
-    def batches(self) -> Iterator[RecordBatch]:
-        """Yield all appended batches."""
-        for _, data in self.appended:
+    def batches(self, first: int = 0) -> Iterator[RecordBatch]:
+        """Yield all appended batches, or those from the one with this index on."""
+        for _, data in self.appended[first:]:
             yield from iterate_batches(data)
 
     def markers(self) -> list[tuple[int, int, bool]]:

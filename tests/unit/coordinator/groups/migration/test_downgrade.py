@@ -8,7 +8,7 @@ import pytest
 
 from coordinator.assignors.consumer_protocol import decode_assignment
 from coordinator.errors import Code
-from coordinator.groups.classic.state import ClassicGroup, GroupSaved
+from coordinator.groups.classic.state import GroupSaved
 from coordinator.groups.consumer.config import ConsumerGroupSettings
 from coordinator.groups.consumer.record_types import ConsumerGroupForgotten
 from coordinator.groups.migration.downgrade import convert_to_classic_group
@@ -27,6 +27,7 @@ from tests.unit.coordinator.groups.migration.migrants import (
     kind,
     settle,
 )
+from tests.unit.coordinator.groups.saved_groups import SavedGroups
 from tests.unit.coordinator.world import World, code_of
 
 CONSUMER_SESSION_MS = 45_000
@@ -47,10 +48,10 @@ def test_the_classic_group_that_is_left_is_what_its_record_says(world: World) ->
     epoch = consumer_group(world).epoch
     new.leave()
     assert kind(world) == "classic PreparingRebalance"
-    shard = world.groups.shards[world.groups.partition_of(GROUP)]
-    loaded = ClassicGroup.from_record(shard.state.groups[GROUP])
+    loaded = SavedGroups(world.group_logs).read_logs()[GROUP]
     assert (loaded.generation, loaded.protocol, loaded.leader) == (epoch, "range", old.member_id)
-    assert decode_assignment(loaded.members[old.member_id].assignment)[0] == old.has
+    [member] = loaded.members
+    assert decode_assignment(member.assignment)[0] == old.has
     world.restart()
     assert kind(world) == "classic Stable", "the round is lost, as any that is under way"
     assert old.heartbeat() is Code.NONE
