@@ -188,8 +188,7 @@ def _needs_epoch_for_regex(
 ) -> bool:
     """Whether the group needs an epoch now, as a member has another expression than before.
 
-    Adds the tombstone of an old expression that nobody else has. An expression that is still to be
-    resolved needs no epoch now, but brings one then.
+    An expression that is still to be resolved needs no epoch now, but brings one then.
 
     Raises Refused: INVALID_REGULAR_EXPRESSION.
     """
