@@ -105,6 +105,7 @@ class ApplicationLifecycle:
             if self.error is None:
                 self.error = error
                 self._change_state(ApplicationState.PENDING_ERROR)
+                self._end_in_error_if_threads_ended()
         self._stop.set()
 
     def begin_shutdown(self) -> bool:
@@ -129,14 +130,18 @@ class ApplicationLifecycle:
             states = set(self._thread_states.values())
             if states == {ThreadState.ENDED}:
                 self._all_threads_ended.set()
-                if self.error is not None:
-                    self._change_state(ApplicationState.ERROR)
+                self._end_in_error_if_threads_ended()
             elif state is not ThreadState.ENDED and self.state in _ACTIVE:
                 derived = ApplicationState.REBALANCING
                 if states == {ThreadState.RUNNING}:
                     derived = ApplicationState.RUNNING
                 if derived is not self.state:
                     self._change_state(derived)
+
+    def _end_in_error_if_threads_ended(self) -> None:
+        """Change PENDING_ERROR to ERROR if no stream thread is left; the caller holds the lock."""
+        if self.error is not None and set(self._thread_states.values()) == {ThreadState.ENDED}:
+            self._change_state(ApplicationState.ERROR)
 
     def _change_state(self, state: ApplicationState) -> None:
         """Change the state and wake those who wait for it; the caller holds the lock."""

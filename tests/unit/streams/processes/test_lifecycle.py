@@ -145,6 +145,24 @@ def test_who_waits_for_the_error_s_state_waits_until_the_threads_have_ended() ->
     ending.join()
 
 
+@pytest.mark.parametrize("is_closing", [False, True])
+def test_an_error_after_all_threads_have_ended_in_order_ends_the_application(
+    is_closing: bool,
+) -> None:
+    """Global tables may fail when a stop has ended the stream threads."""
+    lifecycle = created(threads=2)
+    lifecycle.handle_thread_state(0, REBALANCING)
+    if is_closing:
+        lifecycle.begin_shutdown()
+    lifecycle.handle_thread_state(0, ENDED)
+    lifecycle.handle_thread_state(1, ENDED)
+    lifecycle.fail_application(StreamsError("first"))
+    assert lifecycle.state == "ERROR"
+    lifecycle.wait_for(ApplicationState.ERROR, 0)
+    with pytest.raises(StreamsError, match="first"):
+        lifecycle.finish_shutdown()
+
+
 def test_an_error_after_the_end_leaves_the_application_in_its_last_state() -> None:
     """Global tables may fail when the stream threads have ended after an error."""
     lifecycle = created()
