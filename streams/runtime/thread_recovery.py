@@ -100,3 +100,5 @@ class ThreadRecovery:
             tasks.by_name[error.task].early_serialization.start_serializing_early()
         parts.on_state_change(ThreadState.REBALANCING)
         parts.stop.wait(_BACK_OFF_S)
+        # Without tasks nothing is left to start that would report RUNNING again.
+        tasks.report_if_settled()

@@ -16,6 +16,7 @@ from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, SerdeError, StreamsError, TaskCorrupted, TaskMigrated
 from streams.membership.connection import ConnectionLost
 from streams.membership.group_member import MembershipSignal
+from streams.membership.protocol import AssignmentInfo
 from streams.runtime.context import COMMIT_ORIGIN
 from streams.runtime.recovery import to_recovery_error
 from streams.runtime.task import Task, TaskState
@@ -206,6 +207,25 @@ def test_a_lost_membership_closes_the_tasks_without_a_commit(tmp_path: Path) -> 
     assert "producer.send_offsets_to_transaction" not in world.script.calls[:lost]
     assert world.member.subscribed == [(), ()]
     assert world.member.former == [(), ("0_0",)]
+
+
+def test_a_thread_that_recovers_without_tasks_runs_again(tmp_path: Path) -> None:
+    world = loaded(tmp_path)
+    world.script.fail("consumer.remove_partitions", OutcomeUnknown("?"))
+    began_s: list[float] = []
+
+    def lost_its_task() -> bool:
+        if world.consumed() and not world.script.calls.count("consumer.remove_partitions"):
+            world.member.signalled = MembershipSignal.REBALANCE
+            world.member.assign(AssignmentInfo((), ()))
+        if world.loop.counters.recoveries and not began_s:
+            began_s.append(world.clock.elapsed_s)
+        return bool(began_s) and world.clock.elapsed_s > began_s[0] + 1
+
+    world.run_until(lost_its_task)
+    assert world.script.list_unmade_failures() == []
+    assert world.loop.tasks == {}
+    assert world.states[-2:] == ["REBALANCING", "RUNNING"]
 
 
 def test_a_member_that_has_its_tasks_says_them_once(tmp_path: Path) -> None:
