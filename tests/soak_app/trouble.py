@@ -3,7 +3,8 @@
 kill      a worker ends by `kill -9` and is started again a little later
 stop      a worker is stopped by SIGSTOP, at times for longer than its session, and continued
 leave     a worker ends by SIGTERM, and is started again
-broker    the broker ends by `kill -9` and is started again
+broker    the embedded broker ends by `kill -9` and is started again; Apache Kafka does not, as it
+          may miss a transaction marker then (docs/decisions/0035)
 answers   the embedded broker loses answers of transaction calls for a while
 """
 
@@ -40,8 +41,11 @@ class Trouble:
             "kill": (self._kill, 5),
             "stop": (self._stop, 3),
             "leave": (self._leave, 1),
-            **({} if broker.kind == "address" else {"broker": (self._restart_broker, 2)}),
-            **({} if fault_file is None else {"answers": (self._lose_answers, 3)}),
+            **(
+                {}
+                if fault_file is None  # not the embedded broker
+                else {"broker": (self._restart_broker, 2), "answers": (self._lose_answers, 3)}
+            ),
         }
 
     def make_one(self) -> str:
