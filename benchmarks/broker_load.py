@@ -85,8 +85,8 @@ def fetch(load: Load) -> dict[str, float]:
 def transactions(load: Load) -> dict[str, float]:
     """Run `count` transactions of a record for each partition; return their rate and latencies.
 
-    `commit_ms` is commit_transaction() alone, with the records already acknowledged;
-    `transaction_ms` all from begin to the end of the commit.
+    Latencies of a commit are those of commit_transaction() alone, with the records already
+    acknowledged; those of a transaction go from begin to the end of the commit.
     """
     producer = Producer(
         {

@@ -137,7 +137,7 @@ class Coordinators:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether no shard is being loaded."""
+        """Return whether no shard is being loaded."""
         return self._loader.is_done
 
     def update_config(self, config: BrokerConfig) -> None:

@@ -133,7 +133,7 @@ class DiskFault:
                 raise WrongFault("a full disk has bytes_left and times, but no after and no every")
 
     def matches_path(self, path: PurePath) -> bool:
-        """Whether this fault applies to calls on a file, given by its path."""
+        """Return whether this fault applies to calls on a file, given by its path."""
         if self.topic is not None:
             topic, _, partition = path.parent.name.rpartition("-")
             if topic != self.topic or self.partition not in (None, _parse_number(partition)):
@@ -192,7 +192,7 @@ class FaultRule:
 
     @property
     def is_spent(self) -> bool:
-        """Whether the fault has struck as often as its `times` allows."""
+        """Return whether the fault has struck as often as its `times` allows."""
         return self.fault.times is not None and self.struck >= self.fault.times
 
 

@@ -152,7 +152,7 @@ def _find_offset_at(path: Path, data: bytes, position: int) -> int:
 
 
 def _begins_with_batch(data: bytes, at: int = 0) -> bool:
-    """Whether an intact batch begins at this byte position."""
+    """Return whether an intact batch begins at this byte position."""
     batch = parse_header(memoryview(data), at) if has_whole_batch(data, at) else None
     return batch is not None and batch.magic == 2 and batch.is_intact()
 

@@ -43,7 +43,8 @@ class App:
 
     `application_id` names the group, the internal topics and the directory of the state. Settings
     come from defaults, environment variables, `config` and `overrides`, in rising order, and then
-    from `apply_command_line` (see `StreamsConfig`). Raises ConfigError for a bad id or setting.
+    from the command line by `configure` (see `StreamsConfig`). Raises ConfigError for a bad id or
+    setting.
     """
 
     def __init__(

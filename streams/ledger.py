@@ -65,7 +65,7 @@ class LedgerTransaction:
     """The number of each task's commit."""
 
     def wrote(self, partition: Partition, offset: int) -> bool:
-        """Whether this transaction wrote the record at `offset` of `partition`."""
+        """Return whether this transaction wrote the record at `offset` of `partition`."""
         return any(first <= offset <= last for first, last in self.written.get(partition, ()))
 
     def is_in(
@@ -73,7 +73,7 @@ class LedgerTransaction:
         cut: Mapping[Partition, int],
         commits: Mapping[Partition, int] | None = None,
     ) -> bool:
-        """Whether the transaction is in a consistent cut: it read nothing beyond the cut's offsets.
+        """Return whether the transaction is in a consistent cut: it read nothing beyond it.
 
         `cut`: the application's committed offsets at one moment; `commits`: the
         commit numbers that the metadata of these offsets name.

@@ -110,7 +110,8 @@ def _check_topic(
 ) -> tuple[int, Mapping[str, str]]:
     """Return the number of partitions and the configuration of a topic to be created.
 
-    Raises: Refused as `Topics.check_new` and `check_configs`, and for what one broker can't do.
+    Raises: Refused as `TopicRegistry.check_new_name` and `validate_topic_configs` do, and for what
+    one broker can't do.
     """
     if requested.name in HIDDEN_TOPICS:
         message = f"Creation of internal topic {requested.name} is prohibited."

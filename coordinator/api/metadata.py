@@ -70,7 +70,7 @@ def build_error_response(
 
 
 def _names_an_id(requested: MetadataRequestTopic) -> bool:
-    """Whether a requested topic is given by id, which versions 10 and 11 don't support."""
+    """Return whether a requested topic is given by id, which versions 10 and 11 don't support."""
     return requested.name is None or getattr(requested, "topic_id", None) is not None
 
 

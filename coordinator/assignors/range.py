@@ -71,7 +71,7 @@ class _TopicAssignment:
         self._quota, self._larger_quota_count = divmod(len(partitions), len(consumers))
 
     def matches_rack(self, consumer: str, partition: int) -> bool:
-        """Whether the consumer names no rack, or a replica of the partition is in its rack."""
+        """Return whether the consumer names no rack, or one with a replica of the partition."""
         rack = self.consumers[consumer]
         return rack is None or rack in self.partitions[partition]
 

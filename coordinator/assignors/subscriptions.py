@@ -68,7 +68,7 @@ def sort_static_members_first(members: Members) -> list[str]:
 def racks_affect_assignment(
     consumer_racks: AbstractSet[str], partition_racks: Sequence[AbstractSet[str]]
 ) -> bool:
-    """Whether racks make it matter which consumer gets which partition (KIP-881).
+    """Return whether racks make it matter which consumer gets which partition (KIP-881).
 
     They don't if no consumer is in a rack that has a replica, or if all racks have all partitions.
     """

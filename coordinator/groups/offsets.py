@@ -266,7 +266,7 @@ class GroupOffsets:
             shard.clear_state()
 
     def has_offsets_to_forget(self, topic: str) -> bool:
-        """Whether a shard has still to delete the offsets of this topic, which was deleted."""
+        """Return whether a shard has still to delete the offsets of this deleted topic."""
         return any(topic in shard.deleted_topics for shard in self._shards.all)
 
     def take_refused_topics(self) -> set[str]:
@@ -279,7 +279,7 @@ class GroupOffsets:
         return names
 
     def has_refused_topics(self) -> bool:
-        """Whether an active shard has refused the tombstones of a deleted topic."""
+        """Return whether an active shard has refused the tombstones of a deleted topic."""
         return any(
             shard.deleted_topics and shard.log.coordinator_state is CoordinatorState.ACTIVE
             for shard in self._shards.all

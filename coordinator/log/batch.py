@@ -126,7 +126,7 @@ class RecordBatch(NamedTuple):
         return bool(self.attributes & _LOG_APPEND_TIME)
 
     def is_intact(self) -> bool:
-        """Whether the bytes match the batch's checksum."""
+        """Return whether the bytes match the batch's checksum."""
         return crc32c(memoryview(self.data)[_ATTRIBUTES_AT:]) == self.crc
 
     def iterate_records(self) -> Iterator[LogRecord]:
@@ -220,7 +220,7 @@ def iterate_batches(data: bytes) -> Iterator[RecordBatch]:
 
 
 def is_transactional_batch(data: Bytes) -> bool:
-    """Whether bytes that may be a batch are marked as part of a transaction."""
+    """Return whether bytes that may be a batch are marked as part of a transaction."""
     return (
         len(data) > _ATTRIBUTES_AT + 1
         and data[_MAGIC_AT] == 2

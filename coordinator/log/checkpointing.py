@@ -75,7 +75,7 @@ class CheckpointSaver:
 
     @property
     def is_due(self) -> bool:
-        """Whether enough was appended since the last attempt for a new checkpoint."""
+        """Return whether enough was appended since the last attempt for a new checkpoint."""
         segments = self._segments
         return (
             segments.appended_bytes - self._bytes_at_save >= SAVE_BYTES
@@ -84,7 +84,7 @@ class CheckpointSaver:
 
     @property
     def has_unsaved(self) -> bool:
-        """Whether a start after a kill would have to read anything of the log."""
+        """Return whether a start after a kill would have to read anything of the log."""
         segments = self._segments
         return (
             segments.appended_count != self._count_saved

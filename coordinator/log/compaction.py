@@ -39,7 +39,7 @@ class LogCompaction:
 
     @property
     def has_unsaved(self) -> bool:
-        """Whether a segment has replaced others and no checkpoint has it."""
+        """Return whether a segment has replaced others and no checkpoint has it."""
         return self._newly_cleaned is not None
 
     def closed_segments(self) -> list[LogSegment]:

@@ -103,7 +103,7 @@ def find_next_intact_batch(
 
 
 def has_whole_batch(data: bytes, position: int) -> bool:
-    """Whether all bytes of the batch at this position are in the data."""
+    """Return whether all bytes of the batch at this position are in the data."""
     return (
         position + HEADER_BYTES <= len(data)
         and HEADER_BYTES <= batch_size_at(data, position) <= len(data) - position
@@ -113,7 +113,7 @@ def has_whole_batch(data: bytes, position: int) -> bool:
 def _is_intact_batch(
     read_bytes: ReadBytes, position: int, end_position: int, after_offset: int
 ) -> bool:
-    """Whether a whole batch with a right checksum and a higher offset stands at this position."""
+    """Return whether a whole batch with a right checksum and a higher offset begins here."""
     if position + HEADER_BYTES > end_position:
         return False
     batch = parse_header(read_bytes(HEADER_BYTES, position))

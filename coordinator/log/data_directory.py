@@ -75,7 +75,7 @@ def read_partition_metadata(disk: BrokerDisk, directory: Path) -> UUID | None:
 
 
 def is_data_directory(disk: BrokerDisk, directory: Path) -> bool:
-    """Whether a broker has run on this directory."""
+    """Return whether a broker has run on this directory."""
     return disk.file_size(directory / _META) is not None
 
 

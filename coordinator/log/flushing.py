@@ -55,7 +55,7 @@ class LogFlusher:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a flush has failed and the bytes since the last good one are suspect."""
+        """Return whether a flush has failed and the bytes since the last good one are suspect."""
         return bool(self._failure)
 
     def flush_if_due(self, written_bytes: int, last_offset: int) -> None:

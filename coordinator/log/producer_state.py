@@ -97,7 +97,7 @@ class ProducerStateManager:
         return self._known.get(producer_id)
 
     def has_open_transaction(self, producer_id: int, epoch: int) -> bool:
-        """Whether this epoch of the producer has an open transaction with data here."""
+        """Return whether this epoch of the producer has an open transaction with data here."""
         return producer_id in self._open and self._known[producer_id].epoch == epoch
 
     def first_unstable_offset(self) -> int | None:

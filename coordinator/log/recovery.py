@@ -167,7 +167,7 @@ def _read_producer_snapshot(
 
 
 def _matches_checkpoint(segment: LogSegment, disk: BrokerDisk, is_last: bool) -> bool:
-    """Whether a segment's files are as the checkpoint has them."""
+    """Return whether a segment's files are as the checkpoint has them."""
     size = disk.file_size(segment.path)
     wanted = segment.saved.size
     if size is None or size < wanted or (size > wanted and not is_last):
@@ -270,6 +270,6 @@ def _read_window(segment: LogSegment, position: int, end_position: int) -> bytes
 
 
 def _has_batch_behind(segment: LogSegment, position: int, next_offset: int) -> bool:
-    """Whether an intact batch of this log stands anywhere behind the damage at `position`."""
+    """Return whether an intact batch of this log stands anywhere behind the damaged `position`."""
     file = segment.file
     return find_next_intact_batch(file.read, position, file.size(), next_offset) is not None

@@ -35,7 +35,7 @@ class SavedIndexFile(NamedTuple):
         return SavedIndexFile(self.size + len(data), crc32c(data, self.crc))
 
     def matches_start_of(self, data: bytes) -> bool:
-        """Whether the data begins with the bytes that this size and checksum describe."""
+        """Return whether the data begins with the bytes that this size and checksum describe."""
         return len(data) >= self.size and crc32c(data[: self.size]) == self.crc
 
 

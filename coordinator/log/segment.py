@@ -103,7 +103,7 @@ class LogSegment:
         return self.header_at(0).max_timestamp_ms
 
     def has_room(self, batch_bytes: int, last_offset: int, segment_bytes: int) -> bool:
-        """Whether a batch of this size that ends with `last_offset` still fits into the segment."""
+        """Return whether a batch of this size and `last_offset` still fits into the segment."""
         return self.size == 0 or (
             self.size + batch_bytes <= min(segment_bytes, _POSITION_MAX)
             and last_offset - self.base_offset <= _POSITION_MAX
@@ -282,7 +282,7 @@ class LogSegment:
 
     @property
     def is_saved(self) -> bool:
-        """Whether a checkpoint has the segment as it is now."""
+        """Return whether a checkpoint has the segment as it is now."""
         return self.size == self.saved.size > 0
 
     def capture_state(self) -> tuple[SavedSegment, list[tuple[Path, int, bytes]]]:

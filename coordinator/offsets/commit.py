@@ -61,7 +61,7 @@ class CommittingMember:
 
     @property
     def claims_membership(self) -> bool:
-        """Whether the request names a generation, a member id or an instance id."""
+        """Return whether the request names a generation, a member id or an instance id."""
         return self.generation >= 0 or bool(self.member_id) or self.instance_id is not None
 
 
@@ -101,7 +101,7 @@ def decide_offset_commit(
 
 
 def is_metadata_within_limit(metadata: str, max_length: int) -> bool:
-    """Whether `offset.metadata.max.bytes` allows this metadata.
+    """Return whether `offset.metadata.max.bytes` allows this metadata.
 
     Kafka compares that with the length of Java's string, which is counted in UTF-16 code units: 1
     for most characters, 2 for those beyond U+FFFF.

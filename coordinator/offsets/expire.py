@@ -56,7 +56,7 @@ def build_expiry_tombstones(
 
 
 def is_empty_after_expiry(state: OffsetState, group_id: str, expired_count: int) -> bool:
-    """Whether a group has no offset left once `expired_count` committed ones have gone.
+    """Return whether a group has no offset left once `expired_count` committed ones have gone.
 
     Pending offsets count too.
     """

@@ -28,7 +28,7 @@ class ShardLoader:
 
     @property
     def is_done(self) -> bool:
-        """Whether no shard is left to load."""
+        """Return whether no shard is left to load."""
         return not self._remaining_slices
 
     def load_shards(self, load_slices: Iterable[LoadSlice]) -> None:

@@ -84,11 +84,11 @@ class UnknownRecordIndex:
         self._counts_by_name.clear()
 
     def has_records_of(self, name: str) -> bool:
-        """Whether the log has records of this group or transactional id that can't be read."""
+        """Return whether the log has unreadable records of this group or transactional id."""
         return self._counts_by_name[name, True] > 0 or self._counts_by_name[name, False] > 0
 
     def is_of_unknown_kind(self, name: str) -> bool:
-        """Whether the log has records of an unknown type for this name."""
+        """Return whether the log has records of an unknown type for this name."""
         return self._counts_by_name[name, False] > 0
 
     def check_readable(self, name: str) -> None:

@@ -116,7 +116,7 @@ def find_transaction_to_end(
 
 
 def _is_retry(transaction: TransactionMetadata, command: EndTransactionCommand) -> bool:
-    """Whether a request repeats an end that has succeeded: its epoch is the one before the bump.
+    """Return whether a request repeats an end that has succeeded: its epoch is one behind.
 
     After the last epoch the bump was to a new producer id, and the request names the one before.
     """
@@ -130,7 +130,7 @@ def _is_retry(transaction: TransactionMetadata, command: EndTransactionCommand) 
 
 
 def needs_new_producer_id(transaction: TransactionMetadata, version: int) -> bool:
-    """Whether ending a transaction uses up its last epoch, so that a new producer id is needed."""
+    """Return whether ending a transaction uses up its last epoch, so that a new id is needed."""
     return version >= V2 and transaction.epoch_is_exhausted
 
 

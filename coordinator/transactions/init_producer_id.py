@@ -46,7 +46,7 @@ class InitProducerIdCommand:
 
     @property
     def names_owner(self) -> bool:
-        """Whether the producer names its producer id or epoch, and wants the next epoch."""
+        """Return whether the producer names its producer id or epoch, and wants the next epoch."""
         return self.producer_id != NO_PRODUCER_ID or self.producer_epoch != NO_EPOCH
 
 
@@ -128,7 +128,7 @@ def init_producer_id(
 
 
 def _owns_id(transaction: TransactionMetadata, command: InitProducerIdCommand) -> bool:
-    """Whether a request names the owner's producer id, or the exhausted one before it."""
+    """Return whether a request names the owner's producer id, or the exhausted one before it."""
     return command.producer_id == transaction.producer_id or (
         command.producer_id == transaction.previous_producer_id
         and is_epoch_exhausted(command.producer_epoch)
@@ -138,14 +138,14 @@ def _owns_id(transaction: TransactionMetadata, command: InitProducerIdCommand) -
 def _needs_new_producer_id(
     transaction: TransactionMetadata, command: InitProducerIdCommand
 ) -> bool:
-    """Whether the owner's epochs are used up, so that the id gets a new producer id."""
+    """Return whether the owner's epochs are used up, so that the id gets a new producer id."""
     return transaction.epoch_is_exhausted and (
         not command.names_owner or command.producer_epoch == transaction.producer_epoch
     )
 
 
 def _is_retry(transaction: TransactionMetadata, command: InitProducerIdCommand) -> bool:
-    """Whether a request repeats one that was answered: it names the epoch before the last bump."""
+    """Return whether a request repeats an answered one: its epoch is that before the bump."""
     return command.names_owner and command.producer_epoch == transaction.last_producer_epoch
 
 

@@ -107,7 +107,7 @@ class ProducerIdManager:
 
     @property
     def has_allocated_ids(self) -> bool:
-        """Whether the log says that ids have been handed out."""
+        """Return whether the log says that ids have been handed out."""
         return self._state.next_block > 0
 
     def skip_ids_up_to(self, producer_id: int) -> None:

@@ -146,7 +146,7 @@ class TransactionMetadata:
 
     @property
     def epoch_is_exhausted(self) -> bool:
-        """Whether no owner can get a higher epoch: the last one, 32767, is kept for fencing."""
+        """Return whether no owner can get a higher epoch: the last, 32767, is kept for fencing."""
         return is_epoch_exhausted(self.producer_epoch)
 
     @property
@@ -156,7 +156,7 @@ class TransactionMetadata:
 
 
 def is_epoch_exhausted(epoch: int) -> bool:
-    """Whether no owner can get an epoch above this one."""
+    """Return whether no owner can get an epoch above this one."""
     return epoch >= EPOCH_MAX - 1
 
 

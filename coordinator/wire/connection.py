@@ -72,7 +72,7 @@ class ClientConnection(asyncio.Protocol):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a request of this client is still to be answered."""
+        """Return whether a request of this client is still to be answered."""
         return self._pending_answer is not None
 
     # Called by asyncio

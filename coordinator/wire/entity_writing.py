@@ -82,7 +82,7 @@ def create_writer(entity_type: Any) -> Write:
 
 
 def _is_fixed(field: Field[Any]) -> bool:
-    """Whether the field is a number of a fixed size, which is never None."""
+    """Return whether the field is a number of a fixed size, which is never None."""
     return field.metadata.get("kafka_type") in _FORMATS and get_origin(field.type) is None
 
 

@@ -51,7 +51,7 @@ class Verdict(NamedTuple):
 
     @property
     def exact(self) -> bool:
-        """Whether every word was counted exactly as often as it occurs in the files."""
+        """Return whether every word was counted exactly as often as it occurs in the files."""
         return not self.missing and not self.twice
 
 

@@ -70,9 +70,9 @@ class RocksDisk:
     `store` names it in messages. `budget` bounds its memory together with that of every other disk
     that has the same; without one it has 32 MiB to itself. `tune` may change its options. `wait`
     waits so many seconds while RocksDB takes no writes (it compacts, or flushes); without it
-    RocksDB waits itself, and keeps all threads of Python waiting. `part_written` is called between
-    the batches of one write: a test ends the process there. `open_database` is called as Rdict is:
-    a test opens one that stalls, or that is damaged while it is open.
+    RocksDB waits itself, and keeps all threads of Python waiting. `on_batch_written` is called
+    between the batches of one write: a test ends the process there. `open_database` is called as
+    Rdict is: a test opens one that stalls, or that is damaged while it is open.
 
     Raises DirectoryLocked if another handle has it open, StateError if it can't be opened or `tune`
     asks for what a store can't do. A damaged one can be opened, to be cleared.

@@ -219,7 +219,7 @@ def _configure_logging(*, verbose: bool) -> None:
 
 
 def _is_no_connection_attempt(line: logging.LogRecord) -> bool:
-    """Whether a log line of librdkafka is about anything but an attempt to connect."""
+    """Return whether a log line of librdkafka is about anything but an attempt to connect."""
     message = line.getMessage()
     return not ("Connect to " in message or "Connection setup timed out" in message)
 

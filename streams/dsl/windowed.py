@@ -274,7 +274,7 @@ def windowed_key_serde(key: Serde[Any], windows: Windows) -> Serde[Any]:
 
 
 def _emits_on_close(step: str, emit: str, windows: Windows) -> bool:
-    """Whether the step emits on close. Raises TopologyError if `windows` and `emit` don't fit."""
+    """Return whether the step emits on close. Raises TopologyError for wrong `windows`."""
     if emit not in ("on_update", "on_close"):
         raise TopologyError(f"step {step!r}: emit={emit!r} is neither 'on_update' nor 'on_close'")
     on_close = emit == "on_close"

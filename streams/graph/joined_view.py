@@ -29,12 +29,12 @@ class JoinKind(Enum):
 
     @property
     def needs_left(self) -> bool:
-        """Whether a result needs a left value."""
+        """Return whether a result needs a left value."""
         return self.value[0]
 
     @property
     def needs_right(self) -> bool:
-        """Whether a result needs a right value."""
+        """Return whether a result needs a right value."""
         return self.value[1]
 
 

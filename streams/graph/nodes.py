@@ -136,7 +136,7 @@ class InternalProcessorContext(Protocol):
 
     @property
     def skips_processing(self) -> bool:
-        """Whether processing may go on after a step has failed."""
+        """Return whether processing may go on after a step has failed."""
         ...
 
     def handle_failure(

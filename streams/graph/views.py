@@ -66,7 +66,7 @@ class TableView(Protocol):
 
     @property
     def is_versioned(self) -> bool:
-        """Whether values can be looked up as of a time (`create_getter_as_of`)."""
+        """Return whether values can be looked up as of a time (`create_getter_as_of`)."""
         ...
 
     @property

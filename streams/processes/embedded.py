@@ -82,7 +82,7 @@ def restart_embedded_broker(state_dir: Path, address: str) -> int | None:
 
 
 def _accepts_connections(address: str) -> bool:
-    """Whether something accepts connections at `address` within 2 s."""
+    """Return whether something accepts connections at `address` within 2 s."""
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout=2):

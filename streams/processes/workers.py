@@ -115,7 +115,7 @@ class _Watcher:
 
 
 def watcher_is_gone(watcher: int) -> bool:
-    """Whether the process that started this one has ended, so that another has adopted this one."""
+    """Return whether this process's parent has ended, so that another has adopted it."""
     return os.getppid() != watcher
 
 

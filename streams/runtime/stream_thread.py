@@ -81,7 +81,7 @@ class StreamThread:
         self._spawned = self._worker.host.spawn_thread(f"stream-{self._number}", self._run_thread)
 
     def is_alive(self) -> bool:
-        """Whether the thread was started and has not ended."""
+        """Return whether the thread was started and has not ended."""
         return self._spawned is not None and self._spawned.is_alive()
 
     def join_thread(self, timeout_s: float) -> None:
@@ -171,7 +171,7 @@ class StreamThread:
             self.loop = self._create_loop()
 
     def _decide_on_error(self, error: Exception) -> bool:
-        """Whether another loop replaces one that failed, as the handler answers.
+        """Return whether another loop replaces one that failed, as the handler answers.
 
         Called while the failed loop still holds its place in the group.
         """

@@ -160,7 +160,7 @@ class StreamsConfig(BaseSettings):
 
     @property
     def exactly_once(self) -> bool:
-        """Whether the guarantee is one of the two that are exactly once."""
+        """Return whether the guarantee is one of the two that are exactly once."""
         return self.processing_guarantee != "at_least_once"
 
     @property

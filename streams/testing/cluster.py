@@ -232,5 +232,5 @@ class InMemoryCluster:
             self.committed_offsets |= transaction.offsets
 
     def has_pending_offset(self, partition: Partition) -> bool:
-        """Whether an open transaction may still move the partition's committed offset."""
+        """Return whether an open transaction may still move the partition's committed offset."""
         return any(partition in each.offsets for each in self.open_transactions.values())

@@ -237,7 +237,7 @@ class TopologyTestDriver:
 
     @property
     def is_running(self) -> bool:
-        """Whether the application has neither crashed nor ended with an error."""
+        """Return whether the application has neither crashed nor ended with an error."""
         return self._process is not None
 
     @property

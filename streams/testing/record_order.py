@@ -84,7 +84,7 @@ class TimestampOrder:
 
 
 def _is_next_record(next_records: NextRecords, entry: tuple[int, int, Partition]) -> bool:
-    """Whether an entry of the heap is still the next record of its partition."""
+    """Return whether an entry of the heap is still the next record of its partition."""
     head = next_records.get(entry[2])
     return head is not None and head.number == entry[1]
 

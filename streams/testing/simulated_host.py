@@ -68,7 +68,7 @@ class SimulatedEvent:
         self._is_set = False
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Whether the event is set; if not, the monotonic clock first advances by `timeout` s."""
+        """Return whether the event is set; if not, first advance the clock by `timeout`."""
         if not self.is_set():
             self._host.advance_monotonic_clock(timeout or 0.0)
         return self.is_set()

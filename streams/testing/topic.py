@@ -61,7 +61,7 @@ class TopicReader:
         return self._read_from({})
 
     def is_exhausted(self) -> bool:
-        """Whether all committed records were read."""
+        """Return whether all committed records were read."""
         return all(self._find_next(partition) is None for partition in self._list_partitions())
 
     def _list_partitions(self) -> list[Partition]:
@@ -200,7 +200,7 @@ class DriverTopic:
 
     @property
     def is_empty(self) -> bool:
-        """Whether all records were read."""
+        """Return whether all records were read."""
         return self._reader.is_exhausted()
 
     def __repr__(self) -> str:

@@ -78,7 +78,7 @@ class UpgradePlan:
 
     @property
     def loses_state(self) -> bool:
-        """Whether any state is lost by the new version."""
+        """Return whether any state is lost by the new version."""
         return any(change.worst_outcome is StateOutcome.LOST for change in self.changes)
 
 

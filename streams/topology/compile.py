@@ -78,7 +78,7 @@ def _create_failure_handler(step: str, context: InternalProcessorContext) -> Ste
 
 
 def _only_sinks_follow(node: Node, children: Mapping[Node, Sequence[Node]]) -> bool:
-    """Whether only sinks come after a node, apart from steps that only forward."""
+    """Return whether only sinks come after a node, apart from steps that only forward."""
     return all(
         isinstance(child, SinkNode)
         or (

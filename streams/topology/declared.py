@@ -41,7 +41,7 @@ class DeclaredSubtopology:
     formats: Mapping[str, str] = field(default_factory=dict)
 
     def is_same_as(self, other: DeclaredSubtopology) -> bool:
-        """Whether both sub-topologies have the same tasks.
+        """Return whether both sub-topologies have the same tasks.
 
         They have if they read the same topics into the same stores, and can read what the other has
         written. What else they do may differ.

@@ -31,7 +31,7 @@ class Lineage:
 
 
 def is_generated_name(name: str) -> bool:
-    """Whether the DSL made this name, from the number of a step."""
+    """Return whether the DSL made this name, from the number of a step."""
     return _NUMBER.search(name) is not None
 
 

@@ -22,7 +22,7 @@ def find_steps_needing_null_keys(graph: Graph) -> frozenset[str]:
 
 
 def _joins_without_key(node: Node) -> bool:
-    """Whether a step makes results of records without a key."""
+    """Return whether a step makes results of records without a key."""
     match node:
         case StreamJoinNode():
             return node.outer is not None

@@ -76,12 +76,12 @@ def merge_repartition_topics(graph: Graph) -> Graph:
 
 
 def _is_mergeable(node: RepartitionNode) -> bool:
-    """Whether no user asked for this repartition, and it drops null keys."""
+    """Return whether no user asked for this repartition, and it drops null keys."""
     return not node.is_explicit and not node.keeps_null_keys
 
 
 def _have_equal_serdes(path: list[Node], other_path: list[Node]) -> bool:
-    """Whether the repartitions at the ends of two paths have equal serdes."""
+    """Return whether the repartitions at the ends of two paths have equal serdes."""
     one, two = path[-1], other_path[-1]
     assert isinstance(one, RepartitionNode)
     assert isinstance(two, RepartitionNode)

@@ -52,7 +52,7 @@ class StreamJoinNode(Node):
 
     @property
     def is_self_join(self) -> bool:
-        """Whether a stream is joined with itself, by an inner join."""
+        """Return whether a stream is joined with itself, by an inner join."""
         left, right = self.parents
         return left is right and self.outer is None
 

@@ -49,13 +49,10 @@ def read_sources(*roots: str) -> list[Source]:
 
 
 def find_fragments(sources: Iterable[Source]) -> Iterator[str]:
-    """Yield the first docstring lines that are fragments of a sentence by their first word.
-
-    "Whether" may begin that of a function which returns a bool.
-    """
+    """Yield the first docstring lines that are fragments of a sentence by their first word."""
     for source, node, text in _docstrings(sources):
         line = text.split("\n", 1)[0]
-        if FRAGMENT.match(line) and not (line.startswith("Whether") and _returns_bool(node)):
+        if FRAGMENT.match(line):
             yield f"{source.path}:{getattr(node, 'lineno', 1)}: {line}"
 
 
@@ -105,14 +102,6 @@ def _is_property(node: Function) -> bool:
     return any("property" in ast.unparse(each) for each in node.decorator_list)
 
 
-def _returns_bool(node: ast.AST) -> bool:
-    return (
-        isinstance(node, Function)
-        and node.returns is not None
-        and "bool" in ast.unparse(node.returns)
-    )
-
-
 @pytest.fixture(name="product", scope="module")
 def _product() -> list[Source]:
     return read_sources(*PRODUCT)
@@ -145,7 +134,7 @@ def _written(text: str, path: str = "streams/a.py") -> Source:
         '"""What a module has."""',
         'class A:\n    """Who reads.\n\n    More."""',
         'def f(): """Of a record before the difference."""',
-        'async def f() -> int: """Whether it is."""',
+        'async def f() -> bool: """Whether it is."""',
         'def f():\n    def g(): """The same for g."""',
     ],
 )
@@ -156,8 +145,7 @@ def test_a_fragment_is_found(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        'def f() -> bool: """Whether it is there."""',
-        'class A:\n    @property\n    def a(self) -> bool: """Whether it is there."""',
+        'def f() -> bool: """Return whether it is there."""',
         'def f(): """Offer what there is."""',
     ],
 )

@@ -35,7 +35,7 @@ def is_private(name: str) -> bool:
 
 
 def reaches_in(expression: ast.expr) -> bool:
-    """Whether the expression goes through a private attribute of another object."""
+    """Return whether the expression goes through a private attribute of another object."""
     return any(
         isinstance(node, ast.Attribute)
         and is_private(node.attr)
@@ -45,7 +45,7 @@ def reaches_in(expression: ast.expr) -> bool:
 
 
 def is_intrusion(node: ast.expr) -> bool:
-    """Whether the expression assigns, deletes or patches a private attribute."""
+    """Return whether the expression assigns, deletes or patches a private attribute."""
     if isinstance(node, ast.Attribute):
         return isinstance(node.ctx, ast.Store | ast.Del) and reaches_in(node)
     if isinstance(node, ast.Subscript):
@@ -64,7 +64,7 @@ def find_intrusions(source: str) -> Iterator[tuple[int, str]]:
 
 
 def names_private(argument: ast.expr) -> bool:
-    """Whether the patched name is private, or belongs to a private attribute."""
+    """Return whether the patched name is private, or belongs to a private attribute."""
     if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
         return is_private(argument.value.rpartition(".")[2])
     return reaches_in(argument)

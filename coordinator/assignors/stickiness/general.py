@@ -213,7 +213,7 @@ class _AssignmentBalancer:
         return self._balance_state
 
     def _has_better_owner(self, topic: str) -> bool:
-        """Whether a subscriber of a topic has two partitions fewer than an owner of it."""
+        """Return whether a subscriber of a topic has two partitions fewer than an owner of it."""
         fewest = min(len(self.assignment[member]) for member in self._subscribers[topic])
         owners = {self.owners[topic, number] for number in range(self._partition_counts[topic])}
         return any(len(self.assignment[member]) > fewest + 1 for member in owners)

@@ -41,11 +41,11 @@ class RackInfo:
         return self._partition_racks.get(partition, frozenset())
 
     def is_near(self, consumer: str, partition: TopicPartition) -> bool:
-        """Whether the consumer names a rack that has a replica of the partition."""
+        """Return whether the consumer names a rack that has a replica of the partition."""
         return self._consumer_racks.get(consumer) in self.racks_of(partition)
 
     def is_far(self, consumer: str, partition: TopicPartition) -> bool:
-        """Whether the consumer names a rack that has no replica of the partition."""
+        """Return whether the consumer names a rack that has no replica of the partition."""
         rack = self._consumer_racks.get(consumer)
         return rack is not None and rack not in self.racks_of(partition)
 

@@ -105,7 +105,7 @@ def _process_join(transition: GroupTransition, command: JoinGroup) -> JoinAnswer
 
 
 def _has_room_for(group: ClassicGroup, member_id: str, max_size: int) -> bool:
-    """Whether the group's maximum size lets this member join in the present phase."""
+    """Return whether the group's maximum size lets this member join in the present phase."""
     match group.phase:
         case ClassicGroupPhase.PREPARING_REBALANCE:
             return member_id in group.joining or len(group.joining) < max_size

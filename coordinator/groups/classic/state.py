@@ -236,7 +236,7 @@ class ClassicGroup:
 
     @property
     def has_all_joined(self) -> bool:
-        """Whether all members have joined and nobody with a new id is still to join."""
+        """Return whether all members have joined and nobody with a new id is still to join."""
         return len(self.joining) == len(self.members) and not self.pending_join
 
     def find_static_member_id(self, instance_id: str) -> str | None:
@@ -246,7 +246,7 @@ class ClassicGroup:
         )
 
     def supports_protocols(self, protocol_type: str, protocol_names: set[str]) -> bool:
-        """Whether a member with these protocols can join, or stay in, the group."""
+        """Return whether a member with these protocols can join, or stay in, the group."""
         if self.phase is ClassicGroupPhase.EMPTY:
             return bool(protocol_type and protocol_names)
         # A rebalance that all members have left goes on for those that have only got an id.

@@ -140,7 +140,7 @@ def advance_member(
 
 
 def _is_target_due(group: ConsumerGroup, context: GroupContext) -> bool:
-    """Whether the assignment interval has passed since the last target was computed."""
+    """Return whether the assignment interval has passed since the last target was computed."""
     return has_assignment_interval_passed(
         group, context.settings.assignment_interval_ms, context.now_ms
     )
@@ -186,7 +186,7 @@ def _select_epoch_cause(
 def _needs_epoch_for_regex(
     group: ConsumerGroup, old_regex: str | None, new_regex: str | None
 ) -> bool:
-    """Whether the group needs an epoch now, as a member has another expression than before.
+    """Return whether the group needs an epoch now, as a member has another expression than before.
 
     An expression that is still to be resolved needs no epoch now, but brings one then.
 

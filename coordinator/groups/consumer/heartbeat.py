@@ -55,7 +55,7 @@ class ConsumerHeartbeat(NamedTuple):
 
     @property
     def is_full_request(self) -> bool:
-        """Whether the request has all fields, as after an error.
+        """Return whether the request has all fields, as after an error.
 
         Its answer has the assignment in any case.
         """
@@ -221,7 +221,7 @@ def _check_epoch(member: ConsumerGroupMember, command: ConsumerHeartbeat) -> Non
 
 
 def _owns_only_assigned(owned: OwnedPartitions, assigned: PartitionEpochs) -> bool:
-    """Whether a member reports no other partitions than those assigned to it."""
+    """Return whether a member reports no other partitions than those assigned to it."""
     if owned is None:
         return False
     return all(

@@ -251,7 +251,7 @@ class ConsumerMembership:
 
 
 def _is_still_due(timer: ConsumerTimer, member: ConsumerGroupMember) -> bool:
-    """Whether an expired timer still applies to its member, by the member's present state.
+    """Return whether an expired timer still applies to its member, by the member's present state.
 
     One that has left to come back has its session, whatever it had to revoke; one that speaks the
     consumer protocol by now doesn't join or sync.
@@ -266,7 +266,7 @@ def _is_still_due(timer: ConsumerTimer, member: ConsumerGroupMember) -> bool:
 
 
 def _is_replaced(member: ConsumerGroupMember, command: ConsumerHeartbeat) -> bool:
-    """Whether the member that joins takes the place of this one, by its instance id."""
+    """Return whether the member that joins takes the place of this one, by its instance id."""
     return command.instance_id is not None and member.instance_id == command.instance_id
 
 
@@ -276,7 +276,7 @@ def _create_not_found_error(shard: GroupShard, group_id: str) -> Refused:
 
 
 def _is_name_taken(shard: GroupShard, group_id: str) -> bool:
-    """Whether there is a group of this name of another kind."""
+    """Return whether there is a group of this name of another kind."""
     return (
         group_id in shard.state.classic
         or group_id in shard.state.offsets.groups

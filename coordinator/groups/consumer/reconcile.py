@@ -156,7 +156,7 @@ def _revoke_unsubscribed(
 
 
 def _may_own_any(owned: OwnedPartitions, partitions: PartitionEpochs) -> bool:
-    """Whether a member reports any of these partitions, or doesn't report what it has."""
+    """Return whether a member reports any of these partitions, or doesn't report what it has."""
     if owned is None:
         return True
     return any(

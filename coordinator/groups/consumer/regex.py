@@ -71,7 +71,7 @@ def is_regex_refresh_due(
     refresh_interval_ms: int,
     now_ms: int,
 ) -> bool:
-    """Whether a group's regular expressions are to be resolved now, unless that is under way.
+    """Return whether a group's regular expressions are to be resolved now and nobody does yet.
 
     `regexes`: those the group is subscribed to by now. `resolved_topics_version`: of the topics,
     when the group's expressions were resolved last.

@@ -86,14 +86,14 @@ class ConsumerGroupMember:
     classic: ClassicMemberMetadata | None = None
 
     def has_partition(self, topic_id: UUID, partition: int) -> bool:
-        """Whether the member uses this partition, or has still to revoke it."""
+        """Return whether the member uses this partition, or has still to revoke it."""
         return any(
             partition in topics.get(topic_id, NO_EPOCHS)
             for topics in (self.assigned, self.revoking)
         )
 
     def has_reached(self, target_epoch: int) -> bool:
-        """Whether the member has all that the target assignment of this epoch gives it."""
+        """Return whether the member has all that the target assignment of this epoch gives it."""
         return self.epoch == target_epoch and self.state is MemberState.STABLE
 
     def to_member_record(self, group_id: str) -> ConsumerMemberSaved:
@@ -188,7 +188,7 @@ class ConsumerGroup:
         return self.target_assignment.get(member_id, NO_TARGET)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether any member is subscribed to a topic, by name or by regular expression."""
+        """Return whether any member is subscribed to a topic, by name or by regular expression."""
         return topic in self.subscriber_counts or any(
             topic in found.topics for found in self.resolved_regexes.values()
         )

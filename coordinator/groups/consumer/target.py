@@ -32,7 +32,7 @@ ASSIGNORS: Mapping[str, AssignFunction] = {
 
 
 def has_assignment_interval_passed(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
-    """Whether the assignment interval has passed since the last target, or there is none."""
+    """Return whether the assignment interval has passed since the last target, or there is none."""
     return (
         not group.assigned_at_ms or not interval_ms or now_ms >= group.assigned_at_ms + interval_ms
     )

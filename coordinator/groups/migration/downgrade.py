@@ -29,7 +29,7 @@ def should_downgrade(
     joining_count: int,
     policy: MigrationPolicy,
 ) -> bool:
-    """Whether a group may become classic, as only classic members are left after a change.
+    """Return whether a group may become classic, as only classic members are left after a change.
 
     The change: `leaving_members` leave and `joining_count` classic members join.
     """

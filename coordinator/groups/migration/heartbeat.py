@@ -40,7 +40,7 @@ def process_classic_heartbeat(group: ConsumerGroup, command: Heartbeat) -> Decis
 
 
 def must_rejoin(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
-    """Whether a classic member of a consumer group is to join again.
+    """Return whether a classic member of a consumer group is to join again.
 
     See the module's docstring for the cases.
     """
@@ -58,7 +58,7 @@ def must_rejoin(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
 
 
 def _waits_for_partitions(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
-    """Whether another member still owns a partition of the member's target."""
+    """Return whether another member still owns a partition of the member's target."""
     return any(
         partition not in member.assigned.get(topic_id, NO_EPOCHS)
         and group.find_owner(topic_id, partition) is not None

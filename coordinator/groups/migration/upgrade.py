@@ -136,7 +136,7 @@ def _metadata_of(group: ClassicGroup, member: ClassicGroupMember) -> bytes:
 def _is_all_assigned(
     members: list[ConsumerGroupMember], names: Iterable[str], topics: TopicList
 ) -> bool:
-    """Whether the leader's assignment has all partitions of the subscribed topics.
+    """Return whether the leader's assignment has all partitions of the subscribed topics.
 
     It has not when it isn't there yet, or is older than some of the partitions. Then there is no
     leader to bring it up to date any more, and a static member that changes its protocol brings no

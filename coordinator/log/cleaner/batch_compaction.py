@@ -141,7 +141,7 @@ def _compact_records(batch: RecordBatch, cleaning: CleaningParameters) -> Steps[
 
 
 def _is_last_of_producer(batch: RecordBatch, producers: Mapping[int, LastProducerRecord]) -> bool:
-    """Whether this is the last batch that the partition remembers of its producer."""
+    """Return whether this is the last batch that the partition remembers of its producer."""
     last = producers.get(batch.producer_id)
     if last is None:
         return False

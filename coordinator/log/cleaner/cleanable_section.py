@@ -39,7 +39,7 @@ class CleanableSection:
     is_overdue: bool
 
     def is_worth_cleaning(self, settings: LogSettings) -> bool:
-        """Whether the section is dirty enough to be cleaned, or overdue."""
+        """Return whether the section is dirty enough to be cleaned, or overdue."""
         return self.dirty_bytes > 0 and (
             self.is_overdue or self.ratio > settings.min_cleanable_dirty_ratio
         )

@@ -149,7 +149,7 @@ class LogCleaner:
             self._current = None
 
     def _is_cleanable(self, partition: PartitionLog) -> bool:
-        """Whether a log is compacted, undamaged, and has not turned out to be uncleanable."""
+        """Return whether a log is compacted, undamaged and not known to be uncleanable."""
         return (
             partition.settings.is_compacted
             and partition.damage is None

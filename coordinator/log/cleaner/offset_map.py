@@ -45,7 +45,7 @@ class OffsetMap:
         return True
 
     def is_replaced(self, key: bytes, offset: int) -> bool:
-        """Whether the key was written again after this offset."""
+        """Return whether the key was written again after this offset."""
         return self._parts[hash(key) % _PARTS].get(key, -1) > offset
 
     def __len__(self) -> int:

@@ -32,7 +32,7 @@ class Members:
         }
 
     def has(self, transaction: LedgerTransaction) -> bool:
-        """Whether a transaction is in the cut.
+        """Return whether a transaction is in the cut.
 
         A transaction of punctuations alone commits the same offsets as the one before it; the
         number of its commit tells the two apart. An earlier release committed without a number:

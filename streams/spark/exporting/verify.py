@@ -45,7 +45,7 @@ class ExportVerdict:
 
     @property
     def holds(self) -> bool:
-        """Whether no problem was found; records that topics have removed since are no problem."""
+        """Return whether no problem was found; records removed from topics since are none."""
         return not self.problems
 
 

@@ -95,7 +95,7 @@ class TopicRecords:
         return None
 
     def is_compacted(self, topic: str) -> bool:
-        """Whether the brokers compact `topic`, so that older records of a key may be gone."""
+        """Return whether brokers compact `topic`, so that older records of a key may be gone."""
         try:
             return "compact" in self._admin.fetch_topic_settings([topic])[topic]["cleanup.policy"]
         except OutcomeUnknown as unknown:

@@ -54,7 +54,7 @@ class CheckedAccount:
 
     @property
     def balanced(self) -> bool:
-        """Whether no record is missing, unexpected or different."""
+        """Return whether no record is missing, unexpected or different."""
         return not any(self.counts.get(verdict, 0) for verdict in OFF_VERDICTS)
 
     @property
@@ -205,7 +205,7 @@ class ReconciliationResult:
 
     @property
     def balanced(self) -> bool:
-        """Whether all that was asked for was checked and is as expected.
+        """Return whether all that was asked for was checked and is as expected.
 
         What is allowed to go unchecked is left out. True is status 0 of `millrace reconcile`.
         """
@@ -218,7 +218,7 @@ class ReconciliationResult:
 
     @property
     def is_off(self) -> bool:
-        """Whether something that was checked is missing, unexpected or different."""
+        """Return whether something that was checked is missing, unexpected or different."""
         return not all(each.balanced for each in self.accounts.values())
 
     @property

@@ -66,7 +66,7 @@ class ExecutorSerde:
 
     @property
     def is_available(self) -> bool:
-        """Whether the serde could be pickled, so that executors can use it."""
+        """Return whether the serde could be pickled, so that executors can use it."""
         return self._pickled != b""
 
     def load_functions(self) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]:
@@ -186,7 +186,7 @@ def compare_values(one: Column, other: Column, serde: Serde[Any], tolerance: flo
 def _are_values_equal(
     deserialize: Callable[[bytes], Any], one: bytes | None, other: bytes | None, tolerance: float
 ) -> bool:
-    """Whether the values of two byte strings are equal; False if one of them can't be read."""
+    """Return whether the values of two byte strings are equal; False if one can't be read."""
     if one is None or other is None:
         return False
     try:
@@ -196,7 +196,7 @@ def _are_values_equal(
 
 
 def are_close(one: Any, other: Any, tolerance: float) -> bool:
-    """Whether two values are equal, where floats may differ by the absolute `tolerance`."""
+    """Return whether two values are equal, where floats may differ by the absolute `tolerance`."""
     if dataclasses.is_dataclass(one) and type(one) is type(other):
         one, other = (_list_fields(one), _list_fields(other))
     if isinstance(one, bool) != isinstance(other, bool):

@@ -149,7 +149,7 @@ def _describe_topic(sub: Subtopology, sink: SinkNode, topic: str) -> Reconciliat
 
 
 def _always_increments(table: ProcessorNode) -> bool:
-    """Whether each update of a table changes its value, as a count's does."""
+    """Return whether each update of a table changes its value, as a count's does."""
     rule = table.rule
     return isinstance(rule, AggregationRule) and rule.folding.is_count and not rule.on_close
 

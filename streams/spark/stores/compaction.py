@@ -68,7 +68,7 @@ class CompactionPolicy:
         return cls(int(settings.get("min.compaction.lag.ms", 0)), tombstone_retention_ms(settings))
 
     def is_never_cleaned(self, timestamp_ms: int, now_ms: int) -> bool:
-        """Whether a record is too young for the log cleaner to have looked at it or at later ones.
+        """Return whether a record is too young for the log cleaner to have seen it or later ones.
 
         Always False without a lag: then the cleaner asks for no age, and a record with a timestamp
         in the future may be gone as well.
@@ -163,13 +163,13 @@ class _CompactionDoubt:
     now_ms: int
 
     def is_never_cleaned(self, offset: int, timestamp_ms: int) -> bool:
-        """Whether the log cleaner has never looked at a record, by its segment or its age."""
+        """Return whether the log cleaner has never seen a record, by its segment or its age."""
         return offset >= self.last_segment_offset or self.policy.is_never_cleaned(
             timestamp_ms, self.now_ms
         )
 
     def excludes_earlier_deletion(self, first_batch: RawBatch) -> bool:
-        """Whether no deletion can have been removed between the cut and the first newer record."""
+        """Return whether no deletion can be missing between the cut and the first newer record."""
         behind = first_batch.offsets[0] - self.changelog_read.offset_range.until
         is_young = self.policy.is_never_cleaned(self.changelog_read.cut_taken_ms, self.now_ms)
         return behind == 0 or (behind == 1 and is_young)

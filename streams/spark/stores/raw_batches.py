@@ -92,7 +92,7 @@ class LogScan:
 
     @property
     def is_done(self) -> bool:
-        """Whether all offsets of the range have been scanned, so that no more fetch is needed."""
+        """Return whether all offsets of the range are scanned, so that no more fetch is needed."""
         return self._next_offset >= self.end_offset
 
     def read_batches(self, data: bytes) -> None:

@@ -53,7 +53,7 @@ class _LeaderChanged(Exception):
 
 
 def can_fetch_raw(access: BrokerAccess) -> bool:
-    """Whether record batches can be fetched raw, which needs a cluster without TLS or SASL."""
+    """Return whether batches can be fetched raw, which needs a cluster without TLS or SASL."""
     return access.librdkafka_settings.get("security.protocol", "plaintext").lower() == "plaintext"
 
 

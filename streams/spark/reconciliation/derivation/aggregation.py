@@ -26,7 +26,7 @@ from streams.windows import TimeWindows, UnlimitedWindows
 
 
 def is_computable(node: ProcessorNode, spec: StoreSpec) -> bool:
-    """Whether Spark can compute a step: an aggregation for which record order is irrelevant."""
+    """Return whether Spark can compute a step: an aggregation that ignores record order."""
     rule = node.rule
     if not isinstance(rule, AggregationRule) or not rule.commutative or spec.ttl_ms is not None:
         return False
@@ -39,7 +39,7 @@ def is_computable(node: ProcessorNode, spec: StoreSpec) -> bool:
 
 
 def reads_values(rule: AggregationRule) -> bool:
-    """Whether an aggregation uses the values themselves, and doesn't merely count them."""
+    """Return whether an aggregation uses the values themselves, and doesn't merely count them."""
     return not rule.folding.is_count
 
 

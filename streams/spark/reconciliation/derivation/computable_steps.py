@@ -87,7 +87,7 @@ class ComputableSteps:
         """Of the tables, and of those that hold them back, what is passed on at last."""
 
     def are_in_topic_order(self, nodes: Iterable[Node]) -> bool:
-        """Whether the records that reach these steps come from one topic, in the topic's order."""
+        """Return whether the records that reach these steps come from one topic, in its order."""
         topics = {node.topic for node in nodes if isinstance(node, SourceNode)}
         return len(topics) == 1 and all(self._source_records[topic].is_ordered for topic in topics)
 

@@ -75,7 +75,7 @@ _LAST = StepDeterminism(Determinism.LAST)
 
 
 def is_stateless(node: Node, known_nodes: Collection[Node] = ()) -> bool:
-    """Whether a step, and every step upstream of it, handles each record alone, without state.
+    """Return whether a step, and each step upstream of it, handles records alone, without state.
 
     Steps before those of `known_nodes` don't count, since the results of these are known.
     """
@@ -91,7 +91,7 @@ def is_stateless(node: Node, known_nodes: Collection[Node] = ()) -> bool:
 
 
 def reads_every_record(subtopology: Subtopology, topic: str) -> bool:
-    """Whether some step reads every record of a source topic, and not only the last of each key."""
+    """Return whether some step reads all records of a source topic, not the last of each key."""
     source = subtopology.sources[topic]
     readers = [node for node in subtopology.nodes if source in node.parents]
     return any(not isinstance(n, ProcessorNode) or n.kind not in _TABLES for n in readers)
@@ -237,7 +237,7 @@ class DeterminismAnalysis:
         return _EACH
 
     def _is_compacted(self, node: ProcessorNode) -> bool:
-        """Whether a step reads a compacted source topic."""
+        """Return whether a step reads a compacted source topic."""
         sources = [each for each in node.parents if isinstance(each, SourceNode)]
         return any(each.topic in self._compacted for each in sources)
 

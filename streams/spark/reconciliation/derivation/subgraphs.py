@@ -114,7 +114,7 @@ def _select_processors(nodes: Iterable[Node]) -> list[ProcessorNode]:
 
 
 def _has_only_side_effects(node: Node) -> bool:
-    """Whether a step ends a branch and has side effects only, as `for_each` has."""
+    """Return whether a step ends a branch and has side effects only, as `for_each` has."""
     return isinstance(node, ProcessorNode) and node.kind in SIDE_EFFECT_KINDS
 
 

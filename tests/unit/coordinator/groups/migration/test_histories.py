@@ -72,7 +72,7 @@ def check(world: World, saved_groups: SavedGroups, where: str) -> None:
 
 
 def is_at_rest(group: ClassicGroup) -> bool:
-    """Whether a group is all in its record; a rebalance under way is in none."""
+    """Return whether a group is all in its record; a rebalance under way is in none."""
     return group.phase in (ClassicGroupPhase.STABLE, ClassicGroupPhase.EMPTY)
 
 

@@ -57,7 +57,7 @@ class Model:
 
 
 def _may_overlap(steps: list[str]) -> bool:
-    """Whether the steps are of different tasks; all that don't begin with "up" are of one task."""
+    """Return whether the steps are of different tasks; those not beginning with "up" are of one."""
     return len({step if step.startswith("up") else "down" for step in steps}) == len(steps)
 
 
