@@ -109,6 +109,48 @@ def _create_restorer(
     )
 
 
+def _create_task_creator(
+    worker: WorkerResources,
+    member: GroupMember,
+    admin: Admin,
+    offset_resetter: OffsetResetter,
+    counters: ThreadCounters,
+    on_commit_step: Callable[[CommitStep], None],
+) -> TaskCreator:
+    """Create what creates the tasks of a thread, with the thread's part of the object cache."""
+    config, global_tables = worker.config, worker.global_tables
+    return TaskCreator(
+        worker.topology,
+        worker.directory,
+        offset_resetter,
+        worker.host,
+        committed_offsets=member.fetch_committed_offsets,
+        memory=worker.memory,
+        cache=ObjectCache(config.cache_max_bytes // config.num_stream_threads),
+        on_part_written=lambda: on_commit_step(CommitStep.STORING),
+        metadata_bytes_max=worker.metadata_bytes_max,
+        global_views=None if global_tables is None else global_tables.view_factories(),
+        failures=FailureHandler(
+            config.handlers,
+            counters=counters,
+            monotonic_s=worker.host.monotonic_s,
+            list_topics=lambda: admin.fetch_partition_counts().keys(),
+        ),
+    )
+
+
+def _create_task_producers(worker: WorkerResources, member: GroupMember) -> TaskProducers:
+    """Create what creates the producers of a thread's tasks."""
+    return TaskProducers(
+        worker.clients.create_producer,
+        guarantee=worker.config.processing_guarantee,
+        application_id=worker.topology.application_id,
+        thread_id=member.instance_id,
+        is_member=member.confirm_membership,
+        name_task=partial(name_task_by_topic, worker.topology),
+    )
+
+
 def create_stream_loop(
     worker: WorkerResources,
     thread_number: int,
@@ -139,34 +181,10 @@ def create_stream_loop(
             restorer=_create_restorer(worker, f"restore-{thread_number}", on_commit_step),
             offset_resetter=resetting,
             admin=admin,
-            task_creator=TaskCreator(
-                topology,
-                worker.directory,
-                resetting,
-                worker.host,
-                committed_offsets=member.fetch_committed_offsets,
-                memory=worker.memory,
-                cache=ObjectCache(config.cache_max_bytes // config.num_stream_threads),
-                on_part_written=lambda: on_commit_step(CommitStep.STORING),
-                metadata_bytes_max=worker.metadata_bytes_max,
-                global_views=None
-                if worker.global_tables is None
-                else worker.global_tables.view_factories(),
-                failures=FailureHandler(
-                    config.handlers,
-                    counters=counters,
-                    monotonic_s=worker.host.monotonic_s,
-                    list_topics=lambda: admin.fetch_partition_counts().keys(),
-                ),
+            task_creator=_create_task_creator(
+                worker, member, admin, resetting, counters, on_commit_step
             ),
-            producers=TaskProducers(
-                clients.create_producer,
-                guarantee=config.processing_guarantee,
-                application_id=topology.application_id,
-                thread_id=member.instance_id,
-                is_member=member.confirm_membership,
-                name_task=partial(name_task_by_topic, topology),
-            ),
+            producers=_create_task_producers(worker, member),
             stop=worker.stop,
             host=worker.host,
             commit_interval_ms=config.commit_every_ms,
