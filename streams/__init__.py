@@ -30,6 +30,13 @@ if TYPE_CHECKING:
     from streams.processor.processor import Processor
     from streams.processor.record import Record
     from streams.processor.transformer import ValueTransformer
+    from streams.queries.read_only_stores import (
+        ReadOnlyKeyValueStore,
+        ReadOnlySessionStore,
+        ReadOnlyVersionedStore,
+        ReadOnlyWindowStore,
+    )
+    from streams.runtime.global_tables import ReadOnlyGlobalStore
     from streams.runtime.progress import RestoreListener
     from streams.settings.config import StreamsConfig
     from streams.settings.exception_handlers import ErrorContext, dead_letter
@@ -44,6 +51,11 @@ __all__ = [
     "NotClosed",
     "Processor",
     "ProcessorContext",
+    "ReadOnlyGlobalStore",
+    "ReadOnlyKeyValueStore",
+    "ReadOnlySessionStore",
+    "ReadOnlyVersionedStore",
+    "ReadOnlyWindowStore",
     "Record",
     "RecordContext",
     "RecordMetadata",
@@ -76,6 +88,11 @@ _MODULES = {
     "NotClosed": "streams.errors",
     "Processor": "streams.processor.processor",
     "ProcessorContext": "streams.processor.context",
+    "ReadOnlyGlobalStore": "streams.runtime.global_tables",
+    "ReadOnlyKeyValueStore": "streams.queries.read_only_stores",
+    "ReadOnlySessionStore": "streams.queries.read_only_stores",
+    "ReadOnlyVersionedStore": "streams.queries.read_only_stores",
+    "ReadOnlyWindowStore": "streams.queries.read_only_stores",
     "Record": "streams.processor.record",
     "RecordContext": "streams.processor.context",
     "RecordMetadata": "streams.processor.context",

@@ -6,20 +6,27 @@ import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
 from types import TracebackType
+from typing import Any, TypeVar, overload
 
 from streams.common.host import Event, SpawnedThread
 from streams.errors import ConfigError, NotClosed, StreamsError, UserError
 from streams.monitoring.health import Health, judge_health, report_thread_health
 from streams.processes.lifecycle import ApplicationLifecycle, ApplicationState
-from streams.queries.local import LocalStore
+from streams.queries.read_only_stores import (
+    ReadOnlyKeyValueStore,
+    create_view,
+    require_view_class,
+)
+from streams.queries.store_provider import StateStoreProvider
 from streams.runtime.assembly import WorkerResources
-from streams.runtime.global_tables import ReadOnlyGlobalStore
 from streams.runtime.state_cleanup import StateDirectoryCleaner
 from streams.runtime.stream_thread import StreamThread
 from streams.runtime.task import Task
 from streams.runtime.watchdog import Watchdog, describe_activity
 
 log = logging.getLogger(__name__)
+
+View = TypeVar("View")
 
 
 class RunningApp:
@@ -101,20 +108,28 @@ class RunningApp:
                 totals[name] = totals.get(name, 0) + value
         return totals
 
-    def store(self, name: str) -> LocalStore | ReadOnlyGlobalStore:
+    @overload
+    def store(self, name: str) -> ReadOnlyKeyValueStore[Any, Any] | Any: ...
+    @overload
+    def store(self, name: str, view_class: type[View]) -> View: ...
+    def store(self, name: str, view_class: type[Any] | None = None) -> Any:
         """Return a read-only view of a store with what this worker's tasks have committed.
 
-        See `streams.queries.local`; Kafka Streams' interactive queries. Raises ConfigError for a
-        store that the topology doesn't have.
+        Its class follows from the kind of the store: `ReadOnlyKeyValueStore`, and for others
+        `ReadOnlyWindowStore`, `ReadOnlySessionStore` or `ReadOnlyVersionedStore`; a global table
+        has a `ReadOnlyGlobalStore`. `view_class` names the one that is expected, for an editor or a
+        type checker, as Kafka Streams' QueryableStoreTypes do. Raises ConfigError for a store that
+        the topology doesn't have, or has of another kind.
         """
         tables = self._worker.global_tables
         if tables is not None and (copy := tables.find_read_only_store(name)) is not None:
-            return copy
+            return require_view_class(name, copy, view_class)
         subtopologies = self._worker.topology.subtopologies
         specs = {spec.name: spec for sub in subtopologies for spec in sub.stores}
         if name not in specs:
             raise ConfigError(f"there is no store {name!r}; there are {sorted(specs)}")
-        return LocalStore(specs[name], self._list_tasks)
+        view = create_view(StateStoreProvider(specs[name], self._list_tasks))
+        return require_view_class(name, view, view_class)
 
     def health(self) -> Health:
         """Return the worker's health as of now; see `streams.monitoring.health`."""

@@ -18,7 +18,7 @@ from dataclasses import asdict, replace
 from datetime import timedelta
 from random import Random
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, overload
 
 from state.rocksdb import MemoryBudget
 from streams import serdes
@@ -28,9 +28,13 @@ from streams.errors import ConfigError, StoreUnavailable, StreamsError
 from streams.ledger import ledger_topic
 from streams.operators.lateness import LateRecord
 from streams.processor.record import Record
+from streams.queries.read_only_stores import (
+    ReadOnlyKeyValueStore,
+    create_view,
+    require_view_class,
+)
 from streams.runtime.commit import CommitStep
 from streams.runtime.counters import ThreadCounters
-from streams.runtime.global_tables import ReadOnlyGlobalStore
 from streams.runtime.task import Task
 from streams.serdes import Serde
 from streams.settings.config import StreamsConfig
@@ -38,12 +42,14 @@ from streams.testing.cluster import InMemoryCluster
 from streams.testing.process import DriverEnvironment, ProcessKilled, SimulatedProcess
 from streams.testing.simulated_host import SimulatedHost
 from streams.testing.state_directory import TemporaryStateDirectory
-from streams.testing.store import DriverStore
+from streams.testing.store import DriverStoreProvider
 from streams.testing.topic import DriverAccess, DriverTopic, KeyValueSerdes, TopicReader
 from streams.testing.topic_serdes import TopicSerdes
 from streams.topology.build import Topology
 
 _NEVER_MS = 10**15
+
+View = TypeVar("View")
 
 
 class TopologyTestDriver:
@@ -157,20 +163,25 @@ class TopologyTestDriver:
         """Return the names of all stores, those of global tables too."""
         return sorted([*self._specs, *self._globals])
 
-    def store(self, name: str) -> DriverStore | ReadOnlyGlobalStore:
+    @overload
+    def store(self, name: str) -> ReadOnlyKeyValueStore[Any, Any] | Any: ...
+    @overload
+    def store(self, name: str, view_class: type[View]) -> View: ...
+    def store(self, name: str, view_class: type[Any] | None = None) -> Any:
         """Return a read-only view of a store's committed content, over all partitions.
 
-        It has `get`, `all`, `range`, `fetch` and whatever else its kind can be asked
-        (`streams.queries.local`). Raises ConfigError for a store that does not exist.
+        Its class follows from the kind of the store, and may be named, as for `RunningApp.store`.
+        Raises ConfigError for a store that does not exist, or is of another kind.
         """
         self._check_open()
         if name in self._globals:
             found = self._require_readable_process().find_global_store(name)
             assert found is not None, f"{name} is declared"
-            return found
+            return require_view_class(name, found, view_class)
         if name not in self._specs:
             raise ConfigError(f"there is no store {name!r}; there are {self.stores}")
-        return DriverStore(self._specs[name], self._readable_tasks)
+        view = create_view(DriverStoreProvider(self._specs[name], self._readable_tasks))
+        return require_view_class(name, view, view_class)
 
     def dead_letters(self, topic: str) -> list[Record[Any, Any]]:
         """Return the unread dead letters of a topic, with key and value as bytes.

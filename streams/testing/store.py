@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
-from streams.graph.nodes import StoreSpec
-from streams.queries.local import LocalStore
-from streams.runtime.stores import AnyStore
-from streams.runtime.task import Task
+from streams.queries.store_provider import S, StateStoreProvider
 
 
-class DriverStore(LocalStore):
+class DriverStoreProvider(StateStoreProvider[S]):
     """Reads a store as `RunningApp.store` does, also one without a changelog.
 
     That is safe here, since no thread writes meanwhile.
     """
 
-    def __init__(self, spec: StoreSpec, tasks: Callable[[], Iterable[Task]]) -> None:
-        super().__init__(spec, tasks)
-        self._unlogged = not spec.logged
-
-    def _open_views(self) -> list[AnyStore]:
+    def _open_stores(self) -> list[S]:
         """Return the store of each task."""
-        if not self._unlogged:
-            return super()._open_views()
-        name = self._spec.name
-        tasks = [task for task in self._tasks() if name in task.unlogged_stores]
+        if self.spec.logged:
+            return super()._open_stores()
+        name = self.spec.name
+        tasks = [task for task in self._list_tasks() if name in task.unlogged_stores]
         return [task.unlogged_stores[name] for task in tasks]  # type: ignore[misc]
