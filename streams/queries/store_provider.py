@@ -55,7 +55,7 @@ class StateStoreProvider(Generic[S]):
         """Return a view of each task's store as of its last commit."""
         stores = []
         for task in self._list_tasks():
-            logged = task.stores.get(self.spec.name)
+            logged = task.stores.logged.get(self.spec.name)
             if logged is None:
                 continue
             if task.state not in _READABLE_STATES or logged.disk is None:

@@ -96,10 +96,10 @@ class TaskCommitter:
         now_ms = self._now_ms()
         self._on_step(CommitStep.PROCESSED)
         for task in dirty:
-            task.emit_pending_results()
+            task.steps.emit_pending_results()
             # A refused value has to be found before anything is in a changelog: without a
             # transaction what is written there stays.
-            task.serialize_changes()
+            task.steps.serialize_changes()
         shared = self._producers.group_by_producer(dirty)
         if not all(producer.transactional for producer, _ in shared):
             # At least once nothing fences what a zombie writes into a changelog, so nothing is
@@ -107,7 +107,7 @@ class TaskCommitter:
             self._producers.check_membership("nothing was written")
         for producer, together in shared:
             for task in together:
-                task.log_changes(producer)
+                task.stores.log_changes(producer)
         for producer, _ in shared:
             producer.flush()
         self._on_step(CommitStep.PRODUCED)
@@ -134,10 +134,10 @@ class TaskCommitter:
     def _commit_at_least_once(self, dirty: list[Task]) -> PartitionOffsets:
         """Commit the offsets of tasks outside a transaction and return them."""
         latest = self._admin.fetch_latest_offsets(
-            [p for task in dirty for p in task.written_changelogs()]
+            [p for task in dirty for p in task.stores.written_changelogs()]
         )
         for task in dirty:
-            task.set_changelog_positions(latest)
+            task.stores.set_changelog_positions(latest)
         offsets = _committable_offsets(dirty)
         try:
             accepted = self._commit_as_member(offsets)

@@ -12,6 +12,7 @@ from streams.common.topic_partitions import Partition
 from streams.runtime.changelog import ChangelogRange
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.progress import RestoreProgress
+from streams.runtime.task_stores import TaskStores
 
 
 class Restorable(Protocol):
@@ -21,7 +22,7 @@ class Restorable(Protocol):
     def name(self) -> str: ...
 
     @property
-    def stores(self) -> Mapping[str, LoggedStore]: ...
+    def stores(self) -> TaskStores: ...
 
     @property
     def required_changelog_positions(self) -> Mapping[Partition, int]:

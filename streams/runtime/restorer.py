@@ -117,7 +117,7 @@ class Restorer(Generic[T]):
 
     def add_tasks(self, tasks: Iterable[T]) -> None:
         """Add tasks whose stores are to be restored, each from the store's position."""
-        jobs = [TaskRestoration(task, list(task.stores.values())) for task in tasks]
+        jobs = [TaskRestoration(task, list(task.stores.logged.values())) for task in tasks]
         self._restored_tasks += [job.task for job in jobs if not job.waiting_stores]
         behind = {job.task.name: job for job in jobs if job.waiting_stores}
         if behind:

@@ -34,6 +34,7 @@ from streams.runtime.offset_reset import OffsetResetter
 from streams.runtime.partition_group import NO_TIME
 from streams.runtime.stores import open_store
 from streams.runtime.task import Task
+from streams.runtime.task_stores import TaskStores
 from streams.topology.build import Topology
 
 log = logging.getLogger(__name__)
@@ -136,8 +137,7 @@ class TaskCreator:
             task_name,
             subtopology,
             partitions=partitions,
-            stores=stores,
-            unlogged_stores=unlogged,
+            stores=TaskStores(task_name, stores, unlogged),
             lock=lock,
             directory=directory,
             failures=self._failures,
@@ -201,7 +201,7 @@ class TaskCreator:
                 for step in task.timed_steps
             }
             begin = {p: positions[p] for p in task.partitions}
-            for logged in task.stores.values():
+            for logged in task.stores.logged.values():
                 if logged.is_source_topic:
                     held = mine.get(logged.changelog)
                     logged.committed_source_offset = 0 if held is None else held.offset
@@ -265,7 +265,7 @@ def _required_changelog_positions(
     required: dict[Partition, int] = {}
     for held in committed.values():
         metadata = decode_metadata(held.metadata)
-        for store, logged in task.stores.items():
+        for store, logged in task.stores.logged.items():
             if logged.is_source_topic:
                 continue
             position = metadata.position_of_store(store) or 0

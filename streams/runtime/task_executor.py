@@ -102,7 +102,7 @@ class TaskExecutor:
         self.current_task = None  # also reset after a slice that failed
         if self._has_records_left:
             return
-        if any(task.buffered_records.has_waiting_records() for task in self._tasks.values()):
+        if any(task.steps.buffered_records.has_waiting_records() for task in self._tasks.values()):
             wait_s = min(wait_s, _WAIT_WITH_RECORDS_S)
         batches: dict[tuple[str, int], list[Any]] = {}
         for message in self._consumer.poll_records(records_max, wait_s):
@@ -115,7 +115,7 @@ class TaskExecutor:
             task = self._task_of_partition.get(key)
             if task is not None:  # None if the partition was removed after the fetch
                 partition = next(p for p in task.partitions if p == key)
-                task.buffered_records.add_records(partition, messages)
+                task.steps.buffered_records.add_records(partition, messages)
 
     def process_slices(self, should_continue: Callable[[], bool]) -> None:
         """Process all ready records in slices, until `should_continue()` returns False after one.
@@ -142,9 +142,10 @@ class TaskExecutor:
         selects the recovery.
         """
         began_at_s = self._host.monotonic_s()
-        runs = task.buffered_records.take_next_runs(task.slice_size, int(began_at_s * 1_000))
+        steps = task.steps
+        runs = steps.buffered_records.take_next_runs(task.slice_size, int(began_at_s * 1_000))
         now_ms = self._host.now_ms
-        if not runs and not task.is_punctuation_due(now_ms):
+        if not runs and not steps.is_punctuation_due(now_ms):
             return None
         counters = self._counters
         if not task.commit_needed:
@@ -152,13 +153,13 @@ class TaskExecutor:
             task.commit_needed = True
         self.current_task = task
         try:
-            counters.punctuations += task.process_runs(runs)
-            if task.is_punctuation_due(now_ms):
-                counters.punctuations += task.call_due_punctuations(now_ms())
+            counters.punctuations += steps.process_runs(runs)
+            if steps.is_punctuation_due(now_ms):
+                counters.punctuations += steps.call_due_punctuations(now_ms())
         except RECOVERY_ERRORS:
             raise
         except Exception as error:
-            context = task.context
+            context = steps.context
             processed = (
                 context.describe_record_origin()
                 if context.message is None
@@ -167,15 +168,15 @@ class TaskExecutor:
             raise to_recovery_error(error, processed) from error
         records = sum(len(messages) for _, messages in runs)
         counters.records += records
-        dropped, late = task.context.take_dropped()
+        dropped, late = steps.context.take_dropped()
         counters.dropped += dropped
         counters.late += late
         if late:
             self._log_late_records(task, late)
-        if task.stores or task.unlogged_stores:
-            self._uncommitted_bytes_by_task[task.name] = task.uncommitted_bytes
+        if task.stores.logged or task.stores.unlogged:
+            self._uncommitted_bytes_by_task[task.name] = steps.uncommitted_bytes
         self.current_task = None
-        self.commit_requested = self.commit_requested or task.context.commit_requested
+        self.commit_requested = self.commit_requested or steps.context.commit_requested
         task.adapt_slice_size(records, self._host.monotonic_s() - began_at_s)
         return records
 
@@ -193,6 +194,6 @@ class TaskExecutor:
             "is %d ms (docs/windows.md, late records)",
             task.name,
             self._unlogged_late_count,
-            task.context.stream_time_ms,
+            task.steps.context.stream_time_ms,
         )
         self._unlogged_late_count, self._late_logged_at_s = 0, now_s

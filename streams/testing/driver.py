@@ -254,7 +254,9 @@ class TopologyTestDriver:
     @property
     def stream_time_ms(self) -> int:
         """Return the largest timestamp that any task has seen; -1 before the first record."""
-        return max((task.context.stream_time_ms for task in self._readable_tasks()), default=-1)
+        return max(
+            (task.steps.context.stream_time_ms for task in self._readable_tasks()), default=-1
+        )
 
     @property
     def dropped(self) -> int:

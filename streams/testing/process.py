@@ -305,7 +305,7 @@ class SimulatedProcess:
             for replica in self._replicas.values():
                 steps.callback(replica.close)
             for task in self.tasks:
-                for store in task.all_stores().values():
+                for store in task.stores.all_stores().values():
                     steps.callback(store.close)
 
 

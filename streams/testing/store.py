@@ -16,5 +16,5 @@ class DriverStoreProvider(StateStoreProvider[S]):
         if self.spec.logged:
             return super()._open_stores()
         name = self.spec.name
-        tasks = [task for task in self._list_tasks() if name in task.unlogged_stores]
-        return [task.unlogged_stores[name] for task in tasks]  # type: ignore[misc]
+        tasks = [task for task in self._list_tasks() if name in task.stores.unlogged]
+        return [task.stores.unlogged[name] for task in tasks]  # type: ignore[misc]

@@ -119,7 +119,7 @@ def stores_written_before_the_commit(world: World) -> AbstractContextManager[Non
     def make(original: Any) -> Any:
         def offsets(self: Task) -> list[tuple[Partition, OffsetAndMetadata]]:
             found: list[tuple[Partition, OffsetAndMetadata]] = original(self)
-            for logged in self.stores.values():
+            for logged in self.stores.logged.values():
                 disk = logged.store._disk  # type: ignore[attr-defined]
                 drained = logged.store._drained  # type: ignore[attr-defined]
                 changes = {} if drained is None else drained.changes

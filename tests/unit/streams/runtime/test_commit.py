@@ -32,6 +32,7 @@ from streams.runtime.partition_group import NEVER_WAIT, RecordOrderSettings
 from streams.runtime.producers import TaskProducers
 from streams.runtime.stores import open_store
 from streams.runtime.task import Task
+from streams.runtime.task_stores import TaskStores
 from streams.testing.cluster import InMemoryTransaction
 from streams.topology.build import Subtopology, build_topology
 from tests.unit.streams.runtime.fakes import (
@@ -135,11 +136,11 @@ class Thread:
             task = self.tasks[message.partition()]
             self.producers.begin_transaction(task.name)
             task.commit_needed = True
-            task.buffered_records.add_records(
+            task.steps.buffered_records.add_records(
                 Partition(message.topic(), message.partition()), [message]
             )
         for task in self.tasks:
-            task.process_runs(task.buffered_records.take_next_runs(100, 0))
+            task.steps.process_runs(task.steps.buffered_records.take_next_runs(100, 0))
         self.script.calls.clear()
 
     def _identity_of(self, transactional_id: str) -> ProducerIdentity:
@@ -181,7 +182,7 @@ class Thread:
             f"0_{number}",
             self.subtopology,
             partitions=list(positions),
-            stores=stores,
+            stores=TaskStores(f"0_{number}", stores),
             lock=self.directory.lock_task(f"0_{number}"),
         )
         task.start_restoring(positions, required_changelog_positions={}, partition_times_ms={})
@@ -482,7 +483,7 @@ def test_a_full_queue_is_waited_for_and_the_changelog_is_whole(tmp_path: Path) -
     thread.producer.full_queue_count = 1
     thread.script.calls.clear()
     for task in thread.tasks:
-        task.log_changes(thread.producer)
+        task.stores.log_changes(thread.producer)
     assert "producer.wait_for_queue_room" in thread.script.calls
     assert [key for _, key, _ in thread.producer.produced] == [b"a", b"b"]
 

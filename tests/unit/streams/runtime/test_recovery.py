@@ -150,14 +150,16 @@ def after_first_commit(world: World, happens: Callable[[Task], None]) -> Callabl
 def test_a_rollback_keeps_the_task_its_directory_and_its_databases_open(tmp_path: Path) -> None:
     world = loaded(tmp_path)
     before: list[tuple[Task, object]] = []
-    done = after_first_commit(world, lambda task: before.append((task, task.stores["c"].store)))
+    done = after_first_commit(
+        world, lambda task: before.append((task, task.stores.logged["c"].store))
+    )
     world.script.fail("producer.commit_transaction", OutcomeUnknown("?"), at=2)
     kept: list[bool] = []
 
     def kept_at_the_end() -> bool:
         if done():
             task = world.loop.tasks["0_0"]
-            kept.append((task, task.stores["c"].store) == before[0])
+            kept.append((task, task.stores.logged["c"].store) == before[0])
             with pytest.raises(DirectoryLocked):
                 world.directory.lock_task("0_0")
         return bool(kept)
@@ -390,7 +392,7 @@ def test_the_first_moment_of_1970_survives_a_restore(tmp_path: Path) -> None:
     def is_running() -> bool:
         for task in restored.loop.tasks.values():
             if task.state is TaskState.RUNNING:
-                found.append(task.context.get_store("c").entry("k"))
+                found.append(task.steps.context.get_store("c").entry("k"))
         return bool(found)
 
     restored.run_until(is_running)

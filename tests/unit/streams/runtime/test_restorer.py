@@ -25,6 +25,7 @@ from streams.runtime.logged_store import LoggedStore
 from streams.runtime.progress import RestoreListener
 from streams.runtime.restorer import Restorer
 from streams.runtime.stores import open_store
+from streams.runtime.task_stores import TaskStores
 from streams.testing.cluster import InMemoryTransaction
 from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, FakeConsumer, Script, ThreadsOnClock
 from tests.unit.streams.runtime.kafka import Kafka
@@ -38,7 +39,7 @@ class Waiting:
     """Represents a task as the restorer sees it."""
 
     name: str
-    stores: dict[str, LoggedStore]
+    stores: TaskStores
     required_changelog_positions: dict[Partition, int] = field(default_factory=dict)
 
 
@@ -103,8 +104,8 @@ class Restoring:
         return LoggedStore(store, changelog, "", changelog_position=0)
 
     def task(self, *stores: LoggedStore, name: str = "0_0", **required: int) -> Waiting:
-        named = {logged.store.name: logged for logged in stores}
-        return Waiting(name, named, {Partition("a-c-changelog", 0): n for n in required.values()})
+        held = TaskStores(name, {logged.store.name: logged for logged in stores})
+        return Waiting(name, held, {Partition("a-c-changelog", 0): n for n in required.values()})
 
     def restore(self, *stores: LoggedStore) -> int:
         """Restore these stores as one task, and return the number of records that this took."""

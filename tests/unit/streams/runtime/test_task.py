@@ -22,6 +22,7 @@ from streams.runtime.logged_store import LoggedStore
 from streams.runtime.partition_group import RecordOrderSettings
 from streams.runtime.stores import open_store
 from streams.runtime.task import Task, TaskState
+from streams.runtime.task_stores import TaskStores
 from streams.testing.clients import InMemoryProducer
 from tests.unit.streams.runtime.fakes import Clock, FakeConsumer, FakeProducer, Script
 from tests.unit.streams.runtime.kafka import Kafka
@@ -42,7 +43,10 @@ class Made:
             "0_0",
             subtopology,
             partitions=[INPUT],
-            stores={"c": LoggedStore(store, Partition(CHANGELOG, 0), "id", changelog_position=0)},
+            stores=TaskStores(
+                "0_0",
+                {"c": LoggedStore(store, Partition(CHANGELOG, 0), "id", changelog_position=0)},
+            ),
             lock=self.directory.lock_task("0_0"),
         )
         self.producer: Any = self.new_producer()
@@ -70,10 +74,10 @@ class Made:
         self.kafka.load(INPUT, *(("k", value) for value in values))
         task = self.task
         task.commit_needed = True
-        task.buffered_records.add_records(
+        task.steps.buffered_records.add_records(
             INPUT, list(self.kafka.logs[INPUT].read_committed(task.positions[INPUT]))
         )
-        task.process_runs(task.buffered_records.take_next_runs(100, 0))
+        task.steps.process_runs(task.steps.buffered_records.take_next_runs(100, 0))
 
     def _start(self) -> None:
         self.task.start_processing(self.producer, self.consumer, RecordOrderSettings(), lambda: 0)
@@ -126,10 +130,10 @@ def test_a_rollback_forgets_what_was_processed_and_holds_the_directory(tmp_path:
     made.task.roll_back()
     assert not made.task.commit_needed
     made.reach(TaskState.RUNNING)
-    made.task.emit_pending_results()
+    made.task.steps.emit_pending_results()
     # Neither pending results nor counts remain of the two records that were counted before.
     assert made.producer.produced == []
-    assert made.task.context.get_store("c").get("k") is None
+    assert made.task.steps.context.get_store("c").get("k") is None
     with pytest.raises(DirectoryLocked):
         made.directory.lock_task("0_0")
 
@@ -139,7 +143,7 @@ def test_reports_of_a_producer_from_before_a_rollback_are_not_listened_to(tmp_pa
     made.reach(TaskState.RUNNING)
     made.process("1")
     made.producer.lost_topics = {CHANGELOG}
-    made.task.log_changes(made.producer)
+    made.task.stores.log_changes(made.producer)
     made.task.roll_back()
     made.producer.flush()
     made.producer = made.new_producer()
@@ -152,7 +156,7 @@ def test_a_changelog_that_was_not_delivered_has_no_offsets(tmp_path: Path) -> No
     made.reach(TaskState.RUNNING)
     made.process("1")
     made.producer.lost_topics = {CHANGELOG}
-    made.task.log_changes(made.producer)
+    made.task.stores.log_changes(made.producer)
     made.producer.flush()
     with pytest.raises(OutcomeUnknown, match="not delivered"):
         made.task.committable_offsets()
@@ -167,10 +171,10 @@ def test_a_task_lets_its_directory_go_though_a_store_fails_to_close(tmp_path: Pa
 
     (spec,) = build_counting_topology().subtopologies[0].stores
     store = open_store(spec, Full())
-    made.task.stores["another"] = LoggedStore(
+    made.task.stores.logged["another"] = LoggedStore(
         store, Partition("another", 0), "id", changelog_position=0
     )
-    made.task.stores = dict(reversed(made.task.stores.items()))
+    made.task.stores.logged = dict(reversed(made.task.stores.logged.items()))
     with pytest.raises(StateError, match="no space left"):
         made.task.close()
     assert made.task.state is TaskState.CLOSED
@@ -185,9 +189,9 @@ def test_damage_that_is_found_when_changes_are_collected_names_its_store(tmp_pat
     def drain() -> list[ChangelogEntry]:
         raise damage
 
-    made.task.stores["c"].store.drain_writes = drain  # type: ignore[method-assign]
+    made.task.stores.logged["c"].store.drain_writes = drain  # type: ignore[method-assign]
     with pytest.raises(TaskCorrupted) as raised:
-        made.task.serialize_changes()
+        made.task.steps.serialize_changes()
     assert raised.value.task == "0_0"
     assert set(raised.value.stores) == {"c"}
 
@@ -196,11 +200,11 @@ def test_messages_kept_for_results_that_wait_count_as_uncommitted(tmp_path: Path
     """Test that a message kept for a pending result counts as uncommitted: it may be large."""
     made = Made(tmp_path)
     made.reach(TaskState.RUNNING)
-    assert made.task.uncommitted_bytes == 0
+    assert made.task.steps.uncommitted_bytes == 0
     made.process("v" * 1_000_000)
-    assert 1_000_000 < made.task.uncommitted_bytes < 1_100_000
-    made.task.emit_pending_results()
-    assert made.task.uncommitted_bytes < 10_000
+    assert 1_000_000 < made.task.steps.uncommitted_bytes < 1_100_000
+    made.task.steps.emit_pending_results()
+    assert made.task.steps.uncommitted_bytes < 10_000
 
 
 def test_damage_of_a_global_tables_copy_ends_the_application(tmp_path: Path) -> None:
@@ -212,7 +216,7 @@ def test_damage_of_a_global_tables_copy_ends_the_application(tmp_path: Path) -> 
         raise StoreCorrupted("rates", tmp_path, "Corruption: block checksum mismatch")
 
     with pytest.raises(StreamsError, match=r"'rates' .* is damaged: .*start again"):
-        made.task.process_runs([(look_up, [None])])
+        made.task.steps.process_runs([(look_up, [None])])
 
 
 @pytest.mark.parametrize("step", ["rollback", "close"])

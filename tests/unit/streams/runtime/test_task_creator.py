@@ -267,7 +267,7 @@ def test_a_task_whose_sub_topology_has_another_number_opens_its_own_directory(
     other = Partition("other", 0)
     old = Opening(counted("in", "other"), tmp_path)
     first, second = old.create("0_0", INPUT), old.create("1_0", other)
-    store = second.stores["of-other"].store
+    store = second.stores.logged["of-other"].store
     store.put("k", 7, 1)  # type: ignore[attr-defined]
     store.drain_writes()
     store.commit(StoreCheckpoint(1, "topic id", 1))
@@ -276,7 +276,7 @@ def test_a_task_whose_sub_topology_has_another_number_opens_its_own_directory(
     assert new.opener.create_task("1_0", [INPUT]) is None  # the other version has it
     task = new.create("0_0", other)
     assert (task.name, task.directory) == ("0_0", "1_0")
-    assert task.stores["of-other"].store.get("k") == 7  # type: ignore[attr-defined]
+    assert task.stores.logged["of-other"].store.get("k") == 7  # type: ignore[attr-defined]
     task.close()
     first.close()
     task = new.create("1_0", INPUT)

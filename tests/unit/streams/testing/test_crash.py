@@ -13,7 +13,7 @@ from streams import App, Store, StreamsError, TopologyTestDriver, serdes
 from streams.runtime.clients import StreamsProducer
 from streams.runtime.commit import CommitStep
 from streams.runtime.logged_store import LoggedStore
-from streams.runtime.task import Task
+from streams.runtime.task_stores import TaskStores
 from streams.testing.clients import InMemoryProducer
 from streams.testing.cluster import InMemoryCluster
 from tests.unit.streams.testing.apps import build_counting_app, build_word_count_app
@@ -56,11 +56,11 @@ def test_each_record_is_in_outputs_and_stores_once(step: CommitStep, store: str 
 
 
 def stores_are_written_before_kafka_agrees(patch: pytest.MonkeyPatch) -> None:
-    log_changes = Task.log_changes
+    log_changes = TaskStores.log_changes
 
-    def and_write(task: Task, producer: StreamsProducer) -> None:
-        log_changes(task, producer)
-        for logged in task.stores.values():
+    def and_write(stores: TaskStores, producer: StreamsProducer) -> None:
+        log_changes(stores, producer)
+        for logged in stores.logged.values():
             assert isinstance(logged.store, KeyValueStore)
             assert logged.disk is not None
             assert logged.store._drained is not None
@@ -69,7 +69,7 @@ def stores_are_written_before_kafka_agrees(patch: pytest.MonkeyPatch) -> None:
                 StoreCheckpoint(logged.changelog_position, logged.changelog_topic_id),
             )
 
-    patch.setattr(Task, "log_changes", and_write)
+    patch.setattr(TaskStores, "log_changes", and_write)
 
 
 def offsets_stay_outside_the_transaction(patch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,205 @@
+"""Process records in the steps of a sub-topology, bound to one producer.
+
+Steps are bound when a task starts to process, and dropped when it is rolled back or closed, with
+all that they hold: results, punctuations, buffered records, and what user code kept in its
+processors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from state.errors import EarlierWriteRefused, StoreCorrupted, StoreSerdeError
+from state.transaction import raise_no_record
+from streams.common.topic_partitions import Partition
+from streams.errors import ValueRefused
+from streams.operators.uncommitted_results import estimate_messages_bytes
+from streams.runtime.context import COMMIT_ORIGIN, PUNCTUATION_ORIGIN, TaskContext
+from streams.runtime.early_serialization import EarlySerialization
+from streams.runtime.partition_group import (
+    FlowControl,
+    PartitionGroup,
+    RecordBuffer,
+    RecordOrderSettings,
+    RecordRun,
+    SinglePartitionQueue,
+)
+from streams.runtime.punctuation import PunctuationQueue
+from streams.runtime.task_stores import TaskStores
+from streams.topology.build import Subtopology
+from streams.topology.compile import compile_subtopology
+
+
+class BoundSteps:
+    """Processes the records of one task in steps that are bound to `context` and `stores`.
+
+    Kafka Streams' counterpart is ProcessorTopology, with the PartitionGroup of its task.
+    """
+
+    def __init__(
+        self,
+        subtopology: Subtopology,
+        context: TaskContext,
+        stores: TaskStores,
+        early_serialization: EarlySerialization,
+    ) -> None:
+        self.context = context
+        self._subtopology = subtopology
+        self._stores = stores
+        self._early_serialization = early_serialization
+        self._buffered_records: RecordBuffer | None = None
+
+    @property
+    def buffered_records(self) -> RecordBuffer:
+        """Return the buffer of records that were polled for the task and are not processed yet."""
+        assert self._buffered_records is not None, f"{self.context.task_name}: nothing is bound"
+        return self._buffered_records
+
+    def bind_partitions(
+        self,
+        partitions: list[Partition],
+        partition_times_ms: Mapping[Partition, int],
+        flow_control: FlowControl,
+        order_settings: RecordOrderSettings,
+    ) -> None:
+        """Bind the steps, and create the buffer whose records go to the sources of the partitions.
+
+        `partition_times_ms` are the highest timestamps that were committed.
+        """
+        with self._translate_store_errors():  # processors may read their stores in `init`
+            topics = compile_subtopology(self._subtopology, self.context)
+        receivers = {p: topics[p.topic] for p in partitions}
+        match partitions:
+            case [only]:
+                self._buffered_records = SinglePartitionQueue(only, receivers[only])
+            case _:
+                self._buffered_records = PartitionGroup(
+                    receivers, partition_times_ms, flow_control, order_settings
+                )
+
+    def process_runs(self, runs: list[RecordRun]) -> int:
+        """Process runs of records and return how many punctuations were called."""
+        context = self.context
+        with self._translate_store_errors():
+            if context.punctuations.by_stream_time:
+                return self._process_with_punctuations(runs)
+            early = self._early_serialization if self._early_serialization.is_on else None
+            for receive, messages in runs:
+                for message in messages:
+                    context.message = message
+                    receive(message)
+                    if early is not None:
+                        early.serialize_mutated_values(context, self._subtopology.find_first_user)
+        return 0
+
+    def _process_with_punctuations(self, runs: list[RecordRun]) -> int:
+        """Process runs, with each punctuation called right after the record that makes it due."""
+        context = self.context
+        early = self._early_serialization if self._early_serialization.is_on else None
+        stream = context.punctuations.by_stream_time
+        called = 0
+        for receive, messages in runs:
+            for message in messages:
+                context.message = message
+                receive(message)
+                if early is not None:
+                    early.serialize_mutated_values(context, self._subtopology.find_first_user)
+                if stream.is_due(context.stream_time_ms):
+                    called += self._call_due(stream, context.stream_time_ms)
+        return called
+
+    def is_punctuation_due(self, now_ms: Callable[[], int]) -> bool:
+        """Return whether punctuations are due, by stream time or by the wall clock."""
+        context = self.context
+        stream, wall = context.punctuations.by_stream_time, context.punctuations.by_wall_clock
+        if stream and stream.is_due(context.stream_time_ms):
+            return True
+        return bool(wall) and wall.is_due(now_ms())
+
+    def call_due_punctuations(self, now_ms: int) -> int:
+        """Call the punctuations that are due by either clock and return how many were called."""
+        context = self.context
+        called = self._call_due(context.punctuations.by_stream_time, context.stream_time_ms)
+        return called + self._call_due(context.punctuations.by_wall_clock, now_ms)
+
+    def _call_due(self, punctuation_queue: PunctuationQueue, now_ms: int) -> int:
+        """Call the punctuations of one clock that are due at `now_ms` and return their number."""
+        context = self.context
+        context.message = None
+        context.origin_without_record = PUNCTUATION_ORIGIN
+        with self._translate_store_errors():
+            called = punctuation_queue.call_due(now_ms)
+            self._serialize_mutated_values()
+            return called
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """Return about how many bytes of memory uncommitted writes and held results take."""
+        return self._stores.uncommitted_bytes + sum(
+            map(estimate_messages_bytes, self.context.uncommitted_results.values())
+        )
+
+    def emit_pending_results(self) -> None:
+        """Emit the results that steps have held for the commit, upstream steps first.
+
+        Raises: the fatal error that user code may have caught since the last commit.
+        """
+        context = self.context
+        context.message = None
+        context.origin_without_record = COMMIT_ORIGIN
+        with self._translate_store_errors():
+            if context.fatal_error is not None:
+                raise context.fatal_error
+            for flush in reversed(context.commit_callbacks):
+                flush()
+            self._serialize_mutated_values()
+
+    def serialize_changes(self) -> None:
+        """Serialize the new value of each changed key of every store.
+
+        Raises: ValueRefused for a value that a store's serde refuses; which record wrote it is
+        found when the transaction is repeated.
+        """
+        with self._translate_store_errors():  # expired values are looked up on disk
+            try:
+                self._stores.drain_writes()
+            except StoreSerdeError as error:
+                if self._early_serialization.is_on:
+                    raise
+                raise ValueRefused(self.context.task_name, str(error)) from error
+
+    def unbind(self) -> None:
+        """Drop the records and what the steps hold, after calling their close callbacks."""
+        self._buffered_records = None
+        context = self.context
+        for close in context.close_callbacks:
+            close()
+        # All refer back to the context: without these cycles it is freed at once, and the
+        # producer with it.
+        context.close_callbacks.clear()
+        context.commit_callbacks.clear()
+        for store in self._stores.all_stores().values():
+            store.clock = raise_no_record
+
+    def _serialize_mutated_values(self) -> None:
+        """Serialize the objects that user code may have changed, if values serialize early."""
+        if self._early_serialization.is_on:
+            self._early_serialization.serialize_mutated_values(
+                self.context, self._subtopology.find_first_user
+            )
+
+    @contextmanager
+    def _translate_store_errors(self) -> Iterator[None]:
+        """Translate StoreCorrupted, raised in this context manager's block, into TaskCorrupted.
+
+        A corrupt copy of a global table raises StreamsError. A value that a serde refused late
+        starts the search for the record that wrote it.
+        """
+        try:
+            yield
+        except StoreCorrupted as error:
+            raise self._stores.translate_damage(error) from error
+        except EarlierWriteRefused as error:
+            self.context.start_refused_value_search(error)
+            raise

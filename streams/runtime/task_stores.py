@@ -1,0 +1,152 @@
+"""Hold the stores of one task: those with a changelog, and those without one.
+
+A transaction's writes are drained, sent to the changelogs, and committed on disk when Kafka has
+committed the transaction; or rolled back. See `streams.runtime.commit` for the order.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from state.errors import StoreCorrupted
+from state.expiring import ExpiringStore
+from state.store import StateStore, StoreCheckpoint
+from streams.common.topic_partitions import Partition
+from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted
+from streams.runtime.interfaces import ProducerClient
+from streams.runtime.logged_store import LoggedStore
+
+log = logging.getLogger(__name__)
+
+
+class TaskStores:
+    """Holds the stores of the task `task_name` and their positions in the changelogs.
+
+    Kafka Streams' counterpart is ProcessorStateManager.
+    """
+
+    def __init__(
+        self,
+        task_name: str,
+        logged: Mapping[str, LoggedStore],
+        unlogged: Mapping[str, StateStore] | None = None,
+    ) -> None:
+        self.logged = dict(logged)
+        """The stores with a changelog, by name."""
+        self.unlogged = dict(unlogged or {})
+        """Stores without a changelog: they commit like the others, and nothing restores them."""
+        self._task_name = task_name
+        self._undelivered: list[str] = []
+
+    def all_stores(self) -> dict[str, StateStore]:
+        """Return every store by its name, those without a changelog included."""
+        return {name: each.store for name, each in self.logged.items()} | self.unlogged
+
+    def list_expiring_stores(self) -> Iterator[tuple[str, ExpiringStore[Any, Any]]]:
+        """Yield name and store of those whose values expire."""
+        for name, store in self.all_stores().items():
+            if isinstance(store, ExpiringStore):
+                yield name, store
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """Return about how many bytes of memory the uncommitted writes of all stores take."""
+        return sum(store.uncommitted_bytes for store in self.all_stores().values())
+
+    def clear_stores(self, store_names: Collection[str]) -> None:
+        """Clear the named stores, which can't be trusted, so that their changelogs restore them."""
+        for name in store_names:
+            outcome = "rebuilt from its changelog"
+            if name in self.unlogged:
+                outcome = "emptied: it has no changelog"
+            log.warning("task %s: store %r is %s", self._task_name, name, outcome)
+            self.all_stores()[name].clear_all_data()
+
+    def drain_writes(self) -> None:
+        """Serialize the new value of each changed key of every store.
+
+        Raises: StoreCorrupted; StoreSerdeError for a value that a store's serde refuses.
+        """
+        for store in self.all_stores().values():
+            # A user's `except Exception` may have caught what a read raised.
+            store.raise_if_corrupted()
+        for store in self.all_stores().values():
+            store.drain_writes()
+
+    def log_changes(self, producer: ProducerClient) -> None:
+        """Send each changed key of every logged store to the store's changelog."""
+        for logged in self.logged.values():
+            logged.log_changes(producer, self._undelivered)
+
+    def written_changelogs(self) -> list[Partition]:
+        """Return the changelog partitions that the task writes."""
+        return [each.changelog for each in self.logged.values() if not each.is_source_topic]
+
+    def set_changelog_positions(self, end_offsets: Mapping[Partition, int]) -> None:
+        """Set the positions of the logged stores to the ends of their changelogs.
+
+        For a producer that reports failed deliveries only, and so tells no offsets.
+        """
+        for logged in self.logged.values():
+            if not logged.is_source_topic:
+                logged.changelog_position = end_offsets[logged.changelog]
+
+    def set_source_positions(self, positions: Mapping[Partition, int]) -> None:
+        """Set the position of each store whose changelog is an input to the task's offset there."""
+        for logged in self.logged.values():
+            if logged.is_source_topic:
+                logged.changelog_position = positions[logged.changelog]
+
+    def committable_positions(self) -> dict[str, int]:
+        """Return the changelog position of each store that writes its changelog, by store name.
+
+        Raises: OutcomeUnknown if a changelog record was not delivered.
+        """
+        if self._undelivered:
+            raise OutcomeUnknown(f"changelog not delivered: {', '.join(self._undelivered)}")
+        return {
+            name: each.changelog_position
+            for name, each in self.logged.items()
+            if not each.is_source_topic
+        }
+
+    def commit_changes(self, now_ms: int) -> None:
+        """Make the stores' changes durable after Kafka has committed the transaction.
+
+        `now_ms` is a wall-clock time at which nothing was in the changelogs above the stores'
+        positions.
+        """
+        try:
+            for logged in self.logged.values():
+                logged.store.commit(
+                    StoreCheckpoint(logged.changelog_position, logged.changelog_topic_id, now_ms)
+                )
+            for store in self.unlogged.values():
+                store.commit(StoreCheckpoint(0, "", now_ms))
+        except StoreCorrupted as error:
+            raise self.translate_damage(error) from error
+
+    def roll_back_changes(self) -> None:
+        """Discard what the transaction wrote, delivery reports that are still to come included."""
+        for store in self.all_stores().values():
+            store.rollback_transaction()
+        # Delivery reports of the discarded producer may still come: they change the objects from
+        # before, which nobody reads any more.
+        self.logged = {name: replace(logged) for name, logged in self.logged.items()}
+        self._undelivered = []
+
+    def translate_damage(self, error: StoreCorrupted) -> StreamsError | TaskCorrupted:
+        """Return the error that a corrupt store stands for.
+
+        It is TaskCorrupted, or StreamsError for the copy of a global table, which is not the
+        task's.
+        """
+        if error.store in self.logged or error.store in self.unlogged:
+            return TaskCorrupted(self._task_name, [error.store], str(error))
+        return StreamsError(
+            f"{error}. It is the worker's copy of a global table: start again, and it is "
+            "copied anew"
+        )
