@@ -21,7 +21,7 @@ from pyspark.sql import functions
 
 from streams.errors import StreamsError
 from streams.spark.exporting.manifest import ExportedFile, file_path
-from streams.spark.serdes.columns import create_batch_decoder
+from streams.spark.serdes.columns import BatchDecoder
 from streams.spark.source.broker_access import BrokerAccess
 from streams.spark.source.fetching import fetch_batches
 from streams.spark.source.options import IsolationLevel, SerdeOptions
@@ -96,7 +96,7 @@ class RangeWriter:
 
     def _write_file(self, offset_range: OffsetRange, path: Path) -> FileAttempt:
         """Write the records of a range of offsets to a file of this path, and describe the file."""
-        decoder = create_batch_decoder(SerdeOptions(headers=True))
+        decoder = BatchDecoder(SerdeOptions(headers=True))
         records = 0
         with (
             path.open("wb") as sink,

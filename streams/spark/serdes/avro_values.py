@@ -10,52 +10,39 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from datetime import time
+from functools import partial
 from typing import Any
 from uuid import UUID
 
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql import types
 
 from streams import serdes
 from streams.errors import ConfigError
 from streams.serdes import Field, Serde
 from streams.serdes.registry_client import RegistryConnection
 
-_PRIMITIVE_TYPES: Mapping[str, DataType] = {
-    "boolean": BooleanType(),
-    "int": IntegerType(),
-    "long": LongType(),
-    "float": FloatType(),
-    "double": DoubleType(),
-    "string": StringType(),
-    "enum": StringType(),
-    "bytes": BinaryType(),
-    "fixed": BinaryType(),
+Converter = Callable[[Any], Any]
+AvroType = tuple[types.DataType, Converter | None]
+"""Spark's type of an Avro schema, and what makes its decoded values fit for Arrow, if needed."""
+
+_PRIMITIVE_TYPES: Mapping[str, types.DataType] = {
+    "boolean": types.BooleanType(),
+    "int": types.IntegerType(),
+    "long": types.LongType(),
+    "float": types.FloatType(),
+    "double": types.DoubleType(),
+    "string": types.StringType(),
+    "enum": types.StringType(),
+    "bytes": types.BinaryType(),
+    "fixed": types.BinaryType(),
 }
-_LOGICAL_TYPES: Mapping[tuple[str, str], DataType] = {
-    ("int", "date"): DateType(),
-    ("long", "timestamp-millis"): TimestampType(),
-    ("long", "timestamp-micros"): TimestampType(),
-    ("long", "local-timestamp-millis"): TimestampNTZType(),
-    ("long", "local-timestamp-micros"): TimestampNTZType(),
+_LOGICAL_TYPES: Mapping[tuple[str, str], types.DataType] = {
+    ("int", "date"): types.DateType(),
+    ("long", "timestamp-millis"): types.TimestampType(),
+    ("long", "timestamp-micros"): types.TimestampType(),
+    ("long", "local-timestamp-millis"): types.TimestampNTZType(),
+    ("long", "local-timestamp-micros"): types.TimestampNTZType(),
 }
-_TIME_UNITS_US = {"time-millis": 1_000, "time-micros": 1}
 _WIDENED_UNIONS = ({"int", "long"}, {"float", "double"})
 
 
@@ -98,79 +85,98 @@ def create_avro_reader(
 ) -> Callable[[bytes], Any]:
     """Return a function that reads one Avro value into a value that `pyarrow.array` takes."""
     deserialize = create_avro_serde(schema, registry, topic, field).deserialize
-    convert = _create_converter(json.loads(schema), {})
+    _, convert = _resolve_schema(schema)
     if convert is None:
         return deserialize
     return lambda value: convert(deserialize(value))
 
 
-def avro_to_spark_type(schema: str) -> DataType:
+def avro_to_spark_type(schema: str) -> types.DataType:
     """Return the Spark type of an Avro schema. Raises ConfigError for one that has none."""
+    return _resolve_schema(schema)[0]
+
+
+def _resolve_schema(schema: str) -> AvroType:
+    """Resolve the text of a schema. Raises ConfigError for one that Spark has no type for."""
     try:
-        return _spark_type(json.loads(schema), {}, ())
+        return _resolve_type(json.loads(schema), {}, ())
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(
             f"{schema:.200} is no Avro schema that Spark has a type for: {error}"
         ) from error
 
 
-def _spark_type(
-    schema: Any, known_types: dict[str, DataType], enclosing_records: tuple[str, ...]
-) -> DataType:
-    """Return the Spark type of an Avro schema, which may be a part of another schema.
+def _resolve_type(
+    schema: Any, known_types: dict[str, AvroType], enclosing_records: tuple[str, ...]
+) -> AvroType:
+    """Resolve an Avro schema, which may be a part of another schema.
 
     `known_types`: the named types seen so far, which this adds to; `enclosing_records`: the names
     of the records that the part is in. Raises ValueError for a type that Spark has none for.
     """
     if isinstance(schema, list):
-        return _union_type(schema, known_types, enclosing_records)
+        return _resolve_union(schema, known_types, enclosing_records)
     if isinstance(schema, str):
         if schema in enclosing_records:
             raise ValueError(f"record {schema} contains itself")
-        found = _PRIMITIVE_TYPES.get(schema) or known_types.get(schema)
-        if found is None:
+        if schema in _PRIMITIVE_TYPES:
+            return _PRIMITIVE_TYPES[schema], None
+        if schema not in known_types:
             raise ValueError(f"{schema} is not known")
-        return found
+        return known_types[schema]
+    return _resolve_object(schema, known_types, enclosing_records)
+
+
+def _resolve_object(
+    schema: dict[str, Any], known_types: dict[str, AvroType], enclosing_records: tuple[str, ...]
+) -> AvroType:
+    """Resolve a schema that is a JSON object, as complex and logical types are."""
     kind, logical = schema["type"], schema.get("logicalType", "")
     if not isinstance(kind, str):
-        return _spark_type(kind, known_types, enclosing_records)
+        return _resolve_type(kind, known_types, enclosing_records)
     if logical == "decimal":
-        return DecimalType(schema["precision"], schema.get("scale", 0))
+        return types.DecimalType(schema["precision"], schema.get("scale", 0)), None
+    found: AvroType
     match kind:
         case "record":
-            name = _full_name(schema)
-            fields = [
-                StructField(
-                    each["name"], _spark_type(each["type"], known_types, (*enclosing_records, name))
-                )
-                for each in schema["fields"]
-            ]
-            known_types[name] = known_types[schema["name"]] = StructType(fields)
-            return known_types[name]
-        case "array":
-            return ArrayType(_spark_type(schema["items"], known_types, enclosing_records))
-        case "map":
-            return MapType(
-                StringType(), _spark_type(schema["values"], known_types, enclosing_records)
+            inside = (*enclosing_records, _full_name(schema))
+            found = _record_type(
+                {
+                    each["name"]: _resolve_type(each["type"], known_types, inside)
+                    for each in schema["fields"]
+                }
             )
-        case "enum" | "fixed":
-            known_types[_full_name(schema)] = known_types[schema["name"]] = _PRIMITIVE_TYPES[kind]
-    return _LOGICAL_TYPES.get((kind, logical)) or _spark_type(kind, known_types, enclosing_records)
+        case "array":
+            found = _array_type(_resolve_type(schema["items"], known_types, enclosing_records))
+        case "map":
+            found = _map_type(_resolve_type(schema["values"], known_types, enclosing_records))
+        case _:
+            spark_type, convert = _resolve_type(kind, known_types, enclosing_records)
+            found = (
+                _LOGICAL_TYPES.get((kind, logical), spark_type),
+                _LOGICAL_CONVERTERS.get(logical, convert),
+            )
+    if kind in ("record", "enum", "fixed"):
+        known_types[_full_name(schema)] = known_types[schema["name"]] = found
+    return found
 
 
-def _union_type(
-    schema: list[Any], known_types: dict[str, DataType], enclosing_records: tuple[str, ...]
-) -> DataType:
-    """Return the Spark type of a union, which may be of one type and null, or of two number types.
+def _resolve_union(
+    schema: list[Any], known_types: dict[str, AvroType], enclosing_records: tuple[str, ...]
+) -> AvroType:
+    """Resolve a union, which may be of one type and null, or of two number types.
 
     Raises ValueError for any other union.
     """
     some = [each for each in schema if each != "null"]
     if len(some) == 1:
-        return _spark_type(some[0], known_types, enclosing_records)
+        spark_type, convert = _resolve_type(some[0], known_types, enclosing_records)
+        if convert is None:
+            return spark_type, None
+        return spark_type, lambda value: None if value is None else convert(value)
     for wider in _WIDENED_UNIONS:
         if all(isinstance(each, str) for each in some) and set(some) == wider:
-            return LongType() if "long" in wider else DoubleType()
+            return types.LongType() if "long" in wider else types.DoubleType(), None
     raise ValueError(f"a union of {len(some)} types: give value=bytes")
 
 
@@ -180,70 +186,28 @@ def _full_name(schema: Mapping[str, Any]) -> str:
     return f"{space}.{name}" if space and "." not in name else str(name)
 
 
-Converter = Callable[[Any], Any]
+def _record_type(fields: Mapping[str, AvroType]) -> AvroType:
+    """Return the type of a record; those of its fields are converted that need it."""
+    found = types.StructType([types.StructField(name, kind) for name, (kind, _) in fields.items()])
+    converted = {name: convert for name, (_, convert) in fields.items() if convert is not None}
+    if not converted:
+        return found, None
+    return found, lambda value: value | {n: convert(value[n]) for n, convert in converted.items()}
 
 
-def _create_converter(
-    schema: Any, known_converters: dict[str, Converter | None]
-) -> Converter | None:
-    """Return a function that converts a decoded value for Arrow, or None if Arrow needs none."""
-    if isinstance(schema, list):
-        some = [each for each in schema if each != "null"]
-        return (
-            _make_null_safe(_create_converter(some[0], known_converters))
-            if len(some) == 1
-            else None
-        )
-    if isinstance(schema, str):
-        return known_converters.get(schema)
-    kind, logical = schema["type"], schema.get("logicalType", "")
-    if logical == "uuid":
-        return _uuid_to_text
-    if logical in _TIME_UNITS_US:
-        unit = _TIME_UNITS_US[logical]
-        return lambda value: _time_to_number(value, unit)
-    match kind:
-        case "record":
-            fields = {
-                each["name"]: _create_converter(each["type"], known_converters)
-                for each in schema["fields"]
-            }
-            found = _record_converter(
-                {name: each for name, each in fields.items() if each is not None}
-            )
-            known_converters[_full_name(schema)] = known_converters[schema["name"]] = found
-            return found
-        case "array":
-            return _array_converter(_create_converter(schema["items"], known_converters))
-        case "map":
-            return _map_converter(_create_converter(schema["values"], known_converters))
-    return None if isinstance(kind, str) else _create_converter(kind, known_converters)
+def _array_type(element: AvroType) -> AvroType:
+    """Return the type of an array; its elements are converted if they need it."""
+    kind, convert = element
+    return types.ArrayType(kind), None if convert is None else lambda v: [convert(e) for e in v]
 
 
-def _make_null_safe(convert: Converter | None) -> Converter | None:
-    """Wrap a converter so that it returns null for null."""
+def _map_type(of_value: AvroType) -> AvroType:
+    """Return the type of a map; a dict becomes a list of pairs, as Arrow takes maps."""
+    kind, convert = of_value
+    found = types.MapType(types.StringType(), kind)
     if convert is None:
-        return None
-    return lambda value: None if value is None else convert(value)
-
-
-def _record_converter(fields: Mapping[str, Converter]) -> Converter | None:
-    """Return a converter of the fields of a record that need one, or None if none does."""
-    if not fields:
-        return None
-    return lambda value: value | {name: each(value[name]) for name, each in fields.items()}
-
-
-def _array_converter(convert: Converter | None) -> Converter | None:
-    """Return a converter of the elements of a list, or None if they need none."""
-    return None if convert is None else lambda value: [convert(each) for each in value]
-
-
-def _map_converter(convert: Converter | None) -> Converter:
-    """Return a converter from dicts to lists of pairs, as Arrow takes maps."""
-    if convert is None:
-        return lambda value: list(value.items())
-    return lambda value: [(name, convert(each)) for name, each in value.items()]
+        return found, lambda value: list(value.items())
+    return found, lambda value: [(name, convert(each)) for name, each in value.items()]
 
 
 def _uuid_to_text(value: Any) -> str:
@@ -260,3 +224,10 @@ def _time_to_number(value: Any, unit_us: int) -> Any:
         return value
     seconds = (value.hour * 60 + value.minute) * 60 + value.second
     return (seconds * 1_000_000 + value.microsecond) // unit_us
+
+
+_LOGICAL_CONVERTERS: Mapping[str, Converter] = {
+    "uuid": _uuid_to_text,
+    "time-millis": partial(_time_to_number, unit_us=1_000),
+    "time-micros": partial(_time_to_number, unit_us=1),
+}

@@ -9,17 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    DataType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql import types
 
 from streams.spark.serdes.avro_values import fetch_latest_schema
 from streams.spark.serdes.decoding import ColumnDecoder, column_serde, create_column_decoder
@@ -36,8 +26,13 @@ CORRUPT_RECORD_COLUMN = "_corrupt_record"
 CHANGELOG_SUFFIX = "-changelog"
 """The end of the names of changelogs, the topics that stores are restored from."""
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-_HEADERS_TYPE = ArrayType(
-    StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+_HEADERS_TYPE = types.ArrayType(
+    types.StructType(
+        [
+            types.StructField("key", types.StringType()),
+            types.StructField("value", types.BinaryType()),
+        ]
+    )
 )
 
 
@@ -60,13 +55,16 @@ class BatchDecoder:
     ) -> None:
         self._serdes = serdes
         self._shape = row_kind
-        self._topic = topic
+        self._key_decoder = create_column_decoder(column_serde(serdes, "key", topic))
+        self._value_decoder = create_column_decoder(column_serde(serdes, "value", topic))
         self._layout = _choose_key_layout(serdes, topic, row_kind)
 
     @cached_property
-    def schema(self) -> StructType:
+    def schema(self) -> types.StructType:
         """Return the names and types of the columns, as Spark has them, in order."""
-        return StructType([StructField(name, kind) for name, kind in self._list_fields()])
+        return types.StructType(
+            [types.StructField(name, kind) for name, kind in self._list_fields()]
+        )
 
     def decode_batch(
         self, raw: RawBatch, validity_ms: tuple[Sequence[int], Sequence[int | None]] | None = None
@@ -105,36 +103,29 @@ class BatchDecoder:
         mask = malformed.kept_rows_mask()
         return batch if mask is None else batch.filter(mask)
 
-    def _list_fields(self) -> list[tuple[str, DataType]]:
+    def _list_fields(self) -> list[tuple[str, types.DataType]]:
         """Return the names and Spark types of the columns in order."""
-        fields: list[tuple[str, DataType]] = [("key", self._key_decoder.spark_type)]
+        fields: list[tuple[str, types.DataType]] = [("key", self._key_decoder.spark_type)]
         if self._layout is not None:
-            fields += [("window_start", TimestampType()), ("window_end", TimestampType())]
+            fields += [
+                ("window_start", types.TimestampType()),
+                ("window_end", types.TimestampType()),
+            ]
         fields.append(("value", self._value_decoder.spark_type))
         if self._shape is RowKind.RECORDS:
-            fields.append(("topic", StringType()))
-        fields += [("partition", IntegerType()), ("offset", LongType())]
-        fields.append(("timestamp", TimestampType()))
+            fields.append(("topic", types.StringType()))
+        fields += [("partition", types.IntegerType()), ("offset", types.LongType())]
+        fields.append(("timestamp", types.TimestampType()))
         if self._shape is RowKind.VERSIONS:
-            fields += [("valid_from", TimestampType()), ("valid_to", TimestampType())]
+            fields += [(name, types.TimestampType()) for name in ("valid_from", "valid_to")]
         if self._serdes.headers:
             fields.append(("headers", _HEADERS_TYPE))
         can_fail = (
             self._layout is not None or self._key_decoder.can_fail or self._value_decoder.can_fail
         )
         if can_fail and self._serdes.mode is ParseMode.PERMISSIVE:
-            fields.append((CORRUPT_RECORD_COLUMN, StringType()))
+            fields.append((CORRUPT_RECORD_COLUMN, types.StringType()))
         return fields
-
-    @property
-    def _key_decoder(self) -> ColumnDecoder:
-        """Return the decoder of the column `key`."""
-        return create_column_decoder(column_serde(self._serdes, "key", self._topic))
-
-    @property
-    def _value_decoder(self) -> ColumnDecoder:
-        """Return the decoder of the column `value`."""
-        return create_column_decoder(column_serde(self._serdes, "value", self._topic))
 
     @staticmethod
     def _decode_column(
@@ -146,13 +137,6 @@ class BatchDecoder:
         if causes:
             malformed.add_causes(name, decoder.name, causes, values)
         return array
-
-
-def create_batch_decoder(
-    serdes: SerdeOptions, topic: str = "", row_kind: RowKind = RowKind.RECORDS
-) -> BatchDecoder:
-    """Create a decoder of the records of `topic`, which were written with these serdes."""
-    return BatchDecoder(serdes, topic, row_kind)
 
 
 def pin_registry_schemas(serdes: SerdeOptions, topic: str) -> SerdeOptions:

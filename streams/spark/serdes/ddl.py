@@ -11,48 +11,29 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql import types
 
 from streams.errors import ConfigError
 
-_PRIMITIVE_TYPES: Mapping[str, DataType] = {
-    "boolean": BooleanType(),
-    "tinyint": ByteType(),
-    "byte": ByteType(),
-    "smallint": ShortType(),
-    "short": ShortType(),
-    "int": IntegerType(),
-    "integer": IntegerType(),
-    "bigint": LongType(),
-    "long": LongType(),
-    "float": FloatType(),
-    "real": FloatType(),
-    "double": DoubleType(),
-    "string": StringType(),
-    "binary": BinaryType(),
-    "date": DateType(),
-    "timestamp": TimestampType(),
-    "timestamp_ltz": TimestampType(),
-    "timestamp_ntz": TimestampNTZType(),
+_PRIMITIVE_TYPES: Mapping[str, types.DataType] = {
+    "boolean": types.BooleanType(),
+    "tinyint": types.ByteType(),
+    "byte": types.ByteType(),
+    "smallint": types.ShortType(),
+    "short": types.ShortType(),
+    "int": types.IntegerType(),
+    "integer": types.IntegerType(),
+    "bigint": types.LongType(),
+    "long": types.LongType(),
+    "float": types.FloatType(),
+    "real": types.FloatType(),
+    "double": types.DoubleType(),
+    "string": types.StringType(),
+    "binary": types.BinaryType(),
+    "date": types.DateType(),
+    "timestamp": types.TimestampType(),
+    "timestamp_ltz": types.TimestampType(),
+    "timestamp_ntz": types.TimestampNTZType(),
 }
 _DECIMALS = ("decimal", "dec", "numeric")
 _NESTED = ("array", "map", "struct")
@@ -61,7 +42,7 @@ _ONE_TYPE = re.compile(r"\s*\w+\s*([<(].*)?", re.DOTALL)
 _DECIMAL_DIGITS_MAX = 38
 
 
-def parse_type(text: str) -> DataType:
+def parse_type(text: str) -> types.DataType:
     """Parse one type, or the fields of a struct, into a Spark type. Raises ConfigError."""
     parser = _TypeParser(text)
     found = parser.read_type() if _ONE_TYPE.fullmatch(text) else parser.read_fields("")
@@ -77,7 +58,7 @@ class _TypeParser:
         self._words = _TOKEN.findall(text)
         self._at = 0
 
-    def read_type(self) -> DataType:
+    def read_type(self) -> types.DataType:
         """Read the next type with its parameters."""
         name = self._next_word().lower()
         if name in _PRIMITIVE_TYPES:
@@ -88,36 +69,36 @@ class _TypeParser:
             known = ", ".join([*_PRIMITIVE_TYPES, "decimal(p,s)", "array<>", "map<,>", "struct<>"])
             raise self._syntax_error(f"{name!r} is none of {known}")
         self._expect_word("<")
-        found: DataType
+        found: types.DataType
         match name:
             case "array":
-                found = ArrayType(self.read_type())
+                found = types.ArrayType(self.read_type())
             case "map":
                 key = self.read_type()
                 self._expect_word(",")
-                found = MapType(key, self.read_type())
+                found = types.MapType(key, self.read_type())
             case _:
                 found = self.read_fields(">")
         self._expect_word(">")
         return found
 
-    def read_fields(self, end_word: str) -> StructType:
+    def read_fields(self, end_word: str) -> types.StructType:
         """Read the fields of a struct up to `end_word`, which remains the next word."""
-        found: dict[str, DataType] = {}
+        found = types.StructType()
         while True:
             name = self._next_word()
             if name.startswith("`"):
                 name = name[1:-1].replace("``", "`")
             elif not re.fullmatch(r"\w+", name):
                 raise self._syntax_error(f"a field's name can't be {name!r}")
-            if name in found:
+            if name in found.names:
                 raise self._syntax_error(f"field {name!r} is there twice")
             if self._peek_word() == ":":
                 self._next_word()
-            found[name] = self.read_type()
+            found.add(name, self.read_type())
             self._skip_remarks()
             if self._peek_word() == end_word:
-                return StructType([StructField(name, kind) for name, kind in found.items()])
+                return found
             self._expect_word(",")
 
     def expect_end(self) -> None:
@@ -125,7 +106,7 @@ class _TypeParser:
         if self._peek_word():
             raise self._syntax_error(f"{self._peek_word()!r} is too much")
 
-    def _read_decimal(self) -> DecimalType:
+    def _read_decimal(self) -> types.DecimalType:
         """Read precision and scale of a decimal, (10, 0) if they are not given."""
         digits = [10, 0]
         if self._peek_word() == "(":
@@ -137,7 +118,7 @@ class _TypeParser:
             self._expect_word(")")
         if not 0 <= digits[1] <= digits[0] <= _DECIMAL_DIGITS_MAX or not digits[0]:
             raise self._syntax_error(f"decimal({digits[0]},{digits[1]}) can't be")
-        return DecimalType(*digits)
+        return types.DecimalType(*digits)
 
     def _skip_remarks(self) -> None:
         """Skip NOT NULL and COMMENT, which make no difference to how a value is read."""

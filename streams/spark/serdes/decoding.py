@@ -12,15 +12,8 @@ from functools import cache
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import types
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import (
-    BinaryType,
-    DataType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    StringType,
-)
 
 from streams import serdes
 from streams.errors import ConfigError
@@ -31,12 +24,12 @@ from streams.spark.serdes.ddl import parse_type
 from streams.spark.serdes.json_values import create_json_batch_reader, create_json_reader
 from streams.spark.source.options import SerdeName, SerdeOptions
 
-_PLAIN_TYPES: Mapping[SerdeName, DataType] = {
-    SerdeName.BYTES: BinaryType(),
-    SerdeName.STRING: StringType(),
-    SerdeName.INT32: IntegerType(),
-    SerdeName.INT64: LongType(),
-    SerdeName.FLOAT64: DoubleType(),
+_PLAIN_TYPES: Mapping[SerdeName, types.DataType] = {
+    SerdeName.BYTES: types.BinaryType(),
+    SerdeName.STRING: types.StringType(),
+    SerdeName.INT32: types.IntegerType(),
+    SerdeName.INT64: types.LongType(),
+    SerdeName.FLOAT64: types.DoubleType(),
 }
 
 
@@ -63,7 +56,7 @@ class ColumnDecoder:
     """
 
     name: str
-    spark_type: DataType
+    spark_type: types.DataType
     arrow_type: Any
     decode_many: Callable[[Sequence[bytes | None]], Any]
     decode_one: Callable[[bytes], Any]
@@ -111,7 +104,7 @@ def create_column_decoder(serde: ColumnSerde) -> ColumnDecoder:
             return ColumnDecoder(name, kind, arrow, decode_numbers, serdes.float64.deserialize)
 
 
-def arrow_type_for(spark_type: DataType) -> Any:
+def arrow_type_for(spark_type: types.DataType) -> Any:
     """Return the Arrow type that Spark uses for one of its own types."""
     return to_arrow_type(spark_type, timezone="UTC")
 

@@ -33,17 +33,15 @@ def encode_column(column: Any, serde: ColumnSerde) -> list[bytes | None]:
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     kind = column.type
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     match serde.serde:
-        case SerdeName.BYTES:
-            _check_column_type(_is_text(kind) or _is_bytes(kind), column, serde)
-            return column.cast(pa.binary()).to_pylist()  # type: ignore[no-any-return]
-        case SerdeName.STRING:
-            _check_column_type(_is_text(kind), column, serde)
+        case SerdeName.BYTES | SerdeName.STRING:
+            is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+            fits = is_text or (is_bytes and serde.serde is SerdeName.BYTES)
+            _check_column_type(fits, column, serde)
             return column.cast(pa.binary()).to_pylist()  # type: ignore[no-any-return]
         case SerdeName.JSON:
-            convert = _json_converter(kind)
-            values = column.to_pylist()
-            return [None if each is None else orjson.dumps(convert(each)) for each in values]
+            return _encode_each(column, lambda value: orjson.dumps(value, default=_to_json))
         case SerdeName.AVRO:
             return _encode_avro(column, serde)
     is_float = serde.serde is SerdeName.FLOAT64 and pa.types.is_floating(kind)
@@ -56,16 +54,6 @@ def encode_column(column: Any, serde: ColumnSerde) -> list[bytes | None]:
         ) from error
 
 
-def _is_text(kind: Any) -> bool:
-    """Return whether an Arrow type is text."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _is_bytes(kind: Any) -> bool:
-    """Return whether an Arrow type is binary."""
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
-
-
 def _encode_avro(column: Any, serde: ColumnSerde) -> list[bytes | None]:
     """Encode each value with Avro.
 
@@ -73,12 +61,9 @@ def _encode_avro(column: Any, serde: ColumnSerde) -> list[bytes | None]:
     """
     if not serde.registry:
         raise ConfigError(f"option {serde.field}=avro needs schema_registry, the registry's URL")
-    serialize = create_avro_serde(
-        serde.schema or "", serde.registry, serde.topic, serde.field
-    ).serialize
-    convert = _avro_converter(column.type)
+    avro = create_avro_serde(serde.schema or "", serde.registry, serde.topic, serde.field)
     try:
-        return [None if each is None else serialize(convert(each)) for each in column.to_pylist()]
+        return _encode_each(column, avro.serialize)
     except ValueError as error:
         raise UserError(f"column {serde.field} can't be written as avro: {error}") from error
 
@@ -92,41 +77,24 @@ def _check_column_type(fits: bool, column: Any, serde: ColumnSerde) -> None:
         )
 
 
-def _json_converter(kind: Any) -> Callable[[Any], Any]:
-    """Return a function that converts a value of an Arrow type to one that orjson writes."""
-    if _is_bytes(kind):
-        return _make_null_safe(lambda value: base64.b64encode(value).decode())
-    if pa.types.is_decimal(kind):
-        return _make_null_safe(_decimal_fragment)
-    return _nested_converter(kind, _json_converter)
+def _encode_each(column: Any, encode: Callable[[Any], bytes]) -> list[bytes | None]:
+    """Encode each value of an array as Python has it, with dicts for maps; null is None."""
+    convert = _create_map_converter(column.type)
+    return [None if each is None else encode(convert(each)) for each in column.to_pylist()]
 
 
-def _avro_converter(kind: Any) -> Callable[[Any], Any]:
-    """Return a function that converts a value of an Arrow type to one that fastavro writes."""
-    return _nested_converter(kind, _avro_converter)
-
-
-def _nested_converter(
-    kind: Any, create_converter: Callable[[Any], Callable[[Any], Any]]
-) -> Callable[[Any], Any]:
-    """Return a converter for structs, lists and maps that converts the values nested in them.
-
-    Maps, which Arrow returns as lists of pairs, become dicts.
-    """
+def _create_map_converter(kind: Any) -> Callable[[Any], Any]:
+    """Create a converter of maps, nested ones too, from the lists of pairs of Arrow to dicts."""
     if pa.types.is_struct(kind):
-        fields = [(each.name, create_converter(each.type)) for each in kind]
+        fields = [(each.name, _create_map_converter(each.type)) for each in kind]
         return _make_null_safe(lambda value: {name: of(value[name]) for name, of in fields})
     if pa.types.is_map(kind):
-        of_value = create_converter(kind.item_type)
+        of_value = _create_map_converter(kind.item_type)
         return _make_null_safe(lambda value: {name: of_value(each) for name, each in value})
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        of_element = create_converter(kind.value_type)
+        of_element = _create_map_converter(kind.value_type)
         return _make_null_safe(lambda value: [of_element(each) for each in value])
-    return _return_unchanged
-
-
-def _return_unchanged(value: Any) -> Any:
-    return value
+    return lambda value: value
 
 
 def _make_null_safe(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -134,6 +102,10 @@ def _make_null_safe(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else convert(value)
 
 
-def _decimal_fragment(value: Decimal) -> orjson.Fragment:
-    """Convert a decimal to a JSON number with all of its digits."""
-    return orjson.Fragment(format(value, "f"))
+def _to_json(value: object) -> Any:
+    """Convert what orjson doesn't know: bytes to base64, a decimal to a number with all digits."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, Decimal):
+        return orjson.Fragment(format(value, "f"))
+    raise TypeError(f"{type(value).__name__} can't be written as JSON")

@@ -17,36 +17,20 @@ import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation, localcontext
+from functools import partial
 from typing import Any
 
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    ShortType,
-    StringType,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql import types
 
 Converter = Callable[[Any], Any]
 
-_INTEGER_BITS = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
-_PARSED_BY_ARROW = (*_INTEGER_BITS, StringType, BooleanType, DoubleType, FloatType)
+_INTEGER_BITS = {types.ByteType: 8, types.ShortType: 16, types.IntegerType: 32, types.LongType: 64}
+_FLOATS = (types.DoubleType, types.FloatType)
+_PARSED_BY_ARROW = (*_INTEGER_BITS, *_FLOATS, types.StringType, types.BooleanType)
 _SPECIAL_FLOATS = {
     "NaN": "nan",
     "INF": "inf",
@@ -59,7 +43,7 @@ _SPECIAL_FLOATS = {
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def create_json_reader(spark_type: DataType) -> Callable[[bytes], Any]:
+def create_json_reader(spark_type: types.DataType) -> Callable[[bytes], Any]:
     """Create a function that parses one JSON value into an object that `pyarrow.array` accepts.
 
     The function raises ValueError for a value that can't be read; this one for a type that JSON
@@ -67,7 +51,7 @@ def create_json_reader(spark_type: DataType) -> Callable[[bytes], Any]:
     """
     convert = _create_converter(spark_type)
     loads: Callable[[bytes], Any] = (
-        _load_exact_decimals if _contains_type(spark_type, DecimalType) else orjson.loads
+        _load_exact_decimals if _contains_type(spark_type, types.DecimalType) else orjson.loads
     )
 
     def read_value(value: bytes) -> Any:
@@ -77,13 +61,13 @@ def create_json_reader(spark_type: DataType) -> Callable[[bytes], Any]:
 
 
 def create_json_batch_reader(
-    spark_type: DataType, arrow_type: Any
+    spark_type: types.DataType, arrow_type: Any
 ) -> Callable[[Sequence[bytes | None]], Any] | None:
     """Create a function that parses a whole batch, or return None if Arrow and Spark would differ.
 
     The function raises ValueError if any value needs to be read by itself.
     """
-    if not isinstance(spark_type, StructType) or not _is_parsed_by_arrow(spark_type):
+    if not isinstance(spark_type, types.StructType) or not _is_parsed_by_arrow(spark_type):
         return None
     options = pyarrow.json.ParseOptions(
         explicit_schema=pa.schema(list(arrow_type)), unexpected_field_behavior="ignore"
@@ -126,26 +110,26 @@ def _check_are_objects(values: Any) -> None:
         raise ValueError("not all values are objects")
 
 
-def _is_parsed_by_arrow(spark_type: DataType) -> bool:
+def _is_parsed_by_arrow(spark_type: types.DataType) -> bool:
     """Return whether Arrow's parser reads a type, nested types included, as Spark does."""
     match spark_type:
-        case StructType():
+        case types.StructType():
             return len(spark_type) > 0 and all(
                 _is_parsed_by_arrow(each.dataType) for each in spark_type
             )
-        case ArrayType():
+        case types.ArrayType():
             return _is_parsed_by_arrow(spark_type.elementType)
     return isinstance(spark_type, _PARSED_BY_ARROW)
 
 
-def _contains_type(spark_type: DataType, wanted: type[DataType]) -> bool:
+def _contains_type(spark_type: types.DataType, wanted: type[types.DataType]) -> bool:
     """Return whether a type is of class `wanted`, or has such a type nested in it."""
     match spark_type:
-        case StructType():
+        case types.StructType():
             return any(_contains_type(each.dataType, wanted) for each in spark_type)
-        case ArrayType():
+        case types.ArrayType():
             return _contains_type(spark_type.elementType, wanted)
-        case MapType():
+        case types.MapType():
             return _contains_type(spark_type.valueType, wanted)
     return isinstance(spark_type, wanted)
 
@@ -160,93 +144,77 @@ def _refuse_constant(text: str) -> Any:
     raise ValueError(f"{text} is no JSON")
 
 
-def _create_converter(kind: DataType) -> Converter:
-    """Create a function that checks a parsed JSON value and converts it to a Spark type."""
+def _create_converter(kind: types.DataType) -> Converter:
+    """Create a function that checks a parsed JSON value and converts it to a Spark type.
+
+    Null is None.
+    """
+    convert = _create_value_converter(kind)
+    return lambda value: None if value is None else convert(value)
+
+
+def _create_value_converter(kind: types.DataType) -> Converter:
+    """Create a converter of values but null. Raises ValueError if JSON has no such type."""
     match kind:
-        case StructType():
-            return _struct_converter(kind)
-        case ArrayType():
-            return _list_converter(_create_converter(kind.elementType))
-        case MapType():
-            if not isinstance(kind.keyType, StringType):
+        case types.StructType():
+            fields = [(each.name, _create_converter(each.dataType)) for each in kind]
+            return _expect(dict, "an object", lambda value: _convert_fields(fields, value))
+        case types.ArrayType():
+            of_element = _create_converter(kind.elementType)
+            return _expect(list, "a list", lambda value: [of_element(each) for each in value])
+        case types.MapType():
+            if not isinstance(kind.keyType, types.StringType):
                 raise ValueError(f"keys of JSON are text: a map can't be {kind.simpleString()}")
-            return _map_converter(_create_converter(kind.valueType))
-        case ByteType() | ShortType() | IntegerType() | LongType():
+            of_value = _create_converter(kind.valueType)
+            # Arrow takes maps as lists of pairs.
+            return _expect(
+                dict, "an object", lambda value: [(n, of_value(each)) for n, each in value.items()]
+            )
+        case types.ByteType() | types.ShortType() | types.IntegerType() | types.LongType():
             return _integer_converter(_INTEGER_BITS[type(kind)], kind.simpleString())
-        case DecimalType():
+        case types.DecimalType():
             return _decimal_converter(kind)
     return _SCALAR_CONVERTERS[type(kind)]
 
 
-def _struct_converter(kind: StructType) -> Converter:
-    """Create a converter of JSON objects to dicts of the struct's fields."""
-    fields = [(each.name, _create_converter(each.dataType)) for each in kind]
+def _expect(json_type: type, description: str, convert: Converter) -> Converter:
+    """Create a converter that raises ValueError for values of another type than `json_type`."""
 
-    def convert_struct(value: Any) -> Any:
-        if value is None:
-            return None
-        if type(value) is not dict:
-            raise _wrong_kind_error(value, "an object")
-        found = {}
-        for name, convert_field in fields:
-            try:
-                found[name] = convert_field(value.get(name))
-            except ValueError as error:
-                raise ValueError(f"{name}: {error}") from error
-        return found
+    def convert_checked(value: Any) -> Any:
+        if type(value) is not json_type:
+            raise _wrong_kind_error(value, description)
+        return convert(value)
 
-    return convert_struct
+    return convert_checked
 
 
-def _list_converter(convert_element: Converter) -> Converter:
-    """Create a converter of JSON arrays that converts each element."""
-
-    def convert_list(value: Any) -> Any:
-        if value is None:
-            return None
-        if type(value) is not list:
-            raise _wrong_kind_error(value, "a list")
-        return [convert_element(each) for each in value]
-
-    return convert_list
-
-
-def _map_converter(convert_value: Converter) -> Converter:
-    """Create a converter of JSON objects to lists of pairs, which is how Arrow takes maps."""
-
-    def convert_map(value: Any) -> Any:
-        if value is None:
-            return None
-        if type(value) is not dict:
-            raise _wrong_kind_error(value, "an object")
-        return [(name, convert_value(each)) for name, each in value.items()]
-
-    return convert_map
+def _convert_fields(fields: Sequence[tuple[str, Converter]], value: dict[str, Any]) -> Any:
+    """Convert the fields of an object. Raises ValueError with the field's name."""
+    found = {}
+    for name, convert in fields:
+        try:
+            found[name] = convert(value.get(name))
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+    return found
 
 
 def _integer_converter(bits: int, type_name: str) -> Converter:
     """Create a function that checks that a value is an integer of at most `bits` bits."""
-    minimum, maximum = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
-    def convert_integer(value: Any) -> Any:
-        if value is None:
-            return None
-        if type(value) is not int:
-            raise _wrong_kind_error(value, f"a whole number ({type_name})")
-        if not minimum <= value <= maximum:
+    def check_range(value: int) -> int:
+        if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
             raise ValueError(f"{value} is out of range ({type_name})")
         return value
 
-    return convert_integer
+    return _expect(int, f"a whole number ({type_name})", check_range)
 
 
-def _decimal_converter(kind: DecimalType) -> Converter:
+def _decimal_converter(kind: types.DecimalType) -> Converter:
     """Create a converter of numbers, or texts of numbers, to Decimals of the given type."""
     unit = Decimal(1).scaleb(-kind.scale)
 
     def convert_decimal(value: Any) -> Any:
-        if value is None:
-            return None
         if type(value) is bool or not isinstance(value, int | Decimal | str):
             raise _wrong_kind_error(value, f"a number ({kind.simpleString()})")
         try:
@@ -262,29 +230,13 @@ def _decimal_converter(kind: DecimalType) -> Converter:
     return convert_decimal
 
 
-def _convert_text(value: Any) -> Any:
+def _convert_text(value: Any) -> str:
     """Return a text unchanged, and any other value as JSON."""
-    if value is None or type(value) is str:
-        return value
-    return orjson.dumps(value, default=_decimal_to_float).decode()
+    return value if type(value) is str else orjson.dumps(value, default=float).decode()
 
 
-def _decimal_to_float(value: Any) -> float:
-    """Return a Decimal as a float, for orjson."""
-    return float(value)
-
-
-def _convert_boolean(value: Any) -> Any:
-    """Return a boolean unchanged. Raises ValueError for any other value but null."""
-    if value is not None and type(value) is not bool:
-        raise _wrong_kind_error(value, "true or false")
-    return value
-
-
-def _convert_float(value: Any) -> Any:
+def _convert_float(value: Any) -> float:
     """Convert a number, or one of the texts NaN and Infinity, to a float."""
-    if value is None:
-        return None
     if type(value) is str and value in _SPECIAL_FLOATS:
         return float(_SPECIAL_FLOATS[value])
     if type(value) not in (int, float, Decimal):
@@ -295,53 +247,27 @@ def _convert_float(value: Any) -> Any:
         raise ValueError(f"{str(value)[:40]}... is out of range (double)") from None
 
 
-def _convert_base64(value: Any) -> Any:
-    """Decode a base64 text to bytes."""
-    if value is None:
-        return None
-    if type(value) is not str:
-        raise _wrong_kind_error(value, "base64")
-    return base64.b64decode(value, validate=True)
-
-
-def _convert_date(value: Any) -> Any:
-    """Parse a text in ISO 8601 to a date."""
-    if value is None:
-        return None
-    if type(value) is not str:
-        raise _wrong_kind_error(value, "a date")
-    return date.fromisoformat(value)
-
-
-def _convert_timestamp(value: Any) -> Any:
+def _convert_timestamp(value: Any) -> datetime:
     """Convert seconds since 1970, or a text in ISO 8601, to a datetime with a zone."""
     if type(value) is int:
         try:
             return _EPOCH + timedelta(seconds=value)
         except OverflowError:
             raise ValueError(f"{value} seconds are out of range (timestamp)") from None
-    found = _convert_local_time(value)
-    return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
+    found: datetime = _convert_local_time(value)
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found
 
 
-def _convert_local_time(value: Any) -> Any:
-    """Parse a text in ISO 8601 to a datetime, which has a zone only if the text has one."""
-    if value is None:
-        return None
-    if type(value) is not str:
-        raise _wrong_kind_error(value, "a time")
-    return datetime.fromisoformat(value)
+_convert_local_time = _expect(str, "a time", datetime.fromisoformat)
 
-
-_SCALAR_CONVERTERS: dict[type[DataType], Converter] = {
-    StringType: _convert_text,
-    BooleanType: _convert_boolean,
-    DoubleType: _convert_float,
-    FloatType: _convert_float,
-    BinaryType: _convert_base64,
-    DateType: _convert_date,
-    TimestampType: _convert_timestamp,
-    TimestampNTZType: _convert_local_time,
+_SCALAR_CONVERTERS: dict[type[types.DataType], Converter] = {
+    types.StringType: _convert_text,
+    types.BooleanType: _expect(bool, "true or false", bool),
+    **dict.fromkeys(_FLOATS, _convert_float),
+    types.BinaryType: _expect(str, "base64", partial(base64.b64decode, validate=True)),
+    types.DateType: _expect(str, "a date", date.fromisoformat),
+    types.TimestampType: _convert_timestamp,
+    types.TimestampNTZType: _convert_local_time,
 }
 
 

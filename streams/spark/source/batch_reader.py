@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from streams.spark.serdes.columns import create_batch_decoder, pin_registry_schemas
+from streams.spark.serdes.columns import BatchDecoder, pin_registry_schemas
 from streams.spark.source import coverage
 from streams.spark.source.fetching import fetch_batches
 from streams.spark.source.filters import FilterBounds, is_pushdown_planner
@@ -26,7 +26,7 @@ def topic_schema(options: ReadOptions) -> StructType:
     if options.content is ReadContent.COVERAGE:
         return coverage.SCHEMA
     topic = options.topic or ""
-    return create_batch_decoder(pin_registry_schemas(options.serdes, topic), topic).schema
+    return BatchDecoder(pin_registry_schemas(options.serdes, topic), topic).schema
 
 
 def create_topic_reader(options: ReadOptions) -> DataSourceReader:
@@ -59,7 +59,7 @@ class BatchReader(DataSourceReader):
         if options.content is ReadContent.COVERAGE:
             yield coverage.count_offsets(options.access, options.isolation, partition.value)
             return
-        decoder = create_batch_decoder(options.serdes, self._topic)
+        decoder = BatchDecoder(options.serdes, self._topic)
         headers = options.serdes.headers
         for raw in fetch_batches(
             options.access, options.isolation, partition.value, with_headers=headers

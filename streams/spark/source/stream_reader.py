@@ -22,7 +22,7 @@ from pyspark.sql.streaming.datasource import (
 from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, StreamsError
 from streams.runtime.clients import Admin
-from streams.spark.serdes.columns import create_batch_decoder, pin_registry_schemas
+from streams.spark.serdes.columns import BatchDecoder, pin_registry_schemas
 from streams.spark.source.broker_access import BrokerAccess
 from streams.spark.source.fetching import fetch_batches
 from streams.spark.source.options import (
@@ -141,7 +141,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         """Yield the record batches of one split."""
         options = self._options
-        decoder = create_batch_decoder(options.serdes, options.topic)
+        decoder = BatchDecoder(options.serdes, options.topic)
         headers = options.serdes.headers
         for raw in fetch_batches(
             options.access, options.isolation, partition.value, with_headers=headers

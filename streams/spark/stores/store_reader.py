@@ -20,7 +20,6 @@ from streams.spark.cuts.cut import Cut, StoreCut
 from streams.spark.serdes.columns import (
     BatchDecoder,
     RowKind,
-    create_batch_decoder,
     pin_registry_schemas,
 )
 from streams.spark.source.broker_access import BrokerAccess
@@ -199,7 +198,7 @@ def _build_columns(options: ReadOptions, topic: str) -> BatchDecoder:
     shape = (
         RowKind.VERSIONS if is_table and options.versioned is VersionedRead.EVERY else RowKind.TABLE
     )
-    return create_batch_decoder(options.serdes, topic, shape)
+    return BatchDecoder(options.serdes, topic, shape)
 
 
 def _list_changelog_ranges(options: ReadOptions, cut: Cut, store: StoreCut) -> list[OffsetRange]:

@@ -16,7 +16,7 @@ from pyspark.sql.types import LongType, StructType
 from streams import serdes
 from streams.errors import ConfigError, UserError
 from streams.spark.serdes.avro_values import avro_to_spark_type, fetch_latest_schema
-from streams.spark.serdes.columns import create_batch_decoder, pin_registry_schemas
+from streams.spark.serdes.columns import BatchDecoder, pin_registry_schemas
 from streams.spark.serdes.ddl import parse_type
 from streams.spark.serdes.decoding import ColumnSerde, create_column_decoder
 from streams.spark.serdes.encoding import encode_column
@@ -155,13 +155,13 @@ def test_the_latest_schema_is_the_registrys_when_the_read_is_planned(registry: s
     newer = small | {"fields": SCHEMA["fields"][:2]}
     written = serde_of(registry, newer).serialize({"id": 2, "item": "tea"})
     # The one that was planned stays, and what is written with the newer one is read by it.
-    columns = create_batch_decoder(first, TOPIC)
+    columns = BatchDecoder(first, TOPIC)
     value_type = columns.schema["value"].dataType
     assert isinstance(value_type, StructType)
     assert value_type.names == ["id"]
     batch = columns.decode_batch(RawBatch(TOPIC, 0, [None], [written], [0], [0], None))
     assert batch.column("value").to_pylist() == [{"id": 2}]
-    assert create_batch_decoder(pin_registry_schemas(asked, TOPIC), TOPIC).decode_batch(
+    assert BatchDecoder(pin_registry_schemas(asked, TOPIC), TOPIC).decode_batch(
         RawBatch(TOPIC, 0, [None], [written], [0], [0], None)
     ).column("value").to_pylist() == [{"id": 2, "item": "tea"}]
 

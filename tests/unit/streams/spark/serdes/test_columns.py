@@ -10,7 +10,7 @@ import pytest
 from streams import Windowed as WindowedKey
 from streams import serdes
 from streams.errors import UserError
-from streams.spark.serdes.columns import RowKind, create_batch_decoder
+from streams.spark.serdes.columns import BatchDecoder, RowKind
 from streams.spark.source.fetching import RawBatch
 from streams.spark.source.options import ParseMode, SerdeName, SerdeOptions, WindowedKeyKind
 
@@ -36,9 +36,7 @@ WINDOW = ("key", "window_start", "window_end")
 
 
 def test_windowed_keys_of_a_topic_are_taken_apart() -> None:
-    found = create_batch_decoder(TIME, "t").decode_batch(
-        batch([b"a" + struct.pack(">q", 5000), None])
-    )
+    found = BatchDecoder(TIME, "t").decode_batch(batch([b"a" + struct.pack(">q", 5000), None]))
     assert rows(found, *WINDOW) == [("a", 5000, 6000), (None, None, None)]
     assert found.schema.names == [
         "key", "window_start", "window_end", "value", "topic", "partition", "offset", "timestamp",
@@ -49,8 +47,8 @@ def test_windowed_keys_of_a_topic_are_taken_apart() -> None:
 def test_windowed_keys_of_a_store_have_a_sequence_number() -> None:
     keys: list[bytes | None] = [b"a" + struct.pack(">qi", 5000, 7)]
     for columns in (
-        create_batch_decoder(TIME, "t", RowKind.TABLE),
-        create_batch_decoder(TIME, "app-counts-changelog"),
+        BatchDecoder(TIME, "t", RowKind.TABLE),
+        BatchDecoder(TIME, "app-counts-changelog"),
     ):
         assert rows(columns.decode_batch(batch(keys)), *WINDOW) == [("a", 5000, 6000)]
 
@@ -59,13 +57,13 @@ def test_sessions_have_their_end_first() -> None:
     given = SerdeOptions(key=SerdeName.STRING, windowed=WindowedKeyKind.SESSION)
     key = b"a" + struct.pack(">qq", 9000, 5000)
     for topic in ("t", "app-counts-changelog"):
-        found = create_batch_decoder(given, topic).decode_batch(batch([key]))
+        found = BatchDecoder(given, topic).decode_batch(batch([key]))
         assert rows(found, *WINDOW) == [("a", 5000, 9000)]
 
 
 def test_keys_are_those_that_the_serdes_of_windows_write() -> None:
     written = serdes.windowed(serdes.string, 1000).serialize(WindowedKey("grün", 5000, 6000))
-    assert rows(create_batch_decoder(TIME, "t").decode_batch(batch([written])), *WINDOW) == [
+    assert rows(BatchDecoder(TIME, "t").decode_batch(batch([written])), *WINDOW) == [
         ("grün", 5000, 6000)
     ]
 
@@ -74,7 +72,7 @@ def test_a_window_that_has_no_end_or_is_beyond_all_times_is_null_there() -> None
     given = SerdeOptions(
         key=SerdeName.STRING, windowed=WindowedKeyKind.TIME, window_size_ms=2**63 - 1
     )
-    found = create_batch_decoder(given, "t").decode_batch(batch([b"a" + struct.pack(">q", 0)]))
+    found = BatchDecoder(given, "t").decode_batch(batch([b"a" + struct.pack(">q", 0)]))
     assert rows(found, *WINDOW, "_corrupt_record") == [("a", 0, None, None)]
 
 
@@ -88,7 +86,7 @@ def test_a_window_that_has_no_end_or_is_beyond_all_times_is_null_there() -> None
 )
 def test_bytes_that_are_no_window_are_told(key: bytes, cause: str) -> None:
     good = b"b" + struct.pack(">q", 0)
-    found = create_batch_decoder(TIME, "t").decode_batch(batch([key, good]))
+    found = BatchDecoder(TIME, "t").decode_batch(batch([key, good]))
     assert rows(found, *WINDOW) == [(None, None, None), ("b", 0, 1000)]
     said = found.column("_corrupt_record").to_pylist()
     assert f"key of t[3] offset 10 is no windowed key: {cause}" in said[0]
@@ -103,7 +101,7 @@ def both(mode: ParseMode) -> SerdeOptions:
 
 
 def test_permissive_keeps_the_row_with_all_that_is_wrong() -> None:
-    found = create_batch_decoder(both(ParseMode.PERMISSIVE), "t").decode_batch(BAD)
+    found = BatchDecoder(both(ParseMode.PERMISSIVE), "t").decode_batch(BAD)
     assert rows(found, "key", "value", "offset")[1] == (None, None, 11)
     fine, said = found.column("_corrupt_record").to_pylist()
     assert fine is None
@@ -113,31 +111,31 @@ def test_permissive_keeps_the_row_with_all_that_is_wrong() -> None:
 
 
 def test_dropmalformed_leaves_the_row_out() -> None:
-    found = create_batch_decoder(both(ParseMode.DROPMALFORMED), "t").decode_batch(BAD)
+    found = BatchDecoder(both(ParseMode.DROPMALFORMED), "t").decode_batch(BAD)
     assert rows(found, "key", "offset") == [("a", 10)]
     assert "_corrupt_record" not in found.schema.names
 
 
 def test_failfast_ends_the_read_with_where_and_what() -> None:
     with pytest.raises(UserError) as caught:
-        create_batch_decoder(both(ParseMode.FAILFAST), "t").decode_batch(BAD)
+        BatchDecoder(both(ParseMode.FAILFAST), "t").decode_batch(BAD)
     said = str(caught.value)
     for part in ("key of t[3] offset 11", "is no string", "1 bytes begin ff", "mode=PERMISSIVE"):
         assert part in said
 
 
 def test_what_cannot_fail_has_no_column_for_failures() -> None:
-    assert "_corrupt_record" not in create_batch_decoder(SerdeOptions(), "t").schema.names
+    assert "_corrupt_record" not in BatchDecoder(SerdeOptions(), "t").schema.names
 
 
 def test_headers_are_pairs() -> None:
     raw = RawBatch("t", 0, [b"k"], [None], [0], [0], [[("h", b"\x00"), ("h", None)]])
-    found = create_batch_decoder(SerdeOptions(headers=True), "t").decode_batch(raw)
+    found = BatchDecoder(SerdeOptions(headers=True), "t").decode_batch(raw)
     assert found.column("headers").to_pylist() == [
         [{"key": "h", "value": b"\x00"}, {"key": "h", "value": None}]
     ]
 
 
 def test_no_records_are_a_batch_of_none() -> None:
-    found = create_batch_decoder(TIME, "t").decode_batch(batch([]))
+    found = BatchDecoder(TIME, "t").decode_batch(batch([]))
     assert found.num_rows == 0
