@@ -13,10 +13,14 @@ from pyspark.sql.types import StructType
 
 from streams.errors import ConfigError
 from streams.spark.sink.stream_writer import StreamWriter
-from streams.spark.sink.writing import BatchWriter, check_columns, parse_write_options
+from streams.spark.sink.writing import BatchWriter, check_columns
 from streams.spark.source.batch_reader import create_topic_reader, topic_schema
-from streams.spark.source.options import STREAM_READ_OPTIONS, parse_read_options
-from streams.spark.source.stream_reader import StreamReader, parse_stream_read_options
+from streams.spark.source.options import (
+    parse_read_options,
+    parse_stream_read_options,
+    parse_write_options,
+)
+from streams.spark.source.stream_reader import StreamReader
 from streams.spark.stores.store_reader import StoreReader, infer_store_schema
 
 
@@ -34,7 +38,7 @@ class MillraceDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns of a read, which is of a topic or of a store as the options say."""
-        options = parse_read_options(self.options, ignored_names=STREAM_READ_OPTIONS)
+        options = parse_read_options(self.options, allows_streaming=True)
         return topic_schema(options) if options.store is None else infer_store_schema(options)
 
     def reader(self, schema: StructType) -> DataSourceReader:

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from streams.spark import MillraceDataSource
 from streams.spark.sink.stream_writer import BATCH_ID_KEY, StreamWriter
-from streams.spark.sink.writing import WriteOptions, parse_write_options
+from streams.spark.source.options import WriteOptions, parse_write_options
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch

@@ -11,7 +11,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from streams.common.topic_partitions import Partition
 from streams.errors import StreamsError
 from streams.spark.source.broker_access import BrokerAccess
-from streams.spark.source.stream_reader import StreamReader, parse_stream_read_options
+from streams.spark.source.options import parse_stream_read_options
+from streams.spark.source.stream_reader import StreamReader
 from tests.brokers import Broker
 from tests.spark.topics import Written
 

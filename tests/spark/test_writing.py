@@ -12,12 +12,11 @@ from streams.spark.sink.epochs import EpochSink, open_epoch_attempt
 from streams.spark.sink.writing import (
     BatchWriter,
     PartitionWritten,
-    WriteOptions,
     check_no_extra_partitions,
     encode_rows,
-    parse_write_options,
     write_epoch_once,
 )
+from streams.spark.source.options import WriteOptions, parse_write_options
 from tests.brokers import Broker
 from tests.spark.written import batch, batches_of, made, values_of
 

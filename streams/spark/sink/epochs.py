@@ -73,12 +73,11 @@ class EpochSink:
     name: str
     topic: str
 
-    def transactional_id(self, partition: int) -> str:
-        """Return the transactional id of a Spark partition."""
-        return f"{self.name}-{partition}"
+    def id_of_partition(self, partition: int) -> str:
+        """Return the id of a Spark partition: of its transactions, and of its consumer group.
 
-    def group_id(self, partition: int) -> str:
-        """Return the consumer group whose committed offset marks a Spark partition's last epoch."""
+        The group's committed offset marks the partition's last epoch.
+        """
         return f"{self.name}-{partition}"
 
     @property
@@ -157,9 +156,8 @@ def read_written_tally(
     tally = Tally.from_metadata(found.metadata)
     if tally is None:
         raise StreamsError(
-            f"{doing}: the offset in group {sink.group_id(partition)!r} is none that a sink "
-            "commits "
-            f"(metadata {found.metadata!r}): nothing else may use this group"
+            f"{doing}: the offset in group {sink.id_of_partition(partition)!r} is none that a sink "
+            f"commits (metadata {found.metadata!r}): nothing else may use this group"
         )
     return tally
 
@@ -195,7 +193,7 @@ def _read_mark(
     try:
         return fetch_stable_offset(
             access.client_settings(),
-            sink.group_id(partition),
+            sink.id_of_partition(partition),
             sink.mark_partition,
             REQUEST_TIMEOUT_S,
         )
@@ -222,7 +220,7 @@ class EpochAttempt:
         self._partition = partition
         self._epoch = epoch
         self._tally = Tally()
-        transactional_id = sink.transactional_id(partition)
+        transactional_id = sink.id_of_partition(partition)
         self._producer = StreamsProducer(
             transactional_id,
             {
@@ -252,7 +250,7 @@ class EpochAttempt:
         """Commit the transaction with the offset that marks the epoch; return the rows' tally."""
         self._producer.begin_transaction()
         mark = OffsetAndMetadata(self._epoch + 1, self._tally.to_metadata())
-        group = encode_group_metadata(self._sink.group_id(self._partition), -1, "", None)
+        group = encode_group_metadata(self._sink.id_of_partition(self._partition), -1, "", None)
         self._producer.send_offsets_to_transaction([(self._sink.mark_partition, mark)], group)
         self._producer.commit_transaction()
         return self._tally

@@ -17,11 +17,11 @@ from streams.errors import StreamsError
 from streams.spark.sink.epochs import EpochSink
 from streams.spark.sink.writing import (
     PartitionWritten,
-    WriteOptions,
     check_no_extra_partitions,
     spark_partition,
     write_epoch_once,
 )
+from streams.spark.source.options import WriteOptions
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch

@@ -6,9 +6,8 @@ Batch and streaming writers both do this, with the name of a sink and the number
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,7 +17,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructType
 
-from streams.errors import ConfigError, OutcomeUnknown, StreamsError, UserError
+from streams.errors import ConfigError, StreamsError, UserError
 from streams.spark.serdes.decoding import column_serde
 from streams.spark.serdes.encoding import encode_column
 from streams.spark.sink.epochs import (
@@ -29,47 +28,16 @@ from streams.spark.sink.epochs import (
     open_epoch_attempt,
     read_written_tally,
 )
-from streams.spark.source.broker_access import BrokerAccess
-from streams.spark.source.options import (
-    WRITE_OPTIONS,
-    DataSourceOptions,
-    SerdeOptions,
-    parse_serde_options,
-)
+from streams.spark.source.broker_access import explain_no_answer
+from streams.spark.source.options import ChangedRowsPolicy, WriteOptions
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
-_FORBIDDEN_SETTINGS = {
-    "transactional.id": "it is made of the query's id, or of write_id, and the Spark partition",
-    "enable.idempotence": "the guarantee needs it",
-    "acks": "the guarantee needs all",
-    "request.required.acks": "the guarantee needs all",
-    "partitioner": "records of a key must meet in one partition, by Kafka's own hash",
-}
-"""Settings of librdkafka that would break the guarantee, and why."""
 _PARTITIONS_END = 1 << 31
 _WRITTEN_COLUMNS = ("key", "value", "partition", "timestamp", "headers")
 _IGNORED_COLUMNS = ("topic", "offset")
 """Columns of a read that a write ignores, since the option topic says where to."""
-
-
-class ChangedRowsPolicy(StrEnum):
-    """Says what to do if an epoch that was already written is attempted again with other rows."""
-
-    FAIL = "fail"
-    SKIP = "skip"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteOptions:
-    """Holds the options of a batch or streaming write; only a batch write has a `write_id`."""
-
-    access: BrokerAccess
-    topic: str
-    serdes: SerdeOptions
-    write_id: str | None
-    on_changed_rows: ChangedRowsPolicy
 
 
 @dataclass(frozen=True)
@@ -83,26 +51,6 @@ class PartitionWritten(WriterCommitMessage):
     partition: int
     rows: int
     was_written_before: bool
-
-
-def parse_write_options(option_texts: Mapping[str, str], *, is_stream: bool) -> WriteOptions:
-    """Parse the options of a write. Raises ConfigError."""
-    doing = "a streaming write" if is_stream else "a write"
-    options = DataSourceOptions(
-        option_texts, WRITE_OPTIONS - {"write_id"} if is_stream else WRITE_OPTIONS, doing
-    )
-    access = options.get_broker_access()
-    for name in access.librdkafka_settings:
-        if name in _FORBIDDEN_SETTINGS:
-            raise ConfigError(f"option kafka.{name} can't be set: {_FORBIDDEN_SETTINGS[name]}")
-    return WriteOptions(
-        access=access,
-        topic=options.require_text("topic"),
-        serdes=parse_serde_options(options, is_write=True),
-        write_id=options.get_text("write_id"),
-        on_changed_rows=options.get_choice("on_changed_rows", ChangedRowsPolicy)
-        or ChangedRowsPolicy.FAIL,
-    )
 
 
 def check_columns(options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
@@ -152,11 +100,10 @@ def write_epoch_once(
 
     Raises StreamsError where that can't be, with what to do.
     """
-    try:
-        _check_topic(options)
+    with explain_no_answer(sink.topic):
+        if options.topic not in options.access.create_admin().fetch_partition_counts():
+            raise ConfigError(f"there is no topic {options.topic!r} to write into: create it first")
         return _write_or_compare(options, sink, partition, epoch, batches)
-    except OutcomeUnknown as unknown:
-        raise StreamsError(f"{sink.topic}: {unknown}") from unknown
 
 
 def check_no_extra_partitions(
@@ -166,10 +113,8 @@ def check_no_extra_partitions(
 
     It is called when all tasks have written. With `on_changed_rows=skip` it raises nothing.
     """
-    try:
+    with explain_no_answer(sink.topic):
         strange = find_extra_partitions(options.access, sink, partition_count, epoch)
-    except OutcomeUnknown as unknown:
-        raise StreamsError(f"{sink.topic}: {unknown}") from unknown
     if strange and options.on_changed_rows is ChangedRowsPolicy.FAIL:
         raise StreamsError(
             f"epoch {epoch} was written into {sink.topic!r} by {partition_count} Spark "
@@ -254,13 +199,6 @@ def _check_same_rows(
         "uuid(), the same number of shuffle partitions). If the rows are the same and only values "
         "differ, as sums of floats do, set option on_changed_rows=skip: what was written stays"
     )
-
-
-def _check_topic(options: WriteOptions) -> None:
-    """Raise ConfigError if the topic doesn't exist."""
-    counts = options.access.create_admin().fetch_partition_counts()
-    if options.topic not in counts:
-        raise ConfigError(f"there is no topic {options.topic!r} to write into: create it first")
 
 
 def _empty_batch(schema: StructType) -> RecordBatch:

@@ -5,11 +5,13 @@ Executors get it as plain text in the options of a read or a write, and make the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
+from streams.errors import OutcomeUnknown, StreamsError
 from streams.membership.connection import BrokerConnection, ConnectionLost
 from streams.runtime.clients import Admin, RangeReader
 
@@ -17,6 +19,15 @@ CLIENT_ID = "millrace-spark"
 REQUEST_TIMEOUT_S = 30.0
 """The longest that a request may go unanswered, and a read return nothing."""
 START_TIMEOUT_S = 10.0
+
+
+@contextmanager
+def explain_no_answer(subject: str) -> Iterator[None]:
+    """Raise StreamsError, which begins with `subject`, if no broker answers in the with block."""
+    try:
+        yield
+    except OutcomeUnknown as unknown:
+        raise StreamsError(f"{subject}: {unknown}") from unknown
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,11 @@ must make up the split, which proves that a read was complete.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from streams.errors import StreamsError
 from streams.spark.source.broker_access import BrokerAccess
@@ -17,17 +18,18 @@ from streams.spark.source.fetching import fetch_batches
 from streams.spark.source.options import IsolationLevel
 from streams.spark.source.ranges import OffsetRange
 
-SCHEMA = StructType(
+_COLUMNS = pa.schema(
     [
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("first", LongType()),
-        StructField("until", LongType()),
-        StructField("records", LongType()),
-        StructField("no_records", LongType()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("first", pa.int64()),
+        ("until", pa.int64()),
+        ("records", pa.int64()),
+        ("no_records", pa.int64()),
     ]
 )
-_TYPES = (pa.string(), pa.int32(), pa.int64(), pa.int64(), pa.int64(), pa.int64())
+SCHEMA = from_arrow_schema(_COLUMNS)
+"""The columns of a coverage, as Spark has them."""
 
 
 def count_offsets(
@@ -47,13 +49,5 @@ def count_offsets(
             after = offset + 1
         records += len(batch)
     no_records += offset_range.until - after
-    row = (
-        offset_range.topic,
-        offset_range.partition,
-        offset_range.first,
-        offset_range.until,
-        records,
-        no_records,
-    )
-    arrays = [pa.array([each], kind) for each, kind in zip(row, _TYPES, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, names=SCHEMA.names)
+    row = asdict(offset_range) | {"records": records, "no_records": no_records}
+    return pa.RecordBatch.from_pylist([row], schema=_COLUMNS)

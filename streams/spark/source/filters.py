@@ -109,17 +109,14 @@ class FilterBounds:
     def _with_offset(self, condition: Filter, value: int) -> FilterBounds:
         """Return the bounds narrowed by a comparison of the offset with `value`."""
         first, until = self.first, sys.maxsize if self.until is None else self.until
-        match condition:
-            case EqualTo() | EqualNullSafe():
-                first, until = max(first, value), min(until, value + 1)
-            case GreaterThan():
-                first = max(first, value + 1)
-            case GreaterThanOrEqual():
-                first = max(first, value)
-            case LessThan():
-                until = min(until, value)
-            case LessThanOrEqual():
-                until = min(until, value + 1)
+        if isinstance(condition, EqualTo | EqualNullSafe | GreaterThanOrEqual):
+            first = max(first, value)
+        if isinstance(condition, EqualTo | EqualNullSafe | LessThanOrEqual):
+            until = min(until, value + 1)
+        if isinstance(condition, GreaterThan):
+            first = max(first, value + 1)
+        if isinstance(condition, LessThan):
+            until = min(until, value)
         return replace(self, first=first, until=until)
 
     def _with_time(self, condition: Filter, value: datetime) -> FilterBounds:

@@ -14,16 +14,17 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from streams.common.topic_partitions import Partition
-from streams.errors import ConfigError, OutcomeUnknown, StreamsError
+from streams.errors import ConfigError
 from streams.runtime.clients import Admin
 from streams.spark.cuts.cut import Cut
 from streams.spark.cuts.members import subtract_runs
-from streams.spark.source.broker_access import START_TIMEOUT_S
+from streams.spark.source.broker_access import START_TIMEOUT_S, explain_no_answer
 from streams.spark.source.fetching import RawBatch
-from streams.spark.source.options import IsolationLevel, OffsetSpec, TopicReadLimits
+from streams.spark.source.option_texts import OffsetLimits
+from streams.spark.source.options import IsolationLevel, TopicReadLimits
 from streams.spark.source.ranges import OffsetRange
 from streams.spark.source.removal import explain_removal
 
@@ -38,10 +39,8 @@ def plan_offset_ranges(
     aren't there, StreamsError while no broker answers.
     """
     partitions = _resolve_partitions(admin, topic, limits)
-    try:
+    with explain_no_answer(f"the offsets of {topic} can't be asked for"):
         return _resolve_ranges(admin, partitions, limits, isolation)
-    except OutcomeUnknown as unknown:
-        raise StreamsError(f"the offsets of {topic} can't be asked for: {unknown}") from None
 
 
 def _resolve_partitions(admin: Admin, topic: str, limits: TopicReadLimits) -> list[Partition]:
@@ -84,12 +83,7 @@ def _resolve_ranges(
     Raises ConfigError for offsets that are gone or not there yet.
     """
     starts = admin.fetch_earliest_offsets(partitions)
-    committed = isolation is IsolationLevel.READ_COMMITTED
-    ends = (
-        admin.fetch_last_stable_offsets(partitions)
-        if committed
-        else admin.fetch_latest_offsets(partitions)
-    )
+    ends = fetch_readable_ends(admin, partitions, isolation)
     not_before = find_offsets_since(admin, partitions, limits.timestamps_from)
     beyond = {} if limits.cut is None else limits.cut.beyond
     found: list[OffsetRange] = []
@@ -120,6 +114,15 @@ def _resolve_ranges(
             OffsetRange(*partition, first, max(until, first)), beyond.get(partition, ())
         )
     return found
+
+
+def fetch_readable_ends(
+    admin: Admin, partitions: Sequence[Partition], isolation: IsolationLevel
+) -> dict[Partition, int]:
+    """Fetch the offset up to which each partition may be read with an isolation level."""
+    if isolation is IsolationLevel.READ_COMMITTED:
+        return admin.fetch_last_stable_offsets(partitions)
+    return admin.fetch_latest_offsets(partitions)
 
 
 def find_offsets_since(
@@ -175,7 +178,7 @@ def cut_end_offset(cut: Cut, partition: Partition) -> int:
 
 
 def _resolve_offset(
-    spec: OffsetSpec | Mapping[int, OffsetSpec],
+    spec: OffsetLimits,
     partition_number: int,
     log_start_offset: int,
     log_end_offset: int,

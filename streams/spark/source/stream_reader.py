@@ -7,8 +7,8 @@ reads the same records: with a sink that knows its epochs, each is there once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -20,23 +20,13 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from streams.common.topic_partitions import Partition
-from streams.errors import OutcomeUnknown, StreamsError
+from streams.errors import StreamsError
 from streams.runtime.clients import Admin
 from streams.spark.serdes.columns import BatchDecoder, pin_registry_schemas
-from streams.spark.source.broker_access import BrokerAccess
+from streams.spark.source.broker_access import explain_no_answer
 from streams.spark.source.fetching import fetch_batches
-from streams.spark.source.options import (
-    RECORDS_PER_SPLIT,
-    STREAM_READ_OPTIONS,
-    DataSourceOptions,
-    IsolationLevel,
-    OffsetSpec,
-    SerdeOptions,
-    TopicReadLimits,
-    parse_offsets,
-    parse_serde_options,
-)
-from streams.spark.source.range_planning import plan_offset_ranges
+from streams.spark.source.options import StreamReadOptions, TopicReadLimits
+from streams.spark.source.range_planning import fetch_readable_ends, plan_offset_ranges
 from streams.spark.source.stream_offsets import (
     StreamOffset,
     advance_offset,
@@ -49,33 +39,6 @@ if TYPE_CHECKING:
 
 LogOffsets = dict[int, tuple[int, int]]
 """The first offset of each partition, and the end to which it may be read."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamReadOptions:
-    """Holds the options of a streaming read; a new query begins at `offsets_from`."""
-
-    access: BrokerAccess
-    topic: str
-    serdes: SerdeOptions
-    isolation: IsolationLevel
-    offsets_from: OffsetSpec | Mapping[int, OffsetSpec]
-    max_records_per_trigger: int | None
-    records_per_split: int
-
-
-def parse_stream_read_options(option_texts: Mapping[str, str]) -> StreamReadOptions:
-    """Parse the options of a streaming read. Raises ConfigError."""
-    options = DataSourceOptions(option_texts, STREAM_READ_OPTIONS, "a streaming read")
-    return StreamReadOptions(
-        access=options.get_broker_access(),
-        topic=options.require_text("topic"),
-        serdes=parse_serde_options(options),
-        isolation=options.get_choice("isolation", IsolationLevel) or IsolationLevel.READ_COMMITTED,
-        offsets_from=parse_offsets(options, "offsets_from", "earliest"),
-        max_records_per_trigger=options.get_integer("max_records_per_trigger", 1),
-        records_per_split=options.get_integer("records_per_split", 1) or RECORDS_PER_SPLIT,
-    )
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -172,29 +135,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _fetch_log_offsets(self) -> LogOffsets:
         """Fetch each partition's first offset, and the end up to which it may be read."""
         admin, topic = self._get_admin(), self._options.topic
-        committed = self._options.isolation is IsolationLevel.READ_COMMITTED
-        try:
+        with explain_no_answer(f"the offsets of {topic} can't be asked for"):
             count = admin.fetch_partition_counts().get(topic)
             if count is None:
                 raise StreamsError(f"there is no topic {topic!r} any more")
             each = [Partition(topic, number) for number in range(count)]
             firsts = admin.fetch_earliest_offsets(each)
-            ends = (
-                admin.fetch_last_stable_offsets(each)
-                if committed
-                else admin.fetch_latest_offsets(each)
-            )
-        except OutcomeUnknown as unknown:
-            raise StreamsError(f"the offsets of {topic} can't be asked for: {unknown}") from None
+            ends = fetch_readable_ends(admin, each, self._options.isolation)
         return {p.number: (firsts[p], ends[p]) for p in each}
 
     def _fetch_topic_id(self) -> str:
         """Fetch the topic's id, which tells a topic from a later one of the same name."""
         topic = self._options.topic
-        try:
+        with explain_no_answer(f"the id of {topic} can't be asked for"):
             return self._get_admin().fetch_topic_ids([topic])[topic]
-        except OutcomeUnknown as unknown:
-            raise StreamsError(f"the id of {topic} can't be asked for: {unknown}") from None
 
     def _get_admin(self) -> Admin:
         """Return the driver's admin client, and create it on first use.

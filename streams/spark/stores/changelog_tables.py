@@ -6,7 +6,7 @@ of one partition are in memory, each with its last record; deletions too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple, TypeVar
@@ -78,20 +78,14 @@ class LatestRecords:
             if last.value is not None and is_live(key, last)
         )
         for some in _split_into_batches(alive):
-            yield StoreRows(self._to_raw_batch(some))
+            yield StoreRows(_to_raw_batch(self.topic, self.partition, *zip(*some, strict=True)))
 
-    def _to_raw_batch(self, rows: Iterable[tuple[bytes, KeylessRecord]]) -> RawBatch:
-        keys, records = zip(*rows, strict=True)
-        values, offsets, timestamps = zip(*records, strict=True)
-        return RawBatch(
-            self.topic,
-            self.partition,
-            list(keys),
-            list(values),
-            list(offsets),
-            list(timestamps),
-            None,
-        )
+
+def _to_raw_batch(
+    topic: str, partition: int, keys: Sequence[bytes], records: Sequence[KeylessRecord]
+) -> RawBatch:
+    values, offsets, timestamps = map(list, zip(*records, strict=True))
+    return RawBatch(topic, partition, list(keys), values, offsets, timestamps, None)
 
 
 def _create_live_row_filter(
@@ -158,17 +152,8 @@ class RecordVersions:
         """
         for some in _split_into_batches(self._select_versions(all_versions)):
             keys, records, ends = zip(*some, strict=True)
-            values, offsets, times = zip(*records, strict=True)
-            batch = RawBatch(
-                self.topic,
-                self.partition,
-                list(keys),
-                list(values),
-                list(offsets),
-                list(times),
-                None,
-            )
-            yield StoreRows(batch, (list(times), list(ends)) if all_versions else None)
+            batch = _to_raw_batch(self.topic, self.partition, keys, records)
+            yield StoreRows(batch, (batch.timestamps_ms, list(ends)) if all_versions else None)
 
     def _select_versions(
         self, all_versions: bool

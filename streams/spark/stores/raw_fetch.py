@@ -7,7 +7,6 @@ librdkafka hands out records only, and whether some are gone shows in the batche
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from contextlib import ExitStack, closing
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -58,16 +57,38 @@ def can_fetch_raw(access: BrokerAccess) -> bool:
 
 
 def scan_range(
-    access: BrokerAccess, offset_range: OffsetRange, *, bytes_max: int = _BYTES_MAX
+    access: BrokerAccess,
+    offset_range: OffsetRange,
+    *,
+    to_high_watermark: bool = False,
+    bytes_max: int = _BYTES_MAX,
 ) -> LogScan:
-    """Scan the batches of an offset range for removed offsets. Raises StreamsError on failure."""
-    where = Partition(offset_range.topic, offset_range.partition)
-    return _scan_with_one_leader(
-        access,
-        where,
-        lambda epoch, _: LogScan(offset_range.first, offset_range.until, epoch),
-        bytes_max,
-    )
+    """Scan the batches of an offset range for removed offsets.
+
+    `to_high_watermark`: the scan ends at the high watermark of now, wherever the range ends. It is
+    from one leader only, and starts anew whenever the leader changes: another leader's log has
+    other segments.
+
+    Raises: StreamsError if the batches can't be read.
+    """
+    partition = Partition(offset_range.topic, offset_range.partition)
+    deadline_s = time.monotonic() + REQUEST_TIMEOUT_S
+    while True:
+        try:
+            with ExitStack() as held:
+                bootstrap = held.enter_context(closing(access.open_connection(None)))
+                leader = _find_leader(bootstrap, partition)
+                connection = access.open_connection(leader.address)
+                held.enter_context(closing(connection))
+                scan = LogScan(offset_range.first, offset_range.until, leader.epoch)
+                _scan_over_connection(connection, partition, scan, to_high_watermark, bytes_max)
+                return scan
+        except (_LeaderChanged, ConnectionLost) as error:
+            if time.monotonic() > deadline_s:
+                raise StreamsError(
+                    f"the batches of {partition} can't be read from its leader: {error}"
+                ) from error
+        time.sleep(_RETRY_BACKOFF_S)
 
 
 def find_last_segment_offset(
@@ -80,69 +101,33 @@ def find_last_segment_offset(
 
     Raises: StreamsError if the batches can't be read.
     """
-    where = Partition(offset_range.topic, offset_range.partition)
-
-    def create_scan(epoch: int, high_watermark: int) -> LogScan:
-        return LogScan(offset_range.first, high_watermark, epoch)
-
-    return _scan_with_one_leader(access, where, create_scan, bytes_max).last_segment_offset
-
-
-def _scan_with_one_leader(
-    access: BrokerAccess,
-    partition: Partition,
-    create_scan: Callable[[int, int], LogScan],
-    bytes_max: int,
-) -> LogScan:
-    """Scan a partition from one leader only, starting anew whenever the leader changes.
-
-    Another leader's log has other segments.
-    """
-    deadline_s = time.monotonic() + REQUEST_TIMEOUT_S
-    while True:
-        try:
-            with ExitStack() as held:
-                bootstrap = held.enter_context(closing(access.open_connection(None)))
-                leader = _find_leader(bootstrap, partition)
-                connection = access.open_connection(leader.address)
-                held.enter_context(closing(connection))
-                return _scan_over_connection(
-                    connection, partition, leader.epoch, create_scan, bytes_max
-                )
-        except (_LeaderChanged, ConnectionLost) as error:
-            if time.monotonic() > deadline_s:
-                raise StreamsError(
-                    f"the batches of {partition} can't be read from its leader: {error}"
-                ) from error
-        time.sleep(_RETRY_BACKOFF_S)
+    scan = scan_range(access, offset_range, to_high_watermark=True, bytes_max=bytes_max)
+    return scan.last_segment_offset
 
 
 def _scan_over_connection(
     connection: BrokerConnection,
     partition: Partition,
-    leader_epoch: int,
-    create_scan: Callable[[int, int], LogScan],
+    scan: LogScan,
+    to_high_watermark: bool,
     bytes_max: int,
-) -> LogScan:
+) -> None:
     """Scan over a connection to the leader until done. Raises _LeaderChanged."""
-    scan: LogScan | None = None
     throttled_s = 0.0
-    position = create_scan(leader_epoch, 0).first_offset
-    while scan is None or not scan.is_done:
-        answer, part = _fetch_batches(connection, partition, leader_epoch, position, bytes_max)
-        if scan is None:
-            scan = create_scan(leader_epoch, int(part.high_watermark))
+    while to_high_watermark or not scan.is_done:
+        answer, part = _fetch_batches(
+            connection, partition, scan.leader_epoch, scan.fetch_offset, bytes_max
+        )
+        if to_high_watermark:
+            scan.end_offset, to_high_watermark = int(part.high_watermark), False
         if not part.records and answer.throttle_time:
             # The broker throttles this client: an empty response doesn't say that there is nothing.
             throttled_s += answer.throttle_time.total_seconds()
             if throttled_s > REQUEST_TIMEOUT_S:
                 raise StreamsError(f"{partition}: fetches are held up by a quota")
             time.sleep(min(answer.throttle_time.total_seconds(), 1.0))
-            continue
-        if not scan.is_done:
+        elif not scan.is_done:
             scan.read_batches(bytes(part.records or b""))
-        position = scan.fetch_offset
-    return scan
 
 
 def _fetch_batches(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streams import serdes
 from streams.errors import ConfigError
@@ -59,6 +59,15 @@ def layout_options(spec: StoreSpec) -> dict[str, str]:
     if kept_ms is not None:
         options["retention_ms"] = str(kept_ms)
     return options
+
+
+def window_options(serde: Serde[Any]) -> dict[str, str]:
+    """Return the options that describe the windowed keys of a serde."""
+    kind, _, rest = serde.name.partition("(")
+    if kind == "session_windowed":
+        return {"windowed": "session"}
+    size = rest.rpartition(", ")[2].rstrip(")")
+    return {"windowed": "time", **({"window_size_ms": size} if size.isdigit() else {})}
 
 
 def _require_readable_store(app: App, store: str) -> StoreSpec:

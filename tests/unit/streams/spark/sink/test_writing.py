@@ -11,7 +11,8 @@ from pyspark.sql.types import StructType
 from streams.errors import ConfigError, UserError
 from streams.spark.serdes.ddl import parse_type
 from streams.spark.sink.epochs import ProducerRows, Tally
-from streams.spark.sink.writing import check_columns, encode_rows, parse_write_options
+from streams.spark.sink.writing import check_columns, encode_rows
+from streams.spark.source.options import parse_write_options
 from tests.sampling import draw_seed
 
 GIVEN = {"bootstrap_servers": "localhost:1", "topic": "t", "value": "string"}

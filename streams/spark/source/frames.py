@@ -1,0 +1,65 @@
+"""Read offsets of a topic as a DataFrame, for what reconciles and verifies on the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import orjson
+from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
+
+from streams.common.topic_partitions import Partition
+from streams.spark.cuts.cut import Cut
+from streams.spark.source.broker_access import BrokerAccess
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FORMAT = "millrace"
+
+
+def read_topic_offsets(
+    spark: SparkSession,
+    access: BrokerAccess,
+    topic: str,
+    first_offsets: Mapping[Partition, int],
+    end_offsets: Mapping[Partition, int],
+    **options: str,
+) -> DataFrame:
+    """Read a topic's records between offsets, of the partitions that `end_offsets` has.
+
+    `options`: further ones of the data source.
+    """
+    return (
+        spark.read.format(FORMAT)
+        .options(**connection_options(access))
+        .options(topic=topic, partitions=",".join(str(p.number) for p in end_offsets))
+        .options(
+            offsets_from=_format_offsets(first_offsets), offsets_to=_format_offsets(end_offsets)
+        )
+        .options(**options)
+        .load()
+    )
+
+
+def connection_options(access: BrokerAccess) -> dict[str, str]:
+    """Return the options by which the data source reaches the brokers."""
+    settings = {f"kafka.{name}": value for name, value in access.librdkafka_settings.items()}
+    return {"bootstrap_servers": access.bootstrap_servers, **settings}
+
+
+def exclude_runs_beyond_cut(records: DataFrame, cut: Cut) -> DataFrame:
+    """Exclude the records below the ends of written topics whose transactions are not in the cut.
+
+    `records` has the columns `topic`, `partition` and `offset`.
+    """
+    for (topic, number), runs in cut.beyond.items():
+        here = (F.col("topic") == topic) & (F.col("partition") == number)
+        for first, last in runs:
+            records = records.where(~(here & F.col("offset").between(first, last)))
+    return records
+
+
+def _format_offsets(offsets: Mapping[Partition, int]) -> str:
+    """Format offsets by partition number as JSON, for an option of the data source."""
+    return orjson.dumps({str(p.number): at for p, at in offsets.items()}).decode()
