@@ -59,7 +59,7 @@ def test_an_operator_that_counts_one_key_twice_is_found(
             view, lambda key, value, so_far: (so_far or 0) + (2 if key == "a" else 1)
         )
 
-    monkeypatch.setattr("streams.dsl.grouped.count", miscount)
+    monkeypatch.setattr("streams.dsl.grouped.count_records", miscount)
     app = App("miscounting")
     app.stream("in", key=serdes.string, value=serdes.string).group_by_key().count(store="counts")
     with TopologyTestDriver(app) as driver:
@@ -144,7 +144,7 @@ def test_each_example_balances_or_is_refused_by_name(
         books = Ledgers(spark, app, driver)
         derived = books.derived()
         balanced = {kind(name) for name in books.balance(derived)}
-        assert (balanced, {kind(each.step) for each in derived.refused}) == (checked, refused)
+        assert (balanced, {kind(each.name) for each in derived.refused}) == (checked, refused)
 
 
 def kind(step: str) -> str:
@@ -169,4 +169,4 @@ def test_of_a_compacted_topic_the_last_values_are_known_and_a_stream_is_refused(
         found = derive_accounts(app, books.records, compacted_topics={"in", "rows"})
     kinds = {account.name: account.kind for account in found.accounts}
     assert kinds == {"r": AccountKind.STORE, "latest": AccountKind.UPSERTS}
-    assert {(each.step, "is compacted" in each.why) for each in found.refused} == {("in", True)}
+    assert {(each.name, "is compacted" in each.why) for each in found.refused} == {("in", True)}
