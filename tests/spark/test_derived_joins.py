@@ -86,7 +86,7 @@ def test_a_join_in_which_nothing_is_forgotten_balances_in_every_order(
                 assert books.balance(derived) == {"pairs", "sums", "met-in-time"}
                 assert {each.method for each in derived.accounts} == {COMPUTED}
                 stores = {"met-this-join-store", "met-other-join-store"}
-                assert {each.step for each in derived.refused} == stores
+                assert {each.name for each in derived.refused} == stores
                 [pairs] = [each for each in derived.accounts if each.name == "pairs"]
                 expected = Counter(tuple(row) for row in pairs.expected.collect())
             assert Counter(books.actual(pairs)) == expected
@@ -172,7 +172,7 @@ def test_pairs_that_an_order_could_have_lost_are_counted(
             books = Ledgers(spark, app, driver)
             results.add(tuple(map(str, driver.topic("pairs").read_values())))
     derived = books.derived()
-    named = [each.why for each in derived.refused if each.step == "met-this-join"]
+    named = [each.why for each in derived.refused if each.name == "met-this-join"]
     assert [why.split()[0] for why in named] == [str(doubtful)] * bool(doubtful)
     assert (len(results) > 1) == bool(doubtful)
 
@@ -185,7 +185,7 @@ def test_a_pair_that_only_one_side_sees_is_in_doubt(spark: SparkSession) -> None
         [why] = [
             each.why
             for each in Ledgers(spark, app, driver).derived().refused
-            if each.step == "met-this-join"
+            if each.name == "met-this-join"
         ]
         assert why.startswith("1 pairs")
 
@@ -203,7 +203,7 @@ def test_what_is_joined_with_none_is_refused_by_name(
         driver.topic("left").pipe("k", 1, 1)
         derived = Ledgers(spark, app, driver).derived()
         assert derived.accounts == []
-        assert "met-this-join" in {each.step for each in derived.refused}
+        assert "met-this-join" in {each.name for each in derived.refused}
         assert any("joined with None" in each.why for each in derived.refused)
 
 
@@ -218,5 +218,5 @@ def test_the_example_of_orders_is_refused_by_name_or_balances(spark: SparkSessio
         derived = books.derived()
         tables = {f"KTABLE-SOURCE-{number:010}-STATE-STORE" for number in (1, 3, 5)}
         assert books.balance(derived) == tables
-        refused = {each.step.partition("-")[0] for each in derived.refused}
+        refused = {each.name.partition("-")[0] for each in derived.refused}
         assert refused == {"customer", "product"}, refused

@@ -154,4 +154,4 @@ def test_what_inputs_do_not_determine_is_refused_by_name(
         books: Any = Ledgers(spark, app, driver)
         derived = books.derived()
         assert derived.accounts == []
-        assert [each for each in derived.refused if each.step.startswith(step) and why in each.why]
+        assert [each for each in derived.refused if each.name.startswith(step) and why in each.why]

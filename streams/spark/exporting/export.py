@@ -12,17 +12,15 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
-
-from pyspark.sql import functions
+from typing import TYPE_CHECKING
 
 from streams.app import App
 from streams.common.topic_partitions import Partition
-from streams.errors import ConfigError, OutcomeUnknown, StreamsError
+from streams.errors import ConfigError, StreamsError
 from streams.runtime.clients import Admin
 from streams.spark.cuts.cut import Cut
 from streams.spark.environment import check_environment
@@ -40,19 +38,18 @@ from streams.spark.exporting.manifest import (
     ExportManifest,
     TopicRole,
 )
-from streams.spark.source.broker_access import START_TIMEOUT_S, BrokerAccess
+from streams.spark.source.broker_access import START_TIMEOUT_S, BrokerAccess, explain_no_answer
+from streams.spark.source.frames import exclude_runs_beyond_cut
 from streams.spark.source.options import RECORDS_PER_SPLIT
 from streams.spark.source.ranges import OffsetRange, split_ranges
 from streams.topology.description import describe_topology
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 EXPORTED_COLUMNS = f"{FILE_COLUMNS}, export INT, topic STRING, partition INT"
 """The columns of the DataFrame that `exported` returns."""
 _RECORDED_PACKAGES = ("millrace", "pyspark", "pyarrow", "confluent-kafka")
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,19 +158,7 @@ def exported(
         .option("basePath", str(directory))
         .parquet(*sorted(paths))
     )
-    if at_cut and manifests[-1].cut.beyond:
-        rows = rows.where(~_outside_cut_condition(manifests[-1].cut))
-    return rows
-
-
-def _outside_cut_condition(cut: Cut) -> Column:
-    """Return a condition for the rows below the cut's ends that are still not in the cut."""
-    found = functions.lit(False)
-    for (topic, number), runs in cut.beyond.items():
-        here = (functions.col("topic") == topic) & (functions.col("partition") == number)
-        for first, last in runs:
-            found = found | (here & functions.col("offset").between(first, last))
-    return found
+    return exclude_runs_beyond_cut(rows, manifests[-1].cut) if at_cut else rows
 
 
 def _check_application(directory: Path, manifests: Sequence[ExportManifest], cut: Cut) -> None:
@@ -199,7 +184,8 @@ def _resolve_topics(admin: Admin, cut: Cut, request: ExportRequest) -> dict[str,
     for name in names:
         if name not in counts:
             raise ConfigError(f"there is no topic {name!r} to export")
-    ids = _ask_broker(f"ids of {', '.join(names)}", lambda: admin.fetch_topic_ids(names))
+    with explain_no_answer(f"ids of {', '.join(names)}"):
+        ids = admin.fetch_topic_ids(names)
     found = {}
     for name in names:
         ends, until = changelogs.get(name), ExportEnd.CUT
@@ -270,7 +256,8 @@ def _fetch_current_ends_if_allowed(
             "is committed by now, which may be more than the cut has"
         )
     partitions = [Partition(topic, number) for number in range(partition_count)]
-    ends = _ask_broker(f"ends of {topic}", lambda: admin.fetch_last_stable_offsets(partitions))
+    with explain_no_answer(f"ends of {topic}"):
+        ends = admin.fetch_last_stable_offsets(partitions)
     return {p.number: at for p, at in ends.items()}
 
 
@@ -292,7 +279,8 @@ def _new_ranges(
                     "export to another directory"
                 )
     partitions = [Partition(name, p) for name, topic in topics.items() for p in topic.ends]
-    begins = _ask_broker("beginnings of topics", lambda: admin.fetch_earliest_offsets(partitions))
+    with explain_no_answer("beginnings of topics"):
+        begins = admin.fetch_earliest_offsets(partitions)
     found = []
     for partition in partitions:
         until = topics[partition.topic].ends[partition.number]
@@ -312,14 +300,6 @@ def _new_ranges(
         if first < until:
             found.append(OffsetRange(*partition, first, until))
     return sorted(found)
-
-
-def _ask_broker(subject: str, request: Callable[[], T]) -> T:
-    """Return the result of a request to brokers. Raises StreamsError if none answers in time."""
-    try:
-        return request()
-    except OutcomeUnknown as unknown:
-        raise StreamsError(f"{subject}: {unknown}") from None
 
 
 def _package_versions() -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Compare exported rows with the rows that their topics still have.
 
-Digests of runs of offsets are compared first; where they differ, the rows of the run. Records that
-compaction or retention has removed since are no error: exports are made to outlast them.
+Rows are compared by their offset and a hash of their columns. Records that compaction or retention
+has removed since are no error: exports are made to outlast them.
 """
 
 from __future__ import annotations
@@ -11,21 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import orjson
-from pyspark.sql import functions
+from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
 
 from streams.common.topic_partitions import Partition
-from streams.errors import OutcomeUnknown, StreamsError
 from streams.spark.exporting.export import EXPORTED_COLUMNS
 from streams.spark.exporting.manifest import ExportManifest
-from streams.spark.reconciliation.inputs import FORMAT, connection_options
-from streams.spark.source.broker_access import START_TIMEOUT_S, BrokerAccess
+from streams.spark.source.broker_access import START_TIMEOUT_S, BrokerAccess, explain_no_answer
+from streams.spark.source.frames import read_topic_offsets
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_RUN_OFFSETS = 10_000
-"""Offsets that share a digest."""
 _NAMED_ROWS_MAX = 20
 """Rows of a topic that are named one by one."""
 
@@ -62,24 +58,23 @@ def compare_topics(
         if topic not in counts:
             yield Finding(f"topic {topic} is gone", is_gone=True)
             continue
-        try:
+        with explain_no_answer(f"{topic} can't be asked for"):
             now = admin.fetch_topic_ids([topic])[topic]
-            begins, ends = (
-                admin.fetch_earliest_offsets(list(spans)),
-                admin.fetch_last_stable_offsets(list(spans)),
-            )
+            begins = admin.fetch_earliest_offsets(list(spans))
+            ends = admin.fetch_last_stable_offsets(list(spans))
             policy = admin.fetch_topic_settings([topic])[topic].get("cleanup.policy", "")
-        except OutcomeUnknown as unknown:
-            raise StreamsError(f"{topic} can't be asked for: {unknown}") from None
         if now != topic_id:
             yield Finding(f"topic {topic} is gone: another of its name was made", is_gone=True)
             continue
-        yield from _compare_topic(
-            spark,
-            _read_files(spark, directory, topic, readable_paths),
-            _TopicState(topic, spans, begins, ends, compacted="compact" in policy),
-            access,
-        )
+        yield from _compare_ends(spans, begins, ends)
+        firsts = {p: max(first, begins[p]) for p, (first, _) in spans.items()}
+        untils = {p: min(until, ends[p]) for p, (_, until) in spans.items()}
+        untils = {p: until for p, until in untils.items() if firsts[p] < until}
+        if untils:
+            files = _read_files(spark, directory, topic, readable_paths)
+            files = files.where(_within_limits_condition(firsts, untils))
+            there = read_topic_offsets(spark, access, topic, firsts, untils, headers="true")
+            yield from _compare_rows(topic, files, there, is_compacted="compact" in policy)
 
 
 def _exported_spans(
@@ -109,83 +104,44 @@ def _read_files(
     return spark.read.schema(EXPORTED_COLUMNS).option("basePath", str(directory)).parquet(*paths)
 
 
-@dataclass(frozen=True, slots=True)
-class _TopicState:
-    """Describes a topic's present offsets, and the offsets that were exported from it."""
-
-    name: str
-    spans: Mapping[Partition, tuple[int, int]]
-    begins: Mapping[Partition, int]
-    ends: Mapping[Partition, int]
-    compacted: bool
-
-    def readable_spans(self) -> dict[Partition, tuple[int, int]]:
-        """Return the exported offsets of each partition that the log still covers."""
-        return {
-            p: (max(first, self.begins[p]), min(until, self.ends[p]))
-            for p, (first, until) in self.spans.items()
-            if max(first, self.begins[p]) < min(until, self.ends[p])
-        }
-
-
-def _compare_topic(
-    spark: SparkSession, files: DataFrame, topic: _TopicState, access: BrokerAccess
+def _compare_ends(
+    spans: Mapping[Partition, tuple[int, int]],
+    begins: Mapping[Partition, int],
+    ends: Mapping[Partition, int],
 ) -> Iterator[Finding]:
-    """Compare a topic's offsets and rows with its exported files; yield each difference."""
-    for partition, (first, until) in sorted(topic.spans.items()):
-        if until > topic.ends[partition]:
+    """Yield a finding for each partition that has lost exported offsets at one of its ends."""
+    for partition, (first, until) in sorted(spans.items()):
+        if until > ends[partition]:
             yield Finding(
-                f"{partition} ends at offset {topic.ends[partition]}, and was exported up to "
-                f"{until}"
+                f"{partition} ends at offset {ends[partition]}, and was exported up to {until}"
             )
-        if first < topic.begins[partition]:
-            last = min(until, topic.begins[partition]) - 1
+        if first < begins[partition]:
+            last = min(until, begins[partition]) - 1
             yield Finding(
                 f"{partition} {first}..{last}: gone from the topic (deleted)", is_gone=True
             )
-    still = topic.readable_spans()
-    if not still:
-        return
-    ours = _hash_rows(files.where(_within_spans_condition(still)))
-    theirs = _hash_rows(_read_topic(spark, topic.name, still, access))
-    runs = (
-        _digest_runs(ours, "ours")
-        .join(_digest_runs(theirs, "theirs"), ["partition", "run"], "full_outer")
-        .where(~functions.col("ours").eqNullSafe(functions.col("theirs")))
-        .select("partition", "run")
-        .collect()
-    )
-    if not runs:
-        return
-    differing = spark.createDataFrame(runs, "partition INT, run BIGINT")
-    yield from _compare_rows(ours, theirs, differing, topic)
 
 
 def _compare_rows(
-    ours: DataFrame, theirs: DataFrame, runs: DataFrame, topic: _TopicState
+    topic: str, files: DataFrame, records: DataFrame, *, is_compacted: bool
 ) -> Iterator[Finding]:
-    """Compare exported and topic rows in those runs of offsets whose digests differ."""
-    keys = ["partition", "run", "offset"]
+    """Compare the rows of files with the records of their topic; yield each difference."""
+    ours, theirs, times = F.col("ours"), F.col("theirs"), F.col("times")
     rows = (
-        ours.join(functions.broadcast(runs), ["partition", "run"], "left_semi")
-        .groupBy(keys)
-        .agg(functions.min("hash").alias("ours"), functions.count("*").alias("times"))
+        _hash_rows(files)
+        .groupBy("partition", "offset")
+        .agg(F.min("hash").alias("ours"), F.count("*").alias("times"))
         .join(
-            theirs.join(
-                functions.broadcast(runs), ["partition", "run"], "left_semi"
-            ).withColumnRenamed("hash", "theirs"),
-            keys,
+            _hash_rows(records).withColumnRenamed("hash", "theirs"),
+            ["partition", "offset"],
             "full_outer",
         )
-        .where(
-            ~functions.col("ours").eqNullSafe(functions.col("theirs"))
-            | (functions.col("times") > 1)
-        )
+        .where(~ours.eqNullSafe(theirs) | (times > 1))
         .withColumn(
             "what",
-            functions.when(functions.col("times") > 1, "twice")
-            .when(functions.col("theirs").isNull(), "gone")
-            .when(functions.col("ours").isNull(), "not exported")
+            F.when(times > 1, "twice")
+            .when(theirs.isNull(), "gone")
+            .when(ours.isNull(), "not exported")
             .otherwise("different"),
         )
         .persist()
@@ -194,15 +150,11 @@ def _compare_rows(
         lost = (
             rows.where("what = 'gone'")
             .groupBy("partition")
-            .agg(
-                functions.count("*").alias("n"),
-                functions.min("offset").alias("a"),
-                functions.max("offset").alias("b"),
-            )
+            .agg(F.count("*").alias("n"), F.min("offset").alias("a"), F.max("offset").alias("b"))
         )
         for row in lost.orderBy("partition").collect():
-            where = f"{topic.name}[{row['partition']}] {row['a']}..{row['b']}"
-            if topic.compacted:
+            where = f"{topic}[{row['partition']}] {row['a']}..{row['b']}"
+            if is_compacted:
                 line = f"{where}: {row['n']} records are gone from the topic (compacted)"
                 yield Finding(line, is_gone=True)
             else:
@@ -213,7 +165,7 @@ def _compare_rows(
         off = rows.where("what <> 'gone'").orderBy("partition", "offset")
         found = off.limit(_NAMED_ROWS_MAX + 1).collect()
         for row in found[:_NAMED_ROWS_MAX]:
-            where = f"{topic.name}[{row['partition']}] offset {row['offset']}"
+            where = f"{topic}[{row['partition']}] offset {row['offset']}"
             if row["what"] == "different":
                 yield Finding(f"{where}: the exported row is not the topic's")
             elif row["what"] == "twice":
@@ -221,66 +173,27 @@ def _compare_rows(
             else:
                 yield Finding(f"{where}: the topic has a record that the export has not")
         if len(found) > _NAMED_ROWS_MAX:
-            yield Finding(f"{topic.name}: and {off.count() - _NAMED_ROWS_MAX} more rows are off")
+            yield Finding(f"{topic}: and {off.count() - _NAMED_ROWS_MAX} more rows are off")
     finally:
         rows.unpersist()
 
 
-def _read_topic(
-    spark: SparkSession,
-    topic: str,
-    spans: Mapping[Partition, tuple[int, int]],
-    access: BrokerAccess,
-) -> DataFrame:
-    """Read the rows of a topic whose offsets are within `spans`."""
-    numbers = ",".join(str(partition.number) for partition in spans)
-    return (
-        spark.read.format(FORMAT)
-        .options(**connection_options(access))
-        .options(topic=topic, headers="true", partitions=numbers)
-        .options(
-            offsets_from=_offsets_to_json({p: first for p, (first, _) in spans.items()}),
-            offsets_to=_offsets_to_json({p: until for p, (_, until) in spans.items()}),
-        )
-        .load()
-    )
-
-
-def _offsets_to_json(offsets: Mapping[Partition, int]) -> str:
-    """Return offsets by partition as JSON, for an option of the data source."""
-    return orjson.dumps({str(p.number): at for p, at in offsets.items()}).decode()
-
-
-def _within_spans_condition(spans: Mapping[Partition, tuple[int, int]]) -> Column:
-    """Return a condition for rows whose offsets are within the `spans` of their partition."""
-    found = functions.lit(False)
-    for partition, (first, until) in spans.items():
-        here = functions.col("partition") == partition.number
-        found = found | (
-            here & (functions.col("offset") >= first) & (functions.col("offset") < until)
-        )
+def _within_limits_condition(
+    first_offsets: Mapping[Partition, int], end_offsets: Mapping[Partition, int]
+) -> Column:
+    """Return a condition for rows whose offsets are within the limits of their partition."""
+    found = F.lit(False)
+    for partition, until in end_offsets.items():
+        offset_fits = F.col("offset").between(first_offsets[partition], until - 1)
+        found = found | ((F.col("partition") == partition.number) & offset_fits)
     return found
 
 
 def _hash_rows(rows: DataFrame) -> DataFrame:
-    """Return partition, run and offset of each row with a hash of its other columns.
+    """Return partition and offset of each row with a hash of its other columns.
 
     Spark's hash passes over nulls, so which columns are null is hashed too.
     """
     columns: list[Any] = ["key", "value", "timestamp", "headers"]
-    nulls = [functions.col(name).isNull() for name in columns]
-    run = functions.floor(functions.col("offset") / _RUN_OFFSETS)
-    return rows.select(
-        "partition", run.alias("run"), "offset", functions.xxhash64(*columns, *nulls).alias("hash")
-    )
-
-
-def _digest_runs(rows: DataFrame, column_name: str) -> DataFrame:
-    """Return for each run of offsets the number of rows and the sum and parity of their hashes."""
-    offset_too = functions.xxhash64("offset", "hash")
-    digest = functions.struct(
-        functions.count("*").alias("n"),
-        functions.sum(offset_too.cast("decimal(38, 0)")).alias("sum"),
-        functions.bit_xor(offset_too).alias("parity"),
-    )
-    return rows.groupBy("partition", "run").agg(digest.alias(column_name))
+    nulls = [F.col(name).isNull() for name in columns]
+    return rows.select("partition", "offset", F.xxhash64(*columns, *nulls).alias("hash"))

@@ -60,9 +60,9 @@ class Account:
 class RefusedCheck:
     """Represents something that was not checked, with the reason.
 
-    `name`: of a store, a topic or a step.
+    `name`: of the store, topic or step that is the reason.
     """
 
     name: str
-    subtopology: int | None
+    subtopology: int
     why: str

@@ -13,6 +13,7 @@ from streams.spark.reconciliation.comparing import (
     KEY_COLUMNS,
     RowVerdict,
     ValueComparison,
+    build_verdict_rows,
     compare_rows,
     find_repeated_records,
 )
@@ -59,11 +60,10 @@ def check_account(
         compared = _exclude_expired_rows(compared, account.expired_rows)
     if account.kind is AccountKind.UPSERTS:
         certain = target.values_never_repeat and ledger_verdicts is None
-        compared = _append_verdicts(
-            compared, _build_repeat_verdicts(actual_rows, is_mistake=certain)
-        )
+        repeats = _build_repeat_verdicts(actual_rows, is_mistake=certain)
+        compared = compared.unionByName(repeats)
     if ledger_verdicts is not None:
-        compared = _append_verdicts(compared, ledger_verdicts)
+        compared = compared.unionByName(ledger_verdicts)
     compared = compared.persist(StorageLevel.MEMORY_AND_DISK)
     counts: dict[RowVerdict, int] = {}
     rows_max = 1
@@ -137,23 +137,12 @@ def _build_repeat_verdicts(actual_rows: DataFrame, *, is_mistake: bool) -> DataF
 
     It is `unexpected` if that must be a mistake, and otherwise `doubled`, which is no error.
     """
-    verdict = RowVerdict.UNEXPECTED if is_mistake else RowVerdict.DOUBLED
-    return find_repeated_records(actual_rows).select(
-        F.lit(verdict.value).alias("verdict"),
-        *KEY_COLUMNS,
-        F.lit(None).cast("BINARY").alias("expected"),
-        "found",
-        F.lit(None).cast("BIGINT").alias("expected_ms"),
-        F.lit(None).cast("BIGINT").alias("found_ms"),
-        F.lit(1).cast("BIGINT").alias("count"),
-        "positions",
-        F.lit(_REPEATS).alias("why"),
+    return build_verdict_rows(
+        find_repeated_records(actual_rows),
+        RowVerdict.UNEXPECTED if is_mistake else RowVerdict.DOUBLED,
+        **{name: name for name in (*KEY_COLUMNS, "found", "positions")},
+        why=F.lit(_REPEATS),
     )
-
-
-def _append_verdicts(compared: DataFrame, more_verdicts: DataFrame) -> DataFrame:
-    """Append rows with further verdicts (doubled, missing, ...) to a comparison's rows."""
-    return compared.unionByName(more_verdicts.withColumn("expected_rows", F.lit(1).cast("BIGINT")))
 
 
 def _duplicate_key_error(target: ReconciliationTarget, compared: DataFrame) -> ConfigError:

@@ -34,6 +34,13 @@ FOUND = "topic STRING, partition INT, offset BIGINT"
 """What found rows have beside the columns of ROW: where they are."""
 _ELSEWHERE = "the key has a row in another partition, too"
 _MOVED = "its timestamp is %d ms, and %d was expected"
+_COMPARED = (
+    "verdict STRING, key BINARY, window_start BIGINT, window_end BIGINT, expected BINARY, "
+    "found BINARY, expected_ms BIGINT, found_ms BIGINT, count BIGINT, "
+    "positions ARRAY<STRUCT<topic:STRING,partition:INT,offset:BIGINT>>, why STRING, "
+    "expected_rows BIGINT"
+)
+"""The columns of a comparison."""
 POSITIONS_MAX = 1_000
 """How many positions are named of equal records of a stream."""
 
@@ -120,6 +127,22 @@ def find_repeated_records(actual_rows: DataFrame) -> DataFrame:
             ),
         )
     )
+
+
+def build_verdict_rows(rows: DataFrame, verdict: RowVerdict, **columns: Column | str) -> DataFrame:
+    """Build the rows of a comparison that all have one verdict.
+
+    `columns` has those that are known, as columns of `rows`. The others are null, but `count` and
+    `expected_rows`, which are 1.
+    """
+    one, null = F.lit(1), F.lit(None)
+    given = {"count": one, "expected_rows": one, **columns, "verdict": F.lit(verdict.value)}
+    found = []
+    for name, kind in _parse_columns(_COMPARED):
+        column = given.get(name, null)
+        column = F.col(column) if isinstance(column, str) else column
+        found.append(column.cast(kind).alias(name))
+    return rows.select(*found)
 
 
 def _compare_table(

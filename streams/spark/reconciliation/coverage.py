@@ -15,8 +15,9 @@ from math import floor
 from typing import TYPE_CHECKING, Protocol
 
 from streams.common.topic_partitions import Partition
-from streams.errors import ConfigError, OutcomeUnknown, StreamsError
+from streams.errors import ConfigError
 from streams.spark.reconciliation.accounts import AccountKind, RefusedCheck
+from streams.spark.source.broker_access import explain_no_answer
 
 if TYPE_CHECKING:
     from streams.runtime.clients import Admin
@@ -162,7 +163,7 @@ def count_record_offsets(
                 topics_without_end[key] = each.name
         elif store is not None:
             ends[key] = {Partition(store.changelog, n): at for n, at in store.positions.items()}
-    try:
+    with explain_no_answer("how many records there are can't be asked"):
         if topics_without_end:
             counts = admin.fetch_partition_counts()
             for key, topic in topics_without_end.items():
@@ -170,8 +171,6 @@ def count_record_offsets(
                 if partitions:
                     ends[key] = admin.fetch_last_stable_offsets(partitions)
         begins = admin.fetch_earliest_offsets(sorted({p for each in ends.values() for p in each}))
-    except OutcomeUnknown as unknown:
-        raise StreamsError(f"how many records there are can't be asked: {unknown}") from None
     return {
         key: sum(max(end - begins[partition], 0) for partition, end in each.items())
         for key, each in ends.items()

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import orjson
-from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
-
 from streams.common.topic_partitions import Partition
-from streams.errors import ConfigError, OutcomeUnknown, StreamsError
+from streams.errors import ConfigError
 from streams.spark.cuts.cut import Cut
 from streams.spark.reconciliation.derivation.determinism import COMPACTED_REASON, reads_every_record
-from streams.spark.source.broker_access import BrokerAccess
+from streams.spark.source.broker_access import BrokerAccess, explain_no_answer
+from streams.spark.source.frames import exclude_runs_beyond_cut, read_topic_offsets
 from streams.spark.source.removal import explain_removal
+from streams.spark.stores.store_options import window_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from streams.serdes import Serde
     from streams.topology.build import Topology
 
-FORMAT = "millrace"
 _PLAIN_SERDES = {"bytes", "string", "int32", "int64", "float64"}
 """Serdes of an application that the data source has under the same name."""
 _JSON = "json"
@@ -58,7 +56,8 @@ class TopicRecords:
         """Read a topic's records in the cut, decoded as options of the data source say."""
         begins = self.fetch_earliest_offsets(topic, cut)
         until = {p: max(begins[p], at) for p, at in end_offsets_in_cut(topic, cut).items()}
-        return exclude_runs_beyond_cut(self._read_range(topic, begins, until, options), topic, cut)
+        found = read_topic_offsets(self._spark, self._access, topic, begins, until, **options)
+        return exclude_runs_beyond_cut(found, cut)
 
     def read_written(
         self, topic: str, first_offsets: Mapping[Partition, int], cut: Cut
@@ -74,14 +73,16 @@ class TopicRecords:
         begins = self.fetch_earliest_offsets(topic, cut)
         until = {p: max(begins[p], at) for p, at in cut.ends.items() if p.topic == topic}
         begins = {p: min(max(at, first_offsets.get(p, 0)), until[p]) for p, at in begins.items()}
-        return exclude_runs_beyond_cut(self._read_range(topic, begins, until, {}), topic, cut)
+        found = read_topic_offsets(self._spark, self._access, topic, begins, until)
+        return exclude_runs_beyond_cut(found, cut)
 
     def fetch_earliest_offsets(self, topic: str, cut: Cut) -> dict[Partition, int]:
         """Return the first offset of each partition of `topic` that can still be read."""
         if topic not in self._earliest_offsets:
-            self._earliest_offsets[topic] = self._request_earliest_offsets(
-                list(end_offsets_in_cut(topic, cut))
-            )
+            with explain_no_answer("where topics begin can't be asked"):
+                self._earliest_offsets[topic] = self._admin.fetch_earliest_offsets(
+                    list(end_offsets_in_cut(topic, cut))
+                )
         return self._earliest_offsets[topic]
 
     def explain_removal(self, topic: str, cut: Cut) -> str | None:
@@ -95,37 +96,9 @@ class TopicRecords:
         return None
 
     def is_compacted(self, topic: str) -> bool:
-        """Return whether brokers compact `topic`, so that older records of a key may be gone."""
-        try:
+        """Whether the brokers compact `topic`, so that older records of a key may be gone."""
+        with explain_no_answer(f"the settings of {topic} can't be asked"):
             return "compact" in self._admin.fetch_topic_settings([topic])[topic]["cleanup.policy"]
-        except OutcomeUnknown as unknown:
-            raise StreamsError(f"the settings of {topic} can't be asked: {unknown}") from None
-
-    def _request_earliest_offsets(self, partitions: list[Partition]) -> dict[Partition, int]:
-        """Request the earliest offsets of partitions. Raises StreamsError if no broker answers."""
-        try:
-            return self._admin.fetch_earliest_offsets(partitions)
-        except OutcomeUnknown as unknown:
-            raise StreamsError(f"where topics begin can't be asked: {unknown}") from None
-
-    def _read_range(
-        self,
-        topic: str,
-        first_offsets: Mapping[Partition, int],
-        end_offsets: Mapping[Partition, int],
-        options: Mapping[str, str],
-    ) -> DataFrame:
-        """Read the records of a topic between offsets with Millrace's data source."""
-        return (
-            self._spark.read.format(FORMAT)
-            .options(**connection_options(self._access))
-            .options(topic=topic, partitions=",".join(str(p.number) for p in end_offsets))
-            .options(
-                offsets_from=_format_offsets(first_offsets), offsets_to=_format_offsets(end_offsets)
-            )
-            .options(**options)
-            .load()
-        )
 
 
 class Inputs(Mapping[str, "DataFrame"]):
@@ -222,21 +195,6 @@ def _decoding_options(field: str, serde: Serde[Any], schema: str | None) -> dict
     return {field: "string" if serde.name.startswith(_JSON) else "bytes"}
 
 
-def window_options(serde: Serde[Any]) -> dict[str, str]:
-    """Return the options by which the data source decodes keys in windows."""
-    kind, _, rest = serde.name.partition("(")
-    if kind == "session_windowed":
-        return {"windowed": "session"}
-    size = rest.rpartition(", ")[2].rstrip(")")
-    return {"windowed": "time", **({"window_size_ms": size} if size.isdigit() else {})}
-
-
-def connection_options(access: BrokerAccess) -> dict[str, str]:
-    """Return the options by which the data source reaches the brokers."""
-    settings = {f"kafka.{name}": value for name, value in access.librdkafka_settings.items()}
-    return {"bootstrap_servers": access.bootstrap_servers, **settings}
-
-
 def end_offsets_in_cut(topic: str, cut: Cut) -> dict[Partition, int]:
     """Return the first offset of each partition of `topic` that is not in the consistent cut.
 
@@ -263,18 +221,3 @@ def explain_unknown_end(topic: str, cut: Cut) -> str:
         "while the cut was taken, and keeps no ledger. Run it with ledger=True, or let it come to "
         "the end of its inputs"
     )
-
-
-def exclude_runs_beyond_cut(records: DataFrame, topic: str, cut: Cut) -> DataFrame:
-    """Exclude records below a topic's ends of transactions that are not in the consistent cut."""
-    for partition, runs in cut.beyond.items():
-        if partition.topic == topic:
-            here = F.col("partition") == partition.number
-            for first, last in runs:
-                records = records.where(~(here & F.col("offset").between(first, last)))
-    return records
-
-
-def _format_offsets(offsets: Mapping[Partition, int]) -> str:
-    """Format offsets by partition number as JSON, for an option of the data source."""
-    return orjson.dumps({str(p.number): at for p, at in offsets.items()}).decode()

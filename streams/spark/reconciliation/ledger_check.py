@@ -19,7 +19,7 @@ from streams.ledger import LedgerTransaction, WrittenRange, ledger_topic
 from streams.spark.cuts.cut import Cut
 from streams.spark.cuts.ledger_reader import read_ledger_transactions
 from streams.spark.cuts.members import Members, merge_runs
-from streams.spark.reconciliation.comparing import KEY_COLUMNS, RowVerdict
+from streams.spark.reconciliation.comparing import KEY_COLUMNS, RowVerdict, build_verdict_rows
 from streams.spark.source.broker_access import BrokerAccess
 
 if TYPE_CHECKING:
@@ -74,18 +74,14 @@ class LedgerRuns:
         in_order = Window.partitionBy("topic", "partition").orderBy("offset", (~is_run).cast("INT"))
         run = F.when(is_run, F.struct(F.col("offset").alias("first"), "last"))
         rows_with_runs = both.withColumn("run", F.last(run, ignorenulls=True).over(in_order))
-        foreign_records = rows_with_runs.where(
-            ~is_run & (F.col("offset") > F.col("run.last"))
-        ).select(
-            F.lit(RowVerdict.UNEXPECTED.value).alias("verdict"),
-            *KEY_COLUMNS,
-            F.lit(None).cast("BINARY").alias("expected"),
-            F.col("value").alias("found"),
-            F.lit(None).cast("BIGINT").alias("expected_ms"),
-            F.col("timestamp").alias("found_ms"),
-            F.lit(1).cast("BIGINT").alias("count"),
-            F.array(F.struct(*_POSITION_COLUMNS)).alias("positions"),
-            F.lit("in no entry of the ledger").alias("why"),
+        foreign_records = build_verdict_rows(
+            rows_with_runs.where(~is_run & (F.col("offset") > F.col("run.last"))),
+            RowVerdict.UNEXPECTED,
+            **{name: name for name in KEY_COLUMNS},
+            found="value",
+            found_ms="timestamp",
+            positions=F.array(F.struct(*_POSITION_COLUMNS)),
+            why=F.lit("in no entry of the ledger"),
         )
         return (
             foreign_records.unionByName(self._find_missing_records(rows_with_runs))
@@ -103,27 +99,15 @@ class LedgerRuns:
             .withColumn("count", F.col("run.last") - F.col("run.first") + 1 - F.col("there"))
             .where("count > 0")
         )
-        nothing = F.lit(None)
         why = F.format_string(
             "of the offsets %d to %d, which the ledger names, only %d are there",
             "run.first",
             "run.last",
             "there",
         )
-        return runs.select(
-            F.lit(RowVerdict.MISSING.value).alias("verdict"),
-            nothing.cast("BINARY").alias("key"),
-            nothing.cast("BIGINT").alias("window_start"),
-            nothing.cast("BIGINT").alias("window_end"),
-            nothing.cast("BINARY").alias("expected"),
-            nothing.cast("BINARY").alias("found"),
-            nothing.cast("BIGINT").alias("expected_ms"),
-            nothing.cast("BIGINT").alias("found_ms"),
-            "count",
-            F.array(F.struct("topic", "partition", F.col("run.first").alias("offset"))).alias(
-                "positions"
-            ),
-            why.alias("why"),
+        position = F.struct("topic", "partition", F.col("run.first").alias("offset"))
+        return build_verdict_rows(
+            runs, RowVerdict.MISSING, count="count", positions=F.array(position), why=why
         )
 
     def _build_run_rows(self, topic: str) -> DataFrame:

@@ -28,7 +28,7 @@ from streams.spark.reconciliation.coverage import (
     count_record_offsets,
     measure_coverage,
 )
-from streams.spark.reconciliation.derivation import DerivedAccounts, derive_accounts_at_cut
+from streams.spark.reconciliation.derivation import derive_accounts_at_cut
 from streams.spark.reconciliation.expected_by_user import (
     ExpectedFunction,
     compute_expected_accounts,
@@ -181,8 +181,8 @@ class _Reconciliation:
         names; those of them whose accounts follow from the topology; and the repartition topics
         that need no check. Adds to `refusals` why others don't follow.
         """
-        found = self._derive_accounts()
-        accounts = _index_by_key(found.accounts)
+        found = derive_accounts_at_cut(self.app, self.cut, self.records)
+        accounts = {account_key(each): each for each in found.accounts}
         wanted: list[ReconciliationTarget | OpaqueAccount] = []
         if names:
             wanted += select_targets(targets, names)
@@ -190,11 +190,7 @@ class _Reconciliation:
             wanted += [each for each in targets if not _explain_exemption(each, found.recomputed)]
             wanted += list_opaque_accounts(self.topology)
         open_in = {each.subtopology for each in wanted if account_key(each) not in accounts}
-        refusals += [
-            RefusedCheck(each.step, each.subtopology, each.why)
-            for each in found.refused
-            if not names or each.subtopology in open_in
-        ]
+        refusals += [each for each in found.refused if not names or each.subtopology in open_in]
         pairs: list[tuple[ReconciliationTarget, Account]] = []
         for each in wanted:
             if not isinstance(each, ReconciliationTarget):
@@ -216,10 +212,6 @@ class _Reconciliation:
         return len(
             own | {account_key(each) for each in list_opaque_accounts(self.topology)} | wanted_keys
         )
-
-    def _derive_accounts(self) -> DerivedAccounts:
-        """Derive the expected rows that topology and inputs determine, as of the consistent cut."""
-        return derive_accounts_at_cut(self.app, self.cut, self.records)
 
     def _select_comparable(
         self,
@@ -301,17 +293,16 @@ class _Reconciliation:
         if all(each.balanced for each in checked.values()):
             return checked
         try:
-            accounts = _index_by_key(self._derive_accounts().accounts)
+            derived = derive_accounts_at_cut(self.app, self.cut, self.records)
         except UserError:
             return checked
-        accounts_with_origins = {}
-        for name, each in checked.items():
-            derivation = accounts.get(account_key(each.target))
-            origins = None if derivation is None else derivation.origins
-            accounts_with_origins[name] = replace(
-                each, account=replace(each.account, origins=origins)
+        origins = {account_key(each): each.origins for each in derived.accounts}
+        return {
+            name: replace(
+                each, account=replace(each.account, origins=origins.get(account_key(each)))
             )
-        return accounts_with_origins
+            for name, each in checked.items()
+        }
 
     def _load_cut_ledger_transactions(self) -> LedgerRuns | None:
         """Load the offsets that the consistent cut's transactions wrote; None without a ledger."""
@@ -346,11 +337,6 @@ class _Reconciliation:
             if partition.topic in offset_counts:
                 offset_counts[partition.topic] += offset
         return offset_counts
-
-
-def _index_by_key(accounts: Iterable[Account]) -> dict[tuple[bool, str], Account]:
-    """Index reconciled stores and topics by their keys."""
-    return {account_key(account): account for account in accounts}
 
 
 def _index_by_name(accounts: Iterable[CheckedAccount]) -> dict[str, CheckedAccount]:

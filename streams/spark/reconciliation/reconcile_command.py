@@ -9,14 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from streams.app import App, import_app
+from streams.app import import_app
 from streams.errors import ConfigError
 from streams.settings.command_line import parse_settings
-from streams.spark.commands import Master, SparkSettings, Verbose, open_spark_session
+from streams.spark.commands import (
+    BootstrapServers,
+    ConfigFile,
+    Master,
+    SettingOptions,
+    SparkSettings,
+    Verbose,
+    open_spark_session,
+    parse_pairs,
+)
 from streams.spark.cuts.cut import Cut
 
 if TYPE_CHECKING:
-    from streams.spark.reconciliation.report import Report
+    pass
 
 _UNCHECKED_STATUS = 3
 """The exit status where nothing is off, and not all that was asked for was checked."""
@@ -24,9 +33,7 @@ _UNCHECKED_STATUS = 3
 
 def reconcile(
     app: Annotated[str, typer.Argument(help="Where the App is: module:variable.")],
-    bootstrap_servers: Annotated[
-        str | None, typer.Option(help="Kafka as host:port,...; or 'embedded'.")
-    ] = None,
+    bootstrap_servers: BootstrapServers = None,
     expected: Annotated[
         str | None,
         typer.Option(help="module:function of the inputs, that returns what should be there."),
@@ -51,11 +58,8 @@ def reconcile(
     to: Annotated[
         Path | None, typer.Option(help="Write all rows as Parquet, below this directory.")
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting, as often as needed."),
-    ] = None,
+    config: ConfigFile = None,
+    settings: SettingOptions = None,
     kafka: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="A setting of librdkafka for Spark's readers."),
@@ -74,13 +78,15 @@ def reconcile(
     with open_spark_session("millrace reconcile", master, spark, verbose=verbose) as session:
         from streams.spark.reconciliation.reconcile import reconcile as compared
 
-        application = _load_app(app, bootstrap_servers, config, settings)
+        application = import_app(app)
+        overrides = {} if bootstrap_servers is None else {"bootstrap_servers": bootstrap_servers}
+        application.configure(config, **overrides, **parse_settings(settings or []))
         with compared(
             session,
             application,
             expected=None if expected is None else _import_function(expected),
             cut=None if cut is None else Cut.load(cut),
-            kafka=_parse_kafka_settings(kafka),
+            kafka=parse_pairs("--kafka", kafka),
             accounts=accounts,
             tolerance=tolerance,
             allow_unchecked=allow_unchecked or (),
@@ -95,29 +101,9 @@ def reconcile(
             if report.unchecked:
                 options = " ".join(f"--allow-unchecked {name}" for name in report.unchecked)
                 typer.echo(f"Where it is known that these can't be checked: {options}")
-            status = _choose_status(report)
+            status = 1 if report.is_off else 0 if report.balanced else _UNCHECKED_STATUS
     if status:
         raise typer.Exit(status)
-
-
-def _choose_status(report: Report) -> int:
-    """Return the exit status for a report: 0, 1 if something is off, 3 if unchecked."""
-    if report.is_off:
-        return 1
-    return 0 if report.balanced else _UNCHECKED_STATUS
-
-
-def _load_app(
-    app_reference: str,
-    bootstrap_servers: str | None,
-    config: Path | None,
-    settings: list[str] | None,
-) -> App:
-    """Load the App that `module:variable` names, with the settings of the command line."""
-    application = import_app(app_reference)
-    overrides = {} if bootstrap_servers is None else {"bootstrap_servers": bootstrap_servers}
-    application.configure(config, **overrides, **parse_settings(settings or []))
-    return application
 
 
 def _import_function(reference: str) -> Callable[..., Any]:
@@ -133,12 +119,3 @@ def _import_function(reference: str) -> Callable[..., Any]:
         raise ConfigError(f"{name!r} in {module!r} is no function, wanted for --expected")
     function: Callable[..., Any] = found
     return function
-
-
-def _parse_kafka_settings(assignments: list[str] | None) -> dict[str, str]:
-    """Parse settings given as NAME=VALUE. Raises ConfigError for anything else."""
-    pairs = [each.partition("=") for each in assignments or []]
-    for name, equals, _ in pairs:
-        if not equals or not name:
-            raise ConfigError(f"--kafka {name!r} is not NAME=VALUE")
-    return {name: value for name, _, value in pairs}

@@ -29,9 +29,48 @@ REPORT_COLUMNS = (
 """The columns of the report's DataFrames."""
 
 
+class VerdictRows:
+    """Gives each verdict's rows a name, for what can select the rows of a verdict."""
+
+    __slots__ = ()
+
+    def select_rows(self, verdict: RowVerdict) -> DataFrame:
+        """Select the rows that have a verdict."""
+        raise NotImplementedError
+
+    @property
+    def ok(self) -> DataFrame:
+        """Return the rows that are as expected."""
+        return self.select_rows(RowVerdict.OK)
+
+    @property
+    def missing(self) -> DataFrame:
+        """Return the rows that are expected and not there."""
+        return self.select_rows(RowVerdict.MISSING)
+
+    @property
+    def unexpected(self) -> DataFrame:
+        """Return the rows that are there and not expected."""
+        return self.select_rows(RowVerdict.UNEXPECTED)
+
+    @property
+    def different(self) -> DataFrame:
+        """Return the rows that are there with another value than expected."""
+        return self.select_rows(RowVerdict.DIFFERENT)
+
+    @property
+    def doubled(self) -> DataFrame:
+        """Return the records of a table's topic that repeat their key's previous record.
+
+        They may be right, and are no error. Where they can only be a mistake they are `unexpected`
+        instead.
+        """
+        return self.select_rows(RowVerdict.DOUBLED)
+
+
 @dataclass(frozen=True, slots=True)
-class CheckedAccount:
-    """Represents a checked store or topic: its rows, and a record count per row verdict.
+class CheckedAccount(VerdictRows):
+    """Represents a checked account with its rows and the number of records of each verdict.
 
     Its DataFrames have the columns of the report's, but `account` and `kind`, with keys and values
     of Spark's own types where the serdes are plain.
@@ -57,28 +96,8 @@ class CheckedAccount:
         """Return whether no record is missing, unexpected or different."""
         return not any(self.counts.get(verdict, 0) for verdict in OFF_VERDICTS)
 
-    @property
-    def ok(self) -> DataFrame:
-        """Return the rows that are as expected."""
-        return self._select_typed_rows(RowVerdict.OK)
-
-    @property
-    def missing(self) -> DataFrame:
-        """Return the rows that are expected and not there."""
-        return self._select_typed_rows(RowVerdict.MISSING)
-
-    @property
-    def unexpected(self) -> DataFrame:
-        """Return the rows that are there and not expected."""
-        return self._select_typed_rows(RowVerdict.UNEXPECTED)
-
-    @property
-    def different(self) -> DataFrame:
-        """Return the rows that are there with another value than expected."""
-        return self._select_typed_rows(RowVerdict.DIFFERENT)
-
-    def _select_typed_rows(self, verdict: RowVerdict) -> DataFrame:
-        """Select the rows of a verdict (missing, ...), with keys and values in Spark's types."""
+    def select_rows(self, verdict: RowVerdict) -> DataFrame:
+        """Select the rows of a verdict, with keys and values converted to Spark's own types."""
         place = self.target
         return self._locate_rows([verdict]).select(
             to_typed_column(F.col("key"), place.key_serde).alias("key"),
@@ -91,14 +110,6 @@ class CheckedAccount:
             "inputs",
             "offsets",
         )
-
-    @property
-    def doubled(self) -> DataFrame:
-        """Return the records of a table's topic that repeat their key's previous record.
-
-        They may be right, and are no error.
-        """
-        return self._select_typed_rows(RowVerdict.DOUBLED)
 
     def select_text_rows(self, *verdicts: RowVerdict) -> DataFrame:
         """Select the rows that have one of these verdicts, as text, with a column `verdict`."""
@@ -184,8 +195,8 @@ def _to_timestamp(column_name: str) -> Column:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReconciliationResult:
-    """Represents the result of reconciling an application at a consistent cut.
+class ReconciliationResult(VerdictRows):
+    """Represents the result of reconciling an application at a cut.
 
     `coverage`: how much of what was asked for was checked; `accounts`: what was, by name;
     `refused`: what could not be. `in_flight`: the records in transit between sub-topologies at the
@@ -221,37 +232,12 @@ class ReconciliationResult:
         """Return whether something that was checked is missing, unexpected or different."""
         return not all(each.balanced for each in self.accounts.values())
 
-    @property
-    def ok(self) -> DataFrame:
-        """Return the rows that are as expected, of the checked stores and topics, as text.
+    def select_rows(self, verdict: RowVerdict) -> DataFrame:
+        """Select the rows of a verdict from the accounts that were checked, as text.
 
-        This is a DataFrame, which says nothing of the accounts that were not checked: the verdict
-        is `balanced`.
+        They say nothing of the accounts that were not checked: the verdict is `balanced`.
         """
-        return self._union_text_rows(RowVerdict.OK).drop("verdict")
-
-    @property
-    def missing(self) -> DataFrame:
-        """Return the rows that are expected and not there."""
-        return self._union_text_rows(RowVerdict.MISSING).drop("verdict")
-
-    @property
-    def unexpected(self) -> DataFrame:
-        """Return the rows that are there and not expected."""
-        return self._union_text_rows(RowVerdict.UNEXPECTED).drop("verdict")
-
-    @property
-    def different(self) -> DataFrame:
-        """Return the rows that are there with another value than expected."""
-        return self._union_text_rows(RowVerdict.DIFFERENT).drop("verdict")
-
-    @property
-    def doubled(self) -> DataFrame:
-        """Return records of tables in topics that repeat the one before them.
-
-        Where that can only be a mistake they are `unexpected` instead.
-        """
-        return self._union_text_rows(RowVerdict.DOUBLED).drop("verdict")
+        return self._union_text_rows(verdict).drop("verdict")
 
     @property
     def off(self) -> DataFrame:
@@ -270,8 +256,8 @@ class ReconciliationResult:
     def write(self, directory: Path) -> None:
         """Write rows as Parquet, in a directory for each row verdict (`missing`, ...)."""
         for verdict in RowVerdict:
-            frame = self._union_text_rows(verdict).drop("verdict")
-            frame.write.mode("overwrite").parquet(str(directory / verdict.value))
+            rows = self.select_rows(verdict)
+            rows.write.mode("overwrite").parquet(str(directory / verdict.value))
 
     def unpersist(self) -> None:
         """Release the rows that Spark stores for the report's DataFrames."""

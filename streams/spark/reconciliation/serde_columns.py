@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.cloudpickle import dumps, loads
 from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
 from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import (
     BinaryType,
     ByteType,
@@ -109,7 +110,7 @@ def to_text_column(data: Column, serde: Serde[Any]) -> Column:
     portable = ExecutorSerde(serde)
     if serde.name == "bytes" or not portable.is_available:
         return _format_hex(data)
-    return _apply_in_python(portable, "string", _format_values)(data)
+    return _apply_in_python(portable, pa.string(), _format_value)(data)
 
 
 def to_typed_column(data: Column, serde: Serde[Any]) -> Column:
@@ -120,7 +121,7 @@ def to_typed_column(data: Column, serde: Serde[Any]) -> Column:
         whole = F.octet_length(data) == _INTEGERS[serde.name][0]
         return F.when(whole, _decode_integer(data, serde.name))
     if serde.name == "float64":
-        return _apply_in_python(ExecutorSerde(serde), "double", _decode_floats)(data)
+        return _apply_in_python(ExecutorSerde(serde), pa.float64(), _decode_float)(data)
     return to_text_column(data, serde)
 
 
@@ -147,7 +148,7 @@ def to_bytes_column(
     portable = ExecutorSerde(serde)
     if serde.name == "bytes" or not portable.is_available:
         raise _type_mismatch_error(column_name, data_type, serde)
-    return _apply_in_python(portable, "binary", _serialize_values)(column)
+    return _apply_in_python(portable, pa.binary(), _serialize_value)(column)
 
 
 def to_canonical_bytes(data: Column, serde: Serde[Any]) -> Column:
@@ -158,7 +159,7 @@ def to_canonical_bytes(data: Column, serde: Serde[Any]) -> Column:
     portable = ExecutorSerde(serde)
     if not serde.name.startswith("json") or not portable.is_available:
         return data
-    return _apply_in_python(portable, "binary", _canonicalize_values)(data)
+    return _apply_in_python(portable, pa.binary(), _sort_json_members)(data)
 
 
 def compare_values(one: Column, other: Column, serde: Serde[Any], tolerance: float) -> Column:
@@ -245,25 +246,24 @@ def _type_mismatch_error(column_name: str, data_type: DataType, serde: Serde[Any
 
 
 def _apply_in_python(
-    serde: ExecutorSerde, result_type: str, function: Callable[[ExecutorSerde, list[Any]], pa.Array]
+    serde: ExecutorSerde, result_type: pa.DataType, function: Callable[[ExecutorSerde, Any], Any]
 ) -> Callable[[Column], Column]:
-    """Create a function of columns that applies a Python function to batches of values."""
+    """Create a function of columns that applies a Python function to each value but null."""
 
     def apply_to_batch(column: pa.Array) -> pa.Array:
-        return function(serde, column.to_pylist())
+        values = column.to_pylist()
+        found = [None if each is None else function(serde, each) for each in values]
+        return pa.array(found, result_type)
 
-    apply_to_column: Callable[[Column], Column] = arrow_udf(apply_to_batch, result_type)  # type: ignore[call-overload]
+    apply_to_column: Callable[[Column], Column] = arrow_udf(  # type: ignore[call-overload]
+        apply_to_batch, from_arrow_type(result_type)
+    )
     return apply_to_column
 
 
-def _format_values(serde: ExecutorSerde, column: list[bytes | None]) -> pa.Array:
-    """Format each value of a batch as text."""
-    _, read = serde.load_functions()
-    return pa.array([None if d is None else _format_value(read, d) for d in column], pa.string())
-
-
-def _format_value(deserialize: Callable[[bytes], Any], data: bytes) -> str:
+def _format_value(serde: ExecutorSerde, data: bytes) -> str:
     """Format bytes as the text of their value, or in hexadecimal if they can't be read."""
+    _, deserialize = serde.load_functions()
     try:
         value = deserialize(data)
     except Exception:  # what a serde can't read is shown as it is
@@ -276,18 +276,13 @@ def _format_value(deserialize: Callable[[bytes], Any], data: bytes) -> str:
         return repr(value)
 
 
-def _decode_floats(serde: ExecutorSerde, column: list[bytes | None]) -> pa.Array:
-    """Decode each value of a batch of floats, null if it has not 8 bytes."""
-    _, read = serde.load_functions()
-    return pa.array([None if d is None or len(d) != 8 else read(d) for d in column], pa.float64())
+def _decode_float(serde: ExecutorSerde, data: bytes) -> float | None:
+    """Decode a float; return None if it has not 8 bytes."""
+    _, deserialize = serde.load_functions()
+    return deserialize(data) if len(data) == 8 else None
 
 
-def _canonicalize_values(serde: ExecutorSerde, column: list[bytes | None]) -> pa.Array:
-    """Sort the members of each JSON value of a batch."""
-    return pa.array([None if d is None else _sort_json_members(d) for d in column], pa.binary())
-
-
-def _sort_json_members(data: bytes) -> bytes:
+def _sort_json_members(serde: ExecutorSerde, data: bytes) -> bytes:
     """Sort the members of a JSON value; return other bytes as they are."""
     try:
         return orjson.dumps(orjson.loads(data), option=orjson.OPT_SORT_KEYS)
@@ -295,16 +290,9 @@ def _sort_json_members(data: bytes) -> bytes:
         return data
 
 
-def _serialize_values(serde: ExecutorSerde, column: list[Any]) -> pa.Array:
-    """Serialize each value of a batch."""
-    write, _ = serde.load_functions()
-    return pa.array(
-        [None if v is None else _serialize_value(serde, write, v) for v in column], pa.binary()
-    )
-
-
-def _serialize_value(serde: ExecutorSerde, serialize: Callable[[Any], bytes], value: Any) -> bytes:
+def _serialize_value(serde: ExecutorSerde, value: Any) -> bytes:
     """Serialize a value. Raises ConfigError if the serde fails."""
+    serialize, _ = serde.load_functions()
     try:
         return serialize(value)
     except Exception as error:  # whatever a user's serde raises

@@ -14,9 +14,10 @@ from streams.graph.nodes import Node, ProcessorNode, SinkNode, StoreKind, StoreS
 from streams.serdes import Serde
 from streams.spark.cuts.cut import Cut
 from streams.spark.reconciliation.accounts import AccountKind
-from streams.spark.reconciliation.inputs import FORMAT, TopicRecords, connection_options
+from streams.spark.reconciliation.inputs import TopicRecords
 from streams.spark.reconciliation.ledger_check import LedgerRuns
-from streams.spark.stores.store_options import layout_options
+from streams.spark.source.frames import FORMAT, connection_options
+from streams.spark.stores.store_options import layout_options, window_options
 from streams.topology.build import Subtopology, Topology
 from streams.topology.rules import AggregationRule
 
@@ -123,12 +124,8 @@ def _list_targets(sub: Subtopology) -> Iterator[ReconciliationTarget]:
 def _describe_topic(sub: Subtopology, sink: SinkNode, topic: str) -> ReconciliationTarget:
     """Describe a written topic as a target: its serdes, windows and the table that it mirrors."""
     inner = sink.key.inner
-    windowed, size = None, None
-    if inner is not None:
-        kind, _, rest = sink.key.name.partition("(")
-        windowed = "session" if kind == "session_windowed" else "time"
-        last = rest.rpartition(", ")[2].rstrip(")")
-        size = int(last) if last.isdigit() else None
+    windows = {} if inner is None else window_options(sink.key)
+    size = windows.get("window_size_ms")
     table = _find_written_table(sink)
     is_table = any(
         isinstance(n, ProcessorNode) and n.emits_updates for n in _iterate_ancestors(sink)
@@ -139,8 +136,8 @@ def _describe_topic(sub: Subtopology, sink: SinkNode, topic: str) -> Reconciliat
         subtopology=sub.number,
         key_serde=sink.key if inner is None else inner,
         value_serde=sink.value,
-        windowed=windowed,
-        window_size_ms=size,
+        windowed=windows.get("windowed"),
+        window_size_ms=None if size is None else int(size),
         store=table.stores[0] if table is not None and table.stores else None,
         values_never_repeat=table is not None and _always_increments(table),
         is_internal=sink.internal,

@@ -24,15 +24,15 @@ from pyspark.sql import functions as f
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.spark.cuts.cut import Cut
-from streams.spark.reconciliation.accounts import Account, AccountKind
+from streams.spark.reconciliation.accounts import Account, AccountKind, RefusedCheck
 from streams.spark.reconciliation.derivation.computable_steps import SourceRecords
-from streams.spark.reconciliation.derivation.plan import Refusal, plan_accounts
+from streams.spark.reconciliation.derivation.plan import plan_accounts
 from streams.topology.build import Subtopology, Topology
 
 if TYPE_CHECKING:
     from streams.app import App
 
-__all__ = ["DerivedAccounts", "Refusal", "derive_accounts", "derive_accounts_at_cut"]
+__all__ = ["DerivedAccounts", "derive_accounts", "derive_accounts_at_cut"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class DerivedAccounts:
     """
 
     accounts: list[Account]
-    refused: list[Refusal]
+    refused: list[RefusedCheck]
     recomputed: frozenset[str] = frozenset()
 
 
@@ -73,7 +73,7 @@ def derive_accounts_at_cut(app: App, cut: Cut, record_reader: RecordReader) -> D
     topology = app.topology()
     internal = topology.repartition_topics
     counts: dict[str, int] = {}
-    refused: list[Refusal] = []
+    refused: list[RefusedCheck] = []
     unknown_topics: set[str] = set()
     compacted_topics: set[str] = set()
     for sub in topology.subtopologies:
@@ -82,7 +82,7 @@ def derive_accounts_at_cut(app: App, cut: Cut, record_reader: RecordReader) -> D
                 compacted_topics.add(topic)
             if topic not in internal and app.config.auto_offset_reset != "earliest":
                 unknown_topics.add(topic)
-                refused.append(Refusal(topic, sub.number, _explain_unknown_start(app)))
+                refused.append(RefusedCheck(topic, sub.number, _explain_unknown_start(app)))
                 continue
             begins = record_reader.fetch_earliest_offsets(topic, cut)
             if not any(begins.values()):
@@ -92,7 +92,7 @@ def derive_accounts_at_cut(app: App, cut: Cut, record_reader: RecordReader) -> D
             else:
                 unknown_topics.add(topic)
                 why = f"nothing follows from it: {record_reader.explain_removal(topic, cut)}"
-                refused.append(Refusal(topic, sub.number, why))
+                refused.append(RefusedCheck(topic, sub.number, why))
 
     def read_in_transit(topic: str) -> DataFrame:
         return record_reader.read_written(topic, cut.offsets, cut)
@@ -105,7 +105,7 @@ def derive_accounts_at_cut(app: App, cut: Cut, record_reader: RecordReader) -> D
         unknown_topics=unknown_topics,
         compacted_topics=compacted_topics,
     )
-    other_refusals = [each for each in result.refused if each.step not in unknown_topics]
+    other_refusals = [each for each in result.refused if each.name not in unknown_topics]
     return replace(result, refused=[*refused, *other_refusals])
 
 
@@ -139,18 +139,21 @@ def derive_accounts(
     recomputed_partition_counts = recomputed_partition_counts or {}
     written: dict[str, DataFrame] = {}
     accounts: list[Account] = []
-    refused: list[Refusal] = []
+    refused: list[RefusedCheck] = []
     followed: set[str] = set()
     for sub in _order_writers_first(topology, recomputed_partition_counts):
-        try:
-            reads = {
-                topic: _recompute_topic(topic, sub, written, read_in_transit)
-                if topic in recomputed_partition_counts
-                else _read_input(topic, sub, read_topic, unknown_topics)
-                for topic in sub.sources
-            }
-        except _UnknownInput as unknown:
-            refused.append(unknown.refusal)
+        reads: dict[str, SourceRecords] = {}
+        for topic in sub.sources:
+            found: SourceRecords | str = "not all of its records are there"
+            if topic in recomputed_partition_counts:
+                found = _recompute_topic(topic, written, read_in_transit)
+            elif topic not in unknown_topics:
+                found = SourceRecords(_normalize_columns(read_topic(topic)))
+            if isinstance(found, str):
+                refused.append(RefusedCheck(topic, sub.number, found))
+                break
+            reads[topic] = found
+        if len(reads) < len(sub.sources):
             continue
         followed |= recomputed_partition_counts.keys() & sub.sources.keys()
         planned_accounts = plan_accounts(
@@ -166,66 +169,37 @@ def derive_accounts(
     return replace(_refuse_shared_topics(accounts, refused), recomputed=frozenset(followed))
 
 
-class _UnknownInput(Exception):
-    """Signals that not all records of a source topic are known, with the refusal that says why."""
-
-    def __init__(self, topic: str, sub: Subtopology, reason: str) -> None:
-        super().__init__(reason)
-        self.refusal = Refusal(topic, sub.number, reason)
-
-
-def _read_input(
-    topic: str,
-    sub: Subtopology,
-    read_topic: Callable[[str], DataFrame],
-    unknown_topics: Collection[str],
-) -> SourceRecords:
-    """Read a source topic's records. Raises _UnknownInput if not all are there."""
-    if topic in unknown_topics:
-        raise _UnknownInput(topic, sub, "not all of its records are there")
-    return _normalize_columns(read_topic(topic))
-
-
-def _normalize_columns(frame: DataFrame) -> SourceRecords:
+def _normalize_columns(frame: DataFrame) -> DataFrame:
     """Convert a source topic's DataFrame to the columns and types of READ."""
     if dict(frame.dtypes)["timestamp"].startswith("timestamp"):
         frame = frame.withColumn("timestamp", f.unix_millis("timestamp"))
-    return SourceRecords(
-        frame.select(
-            "key",
-            "value",
-            "topic",
-            f.col("partition").cast("int").alias("partition"),
-            f.col("offset").cast("long").alias("offset"),
-            f.col("timestamp").cast("long").alias("timestamp"),
-        )
+    return frame.select(
+        "key",
+        "value",
+        "topic",
+        f.col("partition").cast("int").alias("partition"),
+        f.col("offset").cast("long").alias("offset"),
+        f.col("timestamp").cast("long").alias("timestamp"),
     )
 
 
 def _recompute_topic(
     topic: str,
-    sub: Subtopology,
     written: Mapping[str, DataFrame],
     read_in_transit: Callable[[str], DataFrame] | None,
-) -> SourceRecords:
+) -> SourceRecords | str:
     """Recompute the records of a purged repartition topic, except those in transit.
 
-    Their offsets are not known. Raises _UnknownInput if they can't be recomputed.
+    Their offsets are not known. Returns why they can't be recomputed if they can't.
     """
     if topic not in written:
-        raise _UnknownInput(
-            topic,
-            sub,
-            "its records were deleted when they had been processed, and can't be recomputed",
-        )
+        return "its records were deleted when they had been processed, and can't be recomputed"
     frame = written[topic].select("key", "value", f.col("to").alias("partition"), "timestamp")
     if read_in_transit is not None:
         try:
-            left = _normalize_columns(read_in_transit(topic)).records
+            left = _normalize_columns(read_in_transit(topic))
         except ConfigError as error:
-            raise _UnknownInput(
-                topic, sub, f"what is in flight there is not known: {error}"
-            ) from error
+            return f"what is in flight there is not known: {error}"
         frame = frame.exceptAll(left.select("key", "value", "partition", "timestamp"))
     placed = frame.withColumn("topic", f.lit(topic)).withColumn("offset", f.lit(-1).cast("long"))
     columns = placed.select("key", "value", "topic", "partition", "offset", "timestamp")
@@ -247,8 +221,8 @@ def _order_writers_first(
     return ordered
 
 
-def _refuse_shared_topics(accounts: list[Account], refused: list[Refusal]) -> DerivedAccounts:
-    """Refuse each topic that several sub-topologies write; keep other stores and topics."""
+def _refuse_shared_topics(accounts: list[Account], refused: list[RefusedCheck]) -> DerivedAccounts:
+    """Refuse each topic that several sub-topologies write; keep the other accounts."""
     by_name: dict[tuple[str, bool], list[Account]] = {}
     for account in accounts:
         by_name.setdefault((account.name, account.kind is AccountKind.STORE), []).append(account)
@@ -259,5 +233,5 @@ def _refuse_shared_topics(accounts: list[Account], refused: list[Refusal]) -> De
             continue
         numbers = [part.subtopology for part in same_name]
         why = f"sub-topologies {numbers} write to it"
-        refused = [*refused, Refusal(name, same_name[0].subtopology, why)]
+        refused = [*refused, RefusedCheck(name, same_name[0].subtopology, why)]
     return DerivedAccounts(joined, refused)

@@ -13,9 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from streams.graph.nodes import ProcessorNode, StoreKind, StoreSpec
-from streams.spark.reconciliation.derivation.arrow import map_in_arrow
-from streams.spark.reconciliation.derivation.fold import FOLDED_DDL, FoldFunction
-from streams.spark.reconciliation.derivation.pickling import pickle_for_executors
+from streams.spark.reconciliation.derivation.executors import map_on_executors
+from streams.spark.reconciliation.derivation.fold import FOLDED_SCHEMA, fold_rows
 from streams.spark.reconciliation.derivation.windowing import (
     assign_windows,
     count_possibly_late,
@@ -132,8 +131,8 @@ def _fold_rows(
     node: ProcessorNode, rule: AggregationRule, spec: StoreSpec, rows: DataFrame
 ) -> DataFrame:
     """Fold the values of each key and window by the user's functions, on executors."""
-    fold = FoldFunction(pickle_for_executors((node.name, rule.folding, spec.key, spec.value)))
+    work = node.name, rule.folding, spec.key, spec.value
     ordered = rows.repartition("key", "window_start").sortWithinPartitions(
         "key", "window_start", "timestamp", "topic", "offset", "number"
     )
-    return map_in_arrow(ordered, fold, FOLDED_DDL)
+    return map_on_executors(ordered, fold_rows, work, FOLDED_SCHEMA)

@@ -20,26 +20,25 @@ from streams.settings.exception_handlers import ExceptionHandlers
 from streams.spark.reconciliation.derivation.aggregation import (
     ComputedTable,
     compute_table,
+    encode_int64,
     is_computable,
     reads_values,
 )
-from streams.spark.reconciliation.derivation.arrow import map_in_arrow
 from streams.spark.reconciliation.derivation.determinism import (
     find_ancestors,
     find_source_topics,
     is_stateless,
 )
-from streams.spark.reconciliation.derivation.pickling import pickle_for_executors
+from streams.spark.reconciliation.derivation.executors import map_on_executors
 from streams.spark.reconciliation.derivation.replay import (
     STEP_PREFIX,
-    ReplayEachRecord,
     ReplayWork,
     create_tap,
     pickle_value,
+    replay_each_record,
     serialize_presence,
 )
-from streams.spark.reconciliation.derivation.row_conversion import to_source_records
-from streams.spark.reconciliation.derivation.row_schemas import MADE_DDL
+from streams.spark.reconciliation.derivation.row_schemas import MADE, READ
 from streams.spark.reconciliation.derivation.stream_joins import JoinedStream, join_streams
 from streams.spark.reconciliation.derivation.subgraphs import create_result_source, extract_steps
 from streams.topology.build import Subtopology
@@ -204,10 +203,11 @@ class ComputableSteps:
             topic = STEP_PREFIX + table.name
             given[table] = [create_result_source(topic, key, spec.value)]
             rows.append(
-                to_source_records(self.final_rows[table], topic, windowed=windows is not None)
+                _to_source_records(self.final_rows[table], topic, windowed=windows is not None)
             )
         work = self.create_replay_work(nodes, stores, known_sources=given)
-        return _replay_on_executors(work, reduce(DataFrame.unionByName, rows))
+        records = reduce(DataFrame.unionByName, rows)
+        return map_on_executors(records, replay_each_record, work, MADE)
 
     def create_replay_work(
         self,
@@ -232,9 +232,18 @@ class ComputableSteps:
         topics = {node.topic for node in before if isinstance(node, SourceNode)}
         frames = [self._source_records[topic].records for topic in sorted(topics)]
         frames += [join.rows for node, join in self.joined_streams.items() if node in before]
-        return _replay_on_executors(replay_work, reduce(DataFrame.unionByName, frames))
+        records = reduce(DataFrame.unionByName, frames)
+        return map_on_executors(records, replay_each_record, replay_work, MADE)
 
 
-def _replay_on_executors(replay_work: ReplayWork, records: DataFrame) -> DataFrame:
-    """Replay steps on executors, record by record."""
-    return map_in_arrow(records, ReplayEachRecord(pickle_for_executors(replay_work)), MADE_DDL)
+def _to_source_records(rows: DataFrame, topic: str, *, windowed: bool) -> DataFrame:
+    """Convert the rows of a table to records of the topic `topic`, with the columns of READ."""
+    key = f.concat("key", encode_int64(f.col("window_start"))) if windowed else f.col("key")
+    return rows.select(
+        key.alias("key"),
+        "value",
+        f.lit(topic).alias("topic"),
+        f.col("partition").cast("int").alias("partition"),
+        f.lit(0).cast("long").alias("offset"),
+        "timestamp",
+    ).select(*READ.names)

@@ -15,11 +15,8 @@ import pyarrow as pa
 from streams.errors import StreamsError
 from streams.operators.folding import WindowFold
 from streams.serdes import Serde
-from streams.spark.reconciliation.derivation.pickling import unpickle_on_executor
 from streams.spark.reconciliation.derivation.row_schemas import OutputRow, drain_into_batches
 
-FOLD_COLUMNS = ("key", "window_start", "window_end", "value", "timestamp", "partition")
-"""The columns that are read: the key's bytes, its window, the value pickled, and the partition."""
 FOLDED_SCHEMA = pa.schema(
     [
         ("key", pa.binary()),
@@ -30,32 +27,24 @@ FOLDED_SCHEMA = pa.schema(
         ("partition", pa.int32()),
     ]
 )
-FOLDED_DDL = (
-    "key BINARY, window_start BIGINT, window_end BIGINT, value BINARY, timestamp BIGINT, "
-    "partition INT"
-)
 
 
-class FoldFunction:
-    """Folds batches of rows into a row for each key and window: a function for `map_in_arrow`.
+def fold_rows(
+    work: tuple[str, WindowFold, Serde[Any], Serde[Any]], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Fold batches of rows into a row of FOLDED_SCHEMA for each key and window.
 
-    The rows have the columns FOLD_COLUMNS, and become rows of FOLDED_SCHEMA. `work`: the step's
-    name, its Folding, and the serdes of key and value, pickled.
+    The rows have the columns of FOLDED_SCHEMA, their values pickled. `work`: the step's name, its
+    folding, and the serdes of key and value.
     """
-
-    def __init__(self, work: bytes) -> None:
-        self._pickled_work = work
-
-    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        step, folding, key_serde, value_serde = unpickle_on_executor(self._pickled_work)
-        folder = _RowFolder(step, folding, key_serde, value_serde)
-        for batch in given:
-            columns = (batch.column(name).to_pylist() for name in FOLD_COLUMNS)
-            for row in zip(*columns, strict=True):
-                folder.fold_row(*row)
-            yield from drain_into_batches(folder.output_rows, FOLDED_SCHEMA)
-        folder.finish_key()
+    folder = _RowFolder(*work)
+    for batch in batches:
+        columns = (batch.column(name).to_pylist() for name in FOLDED_SCHEMA.names)
+        for row in zip(*columns, strict=True):
+            folder.fold_row(*row)
         yield from drain_into_batches(folder.output_rows, FOLDED_SCHEMA)
+    folder.finish_key()
+    yield from drain_into_batches(folder.output_rows, FOLDED_SCHEMA)
 
 
 class _RowFolder:

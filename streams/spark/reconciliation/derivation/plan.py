@@ -19,12 +19,11 @@ from streams.graph.nodes import (
     StoreSpec,
 )
 from streams.settings.exception_handlers import ExceptionHandlers
-from streams.spark.reconciliation.accounts import Account, AccountKind
+from streams.spark.reconciliation.accounts import Account, AccountKind, RefusedCheck
 from streams.spark.reconciliation.derivation.aggregation import (
     ComputedTable,
     select_expired_windows,
 )
-from streams.spark.reconciliation.derivation.arrow import map_in_arrow
 from streams.spark.reconciliation.derivation.computable_steps import ComputableSteps, SourceRecords
 from streams.spark.reconciliation.derivation.determinism import (
     Determinism,
@@ -35,37 +34,21 @@ from streams.spark.reconciliation.derivation.determinism import (
     find_source_topics,
     is_stateless,
 )
-from streams.spark.reconciliation.derivation.pickling import pickle_for_executors
+from streams.spark.reconciliation.derivation.executors import map_on_executors
 from streams.spark.reconciliation.derivation.replay import (
     STORE_PREFIX,
     ReplayedTask,
-    ReplayPartitions,
     ReplayWork,
+    replay_partitions,
 )
-from streams.spark.reconciliation.derivation.row_conversion import select_last_rows, select_origins
-from streams.spark.reconciliation.derivation.row_schemas import MADE_DDL
+from streams.spark.reconciliation.derivation.row_schemas import MADE
+from streams.spark.reconciliation.derivation.stream_joins import strip_join_prefix
 from streams.spark.reconciliation.derivation.subgraphs import group_sinks_by_topic
 from streams.topology.build import Subtopology
 
 COMPUTED = "computed by Spark"
 ONE_BY_ONE = "record by record, by the application's functions"
 IN_ORDER = "replayed in the order of the offsets, by the application's own steps"
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Represents a step, store or topic that can't be checked, with the reason.
-
-    `step`: the step, store or topic that is the reason.
-    """
-
-    step: str
-    subtopology: int
-    why: str
-
-    def __str__(self) -> str:
-        """Return the refusal as one line of text."""
-        return f"sub-topology {self.subtopology}, {self.step}: {self.why}"
 
 
 @dataclass(slots=True)
@@ -77,7 +60,7 @@ class SubtopologyAccounts:
     """
 
     accounts: list[Account] = field(default_factory=list)
-    refusals: list[Refusal] = field(default_factory=list)
+    refusals: list[RefusedCheck] = field(default_factory=list)
     written_records: dict[str, DataFrame] = field(default_factory=dict)
 
 
@@ -134,7 +117,7 @@ class _AccountPlanner:
 
     def add_refusal(self, step: str, reason: str) -> None:
         """Add a refusal with its reason, unless it is there already."""
-        refusal = Refusal(step, self._subtopology.number, reason)
+        refusal = RefusedCheck(step, self._subtopology.number, reason)
         if refusal not in self.result.refusals:
             self.result.refusals.append(refusal)
 
@@ -194,9 +177,9 @@ class _AccountPlanner:
         frame, how = computed
         if flow.determinism is Determinism.EACH:
             self.result.written_records[topic] = frame
-            self._add_account(topic, AccountKind.STREAM, how, frame, select_origins(frame))
+            self._add_account(topic, AccountKind.STREAM, how, frame, _select_origins(frame))
             return
-        frame = select_last_rows(frame)
+        frame = _select_last_rows(frame)
         [sink] = sinks
         self._add_account(topic, AccountKind.UPSERTS, how, frame, self._find_origins([sink]))
 
@@ -207,7 +190,7 @@ class _AccountPlanner:
             AccountKind.STORE,
             COMPUTED,
             table.rows,
-            select_origins(table.records),
+            _select_origins(table.records),
             expired_rows=table.expired_rows,
             compares_timestamps=True,
         )
@@ -268,16 +251,14 @@ class _AccountPlanner:
             .repartition("partition")
             .sortWithinPartitions("partition", "topic", "offset")
         )
-        return map_in_arrow(
-            ordered, ReplayPartitions(pickle_for_executors(work)), MADE_DDL
-        ), IN_ORDER
+        return map_on_executors(ordered, replay_partitions, work, MADE), IN_ORDER
 
     def _find_origins(self, nodes: Iterable[Node]) -> DataFrame | None:
         """Return keys and positions of the source records, or None if the positions are unknown."""
         topics = find_source_topics(nodes)
         if not all(self._source_records[topic].is_ordered for topic in topics):
             return None
-        return select_origins(self._read_source_topics(nodes))
+        return _select_origins(self._read_source_topics(nodes))
 
     def _read_source_topics(self, nodes: Iterable[Node]) -> DataFrame:
         """Return the records of all source topics of these steps."""
@@ -322,6 +303,30 @@ def _dry_run(replay_work: ReplayWork) -> None:
         raise
     except Exception as error:
         raise UserError(f"its steps can't be run by themselves: {error!r}") from error
+
+
+def _select_last_rows(output_rows: DataFrame) -> DataFrame:
+    """Select the last row of each key, leaving out keys whose last row is a deletion."""
+    row = f.struct("value", "timestamp")
+    last = output_rows.groupBy("key").agg(f.max_by(row, f.col("number")).alias("last"))
+    null = f.lit(None).cast("long")
+    return last.where(f.col("last.value").isNotNull()).select(
+        "key",
+        null.alias("window_start"),
+        null.alias("window_end"),
+        f.col("last.value").alias("value"),
+        f.col("last.timestamp").alias("timestamp"),
+    )
+
+
+def _select_origins(rows: DataFrame) -> DataFrame:
+    """Select each row's key with the position of the input record that it was made from.
+
+    For a join's result that is the left record.
+    """
+    known = rows.where(f.col("topic").isNotNull())
+    topic = strip_join_prefix(f.col("topic")).alias("topic")
+    return known.select("key", topic, "partition", "offset")
 
 
 def _join_names(nodes: Iterable[Node]) -> str:

@@ -1,9 +1,9 @@
 """Replay the steps of a sub-topology on an executor, without a broker.
 
 The product's own steps are bound to stores in memory and to a producer that only notes what it is
-handed. `Each` runs steps that look at one record at a time; `InOrder` runs a task for each
-partition, whose records come in the order of their offsets. What depends on the wall clock is
-refused: it can't be run again.
+handed. `replay_each_record` runs steps that look at one record at a time; `replay_partitions` runs
+a task for each partition, whose records come in the order of their offsets. What depends on the
+wall clock is refused: it can't be run again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, groupby
 from typing import Any
 
 import pyarrow as pa
@@ -36,9 +36,9 @@ from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import FailureHandler
 from streams.runtime.stores import AnyStore, open_store
 from streams.settings.exception_handlers import ExceptionHandlers
-from streams.spark.reconciliation.derivation.pickling import unpickle_on_executor
 from streams.spark.reconciliation.derivation.row_schemas import (
     OutputRow,
+    ReplayedMessage,
     drain_into_batches,
     iterate_messages,
 )
@@ -48,6 +48,8 @@ from streams.topology.compile import compile_subtopology
 STEP_PREFIX = "step:"
 """What a target is called that is a step and no topic: no topic may have a colon."""
 STORE_PREFIX = "store:"
+_COMMIT_RECORDS = 10_000
+"""After so many records the results that wait for a commit are emitted, which frees memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,48 +106,36 @@ def pickle_value(value: Any) -> bytes:
         return carried  # pickle refuses classes of __main__
 
 
-class ReplayEachRecord:
-    """Replays steps that handle each record alone: a function for `map_in_arrow`."""
-
-    def __init__(self, work: bytes) -> None:
-        self._pickled_work = work
-
-    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        task = ReplayedTask(unpickle_on_executor(self._pickled_work), partition=-1)
-        for batch in given:
-            for record in iterate_messages(batch):
-                task.process_message(record)
-            yield from drain_into_batches(task.output_rows)
-        task.finish_task()
+def replay_each_record(
+    work: ReplayWork, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Replay steps that handle each record alone; yield the rows that they make."""
+    task = ReplayedTask(work, partition=-1)
+    for batch in batches:
+        for message in iterate_messages(batch):
+            task.process_message(message)
         yield from drain_into_batches(task.output_rows)
+    task.finish_task()
+    yield from drain_into_batches(task.output_rows)
 
 
-class ReplayPartitions:
-    """Replays one task for each partition, one after the other: a function for `map_in_arrow`.
+def replay_partitions(
+    work: ReplayWork, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Replay one task for each partition, one after the other; yield the rows that they make.
 
     The records of each partition come together and in order.
     """
-
-    def __init__(self, work: bytes) -> None:
-        self._pickled_work = work
-
-    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        work: ReplayWork = unpickle_on_executor(self._pickled_work)
-        task: ReplayedTask | None = None
-        for batch in given:
-            for record in iterate_messages(batch):
-                if task is None or task.partition != record.partition():
-                    if task is not None:
-                        task.finish_task()
-                        yield from drain_into_batches(task.output_rows)
-                    task = ReplayedTask(work, record.partition())
-                task.process_message(record)
-            if task is not None:
+    messages = (message for batch in batches for message in iterate_messages(batch))
+    for partition, of_partition in groupby(messages, ReplayedMessage.partition):
+        task = ReplayedTask(work, partition)
+        for number, message in enumerate(of_partition, start=1):
+            task.process_message(message)
+            if number % _COMMIT_RECORDS == 0:
                 task.commit_stores()
                 yield from drain_into_batches(task.output_rows)
-        if task is not None:
-            task.finish_task()
-            yield from drain_into_batches(task.output_rows)
+        task.finish_task()
+        yield from drain_into_batches(task.output_rows)
 
 
 class ReplayedTask:

@@ -22,7 +22,6 @@ READ = pa.schema(
     ]
 )
 """Timestamps in ms since 1970."""
-READ_DDL = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp BIGINT"
 
 MADE = pa.schema(
     [
@@ -42,10 +41,6 @@ MADE = pa.schema(
 """`topic`, `partition` and `offset`: the record that it was made of; without one the topic is null
 and the partition the task's. `number` counts what a task has made. `to` is the partition that it is
 written to, where that is asked for."""
-MADE_DDL = (
-    "target STRING, key BINARY, window_start BIGINT, window_end BIGINT, value BINARY, "
-    "timestamp BIGINT, topic STRING, partition INT, offset BIGINT, number BIGINT, to INT"
-)
 _BATCH_ROWS_MAX = 10_000
 
 

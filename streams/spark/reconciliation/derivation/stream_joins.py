@@ -23,15 +23,10 @@ from streams.errors import StreamsError
 from streams.graph.nodes import SourceNode, StoreSpec
 from streams.operators.stream_join import JoinWindow
 from streams.serdes import pickle
-from streams.spark.reconciliation.derivation.arrow import map_in_arrow
-from streams.spark.reconciliation.derivation.pickling import (
-    pickle_for_executors,
-    unpickle_on_executor,
-)
+from streams.spark.reconciliation.derivation.executors import map_on_executors
 from streams.spark.reconciliation.derivation.replay import STEP_PREFIX, pickle_value
 from streams.spark.reconciliation.derivation.row_schemas import (
     READ,
-    READ_DDL,
     OutputRow,
     drain_into_batches,
 )
@@ -72,10 +67,11 @@ def join_streams(
         )
     this, other = stores
     prefix = f"{STEP_PREFIX}{rule.step}:"
-    join = _JoinFunction(pickle_for_executors((rule, this.key, this.value, other.value)))
+    work = rule, this.key, this.value, other.value
     named = pairs.withColumn("topic", f.concat(f.lit(prefix), strip_join_prefix(f.col("topic"))))
     sources = [create_result_source(prefix + topic, this.key, pickle) for topic in topics]
-    return JoinedStream(sources, map_in_arrow(named.select(*_PAIR_COLUMNS), join, READ_DDL))
+    rows = map_on_executors(named.select(*_PAIR_COLUMNS), _join_pairs, work, READ)
+    return JoinedStream(sources, rows)
 
 
 def strip_join_prefix(topic: Column) -> Column:
@@ -145,31 +141,21 @@ def _clamp_at_zero(time: Column) -> Column:
     return f.greatest(time, f.lit(0))
 
 
-class _JoinFunction:
-    """Applies the user's joiner to each pair, and pickles the result.
-
-    It is a function for `map_in_arrow`.
-    """
-
-    def __init__(self, work: bytes) -> None:
-        self._pickled_work = work
-
-    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rule, key_serde, left_serde, right_serde = unpickle_on_executor(self._pickled_work)
-        for batch in given:
-            columns = (batch.column(name).to_pylist() for name in _PAIR_COLUMNS)
-            output_rows: list[OutputRow] = []
-            for key, left, right, *position in zip(*columns, strict=True):
-                result = _apply_joiner(
-                    rule,
-                    key_serde.deserialize(key),
-                    left_serde.deserialize(left),
-                    right_serde.deserialize(right),
-                )
-                output_rows.append(
-                    (key, None if result is None else pickle_value(result), *position)
-                )
-            yield from drain_into_batches(output_rows, READ)
+def _join_pairs(work: Any, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Apply the user's joiner to each pair, and yield the results, pickled, as rows of READ."""
+    rule, key_serde, left_serde, right_serde = work
+    for batch in batches:
+        columns = (batch.column(name).to_pylist() for name in _PAIR_COLUMNS)
+        output_rows: list[OutputRow] = []
+        for key, left, right, *position in zip(*columns, strict=True):
+            result = _apply_joiner(
+                rule,
+                key_serde.deserialize(key),
+                left_serde.deserialize(left),
+                right_serde.deserialize(right),
+            )
+            output_rows.append((key, None if result is None else pickle_value(result), *position))
+        yield from drain_into_batches(output_rows, READ)
 
 
 def _apply_joiner(rule: StreamJoinRule, key: Any, left: Any, right: Any) -> Any:
