@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -26,6 +27,14 @@ SparkSettings = Annotated[
     list[str] | None,
     typer.Option("--spark", metavar="NAME=VALUE", help="A setting of Spark, as often as needed."),
 ]
+BootstrapServers = Annotated[
+    str | None, typer.Option(help="Kafka as host:port,...; or 'embedded'.")
+]
+ConfigFile = Annotated[Path | None, typer.Option(help="A TOML file with settings.")]
+SettingOptions = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A setting, as often as needed."),
+]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log what Spark does.")]
 
 
@@ -42,7 +51,7 @@ def open_spark_session(
         check_packages()
         from streams.spark.session import session, translate_spark_errors
 
-        chosen = _parse_settings(settings or ())
+        chosen = parse_pairs("--spark", settings, ", as in spark.executor.memory=4g")
         with (
             session(master, name=name, settings=chosen, verbose=verbose) as spark,
             translate_spark_errors(),
@@ -54,12 +63,12 @@ def open_spark_session(
         raise typer.Exit(report_error(UserError(str(error)))) from None
 
 
-def _parse_settings(pairs: Sequence[str]) -> dict[str, str]:
-    """Parse texts like NAME=VALUE into a dict. Raises ConfigError for a text of another form."""
+def parse_pairs(option_name: str, pairs: Sequence[str] | None, hint: str = "") -> dict[str, str]:
+    """Parse the texts NAME=VALUE of an option. Raises ConfigError for a text of another form."""
     found = {}
-    for pair in pairs:
+    for pair in pairs or ():
         name, equals, value = pair.partition("=")
         if not equals or not name:
-            raise ConfigError(f"--spark {pair!r} is not NAME=VALUE, as in spark.executor.memory=4g")
+            raise ConfigError(f"{option_name} {pair!r} is not NAME=VALUE{hint}")
         found[name] = value
     return found

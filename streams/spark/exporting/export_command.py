@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,14 +12,20 @@ from streams.app import App, import_app, report_error
 from streams.errors import ConfigError, UserError
 from streams.processes.embedded import resolve_bootstrap_servers
 from streams.settings.command_line import parse_settings
-from streams.settings.config import StreamsConfig, load_config
-from streams.spark.commands import Master, SparkSettings, Verbose, open_spark_session
+from streams.settings.config import load_config
+from streams.spark.commands import (
+    BootstrapServers,
+    ConfigFile,
+    Master,
+    SettingOptions,
+    SparkSettings,
+    Verbose,
+    open_spark_session,
+)
 from streams.spark.source.broker_access import BrokerAccess
 from streams.spark.source.options import RECORDS_PER_SPLIT
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from streams.spark.exporting.manifest import ExportManifest
     from streams.spark.exporting.verify import ExportVerdict
 
@@ -60,14 +66,9 @@ def export(
     records_per_file: Annotated[
         int, typer.Option(min=1, help="Offsets of one file at most.")
     ] = RECORDS_PER_SPLIT,
-    bootstrap_servers: Annotated[
-        str | None, typer.Option(help="Kafka as host:port,...; or 'embedded'.")
-    ] = None,
-    config: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting, as often as needed."),
-    ] = None,
+    bootstrap_servers: BootstrapServers = None,
+    config: ConfigFile = None,
+    settings: SettingOptions = None,
     master: Master = None,
     spark: SparkSettings = None,
     verbose: Verbose = False,
@@ -89,59 +90,34 @@ def export(
         application = _choose_application(application_id, found) if to is not None else ""
         if inputs and found is None:
             raise ConfigError("--inputs needs --app module:app, which says what they are")
-        access = None if verify and no_topics else _create_access(chosen)
+        kafka = {name: str(value) for name, value in chosen.consumer.items()}
+        skips_topics = verify is not None and no_topics
+        access = None if skips_topics else BrokerAccess(resolve_bootstrap_servers(chosen), kafka)
     except UserError as error:
         raise typer.Exit(report_error(error)) from None
     with open_spark_session("millrace export", master, spark, verbose=verbose) as session:
-        if to is not None and access is not None:
-            chosen_topics = _TopicChoice(store, topic or [], inputs, to_now)
-            _run_export(session, application, access, to, chosen_topics, records_per_file)
-            return
-        from streams.spark.exporting import verify as verifying
+        from streams.spark import read_cut
+        from streams.spark.exporting import export as exporting
+        from streams.spark.exporting.verify import verify_exports
 
-        assert verify is not None
-        verdict = verifying.verify_exports(session, verify, access)
+        if verify is not None:
+            verdict = verify_exports(session, verify, access)
+        elif to is not None and access is not None:
+            found_topics = ([], []) if found is None else exporting.list_app_topics(found)
+            wanted = exporting.ExportRequest(
+                stores=store,
+                outputs=[*found_topics[0], *(topic or [])],
+                inputs=found_topics[1] if inputs else (),
+                to_now=to_now,
+            )
+            cut = read_cut(application, bootstrap_servers=access.bootstrap_servers, kafka=kafka)
+            manifest = exporting.export_application(
+                session, cut, access, to, wanted, records_per_file=records_per_file
+            )
+            _print_export(manifest, to)
+            return
     _print_verdict(verdict)
     raise typer.Exit(0 if verdict.holds else 1)
-
-
-class _TopicChoice(NamedTuple):
-    """Holds the stores and topics that the command line names."""
-
-    stores: list[str] | None
-    topics: list[str]
-    inputs: bool
-    to_now: bool
-
-
-def _run_export(
-    session: SparkSession,
-    application: App | str,
-    access: BrokerAccess,
-    directory: Path,
-    chosen: _TopicChoice,
-    records_per_file: int,
-) -> None:
-    """Take a cut, export the application into a directory and print what was exported."""
-    from streams.spark import read_cut
-    from streams.spark.exporting import export as exporting
-
-    outputs, read = (
-        exporting.list_app_topics(application) if isinstance(application, App) else ([], [])
-    )
-    wanted = exporting.ExportRequest(
-        stores=chosen.stores,
-        outputs=[*outputs, *chosen.topics],
-        inputs=read if chosen.inputs else (),
-        to_now=chosen.to_now,
-    )
-    cut = read_cut(
-        application, bootstrap_servers=access.bootstrap_servers, kafka=access.librdkafka_settings
-    )
-    manifest = exporting.export_application(
-        session, cut, access, directory, wanted, records_per_file=records_per_file
-    )
-    _print_export(manifest, directory)
 
 
 def _choose_application(application_id: str | None, app: App | None) -> App | str:
@@ -156,12 +132,6 @@ def _choose_application(application_id: str | None, app: App | None) -> App | st
     if application_id not in (None, app.application_id):
         raise ConfigError(f"--app is {app.application_id!r}, and not {application_id!r}")
     return app
-
-
-def _create_access(config: StreamsConfig) -> BrokerAccess:
-    """Return the access to the brokers of a configuration, with its settings for consumers."""
-    kafka = {name: str(value) for name, value in config.consumer.items()}
-    return BrokerAccess(resolve_bootstrap_servers(config), kafka)
 
 
 def _print_export(manifest: ExportManifest, directory: Path) -> None:

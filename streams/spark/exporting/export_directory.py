@@ -152,16 +152,16 @@ def commit_export(directory: Path, unfinished: Path, manifest: ExportManifest) -
         file.flush()
         os.fsync(file.fileno())
     for path, _, _ in os.walk(unfinished):
-        _sync_directory(Path(path))
+        sync_to_disk(Path(path))
     done = export_path(directory, manifest.number)
     unfinished.rename(done)
-    _sync_directory(directory)
+    sync_to_disk(directory)
     return done
 
 
-def _sync_directory(directory: Path) -> None:
-    """Write the entries of a directory to the disk."""
-    descriptor = os.open(directory, os.O_RDONLY)
+def sync_to_disk(path: Path) -> None:
+    """Write the data of a file, or the entries of a directory, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

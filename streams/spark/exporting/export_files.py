@@ -6,7 +6,6 @@ Tasks run in Spark's workers, which share the directory with the driver.
 from __future__ import annotations
 
 import hashlib
-import os
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -20,6 +19,7 @@ import pyarrow.parquet as parquet
 from pyspark.sql import functions
 
 from streams.errors import StreamsError
+from streams.spark.exporting.export_directory import sync_to_disk
 from streams.spark.exporting.manifest import ExportedFile, file_path
 from streams.spark.serdes.columns import BatchDecoder
 from streams.spark.source.broker_access import BrokerAccess
@@ -36,7 +36,6 @@ FILE_COLUMNS = (
     "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
 )
 """The columns of a file; its topic and partition are in its path."""
-_COLUMN_NAMES = ["key", "value", "offset", "timestamp", "headers"]
 _SCHEMA = pa.schema(
     [
         ("key", pa.binary()),
@@ -105,10 +104,10 @@ class RangeWriter:
             for raw in fetch_batches(
                 self._access, IsolationLevel.READ_COMMITTED, offset_range, with_headers=True
             ):
-                batch = decoder.decode_batch(raw).select(_COLUMN_NAMES)
+                batch = decoder.decode_batch(raw).select(_SCHEMA.names)
                 writer.write_batch(batch.cast(_SCHEMA))
                 records += len(raw)
-        _sync_file(path)
+        sync_to_disk(path)
         size, sha256 = _size_and_checksum(path)
         file = ExportedFile(
             path=file_path(offset_range),
@@ -149,34 +148,16 @@ def run_in_tasks(
     """Run `work(item)` in a Spark task for each item; return the fields of each result in order."""
     if not items:
         return []
+
+    def run_item(number: int) -> str:
+        return orjson.dumps(asdict(work(items[number]))).decode()
+
     # A plain Python function, since those that take Arrow need pandas in Spark 4.3.
-    task = functions.udf(
-        _ItemTask(work, list(items)), "string", useArrow=False
-    ).asNondeterministic()
+    task = functions.udf(run_item, "string", useArrow=False).asNondeterministic()
     numbers = spark.range(0, len(items), 1, numPartitions=len(items))
     done = numbers.select("id", task("id").alias("found")).collect()
     found = {row["id"]: orjson.loads(row["found"]) for row in done}
     return [found[number] for number in range(len(items))]
-
-
-class _ItemTask:
-    """Runs `work` on the item with a given number and returns the fields of the result as JSON."""
-
-    def __init__(self, work: Callable[[Any], DataclassInstance], things: list[Any]) -> None:
-        self._work = work
-        self._things = things
-
-    def __call__(self, number: int) -> str:
-        return orjson.dumps(asdict(self._work(self._things[number]))).decode()
-
-
-def _sync_file(path: Path) -> None:
-    """Write the data of a file to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _size_and_checksum(path: Path) -> tuple[int, str]:
