@@ -12,8 +12,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from streams.errors import ConfigError
-from streams.spark.sink.stream_writer import StreamWriter
-from streams.spark.sink.writing import BatchWriter, check_columns
+from streams.spark.sink.writing import BatchWriter, StreamWriter, check_columns
 from streams.spark.source.batch_reader import create_topic_reader, topic_schema
 from streams.spark.source.options import (
     parse_read_options,

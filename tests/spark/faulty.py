@@ -18,7 +18,7 @@ from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from streams.spark import MillraceDataSource
-from streams.spark.sink.stream_writer import BATCH_ID_KEY, StreamWriter
+from streams.spark.sink.writing import BATCH_ID_KEY, StreamWriter
 from streams.spark.source.options import WriteOptions, parse_write_options
 
 if TYPE_CHECKING:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
+from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
@@ -82,6 +83,14 @@ class ExportedFile:
         return OffsetRange(self.topic, self.partition, self.first, self.until)
 
 
+def _decode_cut(content: Any) -> Cut:
+    return content if isinstance(content, Cut) else Cut.from_json(orjson.dumps(content))
+
+
+def _encode_cut(cut: Cut) -> Any:
+    return orjson.loads(cut.to_json())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportManifest:
     """Describes one export and names the previous one by its checksum.
@@ -94,7 +103,7 @@ class ExportManifest:
     previous: str | None
     created_ms: int
     application_id: str
-    cut: Cut
+    cut: Annotated[Cut, PlainValidator(_decode_cut), PlainSerializer(_encode_cut)]
     topics: Mapping[str, ExportedTopic]
     files: tuple[ExportedFile, ...]
     versions: Mapping[str, str]
@@ -137,59 +146,22 @@ class ExportManifest:
                 )
             if _content_checksum(content) != whole["sha256"]:
                 raise ConfigError(f"{name} was changed: its content is not what its checksum is of")
-            return _from_content(content)
+            return _ADAPTER.validate_python(content)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ConfigError(f"{name} is no manifest of an export: {error!r}") from error
 
     def _to_content(self) -> dict[str, Any]:
         """Return all fields of the manifest as values that JSON can represent."""
-        return {
-            "format": _FORMAT_VERSION,
-            "number": self.number,
-            "previous": self.previous,
-            "created_ms": self.created_ms,
-            "application_id": self.application_id,
-            "cut": orjson.loads(self.cut.to_json()),
-            "topics": {name: _topic_content(topic) for name, topic in self.topics.items()},
-            "files": [asdict(file) for file in self.files],
-            "versions": dict(self.versions),
-        }
+        return {"format": _FORMAT_VERSION, **_ADAPTER.dump_python(self, mode="json")}
+
+
+_ADAPTER = TypeAdapter(ExportManifest)
 
 
 def file_path(offset_range: OffsetRange) -> str:
     """Return the path of a range's file below the directory of its export, in Hive's layout."""
     offsets = f"{offset_range.first:020}-{offset_range.until:020}.parquet"
     return str(Path(f"topic={offset_range.topic}", f"partition={offset_range.partition}", offsets))
-
-
-def _topic_content(topic: ExportedTopic) -> dict[str, Any]:
-    """Return the fields of a topic as values that JSON can represent."""
-    found = asdict(topic)
-    return found | {"ends": {str(p): at for p, at in sorted(topic.ends.items())}}
-
-
-def _from_content(content: dict[str, Any]) -> ExportManifest:
-    """Create a manifest from the decoded JSON content that `_to_content` returned."""
-    return ExportManifest(
-        number=int(content["number"]),
-        previous=content["previous"],
-        created_ms=int(content["created_ms"]),
-        application_id=str(content["application_id"]),
-        cut=Cut.from_json(orjson.dumps(content["cut"])),
-        topics={
-            name: ExportedTopic(
-                role=TopicRole(topic["role"]),
-                topic_id=str(topic["topic_id"]),
-                until=ExportEnd(topic["until"]),
-                columns=str(topic["columns"]),
-                ends={int(p): int(at) for p, at in topic["ends"].items()},
-                stores=tuple(topic["stores"]),
-            )
-            for name, topic in content["topics"].items()
-        },
-        files=tuple(ExportedFile(**file) for file in content["files"]),
-        versions=dict(content["versions"]),
-    )
 
 
 def _content_checksum(content: dict[str, Any]) -> str:

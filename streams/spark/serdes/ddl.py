@@ -44,119 +44,101 @@ _DECIMAL_DIGITS_MAX = 38
 
 def parse_type(text: str) -> types.DataType:
     """Parse one type, or the fields of a struct, into a Spark type. Raises ConfigError."""
-    parser = _TypeParser(text)
-    found = parser.read_type() if _ONE_TYPE.fullmatch(text) else parser.read_fields("")
-    parser.expect_end()
+    words = _TOKEN.findall(text)[::-1]  # a stack: the next word is the last
+    try:
+        found = _read_type(words) if _ONE_TYPE.fullmatch(text) else _read_fields(words, end_word="")
+        if words:
+            raise ValueError(f"{words[-1]!r} is too much")
+    except IndexError:
+        problem = "it ends too early"
+    except ValueError as error:
+        problem = str(error)
+    else:
+        return found
+    raise ConfigError(
+        f"{text!r} is no schema: {problem}. Give a Spark type, or fields as "
+        "'id BIGINT, tags ARRAY<STRING>'"
+    )
+
+
+def _read_type(words: list[str]) -> types.DataType:
+    """Read the next type with its parameters. Raises ValueError, or IndexError at the end."""
+    name = words.pop().lower()
+    if name in _PRIMITIVE_TYPES:
+        return _PRIMITIVE_TYPES[name]
+    if name in _DECIMALS:
+        return _read_decimal(words)
+    if name not in _NESTED:
+        known = ", ".join([*_PRIMITIVE_TYPES, "decimal(p,s)", "array<>", "map<,>", "struct<>"])
+        raise ValueError(f"{name!r} is none of {known}")
+    _expect_word(words, "<")
+    found: types.DataType
+    match name:
+        case "array":
+            found = types.ArrayType(_read_type(words))
+        case "map":
+            key = _read_type(words)
+            _expect_word(words, ",")
+            found = types.MapType(key, _read_type(words))
+        case _:
+            found = _read_fields(words, end_word=">")
+    _expect_word(words, ">")
     return found
 
 
-class _TypeParser:
-    """Parses one DDL text into a Spark type, word by word."""
+def _read_fields(words: list[str], end_word: str) -> types.StructType:
+    """Read the fields of a struct up to `end_word`, which remains the next word."""
+    found = types.StructType()
+    while True:
+        name = words.pop()
+        if name.startswith("`"):
+            name = name[1:-1].replace("``", "`")
+        elif not re.fullmatch(r"\w+", name):
+            raise ValueError(f"a field's name can't be {name!r}")
+        if name in found.names:
+            raise ValueError(f"field {name!r} is there twice")
+        _skip_word(words, ":")
+        found.add(name, _read_type(words))
+        # What follows makes no difference to how a value is read.
+        if _skip_word(words, "not"):
+            _expect_word(words, "null")
+        if _skip_word(words, "comment"):
+            words.pop()
+        if "".join(words[-1:]) == end_word:
+            return found
+        _expect_word(words, ",")
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._words = _TOKEN.findall(text)
-        self._at = 0
 
-    def read_type(self) -> types.DataType:
-        """Read the next type with its parameters."""
-        name = self._next_word().lower()
-        if name in _PRIMITIVE_TYPES:
-            return _PRIMITIVE_TYPES[name]
-        if name in _DECIMALS:
-            return self._read_decimal()
-        if name not in _NESTED:
-            known = ", ".join([*_PRIMITIVE_TYPES, "decimal(p,s)", "array<>", "map<,>", "struct<>"])
-            raise self._syntax_error(f"{name!r} is none of {known}")
-        self._expect_word("<")
-        found: types.DataType
-        match name:
-            case "array":
-                found = types.ArrayType(self.read_type())
-            case "map":
-                key = self.read_type()
-                self._expect_word(",")
-                found = types.MapType(key, self.read_type())
-            case _:
-                found = self.read_fields(">")
-        self._expect_word(">")
-        return found
+def _read_decimal(words: list[str]) -> types.DecimalType:
+    """Read precision and scale of a decimal, (10, 0) if they are not given."""
+    precision, scale = 10, 0
+    if _skip_word(words, "("):
+        precision = _read_number(words)
+        scale = _read_number(words) if _skip_word(words, ",") else 0
+        _expect_word(words, ")")
+    if not 0 <= scale <= precision <= _DECIMAL_DIGITS_MAX or not precision:
+        raise ValueError(f"decimal({precision},{scale}) can't be")
+    return types.DecimalType(precision, scale)
 
-    def read_fields(self, end_word: str) -> types.StructType:
-        """Read the fields of a struct up to `end_word`, which remains the next word."""
-        found = types.StructType()
-        while True:
-            name = self._next_word()
-            if name.startswith("`"):
-                name = name[1:-1].replace("``", "`")
-            elif not re.fullmatch(r"\w+", name):
-                raise self._syntax_error(f"a field's name can't be {name!r}")
-            if name in found.names:
-                raise self._syntax_error(f"field {name!r} is there twice")
-            if self._peek_word() == ":":
-                self._next_word()
-            found.add(name, self.read_type())
-            self._skip_remarks()
-            if self._peek_word() == end_word:
-                return found
-            self._expect_word(",")
 
-    def expect_end(self) -> None:
-        """Raise ConfigError if the text goes on after the type."""
-        if self._peek_word():
-            raise self._syntax_error(f"{self._peek_word()!r} is too much")
+def _read_number(words: list[str]) -> int:
+    """Read a whole number."""
+    word = words.pop()
+    if not word.isdecimal():
+        raise ValueError(f"a number was to come, not {word!r}")
+    return int(word)
 
-    def _read_decimal(self) -> types.DecimalType:
-        """Read precision and scale of a decimal, (10, 0) if they are not given."""
-        digits = [10, 0]
-        if self._peek_word() == "(":
-            self._next_word()
-            digits = [self._read_number(), 0]
-            if self._peek_word() == ",":
-                self._next_word()
-                digits[1] = self._read_number()
-            self._expect_word(")")
-        if not 0 <= digits[1] <= digits[0] <= _DECIMAL_DIGITS_MAX or not digits[0]:
-            raise self._syntax_error(f"decimal({digits[0]},{digits[1]}) can't be")
-        return types.DecimalType(*digits)
 
-    def _skip_remarks(self) -> None:
-        """Skip NOT NULL and COMMENT, which make no difference to how a value is read."""
-        if self._peek_word().lower() == "not":
-            self._next_word()
-            self._expect_word("null")
-        if self._peek_word().lower() == "comment":
-            self._next_word()
-            self._next_word()
+def _skip_word(words: list[str], wanted: str) -> bool:
+    """Read the next word if it is `wanted`, and return whether it was."""
+    if not words or words[-1].lower() != wanted:
+        return False
+    words.pop()
+    return True
 
-    def _read_number(self) -> int:
-        """Read a whole number."""
-        word = self._next_word()
-        if not word.isdecimal():
-            raise self._syntax_error(f"a number was to come, not {word!r}")
-        return int(word)
 
-    def _peek_word(self) -> str:
-        """Return the next word without reading it, or an empty text at the end."""
-        return self._words[self._at] if self._at < len(self._words) else ""
-
-    def _next_word(self) -> str:
-        """Read a word, or raise ConfigError at the end."""
-        word = self._peek_word()
-        if not word:
-            raise self._syntax_error("it ends too early")
-        self._at += 1
-        return word
-
-    def _expect_word(self, wanted: str) -> None:
-        """Read a word, and raise ConfigError if it is another one than `wanted`."""
-        found = self._next_word()
-        if found.lower() != wanted:
-            raise self._syntax_error(f"{wanted!r} was to come, not {found!r}")
-
-    def _syntax_error(self, problem: str) -> ConfigError:
-        """Create the ConfigError that quotes the text and says what is wrong with it."""
-        return ConfigError(
-            f"{self._text!r} is no schema: {problem}. Give a Spark type, or fields as "
-            "'id BIGINT, tags ARRAY<STRING>'"
-        )
+def _expect_word(words: list[str], wanted: str) -> None:
+    """Read a word, and raise ValueError if it is another one than `wanted`."""
+    found = words.pop()
+    if found.lower() != wanted:
+        raise ValueError(f"{wanted!r} was to come, not {found!r}")

@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructType
 
@@ -34,6 +38,11 @@ from streams.spark.source.options import ChangedRowsPolicy, WriteOptions
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
+QUERY_ID_KEY = "sql.streaming.queryId"
+BATCH_ID_KEY = "streaming.sql.batchId"
+"""Local properties that tell a task its query and its epoch, as Spark sets them for its own sinks
+(StreamExecution.QUERY_ID_KEY, MicroBatchExecution.BATCH_ID_KEY). The query's id is kept in the
+checkpoint: a new checkpoint is a new query."""
 _PARTITIONS_END = 1 << 31
 _WRITTEN_COLUMNS = ("key", "value", "partition", "timestamp", "headers")
 _IGNORED_COLUMNS = ("topic", "offset")
@@ -152,6 +161,39 @@ class BatchWriter(DataSourceArrowWriter):
         """Raise StreamsError if an earlier write of this `write_id` had more Spark partitions."""
         if self._options.write_id is not None:
             check_no_extra_partitions(self._options, self._sink, len(messages), 0)
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """Writes the epochs of a streaming query to a topic, each of them exactly once."""
+
+    def __init__(self, options: WriteOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: Iterator[RecordBatch]) -> WriterCommitMessage:
+        """Write a task's rows as its part of the epoch, unless an earlier attempt wrote them."""
+        query, epoch = (
+            _require_local_property(QUERY_ID_KEY),
+            int(_require_local_property(BATCH_ID_KEY)),
+        )
+        sink = EpochSink(f"millrace-sink-{query}", self._options.topic)
+        return write_epoch_once(self._options, sink, spark_partition(), epoch, iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Raise StreamsError if an earlier attempt at the epoch had more Spark partitions."""
+        written = [each for each in messages if isinstance(each, PartitionWritten)]
+        if written:
+            check_no_extra_partitions(self._options, written[0].sink, len(messages), batchId)
+
+
+def _require_local_property(name: str) -> str:
+    """Return a local property of the task. Raises StreamsError if Spark has not set it."""
+    context = TaskContext.get()
+    found = None if context is None else context.getLocalProperty(name)
+    if found is None:
+        raise StreamsError(
+            f"Spark does not say which epoch this is ({name}): streams are written in micro-batches"
+        )
+    return found
 
 
 def _write_or_compare(
