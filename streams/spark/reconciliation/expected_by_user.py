@@ -31,8 +31,8 @@ def compute_expected_accounts(
     inputs: Inputs,
     targets: Sequence[ReconciliationTarget],
     names: Sequence[str] | None,
-) -> list[tuple[ReconciliationTarget, Account]]:
-    """Call `expected`, and return a store's or topic's expected rows for each it returns.
+) -> list[Account]:
+    """Call `expected`, and return an account for each target whose rows it returns.
 
     One DataFrame is meant for the targets with these `names`, or for the only ones that there are;
     a dict has one for each name.
@@ -42,7 +42,7 @@ def compute_expected_accounts(
     answer = expected(inputs)
     if isinstance(answer, DataFrame):
         selected = select_targets(targets, names) if names else require_single_target(targets)
-        return [(place, _to_account(place, answer)) for place in selected]
+        return [_to_account(place, answer) for place in selected]
     if not isinstance(answer, Mapping) or not answer:
         raise ConfigError(
             f"expected returns a DataFrame, or one for each store or topic: {answer!r:.100} is "
@@ -52,9 +52,7 @@ def compute_expected_accounts(
         if not isinstance(frame, DataFrame):
             raise ConfigError(f"expected returns {frame!r:.100} for {name!r}: it is no DataFrame")
     wanted = [name for name in answer if not names or name in names]
-    return [
-        (place, _to_account(place, answer[place.name])) for place in select_targets(targets, wanted)
-    ]
+    return [_to_account(place, answer[place.name]) for place in select_targets(targets, wanted)]
 
 
 def require_single_target(targets: Sequence[ReconciliationTarget]) -> list[ReconciliationTarget]:

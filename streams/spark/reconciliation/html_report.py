@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -139,11 +139,12 @@ def _render_accounts(accounts: Iterable[CheckedAccount]) -> str:
     """Render the table of the checked stores and topics, with record counts by row verdict."""
     heads = ["account", "kind", *(str(verdict) for verdict in RowVerdict), "how it was computed"]
     rows = [
-        _render_table_row(
-            [each.name, each.kind.value],
-            [each.counts.get(verdict, 0) for verdict in RowVerdict],
-            [each.account.method],
-        )
+        [
+            each.name,
+            each.kind.value,
+            *(each.counts.get(verdict, 0) for verdict in RowVerdict),
+            each.account.method,
+        ]
         for each in accounts
     ]
     return _render_table(heads, rows)
@@ -154,22 +155,22 @@ def _render_refusals(report: ReconciliationResult) -> Iterator[str]:
     missed = report.coverage.unchecked
     if missed:
         yield "<h2>Accounts that were not checked</h2>"
-        heads = ["account", "kind", "allowed", "why", "records by offsets"]
-        yield _render_table(heads, [_render_unchecked(each) for each in missed])
+        rows = [
+            [
+                each.name,
+                each.kind.value,
+                "yes" if each.is_allowed else "no",
+                each.why,
+                "unknown" if each.record_count is None else f"{each.record_count:,}",
+            ]
+            for each in missed
+        ]
+        yield _render_table(["account", "kind", "allowed", "why", "records by offsets"], rows)
     accounts = {each.name for each in missed}
-    others = [each for each in report.refused if each.name not in accounts]
+    others = [[each.name, each.why] for each in report.refused if each.name not in accounts]
     if others:
         yield "<h2>What keeps accounts from being checked</h2>"
-        yield _render_table(
-            ["what", "why"], [_render_table_row([each.name, each.why]) for each in others]
-        )
-
-
-def _render_unchecked(account: UncheckedAccount) -> str:
-    """Render the table row of a store or topic that was not checked."""
-    count = "unknown" if account.record_count is None else f"{account.record_count:,}"
-    allowed = "yes" if account.is_allowed else "no"
-    return _render_table_row([account.name, account.kind.value, allowed, account.why, count])
+        yield _render_table(["what", "why"], others)
 
 
 def _render_rows_off(report: ReconciliationResult) -> Iterator[str]:
@@ -182,17 +183,16 @@ def _render_rows_off(report: ReconciliationResult) -> Iterator[str]:
     if off > len(some):
         yield f'<p class="light">The first {len(some)} rows, of {off:,} records.</p>'
     heads = ["account", "verdict", "key", "window", "expected", "found", "where"]
-    yield _render_table(heads, [_render_row_off(row) for row in some])
+    yield _render_table(heads, map(_list_cells, some))
 
 
-def _render_row_off(row: Row) -> str:
-    """Render the table row of a row that is missing, unexpected or different."""
+def _list_cells(row: Row) -> list[str | None]:
+    """List the cells of a row that is missing, unexpected or different."""
     window = f"{row.window_start} to {row.window_end}" if row.window_start else ""
     positions = format_positions(row).removeprefix("; ")
     why = f"{row.why}; " if row.why else ""
-    return _render_table_row(
-        [row.account, row.verdict, row.key, window, row.expected, row.found, f"{why}{positions}"]
-    )
+    where = f"{why}{positions}"
+    return [row.account, row.verdict, row.key, window, row.expected, row.found, where]
 
 
 def _render_cut(report: ReconciliationResult) -> str:
@@ -207,23 +207,17 @@ def _render_cut(report: ReconciliationResult) -> str:
     written = [
         ("written", str(partition), at) for partition, at in sorted((cut.ends or {}).items())
     ]
-    heads = ["what", "partition", "up to offset"]
-    return _render_table(
-        heads, [_render_table_row([what, place], [at]) for what, place, at in read + kept + written]
-    )
+    return _render_table(["what", "partition", "up to offset"], read + kept + written)
 
 
-def _render_table(headings: Iterable[str], rows: Iterable[str]) -> str:
-    """Render a table from its headings and its rendered rows."""
+def _render_table(headings: Iterable[str], rows: Iterable[Sequence[str | int | None]]) -> str:
+    """Render a table; cells are texts, or numbers, which are aligned to the right."""
     head = "".join(f"<th>{escape(each)}</th>" for each in headings)
-    return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
+    body = "".join(f"<tr>{''.join(map(_render_cell, row))}</tr>" for row in rows)
+    return f"<table><tr>{head}</tr>{body}</table>"
 
 
-def _render_table_row(
-    texts: Iterable[str | None], numbers: Iterable[int] = (), more: Iterable[str] = ()
-) -> str:
-    """Render a table row of texts and numbers."""
-    cells = [f"<td>{escape(text or '')}</td>" for text in texts]
-    cells += [f'<td class="number">{number:,}</td>' for number in numbers]
-    cells += [f"<td>{escape(text)}</td>" for text in more]
-    return f"<tr>{''.join(cells)}</tr>"
+def _render_cell(cell: str | int | None) -> str:
+    if isinstance(cell, int):
+        return f'<td class="number">{cell:,}</td>'
+    return f"<td>{escape(cell or '')}</td>"

@@ -123,18 +123,21 @@ class _Reconciliation:
     ) -> Report:
         """Check what can be checked, and report on it. Raises ConfigError if nothing can be."""
         targets = reconcilable_targets(self.topology)
-        in_transit = self._read_positions_in_transit()
+        targets_by_key = {account_key(each): each for each in targets}
+        in_transit = self._read_records_in_transit()
         in_transit_count = None if in_transit is None else in_transit.count()
         refused: list[RefusedCheck] = []
-        wanted: list[ReconciliationTarget | OpaqueAccount]
+        wanted: Sequence[ReconciliationTarget | OpaqueAccount]
         if expected is None:
-            wanted, pairs, recomputed = self._derive_targets(targets, names, refused)
+            wanted, answers, recomputed = self._derive_accounts(targets, names, refused)
         else:
             inputs = Inputs(self.topology, self.cut, self.records)
             answers = compute_expected_accounts(expected, inputs, targets, names)
-            wanted = [*(place for place, _ in answers), *select_targets(targets, names or ())]
-            pairs = self._select_comparable(answers, in_transit_count, refused)
+            wanted = [targets_by_key[account_key(each)] for each in answers]
+            wanted = [*wanted, *select_targets(targets, names or ())]
+            answers = self._select_comparable(answers, in_transit_count, refused)
             recomputed = self.topology.repartition_topics
+        pairs = [(targets_by_key[account_key(each)], each) for each in answers]
         by_key = {account_key(each): each for each in wanted}
         record_counts = count_record_offsets(self.access.create_admin(), self.cut, by_key.values())
         checked = _index_by_name(self._check_accounts(pairs, refused, tolerance))
@@ -165,41 +168,36 @@ class _Reconciliation:
             inputs=self._count_input_offsets(),
         )
 
-    def _derive_targets(
+    def _derive_accounts(
         self,
         targets: list[ReconciliationTarget],
         names: Sequence[str] | None,
         refusals: list[RefusedCheck],
-    ) -> tuple[
-        list[ReconciliationTarget | OpaqueAccount],
-        list[tuple[ReconciliationTarget, Account]],
-        frozenset[str],
-    ]:
-        """Select the requested stores and topics, and derive their expected rows from the topology.
+    ) -> tuple[list[ReconciliationTarget | OpaqueAccount], list[Account], frozenset[str]]:
+        """Select the requested targets, and derive their accounts from the topology.
 
         Returns the targets that are asked for, which are all that need a check unless there are
-        names; those of them whose accounts follow from the topology; and the repartition topics
-        that need no check. Adds to `refusals` why others don't follow.
+        names; the accounts of those that follow from the topology; and the repartition topics that
+        need no check. Adds to `refusals` why others don't follow.
         """
         found = derive_accounts_at_cut(self.app, self.cut, self.records)
         accounts = {account_key(each): each for each in found.accounts}
+        exempt = {account_key(each): _explain_exemption(each, found.recomputed) for each in targets}
         wanted: list[ReconciliationTarget | OpaqueAccount] = []
         if names:
             wanted += select_targets(targets, names)
         else:
-            wanted += [each for each in targets if not _explain_exemption(each, found.recomputed)]
+            wanted += [each for each in targets if not exempt[account_key(each)]]
             wanted += list_opaque_accounts(self.topology)
-        open_in = {each.subtopology for each in wanted if account_key(each) not in accounts}
+        missed = [each for each in wanted if account_key(each) not in accounts]
+        open_in = {each.subtopology for each in missed}
         refusals += [each for each in found.refused if not names or each.subtopology in open_in]
-        pairs: list[tuple[ReconciliationTarget, Account]] = []
-        for each in wanted:
-            if not isinstance(each, ReconciliationTarget):
-                continue
-            if (account := accounts.get(account_key(each))) is not None:
-                pairs.append((each, account))
-            elif why := _explain_exemption(each, found.recomputed):
+        for each in missed:
+            if why := exempt.get(account_key(each)):
                 refusals.append(RefusedCheck(each.name, each.subtopology, why))
-        return wanted, pairs, found.recomputed
+        known = [each for each in wanted if isinstance(each, ReconciliationTarget)]
+        keys = [account_key(each) for each in known if each not in missed]
+        return wanted, [accounts[key] for key in keys], found.recomputed
 
     def _count_accounts(
         self,
@@ -215,31 +213,29 @@ class _Reconciliation:
 
     def _select_comparable(
         self,
-        pairs: list[tuple[ReconciliationTarget, Account]],
+        accounts: list[Account],
         in_transit_count: int | None,
         refusals: list[RefusedCheck],
-    ) -> list[tuple[ReconciliationTarget, Account]]:
+    ) -> list[Account]:
         """Select the accounts for which rows computed from all inputs are what the cut should have.
 
         Adds to `refusals` why the others can't be.
         """
         decided = []
-        for place, account in pairs:
-            why = self._explain_not_comparable(place, in_transit_count)
+        for each in accounts:
+            why = self._explain_not_comparable(each.subtopology, in_transit_count)
             if why is None:
-                decided.append((place, account))
+                decided.append(each)
             else:
-                refusals.append(RefusedCheck(place.name, place.subtopology, why))
+                refusals.append(RefusedCheck(each.name, each.subtopology, why))
         return decided
 
-    def _explain_not_comparable(
-        self, target: ReconciliationTarget, in_transit_count: int | None
-    ) -> str | None:
-        """Explain why records in transit keep a target from comparison, or return None if none do.
+    def _explain_not_comparable(self, subtopology: int, in_transit_count: int | None) -> str | None:
+        """Explain why records in transit keep accounts from comparison, or return None if none do.
 
-        Records in transit to its sub-topology are in that answer and not in its state.
+        Records in transit to their sub-topology are in that answer and not in its state.
         """
-        sub = self.topology.subtopologies[target.subtopology]
+        sub = self.topology.subtopologies[subtopology]
         topics_behind = sorted(self.topology.repartition_topics & sub.sources.keys())
         if not topics_behind or in_transit_count == 0:
             return None

@@ -1,7 +1,7 @@
 """Convert Spark columns to the bytes that an application's serdes write, and back.
 
-Text and integers are converted by Spark itself. Other serdes run in Python on batches, and only for
-the rows that somebody looks at, or whose bytes differ.
+Serdes run in Python on batches of values: for what a user expects, for the rows that somebody looks
+at, and for those whose bytes differ.
 """
 
 from __future__ import annotations
@@ -15,17 +15,9 @@ import orjson
 import pyarrow as pa
 from pyspark.cloudpickle import dumps, loads
 from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
+from pyspark.sql import types
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import (
-    BinaryType,
-    ByteType,
-    DataType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StringType,
-)
 
 from streams import serdes
 from streams.errors import ConfigError
@@ -38,8 +30,15 @@ _BY_NAME: dict[str, Serde[Any]] = {
     serde.name: serde
     for serde in (serdes.bytes, serdes.string, serdes.int32, serdes.int64, serdes.float64)
 }
-_INTEGERS = {"int32": (4, "INT"), "int64": (8, "BIGINT")}
-"""Bytes, and Spark's type."""
+_NUMBERS = {"int32": pa.int32(), "int64": pa.int64(), "float64": pa.float64()}
+_INTEGER_TYPES = (types.ByteType, types.ShortType, types.IntegerType, types.LongType)
+_ACCEPTED_TYPES: dict[str, Any] = {
+    "int32": _INTEGER_TYPES,
+    "int64": _INTEGER_TYPES,
+    "string": types.StringType,
+}
+"""The types of Spark whose values a serde writes; other serdes say so value by value."""
+_COMPARED_AS_BYTES = ("bytes", "string", "int32", "int64")
 _JSON_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS
 
 
@@ -96,20 +95,11 @@ def _unpickle_serde(name: str, pickled: bytes) -> ExecutorSerde:
 def to_text_column(data: Column, serde: Serde[Any]) -> Column:
     """Convert serialized bytes to text for people.
 
-    A value that is not plain becomes JSON. Bytes that the serde can't read are shown in
-    hexadecimal.
+    A value that is no text becomes JSON. Bytes that the serde can't read are shown in hexadecimal.
     """
-    if serde.name in _INTEGERS:
-        size, _ = _INTEGERS[serde.name]
-        whole = F.octet_length(data) == size
-        return F.when(whole, _decode_integer(data, serde.name).cast("STRING")).otherwise(
-            _format_hex(data)
-        )
-    if serde.name == "string":
-        return F.coalesce(F.try_validate_utf8(data.cast("STRING")), _format_hex(data))
     portable = ExecutorSerde(serde)
     if serde.name == "bytes" or not portable.is_available:
-        return _format_hex(data)
+        return F.concat(F.lit("0x"), F.lower(F.hex(data)))
     return _apply_in_python(portable, pa.string(), _format_value)(data)
 
 
@@ -117,37 +107,27 @@ def to_typed_column(data: Column, serde: Serde[Any]) -> Column:
     """Convert serialized bytes to Spark's own type if the serde is a plain one, or to text."""
     if serde.name == "bytes":
         return data
-    if serde.name in _INTEGERS:
-        whole = F.octet_length(data) == _INTEGERS[serde.name][0]
-        return F.when(whole, _decode_integer(data, serde.name))
-    if serde.name == "float64":
-        return _apply_in_python(ExecutorSerde(serde), pa.float64(), _decode_float)(data)
+    if serde.name in _NUMBERS:
+        return _apply_in_python(ExecutorSerde(serde), _NUMBERS[serde.name], _decode_number)(data)
     return to_text_column(data, serde)
 
 
 def to_bytes_column(
-    column: Column, data_type: DataType, serde: Serde[Any], column_name: str
+    column: Column, data_type: types.DataType, serde: Serde[Any], column_name: str
 ) -> Column:
     """Serialize a user's column with the application's serde; BINARY is taken as it is.
 
     Raises: ConfigError, with the name of the column, for a type that the serde can't take.
     """
-    if isinstance(data_type, BinaryType):
+    if isinstance(data_type, types.BinaryType):
         return column
-    if serde.name in _INTEGERS:
-        if not isinstance(data_type, ByteType | ShortType | IntegerType | LongType):
-            raise _type_mismatch_error(column_name, data_type, serde)
-        size, _ = _INTEGERS[serde.name]
-        fitting = column.cast("INT") if size == 4 else column.cast("BIGINT")  # raises on overflow
-        digits = F.lpad(F.hex(fitting.cast("BIGINT")), 16, "0")
-        return F.unhex(F.substring(digits, 17 - 2 * size, 2 * size))
-    if serde.name == "string":
-        if not isinstance(data_type, StringType):
-            raise _type_mismatch_error(column_name, data_type, serde)
-        return column.cast("BINARY")
     portable = ExecutorSerde(serde)
-    if serde.name == "bytes" or not portable.is_available:
-        raise _type_mismatch_error(column_name, data_type, serde)
+    fits = isinstance(data_type, _ACCEPTED_TYPES.get(serde.name, types.DataType))
+    if serde.name == "bytes" or not portable.is_available or not fits:
+        raise ConfigError(
+            f"column {column_name!r} is of type {data_type.simpleString()}, and the application's "
+            f"serde there is {serde.name}: cast it, or give the bytes themselves (BINARY)"
+        )
     return _apply_in_python(portable, pa.binary(), _serialize_value)(column)
 
 
@@ -169,7 +149,7 @@ def compare_values(one: Column, other: Column, serde: Serde[Any], tolerance: flo
     Floats may differ by `tolerance` (absolute).
     """
     portable = ExecutorSerde(serde)
-    if serde.name in ("bytes", "string", *_INTEGERS) or not portable.is_available:
+    if serde.name in _COMPARED_AS_BYTES or not portable.is_available:
         return F.lit(False)
 
     def compare_batch(ones: pa.Array, others: pa.Array) -> pa.Array:
@@ -222,29 +202,6 @@ def _list_fields(value: Any) -> dict[str, Any]:
     return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
 
 
-def _decode_integer(data: Column, serde_name: str) -> Column:
-    """Decode a column of big-endian integers."""
-    size, kind = _INTEGERS[serde_name]
-    number = F.conv(F.hex(data), 16, -10).cast("BIGINT")
-    if size == 4:
-        number = F.when(number >= 2**31, number - 2**32).otherwise(number)
-    return number.cast(kind)
-
-
-def _format_hex(data: Column) -> Column:
-    """Format a column of bytes as hexadecimal text that begins with 0x."""
-    return F.concat(F.lit("0x"), F.lower(F.hex(data)))
-
-
-def _type_mismatch_error(column_name: str, data_type: DataType, serde: Serde[Any]) -> ConfigError:
-    """Create the error for a column whose type the serde can't serialize."""
-    return ConfigError(
-        f"column {column_name!r} is of type {data_type.simpleString()}, and the application's "
-        "serde there is "
-        f"{serde.name}: cast it, or give the bytes themselves (BINARY)"
-    )
-
-
 def _apply_in_python(
     serde: ExecutorSerde, result_type: pa.DataType, function: Callable[[ExecutorSerde, Any], Any]
 ) -> Callable[[Column], Column]:
@@ -276,10 +233,13 @@ def _format_value(serde: ExecutorSerde, data: bytes) -> str:
         return repr(value)
 
 
-def _decode_float(serde: ExecutorSerde, data: bytes) -> float | None:
-    """Decode a float; return None if it has not 8 bytes."""
+def _decode_number(serde: ExecutorSerde, data: bytes) -> Any:
+    """Decode a number; return None for bytes that are none."""
     _, deserialize = serde.load_functions()
-    return deserialize(data) if len(data) == 8 else None
+    try:
+        return deserialize(data)
+    except Exception:  # what a serde can't read is null
+        return None
 
 
 def _sort_json_members(serde: ExecutorSerde, data: bytes) -> bytes:

@@ -147,14 +147,8 @@ def _refuse_constant(text: str) -> Any:
 def _create_converter(kind: types.DataType) -> Converter:
     """Create a function that checks a parsed JSON value and converts it to a Spark type.
 
-    Null is None.
+    Null is None. Raises ValueError if JSON has no such type.
     """
-    convert = _create_value_converter(kind)
-    return lambda value: None if value is None else convert(value)
-
-
-def _create_value_converter(kind: types.DataType) -> Converter:
-    """Create a converter of values but null. Raises ValueError if JSON has no such type."""
     match kind:
         case types.StructType():
             fields = [(each.name, _create_converter(each.dataType)) for each in kind]
@@ -178,9 +172,11 @@ def _create_value_converter(kind: types.DataType) -> Converter:
 
 
 def _expect(json_type: type, description: str, convert: Converter) -> Converter:
-    """Create a converter that raises ValueError for values of another type than `json_type`."""
+    """Create a converter that raises ValueError for values of other types than `json_type`."""
 
     def convert_checked(value: Any) -> Any:
+        if value is None:
+            return None
         if type(value) is not json_type:
             raise _wrong_kind_error(value, description)
         return convert(value)
@@ -201,13 +197,18 @@ def _convert_fields(fields: Sequence[tuple[str, Converter]], value: dict[str, An
 
 def _integer_converter(bits: int, type_name: str) -> Converter:
     """Create a function that checks that a value is an integer of at most `bits` bits."""
+    minimum, maximum = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
-    def check_range(value: int) -> int:
-        if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+    def convert_integer(value: Any) -> Any:
+        if value is None:
+            return None
+        if type(value) is not int:
+            raise _wrong_kind_error(value, f"a whole number ({type_name})")
+        if not minimum <= value <= maximum:
             raise ValueError(f"{value} is out of range ({type_name})")
         return value
 
-    return _expect(int, f"a whole number ({type_name})", check_range)
+    return convert_integer
 
 
 def _decimal_converter(kind: types.DecimalType) -> Converter:
@@ -215,6 +216,8 @@ def _decimal_converter(kind: types.DecimalType) -> Converter:
     unit = Decimal(1).scaleb(-kind.scale)
 
     def convert_decimal(value: Any) -> Any:
+        if value is None:
+            return None
         if type(value) is bool or not isinstance(value, int | Decimal | str):
             raise _wrong_kind_error(value, f"a number ({kind.simpleString()})")
         try:
@@ -230,13 +233,17 @@ def _decimal_converter(kind: types.DecimalType) -> Converter:
     return convert_decimal
 
 
-def _convert_text(value: Any) -> str:
+def _convert_text(value: Any) -> Any:
     """Return a text unchanged, and any other value as JSON."""
-    return value if type(value) is str else orjson.dumps(value, default=float).decode()
+    if value is None or type(value) is str:
+        return value
+    return orjson.dumps(value, default=float).decode()
 
 
-def _convert_float(value: Any) -> float:
+def _convert_float(value: Any) -> Any:
     """Convert a number, or one of the texts NaN and Infinity, to a float."""
+    if value is None:
+        return None
     if type(value) is str and value in _SPECIAL_FLOATS:
         return float(_SPECIAL_FLOATS[value])
     if type(value) not in (int, float, Decimal):
@@ -247,15 +254,15 @@ def _convert_float(value: Any) -> float:
         raise ValueError(f"{str(value)[:40]}... is out of range (double)") from None
 
 
-def _convert_timestamp(value: Any) -> datetime:
+def _convert_timestamp(value: Any) -> Any:
     """Convert seconds since 1970, or a text in ISO 8601, to a datetime with a zone."""
     if type(value) is int:
         try:
             return _EPOCH + timedelta(seconds=value)
         except OverflowError:
             raise ValueError(f"{value} seconds are out of range (timestamp)") from None
-    found: datetime = _convert_local_time(value)
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found
+    found = _convert_local_time(value)
+    return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
 
 
 _convert_local_time = _expect(str, "a time", datetime.fromisoformat)

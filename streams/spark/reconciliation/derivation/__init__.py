@@ -16,12 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.spark.cuts.cut import Cut
 from streams.spark.reconciliation.accounts import Account, AccountKind, RefusedCheck
@@ -31,6 +30,7 @@ from streams.topology.build import Subtopology, Topology
 
 if TYPE_CHECKING:
     from streams.app import App
+    from streams.spark.reconciliation.inputs import TopicRecords
 
 __all__ = ["DerivedAccounts", "derive_accounts", "derive_accounts_at_cut"]
 
@@ -48,24 +48,8 @@ class DerivedAccounts:
     recomputed: frozenset[str] = frozenset()
 
 
-class RecordReader(Protocol):
-    """Reads topics' records as of a consistent cut, as `TopicRecords` in `inputs` does."""
-
-    def __call__(self, topic: str, cut: Cut, /) -> DataFrame: ...
-
-    def fetch_earliest_offsets(self, topic: str, cut: Cut) -> Mapping[Partition, int]: ...
-
-    def explain_removal(self, topic: str, cut: Cut) -> str | None: ...
-
-    def is_compacted(self, topic: str) -> bool: ...
-
-    def read_written(
-        self, topic: str, first_offsets: Mapping[Partition, int], cut: Cut
-    ) -> DataFrame: ...
-
-
-def derive_accounts_at_cut(app: App, cut: Cut, record_reader: RecordReader) -> DerivedAccounts:
-    """Derive the expected rows of `app` as of a consistent cut from its topics' records.
+def derive_accounts_at_cut(app: App, cut: Cut, record_reader: TopicRecords) -> DerivedAccounts:
+    """Derive the accounts of `app` as of `cut` from the records that its topics had then.
 
     A repartition topic of which processed records were deleted (docs/runtime.md) is recomputed from
     the sub-topology that writes it, without the records that were written at the cut and not read.
