@@ -91,8 +91,8 @@ def check_interpreter(executable: str) -> None:
         what = f"it belongs to {prefix}" if prefix else "it does not start"
         raise ConfigError(
             f"Spark's workers would run {executable!r} and this process is {sys.executable!r}; "
-            f"{what}: "
-            f"set {_PYTHON_VARIABLE}={sys.executable}, or leave it unset, before Spark starts"
+            f"{what}: set {_PYTHON_VARIABLE}={sys.executable}, or leave it unset, before Spark "
+            "starts"
         )
 
 
@@ -124,8 +124,7 @@ def check_environment(spark: SparkSession) -> None:
             f"Spark's workers run {found['executable']!r}, where "
             f"{' and '.join(found['missing'])} can't be imported ({found['error']}): install "
             f"millrace[spark] there, or ship it with --py-files, and let {_PYTHON_VARIABLE} name "
-            "the "
-            "interpreter that has it"
+            "the interpreter that has it"
         )
 
 

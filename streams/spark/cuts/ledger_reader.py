@@ -27,14 +27,9 @@ def read_ledger_transactions(
     with closing(access.create_range_reader("read_committed")) as reader:
         for lists in reader.read_range(ledger, first_offset, end_offset, _BATCH_RECORDS_MAX):
             for offset, value in zip(lists.offsets, lists.values, strict=True):
-                yield _decode_transaction(ledger, offset, value or b"")
-
-
-def _decode_transaction(ledger: Partition, offset: int, value: bytes) -> LedgerTransaction:
-    """Decode the ledger's record at `offset`. Raises ConfigError if it is no entry of a ledger."""
-    try:
-        return decode(value)
-    except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError(
-            f"{ledger} at offset {offset} is no entry of a ledger: {error}"
-        ) from error
+                try:
+                    yield decode(value or b"")
+                except (ValueError, KeyError, TypeError) as error:
+                    raise ConfigError(
+                        f"{ledger} at offset {offset} is no entry of a ledger: {error}"
+                    ) from error

@@ -100,11 +100,10 @@ class OffsetClient:
             if not self.remaining_s:
                 raise UserError(
                     f"no cut of {group_id!r} within {self.timeout_s:g} s: transactions are about "
-                    "to "
-                    f"change the offsets of {_join_first_names(committed.pending)}. Either one "
-                    "hangs, until "
-                    "the coordinator ends it after its transaction.timeout.ms, or there is always "
-                    "another: try again, with a longer timeout_ms or a longer commit interval"
+                    f"to change the offsets of {_join_first_names(committed.pending)}. Either one "
+                    "hangs, until the coordinator ends it after its transaction.timeout.ms, or "
+                    "there is always another: try again, with a longer timeout_ms or a longer "
+                    "commit interval"
                 )
             time.sleep(_PENDING_POLL_S)
 
@@ -137,8 +136,7 @@ class OffsetClient:
                 raise UserError(
                     f"no cut within {self.timeout_s:g} s: transactions are open in "
                     f"{_join_first_names(open_at)}. One that hangs is ended by the coordinator "
-                    "after its "
-                    "transaction.timeout.ms: try again then, or with a longer timeout_ms"
+                    "after its transaction.timeout.ms: try again then, or with a longer timeout_ms"
                 )
             if waiting:
                 time.sleep(_PENDING_POLL_S)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -101,7 +101,11 @@ def export_application(
     check_environment(spark)
     with lock_directory(directory):
         before = read_complete_manifests(directory)
-        _check_application(directory, before, cut)
+        if before and before[-1].application_id != cut.application_id:
+            raise ConfigError(
+                f"{directory} has exports of {before[-1].application_id!r}: export "
+                f"{cut.application_id!r} to another directory"
+            )
         admin = access.create_admin()
         topics = _resolve_topics(admin, cut, request)
         ranges = _new_ranges(admin, topics, before)
@@ -159,16 +163,6 @@ def exported(
         .parquet(*sorted(paths))
     )
     return exclude_runs_beyond_cut(rows, manifests[-1].cut) if at_cut else rows
-
-
-def _check_application(directory: Path, manifests: Sequence[ExportManifest], cut: Cut) -> None:
-    """Raise ConfigError if the directory has exports of another application."""
-    if manifests and manifests[-1].application_id != cut.application_id:
-        raise ConfigError(
-            f"{directory} has exports of {manifests[-1].application_id!r}: export "
-            f"{cut.application_id!r} to "
-            "another directory"
-        )
 
 
 def _resolve_topics(admin: Admin, cut: Cut, request: ExportRequest) -> dict[str, ExportedTopic]:

@@ -159,11 +159,8 @@ def _print_verdict(verdict: ExportVerdict) -> None:
     for line in verdict.gone_records:
         typer.echo(f"gone: {line}")
     beside = "the manifests and the topics" if verdict.is_compared else "the manifests"
-    what = (
+    found = f"{len(verdict.problems)} findings beside {beside}"
+    typer.echo(
         f"{verdict.export_count} exports, {verdict.file_count} files, {verdict.record_count:,} "
-        "records"
+        f"records: {f'as {beside} have them' if verdict.holds else found}"
     )
-    if verdict.holds:
-        typer.echo(f"{what}: as {beside} have them")
-    else:
-        typer.echo(f"{what}: {len(verdict.problems)} findings beside {beside}")

@@ -60,7 +60,13 @@ def check_account(
         compared = _exclude_expired_rows(compared, account.expired_rows)
     if account.kind is AccountKind.UPSERTS:
         certain = target.values_never_repeat and ledger_verdicts is None
-        repeats = _build_repeat_verdicts(actual_rows, is_mistake=certain)
+        # A record that repeats its key's previous one is no error where that need be no mistake.
+        repeats = build_verdict_rows(
+            find_repeated_records(actual_rows),
+            RowVerdict.UNEXPECTED if certain else RowVerdict.DOUBLED,
+            **{name: name for name in (*KEY_COLUMNS, "found", "positions")},
+            why=F.lit(_REPEATS),
+        )
         compared = compared.unionByName(repeats)
     if ledger_verdicts is not None:
         compared = compared.unionByName(ledger_verdicts)
@@ -130,19 +136,6 @@ def _exclude_expired_rows(compared: DataFrame, expired_rows: DataFrame) -> DataF
     for name in KEY_COLUMNS:
         condition &= F.col(name).eqNullSafe(F.col(f"gone_{name}"))
     return compared.join(expired_keys, condition, "left_anti")
-
-
-def _build_repeat_verdicts(actual_rows: DataFrame, *, is_mistake: bool) -> DataFrame:
-    """Build a row verdict for each repeat of its key's previous record: unexpected or doubled.
-
-    It is `unexpected` if that must be a mistake, and otherwise `doubled`, which is no error.
-    """
-    return build_verdict_rows(
-        find_repeated_records(actual_rows),
-        RowVerdict.UNEXPECTED if is_mistake else RowVerdict.DOUBLED,
-        **{name: name for name in (*KEY_COLUMNS, "found", "positions")},
-        why=F.lit(_REPEATS),
-    )
 
 
 def _duplicate_key_error(target: ReconciliationTarget, compared: DataFrame) -> ConfigError:

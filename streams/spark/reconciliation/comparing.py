@@ -153,6 +153,7 @@ def _compare_table(
     keys_span_partitions: bool,
 ) -> DataFrame:
     """Compare a table's rows: a verdict for each key and window, and for each superfluous row."""
+    position = F.when(F.col("f").isNotNull(), F.struct("f.topic", "f.partition", "f.offset"))
     rows = _pair_table_rows(all_rows, keys_span_partitions=keys_span_partitions).select(
         *KEY_COLUMNS,
         "expected_rows",
@@ -161,9 +162,7 @@ def _compare_table(
         F.col("e.timestamp").alias("expected_ms"),
         F.col("f.timestamp").alias("found_ms"),
         F.lit(1).cast("BIGINT").alias("count"),
-        _build_positions(
-            F.when(F.col("f").isNotNull(), F.struct("f.topic", "f.partition", "f.offset"))
-        ),
+        F.array_compact(F.array(position)).alias("positions"),
         F.when(F.col("number") > 0, _ELSEWHERE).alias("why"),
         compare_values(
             F.col("e.value"), F.col("f.value"), comparison.serde, comparison.tolerance
@@ -266,11 +265,6 @@ _VALUE_COLUMNS = ("expected", "found", "expected_ms", "found_ms")
 def _build_verdict_count(verdict: RowVerdict, count: Column) -> Column:
     """Build a struct of a row verdict (ok, missing, ...) and the number of records that have it."""
     return F.struct(F.lit(verdict.value).alias("verdict"), count.alias("count"))
-
-
-def _build_positions(position: Column) -> Column:
-    """Build an array with the position of a record, which is empty if the record has none."""
-    return F.array_compact(F.array(position)).alias("positions")
 
 
 def _parse_columns(schema_ddl: str) -> list[tuple[str, str]]:

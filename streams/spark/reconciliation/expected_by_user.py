@@ -137,6 +137,5 @@ def _convert_to_ms(frame: DataFrame, column_name: str) -> Column:
         return F.col(column_name)
     raise ConfigError(
         f"column {column_name!r} is of type {kind.simpleString()}: a TIMESTAMP is needed, or "
-        "BIGINT in ms "
-        "since 1970"
+        "BIGINT in ms since 1970"
     )

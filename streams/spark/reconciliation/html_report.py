@@ -45,7 +45,11 @@ svg text { font: 13px system-ui, sans-serif; fill: #1d2430 } .light { color: #5b
 
 def render_html(report: ReconciliationResult) -> str:
     """Render a report as a whole HTML page."""
-    state, verdict = _name_verdict(report)
+    state, verdict = "unchecked", "not checked as asked"
+    if report.is_off:
+        state, verdict = "off", "not balanced"
+    elif report.balanced:
+        state, verdict = "balanced", "balanced"
     parts = [
         f'<p class="covered">{escape(str(report.coverage))}</p>',
         f'<h1 class="{state}">{escape(format_headline(report))}</h1>',
@@ -64,13 +68,6 @@ def render_html(report: ReconciliationResult) -> str:
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f"<style>{_STYLE}</style></head><body>\n" + "\n".join(parts) + "\n</body></html>\n"
     )
-
-
-def _name_verdict(report: ReconciliationResult) -> tuple[str, str]:
-    """Return the CSS class and the title that show a report's overall verdict."""
-    if report.is_off:
-        return "off", "not balanced"
-    return ("balanced", "balanced") if report.balanced else ("unchecked", "not checked as asked")
 
 
 def _draw_chart(report: ReconciliationResult) -> str:

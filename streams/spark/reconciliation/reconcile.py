@@ -243,9 +243,8 @@ class _Reconciliation:
             return explain_unknown_end(topics_behind[0], self.cut)
         return (
             f"{in_transit_count} records were on their way through repartition topics at the cut, "
-            "which "
-            "the answer from the inputs has and the state has not yet: let the application come "
-            "to the end of its inputs, or leave expected out, and they are taken off"
+            "which the answer from the inputs has and the state has not yet: let the application "
+            "come to the end of its inputs, or leave expected out, and they are taken off"
         )
 
     def _check_accounts(
@@ -256,7 +255,9 @@ class _Reconciliation:
     ) -> Iterator[CheckedAccount]:
         """Check each store and topic and yield it; add those that can't be to `refusals`."""
         reader = ActualRowReader(self.spark, self.access, self.cut, self.records)
-        ledger_runs = self._load_cut_ledger_transactions()
+        ledger_runs = None
+        if self.cut.ledger_end is not None:
+            ledger_runs = LedgerRuns(self.spark, entries_in_cut(self.access, self.cut))
         for place, account in pairs:
             if account.kind is AccountKind.STREAM and self.records.is_compacted(place.name):
                 why = "it is compacted and no table: records that were written may be gone"
@@ -300,14 +301,8 @@ class _Reconciliation:
             for name, each in checked.items()
         }
 
-    def _load_cut_ledger_transactions(self) -> LedgerRuns | None:
-        """Load the offsets that the consistent cut's transactions wrote; None without a ledger."""
-        if self.cut.ledger_end is None:
-            return None
-        return LedgerRuns(self.spark, entries_in_cut(self.access, self.cut))
-
-    def _read_positions_in_transit(self) -> DataFrame | None:
-        """Read positions and keys of records in transit between sub-topologies at a consistent cut.
+    def _read_records_in_transit(self) -> DataFrame | None:
+        """Read the positions and keys of records in transit between sub-topologies at the cut.
 
         Returns None if the cut doesn't know them.
         """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -265,14 +265,12 @@ class ReconciliationResult(VerdictRows):
             each.compared.unpersist()
 
     def _union_text_rows(self, *verdicts: RowVerdict) -> DataFrame:
-        """Select the rows of these verdicts from all stores and topics, as text."""
-        parts = list(self._text_rows_by_account(verdicts))
+        """Select the rows of verdicts from all accounts, as text."""
+        parts = [
+            each.select_text_rows(*verdicts)
+            for each in self.accounts.values()
+            if any(each.counts.get(verdict, 0) for verdict in verdicts)
+        ]
         if not parts:
             return self.spark.createDataFrame([], f"verdict STRING, {REPORT_COLUMNS}")
         return reduce(lambda one, other: one.unionByName(other), parts)
-
-    def _text_rows_by_account(self, verdicts: tuple[RowVerdict, ...]) -> Iterator[DataFrame]:
-        """Yield the rows of these verdicts for each store or topic that has some."""
-        for each in self.accounts.values():
-            if any(each.counts.get(verdict, 0) for verdict in verdicts):
-                yield each.select_text_rows(*verdicts)

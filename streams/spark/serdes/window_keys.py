@@ -74,7 +74,9 @@ def split_windowed_keys(
         starts, ends = _read_int64(fine, -8, None), first
         wrong = pc.or_(pc.less(starts, 0), pc.less(ends, starts))
     else:
-        starts, ends = first, _window_ends(first, window_size_ms)
+        bounded = pc.min_element_wise(first, pa.scalar(2**62), skip_nulls=False)
+        size_ms = None if window_size_ms is None else min(window_size_ms, 2**62)
+        starts, ends = first, pc.add(bounded, pa.scalar(size_ms, pa.int64()))
         wrong = pc.less(starts, 0)
     wrong = pc.or_(wrong, pc.greater(starts, TIMESTAMP_MS_MAX))
     if pc.any(wrong).as_py():
@@ -92,14 +94,6 @@ def to_spark_timestamps(times_ms: Any) -> Any:
     """Convert times in ms to Spark timestamps; times beyond the range of timestamps become null."""
     said = pc.if_else(pc.greater(times_ms, _LAST_MS), _NULL, times_ms)
     return said.cast(_MS).cast(_US)
-
-
-def _window_ends(starts_ms: Any, window_size_ms: int | None) -> Any:
-    """Return the end of each time window in ms, or nulls if the window size is unknown."""
-    if window_size_ms is None:
-        return pa.nulls(len(starts_ms), pa.int64())
-    bounded = pc.min_element_wise(starts_ms, pa.scalar(2**62), skip_nulls=False)
-    return pc.add(bounded, pa.scalar(min(window_size_ms, 2**62)))
 
 
 def _read_int64(keys: Sequence[bytes | None], start_byte: int, end_byte: int | None) -> Any:

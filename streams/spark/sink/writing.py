@@ -71,8 +71,7 @@ def check_columns(options: WriteOptions, schema: StructType, *, overwrite: bool)
         if name not in _WRITTEN_COLUMNS + _IGNORED_COLUMNS:
             raise ConfigError(
                 f"column {name!r} can't be written: a record has {', '.join(_WRITTEN_COLUMNS)}. "
-                "Put it "
-                "into value, as with to_json(struct(...)) or value=json, or drop it"
+                "Put it into value, as with to_json(struct(...)) or value=json, or drop it"
             )
     if "value" not in names:
         raise ConfigError(f"there is no column value to write: there are {', '.join(names)}")
@@ -125,13 +124,12 @@ def check_no_extra_partitions(
     with explain_no_answer(sink.topic):
         strange = find_extra_partitions(options.access, sink, partition_count, epoch)
     if strange and options.on_changed_rows is ChangedRowsPolicy.FAIL:
+        numbers = ", ".join(map(str, strange[:5])) + (", ..." if len(strange) > 5 else "")
         raise StreamsError(
             f"epoch {epoch} was written into {sink.topic!r} by {partition_count} Spark "
-            "partitions, and "
-            f"an attempt before had more: what partitions {_format_numbers(strange)} wrote then "
-            "may be there "
-            "twice. An epoch that is repeated must have the same partitions: don't change "
-            "spark.sql.shuffle.partitions, or what else plans them, between the two"
+            f"partitions, and an attempt before had more: what partitions {numbers} wrote then "
+            "may be there twice. An epoch that is repeated must have the same partitions: don't "
+            "change spark.sql.shuffle.partitions, or what else plans them, between the two"
         )
 
 
@@ -236,10 +234,10 @@ def _check_same_rows(
     raise StreamsError(
         f"Spark partition {partition} was written into {options.topic!r} by an attempt before with "
         f"{written_tally}, and comes again with {tally}: which of its rows are there can't be "
-        "told. What "
-        "is repeated must have the same rows in the same partitions (the same input, no rand() or "
-        "uuid(), the same number of shuffle partitions). If the rows are the same and only values "
-        "differ, as sums of floats do, set option on_changed_rows=skip: what was written stays"
+        "told. What is repeated must have the same rows in the same partitions (the same input, no "
+        "rand() or uuid(), the same number of shuffle partitions). If the rows are the same and "
+        "only values differ, as sums of floats do, set option on_changed_rows=skip: what was "
+        "written stays"
     )
 
 
@@ -295,8 +293,3 @@ def _check_type(name: str, column: Any, is_valid: bool, wanted_type: str) -> Non
     """Raise ConfigError, naming `wanted_type`, if a column is not valid."""
     if not is_valid:
         raise ConfigError(f"column {name} is {column.type}: it must be {wanted_type}")
-
-
-def _format_numbers(numbers: list[int]) -> str:
-    """Return up to five numbers as text."""
-    return ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")

@@ -106,8 +106,7 @@ def _resolve_ranges(
             removed = f": {explain_removal(admin, partition, start)}" if is_removed else ""
             raise ConfigError(
                 f"{partition}: offsets {_format_offsets(first, until)} are asked for, and there "
-                "are "
-                f"{_format_offsets(start, end)}{removed}"
+                f"are {_format_offsets(start, end)}{removed}"
             )
         first = max(first, not_before.get(partition, first))
         found += subtract_runs(

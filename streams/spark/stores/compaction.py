@@ -200,7 +200,6 @@ class _CompactionDoubt:
             f"store {self.changelog_read.store!r} can't be read as of the cut: "
             f"{below.topic}[{below.partition}] was perhaps compacted since. Of the offsets "
             f"{below.first} to {below.until - 1} {self.removed_count} are gone, and {reason}. "
-            "Take a newer "
-            "cut; have cuts readable for longer with the setting cut_retention_ms (of the "
-            "changelog: min.compaction.lag.ms); or export what has to stay"
+            "Take a newer cut; have cuts readable for longer with the setting cut_retention_ms (of "
+            "the changelog: min.compaction.lag.ms); or export what has to stay"
         )

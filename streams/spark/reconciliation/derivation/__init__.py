@@ -66,7 +66,12 @@ def derive_accounts_at_cut(app: App, cut: Cut, record_reader: TopicRecords) -> D
                 compacted_topics.add(topic)
             if topic not in internal and app.config.auto_offset_reset != "earliest":
                 unknown_topics.add(topic)
-                refused.append(RefusedCheck(topic, sub.number, _explain_unknown_start(app)))
+                why = (
+                    f"with auto_offset_reset={app.config.auto_offset_reset!r} it is not known "
+                    "where the application began to read it: give expected, which leaves out what "
+                    "came before"
+                )
+                refused.append(RefusedCheck(topic, sub.number, why))
                 continue
             begins = record_reader.fetch_earliest_offsets(topic, cut)
             if not any(begins.values()):
@@ -91,14 +96,6 @@ def derive_accounts_at_cut(app: App, cut: Cut, record_reader: TopicRecords) -> D
     )
     other_refusals = [each for each in result.refused if each.name not in unknown_topics]
     return replace(result, refused=[*refused, *other_refusals])
-
-
-def _explain_unknown_start(app: App) -> str:
-    """Explain why it is not known where an application without `earliest` began to read."""
-    return (
-        f"with auto_offset_reset={app.config.auto_offset_reset!r} it is not known where the "
-        "application began to read it: give expected, which leaves out what came before"
-    )
 
 
 def derive_accounts(

@@ -96,7 +96,11 @@ def compute_table(
     if rule.folding.is_count and spec.value.name == "int64":
         table = _count_rows(rows)
     else:
-        table = _fold_rows(node, rule, spec, rows)
+        ordered = rows.repartition("key", "window_start").sortWithinPartitions(
+            "key", "window_start", "timestamp", "topic", "offset", "number"
+        )
+        work = node.name, rule.folding, spec.key, spec.value
+        table = map_on_executors(ordered, fold_rows, work, FOLDED_SCHEMA)
     return ComputedTable(node, rule, spec, table, records)
 
 
@@ -125,14 +129,3 @@ def _count_rows(rows: DataFrame) -> DataFrame:
         f.first("partition").alias("partition"),
     )
     return counted.select("key", "window_start", "window_end", "value", "timestamp", "partition")
-
-
-def _fold_rows(
-    node: ProcessorNode, rule: AggregationRule, spec: StoreSpec, rows: DataFrame
-) -> DataFrame:
-    """Fold the values of each key and window by the user's functions, on executors."""
-    work = node.name, rule.folding, spec.key, spec.value
-    ordered = rows.repartition("key", "window_start").sortWithinPartitions(
-        "key", "window_start", "timestamp", "topic", "offset", "number"
-    )
-    return map_on_executors(ordered, fold_rows, work, FOLDED_SCHEMA)

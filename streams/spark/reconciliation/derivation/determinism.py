@@ -130,12 +130,6 @@ def explain_not_compared(spec: StoreSpec) -> str | None:
     return None
 
 
-def _determine_final_results(node: Node) -> StepDeterminism:
-    """Return EACH for an aggregation that emits closed windows, and LAST for any other table."""
-    rule = node.rule if isinstance(node, ProcessorNode) else None
-    return _EACH if isinstance(rule, AggregationRule) and rule.on_close else _LAST
-
-
 def _determine_by_rule(node: ProcessorNode) -> StepDeterminism | None:
     """Return the determinism that follows from the step's rule alone, or None if none follows."""
     rule = node.rule
@@ -174,14 +168,14 @@ class DeterminismAnalysis:
         self._nodes = subtopology.nodes
         self._known: dict[Node, StepDeterminism] = {}
         for node in subtopology.nodes:  # parents first
+            rule = node.rule if isinstance(node, ProcessorNode) else None
+            emits_closed = isinstance(rule, AggregationRule) and rule.on_close
             if node in joined_nodes:
                 self._known[node] = _EACH
+            elif node in final_nodes:
+                self._known[node] = _EACH if emits_closed else _LAST
             else:
-                self._known[node] = (
-                    _determine_final_results(node)
-                    if node in final_nodes
-                    else self._determine_step(node)
-                )
+                self._known[node] = self._determine_step(node)
 
     def determinism_of_step(self, node: Node) -> StepDeterminism:
         """Return how far the results of a step are determined."""
@@ -210,8 +204,10 @@ class DeterminismAnalysis:
             if node.topic in self._compacted:
                 return StepDeterminism(Determinism.UNKNOWN, node.topic, f"it {COMPACTED_REASON}")
             return _EACH
-        if isinstance(node, ProcessorNode) and node.kind in _TABLES and self._is_compacted(node):
-            return _LAST
+        if isinstance(node, ProcessorNode) and node.kind in _TABLES:
+            sources = [each for each in node.parents if isinstance(each, SourceNode)]
+            if any(each.topic in self._compacted for each in sources):
+                return _LAST
         incoming = min((self._known[p] for p in node.parents), key=lambda flow: flow.determinism)
         if incoming.determinism is Determinism.UNKNOWN or not isinstance(node, ProcessorNode):
             return incoming
@@ -235,11 +231,6 @@ class DeterminismAnalysis:
         if node.kind in _TABLES or node.emits_updates:
             return self._determine_table_updates(node, incoming)
         return _EACH
-
-    def _is_compacted(self, node: ProcessorNode) -> bool:
-        """Return whether a step reads a compacted source topic."""
-        sources = [each for each in node.parents if isinstance(each, SourceNode)]
-        return any(each.topic in self._compacted for each in sources)
 
     def _explain_lost_order(self, node: ProcessorNode) -> str | None:
         """Explain why a stateful step gets records in an unknown order, or return None if not."""

@@ -168,7 +168,8 @@ class _AccountPlanner:
             return
         if flow.determinism is Determinism.LAST and len(sinks) > 1:
             self.add_refusal(
-                topic, f"{len(sinks)} steps write to it, of tables: {_join_names(sinks)}"
+                topic,
+                f"{len(sinks)} steps write to it, of tables: {', '.join(s.name for s in sinks)}",
             )
             return
         computed = self._compute_rows(topic, topic, sinks)
@@ -327,8 +328,3 @@ def _select_origins(rows: DataFrame) -> DataFrame:
     known = rows.where(f.col("topic").isNotNull())
     topic = strip_join_prefix(f.col("topic")).alias("topic")
     return known.select("key", topic, "partition", "offset")
-
-
-def _join_names(nodes: Iterable[Node]) -> str:
-    """Join the names of nodes."""
-    return ", ".join(node.name for node in nodes)

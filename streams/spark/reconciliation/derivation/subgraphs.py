@@ -45,7 +45,8 @@ def extract_steps(
     copies: dict[Node, Node] = {}
     nodes: list[Node] = []
     for node in subtopology.nodes:
-        if node not in needed or _has_only_side_effects(node):
+        has_only_side_effects = isinstance(node, ProcessorNode) and node.kind in SIDE_EFFECT_KINDS
+        if node not in needed or has_only_side_effects:
             continue
         if node in known_sources:
             sources = tuple(known_sources[node])
@@ -111,11 +112,6 @@ def _forward_table_rows(binding: Binding) -> Any:
 def _select_processors(nodes: Iterable[Node]) -> list[ProcessorNode]:
     """Select the processors among nodes."""
     return [node for node in nodes if isinstance(node, ProcessorNode)]
-
-
-def _has_only_side_effects(node: Node) -> bool:
-    """Return whether a step ends a branch and has side effects only, as `for_each` has."""
-    return isinstance(node, ProcessorNode) and node.kind in SIDE_EFFECT_KINDS
 
 
 def group_sinks_by_topic(nodes: Collection[Node]) -> dict[str, list[SinkNode]]:
