@@ -42,7 +42,6 @@ from streams.spark.source.broker_access import START_TIMEOUT_S, BrokerAccess, ex
 from streams.spark.source.frames import exclude_runs_beyond_cut
 from streams.spark.source.options import RECORDS_PER_SPLIT
 from streams.spark.source.ranges import OffsetRange, split_ranges
-from streams.topology.description import describe_topology
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -71,14 +70,10 @@ def list_app_topics(app: App) -> tuple[list[str], list[str]]:
 
     Topics that it chooses for each record are not known.
     """
-    found = describe_topology(app.topology())
-    sinks = {
-        step.topic
-        for sub in found.subtopologies
-        for step in sub.steps
-        if step.kind == "sink" and step.topic and not step.internal
-    }
-    return sorted(sinks), sorted(found.input_topics)
+    topology = app.topology()
+    sinks = [sink for sub in topology.subtopologies for sink in sub.sinks if not sink.internal]
+    outputs = {sink.topic for sink in sinks if isinstance(sink.topic, str)}
+    return sorted(outputs), sorted(topology.input_topics)
 
 
 def export_application(

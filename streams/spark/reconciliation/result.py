@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
@@ -20,6 +20,8 @@ from streams.spark.reconciliation.targets import ReconciliationTarget
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row, SparkSession
+
+    from streams.serdes import Serde
 
 REPORT_COLUMNS = (
     "account STRING, kind STRING, key STRING, window_start TIMESTAMP, window_end TIMESTAMP, "
@@ -98,18 +100,7 @@ class CheckedAccount(VerdictRows):
 
     def select_rows(self, verdict: RowVerdict) -> DataFrame:
         """Select the rows of a verdict, with keys and values converted to Spark's own types."""
-        place = self.target
-        return self._locate_rows([verdict]).select(
-            to_typed_column(F.col("key"), place.key_serde).alias("key"),
-            "window_start",
-            "window_end",
-            to_typed_column(F.col("expected"), place.value_serde).alias("expected"),
-            to_typed_column(F.col("found"), place.value_serde).alias("found"),
-            "count",
-            "why",
-            "inputs",
-            "offsets",
-        )
+        return self._locate_rows([verdict]).select(*self._list_columns(to_typed_column))
 
     def select_text_rows(self, *verdicts: RowVerdict) -> DataFrame:
         """Select the rows that have one of these verdicts, as text, with a column `verdict`."""
@@ -118,16 +109,18 @@ class CheckedAccount(VerdictRows):
             "verdict",
             F.lit(place.name).alias("account"),
             F.lit(place.kind.value).alias("kind"),
-            to_text_column(F.col("key"), place.key_serde).alias("key"),
-            "window_start",
-            "window_end",
-            to_text_column(F.col("expected"), place.value_serde).alias("expected"),
-            to_text_column(F.col("found"), place.value_serde).alias("found"),
-            "count",
-            "why",
-            "inputs",
-            "offsets",
+            *self._list_columns(to_text_column),
         )
+
+    def _list_columns(self, convert: Callable[[Column, Serde[Any]], Column]) -> list[Column]:
+        """List the columns of the report, with keys and values as `convert` makes them."""
+        key, value = self.target.key_serde, self.target.value_serde
+        return [
+            convert(F.col("key"), key).alias("key"),
+            *(F.col(name) for name in ("window_start", "window_end")),
+            *(convert(F.col(name), value).alias(name) for name in ("expected", "found")),
+            *(F.col(name) for name in ("count", "why", "inputs", "offsets")),
+        ]
 
     def _locate_rows(self, verdicts: list[RowVerdict]) -> DataFrame:
         """Select the rows that have these verdicts, with positions, and keys and values as bytes.

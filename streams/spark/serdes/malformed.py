@@ -34,15 +34,8 @@ def decode_column(
     try:
         return decoder.decode_many(values), {}
     except Exception:  # Whatever a serde raises, each value is then tried by itself.
-        return _decode_one_by_one(decoder, values)
-
-
-def _decode_one_by_one(
-    decoder: ColumnDecoder, values: Sequence[bytes | None]
-) -> tuple[Any, dict[int, str]]:
-    """Decode a column value by value; return its array and the cause for each unreadable row."""
-    read: list[Any] = []
-    causes: dict[int, str] = {}
+        read: list[Any] = []
+        causes: dict[int, str] = {}
     for row, value in enumerate(values):
         found = None
         if value is not None:

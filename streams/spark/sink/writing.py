@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -111,7 +112,24 @@ def write_epoch_once(
     with explain_no_answer(sink.topic):
         if options.topic not in options.access.create_admin().fetch_partition_counts():
             raise ConfigError(f"there is no topic {options.topic!r} to write into: create it first")
-        return _write_or_compare(options, sink, partition, epoch, batches)
+        rows = (encode_rows(options, batch) for batch in batches if batch.num_rows)
+        first = next(rows, None)
+        if first is None:
+            # Without rows there is no transaction, only a check that an earlier attempt had none.
+            before = read_written_tally(options.access, sink, partition, epoch)
+            _check_same_rows(options, Tally(), before, partition)
+            return PartitionWritten(sink, partition, 0, False)
+        with open_epoch_attempt(options.access, sink, partition, epoch) as attempt:
+            before = read_written_tally(options.access, sink, partition, epoch)
+            if before is None:
+                for each in chain([first], rows):
+                    attempt.produce_rows(each)
+                return PartitionWritten(sink, partition, attempt.commit_epoch().rows, False)
+            again = Tally()
+            for each in chain([first], rows):
+                again.add_rows(each)
+            _check_same_rows(options, again, before, partition)
+            return PartitionWritten(sink, partition, before.rows, True)
 
 
 def check_no_extra_partitions(
@@ -192,37 +210,6 @@ def _require_local_property(name: str) -> str:
             f"Spark does not say which epoch this is ({name}): streams are written in micro-batches"
         )
     return found
-
-
-def _write_or_compare(
-    options: WriteOptions,
-    sink: EpochSink,
-    partition: int,
-    epoch: int,
-    batches: Iterator[RecordBatch],
-) -> PartitionWritten:
-    """Write a task's rows in a transaction, or compare them with those of an earlier attempt."""
-    rows = (encode_rows(options, batch) for batch in batches if batch.num_rows)
-    first = next(rows, None)
-    if first is None:
-        # Without rows there is no transaction, only a check that an earlier attempt had none.
-        _check_same_rows(
-            options, Tally(), read_written_tally(options.access, sink, partition, epoch), partition
-        )
-        return PartitionWritten(sink, partition, 0, False)
-    with open_epoch_attempt(options.access, sink, partition, epoch) as each:
-        before = read_written_tally(options.access, sink, partition, epoch)
-        if before is None:
-            each.produce_rows(first)
-            for more in rows:
-                each.produce_rows(more)
-            return PartitionWritten(sink, partition, each.commit_epoch().rows, False)
-        again = Tally()
-        again.add_rows(first)
-        for more in rows:
-            again.add_rows(more)
-        _check_same_rows(options, again, before, partition)
-        return PartitionWritten(sink, partition, before.rows, True)
 
 
 def _check_same_rows(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
 
 from pyspark.sql import DataFrame
@@ -277,22 +277,20 @@ class _AccountPlanner:
         origins: DataFrame | None,
         *,
         expired_rows: DataFrame | None = None,
-        compares_timestamps: bool | None = None,
+        compares_timestamps: bool = False,
     ) -> None:
-        """Add a store or topic with its expected rows to the result."""
-        account = Account(
-            name=name,
-            kind=kind,
-            subtopology=self._subtopology.number,
-            method=method,
-            expected=rows.select("key", "window_start", "window_end", "value", "timestamp"),
-            origins=origins,
-            compares_timestamps=kind is AccountKind.STREAM
-            if compares_timestamps is None
-            else compares_timestamps,
-        )
+        """Add an account with the expected rows of a store or topic to the result."""
         self.result.accounts.append(
-            account if expired_rows is None else replace(account, expired_rows=expired_rows)
+            Account(
+                name=name,
+                kind=kind,
+                subtopology=self._subtopology.number,
+                method=method,
+                expected=rows.select("key", "window_start", "window_end", "value", "timestamp"),
+                origins=origins,
+                compares_timestamps=compares_timestamps or kind is AccountKind.STREAM,
+                expired_rows=expired_rows,
+            )
         )
 
 
