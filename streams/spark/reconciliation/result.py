@@ -189,12 +189,7 @@ def _to_timestamp(column_name: str) -> Column:
 
 @dataclass(frozen=True, kw_only=True)
 class ReconciliationResult(VerdictRows):
-    """Represents the result of reconciling an application at a cut.
-
-    `coverage`: how much of what was asked for was checked; `accounts`: what was, by name;
-    `refused`: what could not be. `in_flight`: the records in transit between sub-topologies at the
-    cut (topic, partition, offset; key as bytes), None where that is not known.
-    """
+    """Holds what a reconciliation has found, with the rows by verdict; `Report` shows it."""
 
     application_id: str
     cut: Cut
