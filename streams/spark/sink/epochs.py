@@ -144,7 +144,16 @@ def read_written_tally(
     Raises StreamsError where the mark is above the epoch, is no sink's, or is not known in time.
     """
     doing = _describe_epoch_write(sink, partition, epoch)
-    found = _read_mark(access, sink, partition, doing)
+    group = sink.id_of_partition(partition)
+    try:
+        found = fetch_stable_offset(
+            access.client_settings(), group, sink.mark_partition, REQUEST_TIMEOUT_S
+        )
+    except OutcomeUnknown as unknown:
+        raise StreamsError(
+            f"{doing}: whether it was written can't be told; no coordinator answers, or the "
+            f"transaction of an earlier attempt is still open: {unknown}"
+        ) from unknown
     if found is None or found.offset <= epoch:
         return None
     if found.offset > epoch + 1:
@@ -156,7 +165,7 @@ def read_written_tally(
     tally = Tally.from_metadata(found.metadata)
     if tally is None:
         raise StreamsError(
-            f"{doing}: the offset in group {sink.id_of_partition(partition)!r} is none that a sink "
+            f"{doing}: the offset in group {group!r} is none that a sink "
             f"commits (metadata {found.metadata!r}): nothing else may use this group"
         )
     return tally
@@ -181,27 +190,6 @@ def find_extra_partitions(
     # Threads mostly wait; an epoch of many partitions leaves a group for each of them for days.
     with ThreadPoolExecutor(_LOOKUP_THREADS_MAX) as pool:
         return [n for n, has in zip(numbers, pool.map(has_written, numbers), strict=True) if has]
-
-
-def _read_mark(
-    access: BrokerAccess, sink: EpochSink, partition: int, description: str
-) -> OffsetAndMetadata | None:
-    """Read the committed offset that marks a Spark partition's last epoch, or None if it has none.
-
-    Raises StreamsError if it can't be read in time.
-    """
-    try:
-        return fetch_stable_offset(
-            access.client_settings(),
-            sink.id_of_partition(partition),
-            sink.mark_partition,
-            REQUEST_TIMEOUT_S,
-        )
-    except OutcomeUnknown as unknown:
-        raise StreamsError(
-            f"{description}: whether it was written can't be told; no coordinator answers, or the "
-            f"transaction of an earlier attempt is still open: {unknown}"
-        ) from unknown
 
 
 def _describe_epoch_write(sink: EpochSink, partition: int, epoch: int) -> str:
