@@ -125,7 +125,7 @@ def _compare_ends(
 def _compare_rows(
     topic: str, files: DataFrame, records: DataFrame, *, is_compacted: bool
 ) -> Iterator[Finding]:
-    """Compare the rows of files with the records of their topic; yield each difference."""
+    """Compare exported and topic rows in those runs of offsets whose digests differ."""
     ours, theirs, times = F.col("ours"), F.col("theirs"), F.col("times")
     rows = (
         _hash_rows(files)
@@ -190,7 +190,7 @@ def _within_limits_condition(
 
 
 def _hash_rows(rows: DataFrame) -> DataFrame:
-    """Return partition and offset of each row with a hash of its other columns.
+    """Return partition, run and offset of each row with a hash of its other columns.
 
     Spark's hash passes over nulls, so which columns are null is hashed too.
     """

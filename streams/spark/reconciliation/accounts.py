@@ -60,7 +60,7 @@ class Account:
 class RefusedCheck:
     """Represents something that was not checked, with the reason.
 
-    `name`: of the store, topic or step that is the reason.
+    `name`: of a store, a topic or a step.
     """
 
     name: str

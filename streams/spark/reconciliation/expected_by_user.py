@@ -32,7 +32,7 @@ def compute_expected_accounts(
     targets: Sequence[ReconciliationTarget],
     names: Sequence[str] | None,
 ) -> list[Account]:
-    """Call `expected`, and return an account for each target whose rows it returns.
+    """Call `expected`, and return a store's or topic's expected rows for each it returns.
 
     One DataFrame is meant for the targets with these `names`, or for the only ones that there are;
     a dict has one for each name.

@@ -96,7 +96,7 @@ class TopicRecords:
         return None
 
     def is_compacted(self, topic: str) -> bool:
-        """Whether the brokers compact `topic`, so that older records of a key may be gone."""
+        """Return whether brokers compact `topic`, so that older records of a key may be gone."""
         with explain_no_answer(f"the settings of {topic} can't be asked"):
             return "compact" in self._admin.fetch_topic_settings([topic])[topic]["cleanup.policy"]
 

@@ -174,12 +174,7 @@ class _Reconciliation:
         names: Sequence[str] | None,
         refusals: list[RefusedCheck],
     ) -> tuple[list[ReconciliationTarget | OpaqueAccount], list[Account], frozenset[str]]:
-        """Select the requested targets, and derive their accounts from the topology.
-
-        Returns the targets that are asked for, which are all that need a check unless there are
-        names; the accounts of those that follow from the topology; and the repartition topics that
-        need no check. Adds to `refusals` why others don't follow.
-        """
+        """Derive the expected rows that topology and inputs determine, as of the consistent cut."""
         found = derive_accounts_at_cut(self.app, self.cut, self.records)
         accounts = {account_key(each): each for each in found.accounts}
         exempt = {account_key(each): _explain_exemption(each, found.recomputed) for each in targets}
@@ -231,9 +226,9 @@ class _Reconciliation:
         return decided
 
     def _explain_not_comparable(self, subtopology: int, in_transit_count: int | None) -> str | None:
-        """Explain why records in transit keep accounts from comparison, or return None if none do.
+        """Explain why records in transit keep a target from comparison, or return None if none do.
 
-        Records in transit to their sub-topology are in that answer and not in its state.
+        Records in transit to its sub-topology are in that answer and not in its state.
         """
         sub = self.topology.subtopologies[subtopology]
         topics_behind = sorted(self.topology.repartition_topics & sub.sources.keys())

@@ -72,7 +72,7 @@ class VerdictRows:
 
 @dataclass(frozen=True, slots=True)
 class CheckedAccount(VerdictRows):
-    """Represents a checked account with its rows and the number of records of each verdict.
+    """Represents a checked store or topic: its rows, and a record count per row verdict.
 
     Its DataFrames have the columns of the report's, but `account` and `kind`, with keys and values
     of Spark's own types where the serdes are plain.
@@ -189,7 +189,12 @@ def _to_timestamp(column_name: str) -> Column:
 
 @dataclass(frozen=True, kw_only=True)
 class ReconciliationResult(VerdictRows):
-    """Holds what a reconciliation has found, with the rows by verdict; `Report` shows it."""
+    """Represents the result of reconciling an application at a consistent cut.
+
+    `coverage`: how much of what was asked for was checked; `accounts`: what was, by name;
+    `refused`: what could not be. `in_flight`: the records in transit between sub-topologies at the
+    cut (topic, partition, offset; key as bytes), None where that is not known.
+    """
 
     application_id: str
     cut: Cut
@@ -253,7 +258,7 @@ class ReconciliationResult(VerdictRows):
             each.compared.unpersist()
 
     def _union_text_rows(self, *verdicts: RowVerdict) -> DataFrame:
-        """Select the rows of verdicts from all accounts, as text."""
+        """Select the rows of these verdicts from all stores and topics, as text."""
         parts = [
             each.select_text_rows(*verdicts)
             for each in self.accounts.values()

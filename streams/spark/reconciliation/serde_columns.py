@@ -95,7 +95,8 @@ def _unpickle_serde(name: str, pickled: bytes) -> ExecutorSerde:
 def to_text_column(data: Column, serde: Serde[Any]) -> Column:
     """Convert serialized bytes to text for people.
 
-    A value that is no text becomes JSON. Bytes that the serde can't read are shown in hexadecimal.
+    A value that is not plain becomes JSON. Bytes that the serde can't read are shown in
+    hexadecimal.
     """
     portable = ExecutorSerde(serde)
     if serde.name == "bytes" or not portable.is_available:
@@ -205,7 +206,7 @@ def _list_fields(value: Any) -> dict[str, Any]:
 def _apply_in_python(
     serde: ExecutorSerde, result_type: pa.DataType, function: Callable[[ExecutorSerde, Any], Any]
 ) -> Callable[[Column], Column]:
-    """Create a function of columns that applies a Python function to each value but null."""
+    """Create a function of columns that applies a Python function to batches of values."""
 
     def apply_to_batch(column: pa.Array) -> pa.Array:
         values = column.to_pylist()

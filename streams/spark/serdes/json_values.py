@@ -145,10 +145,7 @@ def _refuse_constant(text: str) -> Any:
 
 
 def _create_converter(kind: types.DataType) -> Converter:
-    """Create a function that checks a parsed JSON value and converts it to a Spark type.
-
-    Null is None. Raises ValueError if JSON has no such type.
-    """
+    """Create a function that checks a parsed JSON value and converts it to a Spark type."""
     match kind:
         case types.StructType():
             fields = [(each.name, _create_converter(each.dataType)) for each in kind]

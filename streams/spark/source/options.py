@@ -180,7 +180,7 @@ def parse_read_options(
 ) -> ReadOptions:
     """Parse the options of a batch read.
 
-    `allows_streaming`: options of a streaming read may be there too: when Spark asks for the
+    `ignored_names`: names that may be there and are none of its options: when Spark asks for the
     columns it doesn't say whether for a batch or a streaming read. Raises ConfigError.
     """
     ignored_names = _STREAM_READ_OPTIONS if allows_streaming else ()

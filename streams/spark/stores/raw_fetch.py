@@ -63,14 +63,7 @@ def scan_range(
     to_high_watermark: bool = False,
     bytes_max: int = _BYTES_MAX,
 ) -> LogScan:
-    """Scan the batches of an offset range for removed offsets.
-
-    `to_high_watermark`: the scan ends at the high watermark of now, wherever the range ends. It is
-    from one leader only, and starts anew whenever the leader changes: another leader's log has
-    other segments.
-
-    Raises: StreamsError if the batches can't be read.
-    """
+    """Scan the batches of an offset range for removed offsets. Raises StreamsError on failure."""
     partition = Partition(offset_range.topic, offset_range.partition)
     deadline_s = time.monotonic() + REQUEST_TIMEOUT_S
     while True:

@@ -49,7 +49,7 @@ class DerivedAccounts:
 
 
 def derive_accounts_at_cut(app: App, cut: Cut, record_reader: TopicRecords) -> DerivedAccounts:
-    """Derive the accounts of `app` as of `cut` from the records that its topics had then.
+    """Derive the expected rows of `app` as of a consistent cut from its topics' records.
 
     A repartition topic of which processed records were deleted (docs/runtime.md) is recomputed from
     the sub-topology that writes it, without the records that were written at the cut and not read.
@@ -171,7 +171,7 @@ def _recompute_topic(
 ) -> SourceRecords | str:
     """Recompute the records of a purged repartition topic, except those in transit.
 
-    Their offsets are not known. Returns why they can't be recomputed if they can't.
+    Their offsets are not known. Raises _UnknownInput if they can't be recomputed.
     """
     if topic not in written:
         return "its records were deleted when they had been processed, and can't be recomputed"
@@ -203,7 +203,7 @@ def _order_writers_first(
 
 
 def _refuse_shared_topics(accounts: list[Account], refused: list[RefusedCheck]) -> DerivedAccounts:
-    """Refuse each topic that several sub-topologies write; keep the other accounts."""
+    """Refuse each topic that several sub-topologies write; keep other stores and topics."""
     by_name: dict[tuple[str, bool], list[Account]] = {}
     for account in accounts:
         by_name.setdefault((account.name, account.kind is AccountKind.STORE), []).append(account)

@@ -279,7 +279,7 @@ class _AccountPlanner:
         expired_rows: DataFrame | None = None,
         compares_timestamps: bool = False,
     ) -> None:
-        """Add an account with the expected rows of a store or topic to the result."""
+        """Add a store or topic with its expected rows to the result."""
         self.result.accounts.append(
             Account(
                 name=name,
