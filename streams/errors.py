@@ -5,6 +5,8 @@
     TopologyError    the caller of the DSL   refused at the step that is wrong
     StreamsError     a running thread        the thread stops, nothing is committed
     SerdeError       a running thread        as StreamsError; names the step and the record
+    AuthenticationError  both               refused before anything runs, or as StreamsError: the
+                                             broker refuses the credentials, or isn't trusted
     ApplicationShutdown  a running thread    as StreamsError: another member's error ends all
     TopologyRefused  a running thread        as StreamsError: its topology can't run beside the
                                              group's
@@ -39,6 +41,13 @@ class StreamsError(UserError):
     """Signals that processing can't go on.
 
     Nothing of the running transaction was committed.
+    """
+
+
+class AuthenticationError(ConfigError, StreamsError):
+    """Signals that a broker refuses the credentials, or has a certificate that isn't trusted.
+
+    The message names the setting of `connection` to change, and shows no secret.
     """
 
 

@@ -13,10 +13,11 @@ from rich.console import Console
 from streams.app import import_app, report_error
 from streams.commands import plan_command
 from streams.errors import ConfigError, OutcomeUnknown, UserError
-from streams.processes.embedded import broker_command, resolve_bootstrap_servers
+from streams.processes.cluster import find_cluster
+from streams.processes.embedded import broker_command
 from streams.runtime.clients import KafkaClientSupplier
 from streams.runtime.clients.errors import librdkafka_log
-from streams.settings.command_line import parse_settings
+from streams.settings.command_line import parse_settings, read_connection
 from streams.settings.config import load_config
 from streams.spark.exporting.export_command import export
 from streams.spark.reconciliation.reconcile_command import reconcile
@@ -32,6 +33,10 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+ConnectionFile = Annotated[
+    Path | None,
+    typer.Option(help="Settings of a secured cluster: TOML, JSON, or lines NAME=VALUE."),
+]
 SettingOptions = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A setting, as often as needed."),
@@ -46,6 +51,7 @@ def run(
     bootstrap_servers: Annotated[
         str | None, typer.Option(help="Kafka as host:port,...; or 'embedded'.")
     ] = None,
+    connection: ConnectionFile = None,
     state_dir: Annotated[Path | None, typer.Option(help="Where state is kept.")] = None,
     processing_guarantee: Annotated[
         str | None, typer.Option(help="exactly_once_v2, exactly_once or at_least_once.")
@@ -80,7 +86,9 @@ def run(
     try:
         found = import_app(app)
         given = {name: value for name, value in flags.items() if value is not None}
-        found.configure(config, **given, **parse_settings(settings or []))
+        found.configure(
+            config, **given, **read_connection(connection), **parse_settings(settings or [])
+        )
     except UserError as error:
         raise typer.Exit(report_error(error)) from None
     found.run(workers)
@@ -118,14 +126,17 @@ def create_topics(
     bootstrap_servers: Annotated[
         str | None, typer.Option(help="Kafka as host:port,...; or 'embedded'.")
     ] = None,
+    connection: ConnectionFile = None,
     state_dir: Annotated[Path | None, typer.Option(help="The embedded broker's place.")] = None,
 ) -> None:
     """Create topics for an application to read and write; those that exist stay as they are."""
-    given = {"bootstrap_servers": bootstrap_servers, "state_dir": state_dir}
+    given: dict[str, Any] = {"bootstrap_servers": bootstrap_servers, "state_dir": state_dir}
     try:
-        config = load_config(**{name: value for name, value in given.items() if value is not None})
-        servers = resolve_bootstrap_servers(config)
-        admin = KafkaClientSupplier("millrace", config, servers).create_admin(
+        given = {name: value for name, value in given.items() if value is not None}
+        config = load_config(**given, **read_connection(connection))
+        cluster = find_cluster(config)
+        servers = cluster.bootstrap_servers
+        admin = KafkaClientSupplier("millrace", config, servers, cluster.security).create_admin(
             retry_s=_BROKER_WAIT_S
         )
         existing = admin.fetch_partition_counts_at_start(_BROKER_WAIT_S)
@@ -158,6 +169,7 @@ def plan(
     bootstrap_servers: Annotated[
         str | None, typer.Option(help="Ask this Kafka for the topics' partitions.")
     ] = None,
+    connection: ConnectionFile = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
     rolling: Annotated[
         bool, typer.Option("--rolling", help="The new version is to run beside the old one.")
@@ -173,7 +185,7 @@ def plan(
             raise ConfigError("plan needs --against FILE to compare with, or --save FILE to write")
         found = import_app(app)
         given = {} if bootstrap_servers is None else {"bootstrap_servers": bootstrap_servers}
-        found.configure(config, **given)
+        found.configure(config, **given, **read_connection(connection))
         new = describe_topology(found.topology())
         old = (
             None if against is None else plan_command.load_description(against, new.application_id)
@@ -181,8 +193,9 @@ def plan(
         inputs = [*new.input_topics, *(old.input_topics if old else ())]
         counts: dict[str, int] = {}
         if bootstrap_servers is not None:
+            cluster = find_cluster(found.config)
             clients = KafkaClientSupplier(
-                "millrace", found.config, resolve_bootstrap_servers(found.config)
+                "millrace", found.config, cluster.bootstrap_servers, cluster.security
             )
             counts = clients.create_admin().fetch_partition_counts_at_start(_BROKER_WAIT_S)
         counts |= plan_command.parse_partitions(partitions or [], inputs)

@@ -12,8 +12,10 @@ import importlib
 import io
 import itertools
 import socket
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from kio.index import load_request_schema, load_response_schema
@@ -21,15 +23,31 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 
+from streams.connection.security import PLAINTEXT, ConnectionSecurity
+from streams.connection.tls import explain_handshake_failure
+from streams.connection.tokens import TokenUnavailable
+from streams.errors import AuthenticationError
+from streams.membership.authentication import authenticate_connection
 from streams.membership.response_schemas import RESPONSE_SCHEMAS
 
 _FIND_COORDINATOR_API_KEY, _API_VERSIONS_API_KEY = 10, 18
 _FRAME_BYTES_MAX = 100 * 1024 * 1024
 _WAKE_INTERVAL_S = 0.1
+_TLS_ALERT = b"\x15\x03"
+"""How the answer of a port that speaks TLS begins: an alert (RFC 8446, section 5.1)."""
+_REAUTHENTICATED_AFTER = 0.85
+"""The part of a session after which the next request authenticates again, as in Kafka's clients."""
 
 
 class ConnectionLost(Exception):
-    """Signals that no answer came: the request may have taken effect."""
+    """Signals that no answer came: the request may have taken effect.
+
+    `hint`: which setting may be wrong, where the connection ended as it would if one were.
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 def build_entity(entity: type[Any], **fields: Any) -> Any:
@@ -41,8 +59,9 @@ def build_entity(entity: type[Any], **fields: Any) -> Any:
 class BrokerConnection:
     """Sends requests to one broker address (host, port) and returns the responses.
 
-    Raises ConnectionLost for every network error. `lock` is this connection's own: threads that
-    share the connection take turns.
+    Raises ConnectionLost for every network error, AuthenticationError where the broker refuses the
+    credentials or isn't trusted. `lock` is this connection's own: threads that share the connection
+    take turns. A session that ends (KIP-368) is renewed before a request that would exceed it.
     """
 
     def __init__(
@@ -51,18 +70,27 @@ class BrokerConnection:
         client_id: str,
         timeout_s: float,
         lock: AbstractContextManager[object],
+        security: ConnectionSecurity = PLAINTEXT,
     ) -> None:
+        self._address = address
         self._client_id = client_id
         self._timeout_s = timeout_s
         self._lock = lock
+        self._security = security
         self._correlation_ids = itertools.count()
+        self._reauthenticate_at_s = float("inf")
         try:
             self._socket = socket.create_connection(address, timeout=timeout_s)
         except OSError as error:
             raise ConnectionLost(f"{address[0]}:{address[1]}: {error}") from error
+        if security.tls is not None:
+            self._begin_tls(security.tls)
         self._socket.settimeout(_WAKE_INTERVAL_S)
         answer = self.send_request(load_request_schema(_API_VERSIONS_API_KEY, 0)())
         self._broker_versions = {key.api_key: int(key.max_version) for key in answer.api_keys}
+        if security.mechanism is not None:
+            with self._lock, self._close_on_failure():
+                self._authenticate()
 
     def negotiate_version(self, api_key: int, version_max: int) -> int:
         """Return the highest version of an API that the broker has, at most `version_max`.
@@ -84,31 +112,94 @@ class BrokerConnection:
 
         Waits at most `timeout_s`, or until `is_given_up()` is true.
         """
-        with self._lock:
-            correlation = next(self._correlation_ids)
-            wakes = round((self._timeout_s if timeout_s is None else timeout_s) / _WAKE_INTERVAL_S)
-            try:
-                self._socket.settimeout(self._timeout_s)
-                self._socket.sendall(self._encode_frame(request, correlation))
-                self._socket.settimeout(_WAKE_INTERVAL_S)
-                size = int.from_bytes(self._read_bytes(4, wakes, is_given_up), "big")
-                if size > _FRAME_BYTES_MAX:
-                    raise ConnectionLost(f"an answer of {size} bytes")
-                return self._decode_response(
-                    request, correlation, self._read_bytes(size, wakes, is_given_up)
-                )
-            except OSError as error:
-                self.close()
-                raise ConnectionLost(str(error) or "closed by the broker") from error
-            except (SerialError, ValueError) as error:
-                self.close()
-                raise ConnectionLost(f"an answer that can't be read: {error!r}") from error
-            except ConnectionLost:
-                self.close()
-                raise
+        timeout_s = self._timeout_s if timeout_s is None else timeout_s
+        with self._lock, self._close_on_failure():
+            if time.monotonic() >= self._reauthenticate_at_s:
+                self._authenticate()
+            return self._exchange(request, timeout_s, is_given_up)
 
     def close(self) -> None:
         self._socket.close()
+
+    def _begin_tls(self, context: ssl.SSLContext) -> None:
+        """Begin TLS. Raises AuthenticationError, or ConnectionLost for a mere network error."""
+        try:
+            self._socket = context.wrap_socket(self._socket, server_hostname=self._address[0])
+        except OSError as error:
+            self._socket.close()
+            raise self._translate_network_error(error, "in the TLS handshake") from error
+
+    def _authenticate(self) -> None:
+        """Authenticate by SASL, and note when the session is to be renewed."""
+        began_s = time.monotonic()
+        session_s = authenticate_connection(
+            lambda request: self._exchange(request, self._timeout_s, lambda: False),
+            self.negotiate_version,
+            self._security,
+            self._describe_broker(),
+        )
+        self._reauthenticate_at_s = (
+            began_s + _REAUTHENTICATED_AFTER * session_s if session_s else float("inf")
+        )
+
+    def _describe_broker(self) -> str:
+        return f"the broker at {self._address[0]}:{self._address[1]}"
+
+    @contextmanager
+    def _close_on_failure(self) -> Iterator[None]:
+        """Close the connection if the block of this context manager fails.
+
+        Raises ConnectionLost, or AuthenticationError, in place of errors of the network.
+        """
+        try:
+            yield
+        except OSError as error:
+            self.close()
+            raise self._translate_network_error(error, "") from error
+        except (SerialError, ValueError) as error:
+            self.close()
+            raise ConnectionLost(f"an answer that can't be read: {error!r}") from error
+        except TokenUnavailable as error:
+            self.close()
+            raise ConnectionLost(str(error)) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _translate_network_error(self, error: OSError, moment: str) -> Exception:
+        """Return AuthenticationError for what TLS refuses, and ConnectionLost for all else."""
+        if explained := explain_handshake_failure(error, self._address):
+            return AuthenticationError(explained)
+        text = f"{str(error) or 'closed by the broker'} {moment}".rstrip()
+        is_closed = isinstance(error, ConnectionResetError | BrokenPipeError | ssl.SSLEOFError)
+        if moment and is_closed:
+            return ConnectionLost(
+                text,
+                f"{self._describe_broker()} closed the connection in the TLS handshake, as a port "
+                "without TLS does: take the port of an SSL or SASL_SSL listener, or set "
+                "security.protocol to PLAINTEXT or SASL_PLAINTEXT",
+            )
+        return ConnectionLost(text)
+
+    def _exchange(self, request: Any, timeout_s: float, is_given_up: Callable[[], bool]) -> Any:
+        """Send a request and read its response."""
+        correlation = next(self._correlation_ids)
+        wakes = round(timeout_s / _WAKE_INTERVAL_S)
+        self._socket.settimeout(self._timeout_s)
+        self._socket.sendall(self._encode_frame(request, correlation))
+        self._socket.settimeout(_WAKE_INTERVAL_S)
+        prefix = self._read_bytes(4, wakes, is_given_up)
+        size = int.from_bytes(prefix, "big")
+        if size > _FRAME_BYTES_MAX:
+            if prefix.startswith(_TLS_ALERT) and self._security.tls is None:
+                raise AuthenticationError(
+                    f"{self._describe_broker()} speaks TLS on this port: set "
+                    "security.protocol to SSL, or SASL_SSL"
+                )
+            raise ConnectionLost(f"an answer of {size} bytes")
+        return self._decode_response(
+            request, correlation, self._read_bytes(size, wakes, is_given_up)
+        )
 
     def _encode_frame(self, request: Any, correlation_id: int) -> bytes:
         """Return the bytes of a request with its size and header."""
@@ -159,6 +250,23 @@ class BrokerConnection:
 
 OpenConnection = Callable[[tuple[str, int] | None], BrokerConnection]
 """Connects to an address, or to any of the bootstrap servers (None)."""
+
+
+def connect_to_any_server(
+    servers: str, open_connection: Callable[[tuple[str, int]], BrokerConnection]
+) -> BrokerConnection:
+    """Connect to the first of the bootstrap `servers` (host:port,...) that answers.
+
+    Raises: ConnectionLost if none does.
+    """
+    failure: ConnectionLost | None = None
+    for server in servers.split(","):
+        host, _, port = server.strip().rpartition(":")
+        try:
+            return open_connection((host, int(port)))
+        except ConnectionLost as error:
+            failure = error
+    raise failure or ConnectionLost(f"no address in {servers!r}")
 
 
 def find_coordinator(

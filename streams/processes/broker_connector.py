@@ -12,7 +12,12 @@ from pathlib import Path
 
 from streams.common.host import Event, Host
 from streams.errors import ConfigError
-from streams.membership.connection import BrokerConnection, ConnectionLost
+from streams.membership.connection import (
+    BrokerConnection,
+    ConnectionLost,
+    connect_to_any_server,
+)
+from streams.processes.cluster import Cluster
 from streams.processes.embedded import restart_embedded_broker
 from streams.settings.config import EMBEDDED, StreamsConfig
 
@@ -25,8 +30,9 @@ _RESTART_INTERVAL_S = 10.0
 class BrokerConnector:
     """Opens connections to a broker's address, or to any of the bootstrap `servers`."""
 
-    def __init__(self, config: StreamsConfig, servers: str, host: Host, stop: Event) -> None:
-        self._servers = servers
+    def __init__(self, config: StreamsConfig, cluster: Cluster, host: Host, stop: Event) -> None:
+        self._security = cluster.security
+        self._servers = cluster.bootstrap_servers
         self._host = host
         self._stop = stop
         self._embedded_state_dir: Path | None = (
@@ -43,7 +49,7 @@ class BrokerConnector:
         if address is not None:
             return self._open_connection(address)
         try:
-            return self._connect_to_any_server()
+            return connect_to_any_server(self._servers, self._open_connection)
         except ConnectionLost as lost:
             is_refused = isinstance(lost.__cause__, ConnectionRefusedError)
             if not (
@@ -52,25 +58,13 @@ class BrokerConnector:
                 and self._restart_embedded_broker(self._embedded_state_dir)
             ):
                 raise
-        return self._connect_to_any_server()
-
-    def _connect_to_any_server(self) -> BrokerConnection:
-        """Connect to the first bootstrap server that answers.
-
-        Raises ConnectionLost if none does.
-        """
-        failure: ConnectionLost | None = None
-        for server in self._servers.split(","):
-            host, _, port = server.strip().rpartition(":")
-            try:
-                return self._open_connection((host, int(port)))
-            except ConnectionLost as error:
-                failure = error
-        raise failure or ConnectionLost(f"no address in {self._servers!r}")
+        return connect_to_any_server(self._servers, self._open_connection)
 
     def _open_connection(self, address: tuple[str, int]) -> BrokerConnection:
         """Open a connection to one address. Raises ConnectionLost."""
-        return BrokerConnection(address, "millrace", BROKER_WAIT_S, self._host.create_lock())
+        return BrokerConnection(
+            address, "millrace", BROKER_WAIT_S, self._host.create_lock(), self._security
+        )
 
     def _restart_embedded_broker(self, state_dir: Path) -> bool:
         """Restart an embedded broker that is gone; return False if none can be expected to answer.

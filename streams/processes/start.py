@@ -19,7 +19,7 @@ from streams.common.host import SystemHost
 from streams.errors import ConfigError, OutcomeUnknown
 from streams.ledger import ledger_topic
 from streams.processes.broker_connector import BROKER_WAIT_S, BrokerConnector
-from streams.processes.embedded import resolve_bootstrap_servers
+from streams.processes.cluster import Cluster, find_cluster
 from streams.processes.endpoints import start_endpoints
 from streams.processes.lifecycle import ApplicationLifecycle
 from streams.processes.running import RunningApp
@@ -67,7 +67,7 @@ def start_application(
             clients=brokers.clients,
             directory=directory,
             host=host,
-            open_connection=BrokerConnector(config, brokers.servers, host, stop),
+            open_connection=BrokerConnector(config, brokers.cluster, host, stop),
             stop=stop,
             metadata_bytes_max=brokers.metadata_bytes_max,
             memory=memory,
@@ -85,7 +85,11 @@ def start_application(
             for each in range(config.num_stream_threads)
         ]
         running = RunningApp(
-            worker, threads, lifecycle, all_threads_ended, bootstrap_servers=brokers.servers
+            worker,
+            threads,
+            lifecycle,
+            all_threads_ended,
+            bootstrap_servers=brokers.cluster.bootstrap_servers,
         )
         for setting, endpoint in start_endpoints(
             config,
@@ -104,7 +108,7 @@ def start_application(
 class _Brokers:
     """Holds what is known of the brokers when the application starts."""
 
-    servers: str
+    cluster: Cluster
     clients: KafkaClientSupplier
     metadata_bytes_max: int
 
@@ -114,8 +118,9 @@ def _connect_to_brokers(topology: Topology, config: StreamsConfig) -> _Brokers:
 
     Raises ConfigError for what the brokers can't serve, or if none answers.
     """
-    servers = resolve_bootstrap_servers(config)
-    clients = KafkaClientSupplier(topology.application_id, config, servers)
+    cluster = find_cluster(config)
+    servers = cluster.bootstrap_servers
+    clients = KafkaClientSupplier(topology.application_id, config, servers, cluster.security)
     clients.check_user_settings()
     admin = clients.create_admin(retry_s=BROKER_WAIT_S)
     counts = admin.fetch_partition_counts_at_start(BROKER_WAIT_S)
@@ -124,7 +129,7 @@ def _connect_to_brokers(topology: Topology, config: StreamsConfig) -> _Brokers:
     check_metadata_sizes(topology, metadata_bytes_max)
     if config.ledger:
         _create_ledger(admin, topology.application_id, config.replication_factor)
-    return _Brokers(servers, clients, metadata_bytes_max)
+    return _Brokers(cluster, clients, metadata_bytes_max)
 
 
 def _create_ledger(admin: Admin, application_id: str, replication_factor: int) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from streams.connection.files import read_connection_file
 from streams.errors import ConfigError
 from streams.settings.config import CLIENT_SETTINGS, parse_client_settings
 
@@ -20,6 +22,11 @@ def parse_settings(pairs: list[str]) -> dict[str, Any]:
         if not equals:
             raise ConfigError(f"--set {pair!r} is not NAME=VALUE")
         client, dot, below = name.partition(".")
+        if client == "connection":
+            raise ConfigError(
+                f"--set {name} would show secrets in the list of processes: put the connection's "
+                "settings into a file, and give --connection FILE"
+            )
         if client not in CLIENT_SETTINGS:
             settings[name] = value
         elif not dot:
@@ -29,3 +36,11 @@ def parse_settings(pairs: list[str]) -> dict[str, Any]:
         else:
             raise ConfigError(f"--set {pair!r} names no setting of librdkafka after the dot")
     return settings
+
+
+def read_connection(file: Path | None) -> dict[str, Any]:
+    """Return the setting `connection` of the option --connection, or nothing without the option.
+
+    Raises: ConfigError.
+    """
+    return {} if file is None else {"connection": read_connection_file(file)}

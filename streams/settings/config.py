@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -28,6 +27,12 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from streams.connection.files import flatten_tables
+from streams.connection.settings import (
+    ConnectionSettings,
+    is_security_setting,
+    parse_connection,
+)
 from streams.errors import ConfigError
 from streams.settings.exception_handlers import ExceptionHandler, ExceptionHandlers, parse_handler
 from streams.settings.offset_reset import STOP_WORDS, parse_reset_policy
@@ -65,6 +70,18 @@ _PORT_SETTINGS = ("health_port", "metrics_port")
 _PORT_MAX = 65_535
 
 ProcessingGuarantee = Literal["exactly_once_v2", "exactly_once", "at_least_once"]
+
+
+def _parse_connection(given: Any) -> ConnectionSettings:
+    """Parse the setting `connection`. Raises ValueError, without values."""
+    if not isinstance(given, dict):
+        raise ValueError("it takes librdkafka's settings by their names")
+    try:
+        return parse_connection(dict(flatten_tables(given)))
+    except ConfigError as error:
+        raise ValueError(str(error).removeprefix("connection: ")) from None
+
+
 Positive = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[int, Field(ge=0)]
 NonNegativeOrMinusOne = Annotated[int, Field(ge=-1)]
@@ -155,6 +172,11 @@ class StreamsConfig(BaseSettings):
     this `min.compaction.lag.ms`. 0: as long as nothing of it happens to be compacted."""
     ledger: bool = False
     """Whether each transaction records in `<application.id>-ledger` what it read and wrote."""
+    connection: Annotated[ConnectionSettings, PlainValidator(_parse_connection)] = (
+        ConnectionSettings()
+    )
+    """How to reach a secured cluster, by librdkafka's names: `security.protocol`, `sasl.*`, `ssl.*`
+    (`streams.connection.settings`). All clients have them."""
     consumer: dict[str, Any] = {}
     producer: dict[str, Any] = {}
 
@@ -212,7 +234,7 @@ class StreamsConfig(BaseSettings):
 
         In TOML `fetch.min.bytes = 1` without quotes is a table in a table.
         """
-        return dict(_flatten_tables(settings)) if isinstance(settings, dict) else settings
+        return dict(flatten_tables(settings)) if isinstance(settings, dict) else settings
 
     @field_validator("consumer", "producer")
     @classmethod
@@ -220,6 +242,8 @@ class StreamsConfig(BaseSettings):
         for name in settings:
             if name in _RESERVED_CLIENT_SETTINGS:
                 raise ValueError(f"{name} can't be set: {_RESERVED_CLIENT_SETTINGS[name]}")
+            if is_security_setting(name):
+                raise ValueError(f"{name} can't be set here: all clients need it, set connection")
         return settings
 
     @model_validator(mode="after")
@@ -254,7 +278,7 @@ class StreamsConfig(BaseSettings):
         return (init_settings, env_settings, TomlConfigSettingsSource(settings_cls))
 
 
-CLIENT_SETTINGS = ("consumer", "producer")
+CLIENT_SETTINGS = ("connection", "consumer", "producer")
 """The settings that are dictionaries of librdkafka's own settings."""
 
 
@@ -268,29 +292,22 @@ def parse_client_settings(setting: str, text: str) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         settings = None
     if not isinstance(settings, dict):
+        # The text of a connection may hold a secret.
+        shown = "this text" if "connection" in setting.lower() else repr(text)
         raise ConfigError(
-            f"{setting} can't be {text!r}: it takes a JSON object of librdkafka's settings, "
+            f"{setting} can't be {shown}: it takes a JSON object of librdkafka's settings, "
             'as in {"fetch.min.bytes": 1}'
         )
     return settings
 
 
 def merge_settings(lower: dict[str, Any], higher: dict[str, Any]) -> dict[str, Any]:
-    """Merge settings of two places; `higher` wins, in `consumer` and `producer` by name."""
+    """Merge settings of two places; `higher` wins, in dictionaries by name."""
     merged = {**lower, **higher}
     for name in CLIENT_SETTINGS:
         if isinstance(lower.get(name), dict) and isinstance(higher.get(name), dict):
             merged[name] = {**lower[name], **higher[name]}
     return merged
-
-
-def _flatten_tables(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values of nested tables with their dotted names."""
-    for name, value in settings.items():
-        if isinstance(value, dict):
-            yield from _flatten_tables(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
 
 
 def load_config(file: Path | None = None, /, **overrides: Any) -> StreamsConfig:
@@ -327,7 +344,8 @@ def load_config(file: Path | None = None, /, **overrides: Any) -> StreamsConfig:
         raise ConfigError(_explain_validation_error(error)) from None
     except ValueError as error:  # the file is not valid TOML
         raise ConfigError(f"config file {str(file)!r}: {error}") from None
-    return StreamsConfig.model_construct(**loaded.model_dump())
+    values = {name: getattr(loaded, name) for name in StreamsConfig.model_fields}
+    return StreamsConfig.model_construct(**values)
 
 
 def check_ports(config: StreamsConfig, workers: int) -> None:
@@ -361,7 +379,10 @@ def _explain_validation_error(error: ValidationError) -> str:
     for problem in error.errors():
         name = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
-            lines.append(_unknown_setting_message(f"{name} = {problem['input']!r}", name))
+            # A dictionary may hold a secret.
+            is_short = isinstance(problem["input"], str | int | float | bool)
+            shown = f"{name} = {problem['input']!r}" if is_short else name
+            lines.append(_unknown_setting_message(shown, name))
         elif problem["type"] in ("greater_than_equal", "less_than_equal"):
             lines.append(f"{name} must be {_describe_bounds(name)}, not {problem['input']}")
         elif problem["type"] == "value_error":

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, TypedDict
 
+from streams.connection.settings import ConnectionSettings
 from streams.settings.config import ProcessingGuarantee
 from streams.settings.exception_handlers import ExceptionHandler
 from streams.settings.uncaught_exceptions import UncaughtExceptionHandler, UncaughtResponseName
@@ -50,5 +51,6 @@ class StreamsSettings(TypedDict, total=False):
     statestore_uncommitted_max_bytes: int
     cut_retention_ms: int
     ledger: bool
+    connection: ConnectionSettings | dict[str, Any]
     consumer: dict[str, Any]
     producer: dict[str, Any]

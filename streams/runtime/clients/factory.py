@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Producer
 
+from streams.connection.security import PLAINTEXT, ConnectionSecurity
 from streams.runtime.clients.admin import Admin
 from streams.runtime.clients.consumer import DataConsumer
 from streams.runtime.clients.errors import create_client
@@ -33,7 +34,14 @@ five minutes."""
 class KafkaClientSupplier:
     """Creates the clients of one application (Kafka Streams' KafkaClientSupplier)."""
 
-    def __init__(self, application_id: str, config: StreamsConfig, bootstrap_servers: str) -> None:
+    def __init__(
+        self,
+        application_id: str,
+        config: StreamsConfig,
+        bootstrap_servers: str,
+        security: ConnectionSecurity = PLAINTEXT,
+    ) -> None:
+        self._security = security
         self._application_id = application_id
         self._config = config
         self._bootstrap_servers = bootstrap_servers
@@ -136,4 +144,5 @@ class KafkaClientSupplier:
             # See docs/decisions/0001: with librdkafka's default a transaction hangs when all
             # brokers were away for a moment.
             "metadata.recovery.strategy": "none",
+            **self._security.librdkafka_settings(),
         }

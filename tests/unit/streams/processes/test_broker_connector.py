@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from streams.common.host import SystemHost
+from streams.connection.security import PLAINTEXT
 from streams.errors import ConfigError
 from streams.membership.connection import ConnectionLost
 from streams.processes import broker_connector
 from streams.processes.broker_connector import BrokerConnector
+from streams.processes.cluster import Cluster
 from streams.settings.config import load_config
 from tests.processes import HOST, free_ports
 from tests.unit.streams.runtime.fakes import Clock
@@ -36,7 +38,7 @@ class Gone:
         [port] = free_ports(1)
         self.address = f"{HOST}:{port}"
         config = load_config(bootstrap_servers=servers or "embedded", state_dir=tmp_path)
-        self.dial = BrokerConnector(config, self.address, self.host, self.stop)
+        self.dial = BrokerConnector(config, Cluster(self.address, PLAINTEXT), self.host, self.stop)
 
     def _start(self, state_dir: Path, address: str) -> int:
         self.started.append(address)

@@ -35,13 +35,14 @@ def test_each_setting_is_a_keyword_of_app_with_the_type_of_its_field() -> None:
     assert get_type_hints(App.__init__)["overrides"] == Unpack[StreamsSettings]
 
 
-def test_only_paths_and_names_of_responses_are_given_in_other_forms() -> None:
+def test_only_paths_connections_and_names_of_responses_are_given_in_other_forms() -> None:
     typed, fields = get_type_hints(StreamsSettings), StreamsConfig.model_fields
     assert {
         name
         for name, field in fields.items()
         if alternatives(typed[name]) != alternatives(field.annotation)
     } == {
+        "connection",
         "state_dir",
         "uncaught_exception_handler",
         "deserialization_handler",

@@ -1,0 +1,71 @@
+"""Read the settings of a connection from a file: TOML, JSON, or lines NAME=VALUE.
+
+Lines NAME=VALUE are what librdkafka's tools and `kcat -F` read.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from streams.errors import ConfigError
+
+
+def read_connection_file(path: Path) -> dict[str, Any]:
+    """Return the settings in a file by their dotted names, unchecked.
+
+    A relative path in it is below the file's directory. Raises ConfigError, without values.
+    """
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"connection file {str(path)!r} can't be read: {error}") from None
+    try:
+        if path.suffix == ".json":
+            settings = orjson.loads(text)
+        elif path.suffix == ".toml":
+            settings = tomllib.loads(text)
+        else:
+            settings = dict(_parse_lines(text, path))
+    except (orjson.JSONDecodeError, tomllib.TOMLDecodeError):
+        kind = path.suffix.removeprefix(".").upper()
+        raise ConfigError(f"connection file {str(path)!r} is no {kind}") from None
+    if not isinstance(settings, dict):
+        raise ConfigError(f"connection file {str(path)!r} holds no object with settings")
+    if isinstance(settings.get("connection"), dict):
+        settings = settings["connection"]
+    return {
+        name: _resolve_path(name, value, path.parent) for name, value in flatten_tables(settings)
+    }
+
+
+def flatten_tables(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of nested tables with their dotted names."""
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            yield from flatten_tables(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _resolve_path(name: str, value: Any, directory: Path) -> Any:
+    """Return a path as seen from the file's directory, and any other value as it is."""
+    if name.endswith((".location", ".file")) and isinstance(value, str):
+        return str(directory / Path(value).expanduser())
+    return value
+
+
+def _parse_lines(text: str, path: Path) -> Iterator[tuple[str, str]]:
+    """Parse lines NAME=VALUE; empty lines and those that begin with # are comments."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        stripped = line.strip()
+        if not stripped or stripped.startswith("#"):
+            continue
+        name, equals, value = stripped.partition("=")
+        if not equals:
+            raise ConfigError(f"connection file {str(path)!r}, line {number}: not NAME=VALUE")
+        yield name.strip(), value.strip()

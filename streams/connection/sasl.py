@@ -1,0 +1,63 @@
+"""Exchange the messages of a SASL mechanism, apart from how they are sent.
+
+An exchange is a generator: it yields what the client sends, and is sent what the broker answers.
+Sources: RFC 4616 (PLAIN), RFC 5802 (SCRAM, by `scramp`), RFC 7628 (OAUTHBEARER).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from streams.connection.settings import OAUTHBEARER, ConnectionSettings
+from streams.connection.tokens import Token, TokenSource
+from streams.errors import AuthenticationError
+
+Exchange = Generator[bytes, bytes, None]
+
+_SEPARATOR = b"\x01"
+
+
+def begin_exchange(settings: ConnectionSettings, tokens: TokenSource | None) -> Exchange:
+    """Begin the exchange of the settings' mechanism.
+
+    Secrets in files are read now. Raises ConfigError, or what a source of tokens raises.
+    """
+    mechanism = settings.mechanism or ""
+    if mechanism == OAUTHBEARER:
+        assert tokens is not None
+        return exchange_oauthbearer(tokens.fetch_token())
+    username = settings.read_secret("sasl.username") or ""
+    password = settings.read_secret("sasl.password") or ""
+    if mechanism == "PLAIN":
+        return exchange_plain(username, password)
+    return exchange_scram(mechanism, username, password)
+
+
+def exchange_plain(username: str, password: str) -> Exchange:
+    """Send the user and the password."""
+    yield f"\0{username}\0{password}".encode()
+
+
+def exchange_scram(mechanism: str, username: str, password: str) -> Exchange:
+    """Prove the password without sending it, and check that the broker knows it too."""
+    from scramp import ScramClient, ScramException  # only applications that use SCRAM wait for it
+
+    client = ScramClient([mechanism], username, password)
+    try:
+        server_first = yield client.get_client_first().encode()
+        client.set_server_first(server_first.decode())
+        server_final = yield client.get_client_final().encode()
+        client.set_server_final(server_final.decode())
+    except (ScramException, UnicodeDecodeError) as error:
+        raise AuthenticationError(
+            f"the exchange of {mechanism} for user {username!r} failed: {error}"
+        ) from None
+
+
+def exchange_oauthbearer(token: Token) -> Exchange:
+    """Send a token; a broker that refuses it says why and waits for one more message."""
+    fields = [b"auth=Bearer " + token.value.encode()]
+    fields += [f"{name}={value}".encode() for name, value in token.extensions.items()]
+    refusal = yield b"n,," + b"".join(_SEPARATOR + each for each in fields) + _SEPARATOR * 2
+    if refusal:
+        yield _SEPARATOR

@@ -1,0 +1,291 @@
+"""Check the settings of the connection to a cluster, and keep their secrets out of texts.
+
+The names are librdkafka's. A secret may stand in a file instead: `<name>.file`.
+
+    what                      settings
+    protocol                  security.protocol: PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL
+    the broker's certificate  ssl.ca.location or ssl.ca.pem, ssl.crl.location,
+                              ssl.endpoint.identification.algorithm,
+                              enable.ssl.certificate.verification
+    a client certificate      ssl.certificate.location or .pem, ssl.key.location or .pem,
+                              ssl.key.password
+    PLAIN, SCRAM              sasl.mechanism, sasl.username, sasl.password
+    OAUTHBEARER               sasl.oauthbearer.*, or oauth_cb
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from streams.errors import ConfigError
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+OAUTHBEARER, GSSAPI = "OAUTHBEARER", "GSSAPI"
+MECHANISMS = (*PASSWORD_MECHANISMS, OAUTHBEARER, GSSAPI)
+
+FILE_SUFFIX = ".file"
+TOKEN_CALLBACK = "oauth_cb"
+_SECRETS = frozenset(
+    {
+        "sasl.password",
+        "ssl.key.password",
+        "ssl.key.pem",
+        "sasl.oauthbearer.client.secret",
+        "sasl.oauthbearer.config",
+    }
+)
+_FILES = frozenset(
+    {
+        "ssl.ca.location",
+        "ssl.certificate.location",
+        "ssl.key.location",
+        "ssl.crl.location",
+        "https.ca.location",
+    }
+)
+_FILED = frozenset(
+    f"{name}{FILE_SUFFIX}"
+    for name in (
+        "sasl.username",
+        "sasl.password",
+        "ssl.key.password",
+        "sasl.oauthbearer.client.id",
+        "sasl.oauthbearer.client.secret",
+    )
+)
+_KNOWN = (
+    _SECRETS
+    | _FILES
+    | _FILED
+    | {
+        "security.protocol",
+        "sasl.mechanism",
+        "sasl.username",
+        "ssl.ca.pem",
+        "ssl.certificate.pem",
+        "ssl.cipher.suites",
+        "ssl.endpoint.identification.algorithm",
+        "enable.ssl.certificate.verification",
+        "enable.sasl.oauthbearer.unsecure.jwt",
+        "sasl.oauthbearer.method",
+        "sasl.oauthbearer.client.id",
+        "sasl.oauthbearer.token.endpoint.url",
+        "sasl.oauthbearer.scope",
+        "sasl.oauthbearer.extensions",
+        "https.ca.pem",
+        TOKEN_CALLBACK,
+    }
+)
+_ALIASES = {
+    "sasl.mechanisms": "sasl.mechanism",
+    "sasl.oauthbearer.client.credentials.client.id": "sasl.oauthbearer.client.id",
+    "sasl.oauthbearer.client.credentials.client.secret": "sasl.oauthbearer.client.secret",
+}
+_INSTEAD = {
+    "bootstrap.servers": "set bootstrap_servers",
+    "sasl.jaas.config": "set sasl.username and sasl.password",
+    "ssl.truststore.location": "set ssl.ca.location to a PEM file",
+    "ssl.truststore.certificates": "set ssl.ca.pem",
+    "ssl.keystore.location": (
+        "set ssl.certificate.location and ssl.key.location to PEM files "
+        "(openssl pkcs12 -in FILE -nodes makes them)"
+    ),
+    "ssl.keystore.certificate.chain": "set ssl.certificate.pem",
+    "ssl.keystore.key": "set ssl.key.pem",
+    "sasl.login.callback.handler.class": "set oauth_cb to a function that returns a token",
+    "sasl.oauthbearer.unsecure.jwt": "set enable.sasl.oauthbearer.unsecure.jwt",
+}
+"""What to set instead of names that Java clients have, or that belong elsewhere."""
+_SECURITY_PREFIXES = ("security.", "ssl.", "sasl.", "https.", "enable.ssl.", "enable.sasl.")
+
+
+class ConnectionSettings(dict[str, Any]):
+    """Holds the settings of a connection by librdkafka's names; its repr shows no secret."""
+
+    def __repr__(self) -> str:
+        return repr({name: "***" if hides_value(name) else self[name] for name in self})
+
+    __str__ = __repr__
+
+    @property
+    def protocol(self) -> str:
+        """Return `security.protocol` in capitals, PLAINTEXT if it isn't set."""
+        return str(self.get("security.protocol", "PLAINTEXT")).upper()
+
+    @property
+    def uses_tls(self) -> bool:
+        return self.protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def mechanism(self) -> str | None:
+        """Return the SASL mechanism in capitals, or None where the protocol has none."""
+        if self.protocol not in ("SASL_PLAINTEXT", "SASL_SSL"):
+            return None
+        return str(self.get("sasl.mechanism", "")).upper()
+
+    def list_files(self) -> list[Path]:
+        """Return the files that the settings name: certificates, keys and secrets."""
+        return [Path(str(self[name])) for name in sorted(self) if name in _FILES | _FILED]
+
+    def read_secret(self, name: str) -> str | None:
+        """Return the value of a setting, or of the file that stands in its place; None without.
+
+        The end of the file's last line isn't part of it. Raises ConfigError.
+        """
+        if name in self:
+            return str(self[name])
+        if f"{name}{FILE_SUFFIX}" not in self:
+            return None
+        path = Path(str(self[f"{name}{FILE_SUFFIX}"]))
+        try:
+            return path.read_text().rstrip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(
+                f"connection: {name}{FILE_SUFFIX} {str(path)!r} can't be read: {error}"
+            ) from None
+
+
+def hides_value(name: str) -> bool:
+    """Return whether the value of a setting, known or not, may be secret."""
+    lowered = name.lower()
+    if lowered.endswith((FILE_SUFFIX, ".location", ".url")):
+        return False
+    return name in _SECRETS or any(
+        word in lowered for word in ("password", "secret", "token", "jaas", "key", "credential")
+    )
+
+
+def is_security_setting(name: str) -> bool:
+    """Return whether a setting of librdkafka's belongs to the connection, so not to one client."""
+    return name in _KNOWN or name in _ALIASES or name.startswith(_SECURITY_PREFIXES)
+
+
+def parse_connection(given: Mapping[str, Any]) -> ConnectionSettings:
+    """Return the settings of a connection after a check of their names and of what goes together.
+
+    No file is read yet: an application can be built where its certificates are not. Raises
+    ConfigError, without values.
+    """
+    settings = ConnectionSettings()
+    for given_name, value in given.items():
+        name = _ALIASES.get(given_name, given_name)
+        if name not in _KNOWN:
+            raise ConfigError(_describe_unknown(given_name))
+        if name in settings:
+            raise ConfigError(f"connection: {given_name} and {name} are the same, so give one")
+        if value is None or (value == "" and name != "ssl.endpoint.identification.algorithm"):
+            raise ConfigError(f"connection: {name} is empty")
+        settings[name] = _to_text(value)
+    for name in _FILED & settings.keys():
+        if name.removesuffix(FILE_SUFFIX) in settings:
+            raise ConfigError(f"connection: give {name.removesuffix(FILE_SUFFIX)} or {name}")
+    _check_protocol(settings)
+    _check_certificates(settings)
+    return settings
+
+
+def _to_text(value: Any) -> Any:
+    """Return a value as librdkafka reads it from text, functions as they are."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if callable(value) else str(value)
+
+
+def _describe_unknown(name: str) -> str:
+    """Describe what is wrong with an unknown name, and what may be meant."""
+    if name in _INSTEAD:
+        return f"connection: {name} can't be set: {_INSTEAD[name]}"
+    if name.startswith("sasl.kerberos."):
+        return f"connection: {name} can't be set: GSSAPI is not supported"
+    close = difflib.get_close_matches(name, sorted(_KNOWN), n=1)
+    meant = f"; did you mean {close[0]!r}?" if close else ""
+    return f"connection: unknown setting {name}{meant}"
+
+
+def _check_protocol(settings: ConnectionSettings) -> None:
+    """Raise ConfigError if protocol, mechanism and credentials don't fit together."""
+    protocol, mechanism = settings.protocol, settings.mechanism
+    if protocol not in PROTOCOLS:
+        raise ConfigError(
+            f"connection: security.protocol can't be {settings['security.protocol']!r}: it is one "
+            f"of {', '.join(PROTOCOLS)}"
+        )
+    for name in settings:
+        if mechanism is None and name.startswith(("sasl.", "oauth_cb")):
+            raise ConfigError(
+                f"connection: {name} has no effect with security.protocol {protocol}: set "
+                "SASL_SSL, or SASL_PLAINTEXT"
+            )
+        if not settings.uses_tls and name.startswith("ssl."):
+            raise ConfigError(
+                f"connection: {name} has no effect with security.protocol {protocol}: set "
+                f"{'SSL' if mechanism is None else 'SASL_SSL'}"
+            )
+    if mechanism is None:
+        return
+    if mechanism not in MECHANISMS:
+        given = f"can't be {mechanism!r}" if mechanism else "is missing"
+        raise ConfigError(
+            f"connection: sasl.mechanism {given}: it is one of {', '.join(MECHANISMS)}"
+        )
+    if mechanism in PASSWORD_MECHANISMS:
+        for name in ("sasl.username", "sasl.password"):
+            if name not in settings and f"{name}{FILE_SUFFIX}" not in settings:
+                raise ConfigError(
+                    f"connection: {mechanism} needs {name}, or {name}{FILE_SUFFIX} with a path"
+                )
+    if mechanism == OAUTHBEARER:
+        _check_token_source(settings)
+
+
+def _check_token_source(settings: ConnectionSettings) -> None:
+    """Raise ConfigError unless the settings say where tokens for OAUTHBEARER come from."""
+    if TOKEN_CALLBACK in settings:
+        callback = settings[TOKEN_CALLBACK]
+        if not callable(callback) and ":" not in callback:
+            raise ConfigError(
+                f"connection: oauth_cb can't be {callback!r}: it is a function, or "
+                "'module:function'"
+            )
+        return
+    if str(settings.get("sasl.oauthbearer.method", "default")).lower() != "oidc":
+        raise ConfigError(
+            "connection: OAUTHBEARER needs sasl.oauthbearer.method=oidc with client id, secret and "
+            "token endpoint, or oauth_cb, a function that returns a token"
+        )
+    for name in (
+        "sasl.oauthbearer.client.id",
+        "sasl.oauthbearer.client.secret",
+        "sasl.oauthbearer.token.endpoint.url",
+    ):
+        if name not in settings and f"{name}{FILE_SUFFIX}" not in settings:
+            raise ConfigError(f"connection: sasl.oauthbearer.method=oidc needs {name}")
+
+
+def _check_certificates(settings: ConnectionSettings) -> None:
+    """Raise ConfigError if a client certificate has no key, or is given twice."""
+    for subject in ("ssl.ca", "ssl.certificate", "ssl.key", "https.ca"):
+        if f"{subject}.pem" in settings and f"{subject}.location" in settings:
+            raise ConfigError(f"connection: give {subject}.location or {subject}.pem")
+    has_certificate = has_pem(settings, "ssl.certificate")
+    if has_certificate != has_pem(settings, "ssl.key"):
+        missing = "ssl.key" if has_certificate else "ssl.certificate"
+        raise ConfigError(
+            f"connection: a client certificate needs its key: set {missing}.location, or "
+            f"{missing}.pem"
+        )
+    algorithm = settings.get("ssl.endpoint.identification.algorithm", "https")
+    if algorithm not in ("https", "none", ""):
+        raise ConfigError(
+            f"connection: ssl.endpoint.identification.algorithm can't be {algorithm!r}: it is "
+            "'https' or 'none'"
+        )
+
+
+def has_pem(settings: ConnectionSettings, subject: str) -> bool:
+    """Return whether a certificate or key is given, as a file or as text."""
+    return f"{subject}.location" in settings or f"{subject}.pem" in settings
