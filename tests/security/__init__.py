@@ -1,0 +1,1 @@
+"""Test clients and applications against a Kafka that asks for TLS, SASL and ACLs."""
