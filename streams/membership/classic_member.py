@@ -25,8 +25,7 @@ Source: KIP-345 (static members), KIP-394 (member id required), KIP-814 (skip as
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -36,13 +35,12 @@ from streams.common.host import Host, SpawnedThread
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import StreamsError, TaskMigrated
 from streams.membership.connection import (
-    BrokerConnection,
     ConnectionLost,
     OpenConnection,
     build_entity,
-    find_coordinator,
     load_request_classes,
 )
+from streams.membership.coordinator_connection import CoordinatorConnection
 from streams.membership.group_member import (
     AssignGroup,
     GroupMember,
@@ -106,13 +104,11 @@ class ClassicProtocolMember(GroupMember):
         self.instance_id = instance_id
         self._topics = tuple(topics)
         self._topology = topology
-        self._open_connection = open_connection
+        self._coordinator = CoordinatorConnection(group_id, open_connection, host)
         self._assign = assign
         self._timeouts = timeouts
         self._is_stopping = is_stopping
         self._host = host
-        self._connection: BrokerConnection | None = None
-        self._connection_lock = host.create_lock()
         self._current = Membership(-1, "")
         self._is_join_unanswered = False
         self._received_signal: tuple[Membership, MembershipSignal] | None = None
@@ -187,7 +183,7 @@ class ClassicProtocolMember(GroupMember):
                 if now - trouble_since > self._timeouts.join_give_up_ms / 1000:
                     raise StreamsError(f"can't join group {self._group_id!r}: {error}") from error
                 log.info("joining group %s: %s; trying again", self._group_id, error)
-                self._close_connection()
+                self._coordinator.close_connection()
                 self._closed.wait(_BACK_OFF_S)
         return None
 
@@ -197,9 +193,9 @@ class ClassicProtocolMember(GroupMember):
         Raises: ConnectionLost where the outcome is unknown: commit again.
         """
         generation, member_id = self._current
-        with self._disconnect_on_loss():
+        with self._coordinator.disconnect_on_loss():
             return commit_offsets(
-                self._ensure_connection(),
+                self._coordinator.ensure_connection(),
                 self._group_id,
                 generation,
                 member_id,
@@ -212,9 +208,12 @@ class ClassicProtocolMember(GroupMember):
 
         Raises: ConnectionLost where that can't be known now, StreamsError for a refusal.
         """
-        with self._disconnect_on_loss():
+        with self._coordinator.disconnect_on_loss():
             return confirm_membership(
-                self._ensure_connection(), self._group_id, self.instance_id, self._current
+                self._coordinator.ensure_connection(),
+                self._group_id,
+                self.instance_id,
+                self._current,
             )
 
     def fetch_committed_offsets(self, partitions: Iterable[Partition]) -> CommittedOffsets:
@@ -222,8 +221,8 @@ class ClassicProtocolMember(GroupMember):
 
         Raises: ConnectionLost where no coordinator answers: fetch again.
         """
-        with self._disconnect_on_loss():
-            return fetch_offsets(self._ensure_connection(), self._group_id, partitions)
+        with self._coordinator.disconnect_on_loss():
+            return fetch_offsets(self._coordinator.ensure_connection(), self._group_id, partitions)
 
     def leave_group(self, *, is_handed_over: bool = False) -> None:
         """Leave the group at once, so that others need not wait for the session to expire.
@@ -234,12 +233,12 @@ class ClassicProtocolMember(GroupMember):
         # After a join that was given up there is no member id; the instance id is enough then.
         if member_id or self._is_join_unanswered or is_handed_over:
             self._send_leave_group(member_id, "the worker was closed")
-        self._close_connection()
+        self._coordinator.close_connection()
 
     def _send_leave_group(self, member_id: str, reason: str) -> None:
         """Send LeaveGroup for a member id, and only log it if no answer comes."""
         try:
-            connection = self._ensure_connection()
+            connection = self._coordinator.ensure_connection()
             module = load_request_classes(connection, _LEAVE_GROUP_API_KEY, 5)
             identity = build_entity(
                 module["MemberIdentity"],
@@ -258,7 +257,7 @@ class ClassicProtocolMember(GroupMember):
     def hand_over_membership(self) -> None:
         """End without leaving the group, so that a successor with this instance id takes over."""
         self._end_heartbeats()
-        self._close_connection()
+        self._coordinator.close_connection()
 
     def _end_heartbeats(self) -> str:
         """End the heartbeats, give up the member id and return it."""
@@ -274,7 +273,7 @@ class ClassicProtocolMember(GroupMember):
 
         Raises: _RejoinNeeded, ConnectionLost, or StreamsError for a refusal.
         """
-        connection = self._ensure_connection()
+        connection = self._coordinator.ensure_connection()
         module = load_request_classes(connection, _JOIN_GROUP_API_KEY, 9)
         protocol = module["JoinGroupRequestProtocol"](
             name="stream",
@@ -326,7 +325,7 @@ class ClassicProtocolMember(GroupMember):
                 for member_id, assigned in self._assign(members).items()
             }
         answer = send_sync_group(
-            self._ensure_connection(),
+            self._coordinator.ensure_connection(),
             self._group_id,
             self.instance_id,
             Membership(join_response.generation_id, join_response.member_id),
@@ -419,37 +418,10 @@ class ClassicProtocolMember(GroupMember):
         """Close the connection on which a heartbeat got no answer, and note since when."""
         if self.silent_since_s is None:
             self.silent_since_s = self._host.monotonic_s()
-        self._close_connection()
+        self._coordinator.close_connection()
 
     def _send_heartbeat(self, current: Membership) -> ErrorCode:
         """Send one heartbeat and return the error code of its answer."""
-        return send_heartbeat(self._ensure_connection(), self._group_id, self.instance_id, current)
-
-    def _ensure_connection(self) -> BrokerConnection:
-        """Return the connection to the coordinator; find it and connect if there is none."""
-        with self._connection_lock:  # the stream thread and the heartbeats share one connection
-            if self._connection is None:
-                self._connection = self._open_connection(self._find_coordinator())
-            return self._connection
-
-    def _find_coordinator(self) -> tuple[str, int]:
-        """Return the address of the group's coordinator, asked of a bootstrap server."""
-        with closing(self._open_connection(None)) as bootstrap:
-            return find_coordinator(bootstrap, self._group_id)
-
-    @contextmanager
-    def _disconnect_on_loss(self) -> Iterator[None]:
-        """Close the connection if ConnectionLost is raised in this context manager's block.
-
-        The next request finds the coordinator anew.
-        """
-        try:
-            yield
-        except ConnectionLost:
-            self._close_connection()
-            raise
-
-    def _close_connection(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+        return send_heartbeat(
+            self._coordinator.ensure_connection(), self._group_id, self.instance_id, current
+        )

@@ -164,7 +164,7 @@ def coordinator_away_taken_for_a_yes(world: World) -> AbstractContextManager[Non
 
     def make(original: Any) -> Any:
         def confirm_membership(self: Any) -> bool:
-            with self._disconnect_on_loss():
+            with self._coordinator.disconnect_on_loss():
                 return self._send_heartbeat(self._current) not in MEMBERSHIP_LOST_ERRORS
 
         return confirm_membership

@@ -1,0 +1,54 @@
+"""Keep the connection to a group's coordinator, which a member's two threads share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from streams.common.host import Host
+from streams.membership.connection import (
+    BrokerConnection,
+    ConnectionLost,
+    OpenConnection,
+    find_coordinator,
+)
+
+
+class CoordinatorConnection:
+    """Holds at most one connection, to the coordinator of one group, and opens it when needed."""
+
+    def __init__(self, group_id: str, open_connection: OpenConnection, host: Host) -> None:
+        self._group_id = group_id
+        self._open_connection = open_connection
+        self._connection: BrokerConnection | None = None
+        self._lock = host.create_lock()
+
+    def ensure_connection(self) -> BrokerConnection:
+        """Return the connection to the coordinator; find it and connect if there is none."""
+        with self._lock:  # the stream thread and the heartbeats share one connection
+            if self._connection is None:
+                self._connection = self._open_connection(self._find_coordinator())
+            return self._connection
+
+    def _find_coordinator(self) -> tuple[str, int]:
+        """Return the address of the group's coordinator, asked of a bootstrap server."""
+        with closing(self._open_connection(None)) as bootstrap:
+            return find_coordinator(bootstrap, self._group_id)
+
+    @contextmanager
+    def disconnect_on_loss(self) -> Iterator[None]:
+        """Close the connection if ConnectionLost is raised in this context manager's block.
+
+        The next request finds the coordinator anew.
+        """
+        try:
+            yield
+        except ConnectionLost:
+            self.close_connection()
+            raise
+
+    def close_connection(self) -> None:
+        """Close the connection if there is one."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
