@@ -31,7 +31,7 @@ from typing import Any, TypeVar
 
 from kio.schema.errors import ErrorCode
 
-from streams.common.host import Host, SpawnedThread
+from streams.common.host import Host
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import StreamsError, TaskMigrated
 from streams.membership.connection import (
@@ -54,7 +54,8 @@ from streams.membership.group_offsets import (
     commit_offsets,
     fetch_offsets,
 )
-from streams.membership.group_requests import confirm_membership, send_heartbeat, send_sync_group
+from streams.membership.group_requests import confirm_membership, send_sync_group
+from streams.membership.heartbeat_thread import HeartbeatThread
 from streams.membership.protocol import (
     AssignmentInfo,
     SubscriptionInfo,
@@ -111,28 +112,33 @@ class ClassicProtocolMember(GroupMember):
         self._host = host
         self._current = Membership(-1, "")
         self._is_join_unanswered = False
-        self._received_signal: tuple[Membership, MembershipSignal] | None = None
         self._closed = host.create_event()
-        self._heartbeat_thread: SpawnedThread | None = None
+        self._heartbeats = HeartbeatThread(
+            group_id,
+            instance_id,
+            coordinator=self._coordinator,
+            timeouts=timeouts,
+            host=host,
+            closed=self._closed,
+            read_membership=lambda: self._current,
+            send_leave_group=self._send_leave_group,
+        )
         self.is_leader = False
         """Whether this member is the group's leader in this generation."""
-        self._progressed_at_s = 0.0
-        self.silent_since_s: float | None = None
-        """The monotonic time in seconds since when heartbeats get no answer."""
 
     @property
     def current_membership(self) -> Membership:
         """Return the member id and generation that the member has now."""
         return self._current
 
+    @property
+    def silent_since_s(self) -> float | None:
+        """Return the monotonic time in seconds since when heartbeats get no answer."""
+        return self._heartbeats.silent_since_s
+
     def read_signal(self) -> MembershipSignal:
         """Return what heartbeats have signalled in the current generation."""
-        signalled = self._received_signal
-        # Compared by identity: a static member that joins again may get the same id and
-        # generation back.
-        if signalled is None or signalled[0] is not self._current:
-            return MembershipSignal.NOTHING
-        return signalled[1]
+        return self._heartbeats.read_signal()
 
     def mark_progress(self) -> None:
         """Note that the stream thread is not stuck.
@@ -140,7 +146,7 @@ class ClassicProtocolMember(GroupMember):
         Where this is not called for the rebalance time-out (`max_poll_interval_ms`), heartbeats end
         and the member leaves: others get its tasks, and it reads the signal LOST when it goes on.
         """
-        self._progressed_at_s = self._host.monotonic_s()
+        self._heartbeats.mark_progress()
 
     def join_group(self, subscription: SubscriptionInfo) -> AssignmentInfo | None:
         """Join the group and return the assignment, None if the thread is to stop.
@@ -149,10 +155,7 @@ class ClassicProtocolMember(GroupMember):
         `join_give_up_ms`; TaskMigrated where it does not know this member any more while the member
         holds tasks.
         """
-        if self._heartbeat_thread is None:
-            self._heartbeat_thread = self._host.spawn_thread(
-                f"{self.instance_id}-heartbeat", self._heartbeat_until_closed
-            )
+        self._heartbeats.ensure_started()
         # Between generations heartbeats stop; a signal that still comes is for the old one.
         self._current = Membership(-1, self._current.member_id)
         trouble_since: float | None = None
@@ -169,7 +172,7 @@ class ClassicProtocolMember(GroupMember):
                 self.mark_progress()
                 # A member whose LeaveGroup was lost may get the generation back in which it was
                 # signalled LOST.
-                self._received_signal = None
+                self._heartbeats.clear_signal()
                 self._current = Membership(int(joined.generation_id), joined.member_id)
                 return assigned
             except _RejoinNeeded as retry:
@@ -262,8 +265,7 @@ class ClassicProtocolMember(GroupMember):
     def _end_heartbeats(self) -> str:
         """End the heartbeats, give up the member id and return it."""
         self._closed.set()
-        if self._heartbeat_thread is not None:
-            self._heartbeat_thread.join()
+        self._heartbeats.join_thread()
         _, member_id = self._current
         self._current = Membership(-1, "")
         return member_id
@@ -369,59 +371,4 @@ class ClassicProtocolMember(GroupMember):
         return StreamsError(
             f"group {self._group_id!r} refused to {action} member {self.instance_id!r}: "
             f"{code.name} ({code.value})"
-        )
-
-    def _heartbeat_until_closed(self) -> None:
-        """Send heartbeats and note what they signal, until the member is closed."""
-        while not self._closed.wait(self._timeouts.heartbeat_ms / 1000):
-            current = self._current
-            if current.generation < 0 or self.read_signal() is MembershipSignal.LOST:
-                continue
-            if self._is_stuck():
-                self._received_signal = (current, MembershipSignal.LOST)
-                self._send_leave_group(current.member_id, "max_poll_interval_ms was exceeded")
-                continue
-            try:
-                code = self._send_heartbeat(current)
-            except ConnectionLost as error:
-                log.info("heartbeat of %s: %s", self.instance_id, error)
-                self._close_unanswered_connection()
-                continue
-            if code not in COORDINATOR_UNAVAILABLE_ERRORS:
-                self.silent_since_s = None
-            if code is ErrorCode.rebalance_in_progress:
-                self._received_signal = (current, MembershipSignal.REBALANCE)
-            elif code in MEMBERSHIP_LOST_ERRORS:
-                log.warning("%s has lost its membership: %s", self.instance_id, code.name)
-                self._received_signal = (current, MembershipSignal.LOST)
-            elif code in COORDINATOR_UNAVAILABLE_ERRORS:
-                self._close_unanswered_connection()
-            elif code is not ErrorCode.none:
-                log.error("heartbeat of %s refused: %s", self.instance_id, code.name)
-
-    def _is_stuck(self) -> bool:
-        """Return whether the loop has stood still for the rebalance time-out, and log it if so."""
-        silent_ms = (self._host.monotonic_s() - self._progressed_at_s) * 1000
-        if silent_ms <= self._timeouts.rebalance_ms:
-            return False
-        log.warning(
-            "%s leaves group %s: its thread has been busy for %d ms, and max_poll_interval_ms is "
-            "%d. A record takes too long: make it quicker, or raise the setting",
-            self.instance_id,
-            self._group_id,
-            silent_ms,
-            self._timeouts.rebalance_ms,
-        )
-        return True
-
-    def _close_unanswered_connection(self) -> None:
-        """Close the connection on which a heartbeat got no answer, and note since when."""
-        if self.silent_since_s is None:
-            self.silent_since_s = self._host.monotonic_s()
-        self._coordinator.close_connection()
-
-    def _send_heartbeat(self, current: Membership) -> ErrorCode:
-        """Send one heartbeat and return the error code of its answer."""
-        return send_heartbeat(
-            self._coordinator.ensure_connection(), self._group_id, self.instance_id, current
         )

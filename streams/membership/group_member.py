@@ -48,8 +48,12 @@ class GroupMember(Protocol):
     instance_id: str
     is_leader: bool
     """Whether this member assigns the group's tasks, and so checks whether inputs have changed."""
-    silent_since_s: float | None
-    """The monotonic time in seconds since when no coordinator answers; None if one answers."""
+
+    @property
+    @abstractmethod
+    def silent_since_s(self) -> float | None:
+        """Return the monotonic time in s since when no coordinator answers, None if one does."""
+        ...
 
     @property
     @abstractmethod

@@ -1,7 +1,7 @@
 """Send the requests of the classic group protocol that a member sends within its generation.
 
-`ClassicProtocolMember` decides when they are sent; each function here sends one and returns the
-answer.
+`ClassicProtocolMember` and its `HeartbeatThread` decide when they are sent; each function here
+sends one and returns the answer.
 """
 
 from __future__ import annotations

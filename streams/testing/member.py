@@ -18,7 +18,6 @@ class OnlyMember(GroupMember):
     def __init__(self, cluster: InMemoryCluster, instance_id: str, plan: AssignGroup) -> None:
         self.instance_id = instance_id
         self.is_leader = False  # the leader would look for new partitions of the inputs: none come
-        self.silent_since_s: float | None = None
         self._cluster = cluster
         self._plan_tasks = plan
         self._membership = Membership(-1, "")
@@ -27,6 +26,10 @@ class OnlyMember(GroupMember):
     def current_membership(self) -> Membership:
         """Return the membership: generation and member id."""
         return self._membership
+
+    @property
+    def silent_since_s(self) -> None:
+        """Return None: the cluster always answers."""
 
     def mark_progress(self) -> None:
         """Do nothing: no watchdog looks at this thread."""

@@ -16,6 +16,7 @@ from streams.graph.nodes import Binding, Operator
 from streams.ledger import WrittenRange
 from streams.membership.classic_member import ClassicProtocolMember
 from streams.membership.group_offsets import MEMBERSHIP_LOST_ERRORS
+from streams.membership.group_requests import send_heartbeat
 from streams.operators import foreign_key
 from streams.runtime import assembly
 from streams.runtime.clients import DataConsumer
@@ -165,7 +166,13 @@ def coordinator_away_taken_for_a_yes(world: World) -> AbstractContextManager[Non
     def make(original: Any) -> Any:
         def confirm_membership(self: Any) -> bool:
             with self._coordinator.disconnect_on_loss():
-                return self._send_heartbeat(self._current) not in MEMBERSHIP_LOST_ERRORS
+                code = send_heartbeat(
+                    self._coordinator.ensure_connection(),
+                    self._group_id,
+                    self.instance_id,
+                    self._current,
+                )
+                return code not in MEMBERSHIP_LOST_ERRORS
 
         return confirm_membership
 

@@ -1,0 +1,141 @@
+"""Send a classic member's heartbeats from a thread beside its stream thread.
+
+The stream thread changes the membership, marks its progress and reads the signal; this thread reads
+the membership and sets the signal. That needs no lock: a signal names the membership for which it
+was received, and applies to no other. They share the connection, on which requests take turns. The
+table in `streams.membership.classic_member` says what each answer means.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from kio.schema.errors import ErrorCode
+
+from streams.common.host import Event, Host, SpawnedThread
+from streams.membership.connection import ConnectionLost
+from streams.membership.coordinator_connection import CoordinatorConnection
+from streams.membership.group_member import Membership, MembershipSignal, MemberTimeouts
+from streams.membership.group_offsets import COORDINATOR_UNAVAILABLE_ERRORS, MEMBERSHIP_LOST_ERRORS
+from streams.membership.group_requests import send_heartbeat
+
+log = logging.getLogger(__name__)
+
+
+class HeartbeatThread:
+    """Sends heartbeats until `closed` is set, and holds what they signal.
+
+    `read_membership` returns the member's current membership, and `send_leave_group` sends
+    LeaveGroup for a member id and a reason. Kafka's counterpart is
+    AbstractCoordinator.HeartbeatThread.
+    """
+
+    def __init__(
+        self,
+        group_id: str,
+        instance_id: str,
+        *,
+        coordinator: CoordinatorConnection,
+        timeouts: MemberTimeouts,
+        host: Host,
+        closed: Event,
+        read_membership: Callable[[], Membership],
+        send_leave_group: Callable[[str, str], None],
+    ) -> None:
+        self._group_id = group_id
+        self._instance_id = instance_id
+        self._coordinator = coordinator
+        self._timeouts = timeouts
+        self._host = host
+        self._closed = closed
+        self._read_membership = read_membership
+        self._send_leave_group = send_leave_group
+        self._thread: SpawnedThread | None = None
+        self._received_signal: tuple[Membership, MembershipSignal] | None = None
+        self._progressed_at_s = 0.0
+        self.silent_since_s: float | None = None
+        """The monotonic time in seconds since when heartbeats get no answer."""
+
+    def ensure_started(self) -> None:
+        """Start the thread if it was not started yet."""
+        if self._thread is None:
+            self._thread = self._host.spawn_thread(
+                f"{self._instance_id}-heartbeat", self._heartbeat_until_closed
+            )
+
+    def join_thread(self) -> None:
+        """Wait until the thread has ended, if it was started; `closed` ends it."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def read_signal(self) -> MembershipSignal:
+        """Return what heartbeats have signalled for the current membership."""
+        signalled = self._received_signal
+        # Compared by identity: a static member that joins again may get the same id and
+        # generation back.
+        if signalled is None or signalled[0] is not self._read_membership():
+            return MembershipSignal.NOTHING
+        return signalled[1]
+
+    def clear_signal(self) -> None:
+        """Forget the signal that was received last."""
+        self._received_signal = None
+
+    def mark_progress(self) -> None:
+        """Note that the stream thread is not stuck."""
+        self._progressed_at_s = self._host.monotonic_s()
+
+    def _heartbeat_until_closed(self) -> None:
+        """Send heartbeats and note what they signal, until the member is closed."""
+        while not self._closed.wait(self._timeouts.heartbeat_ms / 1000):
+            current = self._read_membership()
+            if current.generation < 0 or self.read_signal() is MembershipSignal.LOST:
+                continue
+            if self._is_stuck():
+                self._received_signal = (current, MembershipSignal.LOST)
+                self._send_leave_group(current.member_id, "max_poll_interval_ms was exceeded")
+                continue
+            try:
+                code = send_heartbeat(
+                    self._coordinator.ensure_connection(),
+                    self._group_id,
+                    self._instance_id,
+                    current,
+                )
+            except ConnectionLost as error:
+                log.info("heartbeat of %s: %s", self._instance_id, error)
+                self._close_unanswered_connection()
+                continue
+            if code not in COORDINATOR_UNAVAILABLE_ERRORS:
+                self.silent_since_s = None
+            if code is ErrorCode.rebalance_in_progress:
+                self._received_signal = (current, MembershipSignal.REBALANCE)
+            elif code in MEMBERSHIP_LOST_ERRORS:
+                log.warning("%s has lost its membership: %s", self._instance_id, code.name)
+                self._received_signal = (current, MembershipSignal.LOST)
+            elif code in COORDINATOR_UNAVAILABLE_ERRORS:
+                self._close_unanswered_connection()
+            elif code is not ErrorCode.none:
+                log.error("heartbeat of %s refused: %s", self._instance_id, code.name)
+
+    def _is_stuck(self) -> bool:
+        """Return whether the loop has stood still for the rebalance time-out, and log it if so."""
+        silent_ms = (self._host.monotonic_s() - self._progressed_at_s) * 1000
+        if silent_ms <= self._timeouts.rebalance_ms:
+            return False
+        log.warning(
+            "%s leaves group %s: its thread has been busy for %d ms, and max_poll_interval_ms is "
+            "%d. A record takes too long: make it quicker, or raise the setting",
+            self._instance_id,
+            self._group_id,
+            silent_ms,
+            self._timeouts.rebalance_ms,
+        )
+        return True
+
+    def _close_unanswered_connection(self) -> None:
+        """Close the connection on which a heartbeat got no answer, and note since when."""
+        if self.silent_since_s is None:
+            self.silent_since_s = self._host.monotonic_s()
+        self._coordinator.close_connection()
