@@ -1,0 +1,95 @@
+"""Every way into a secured Kafka, by the connection that goes before all clients."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+import pytest
+
+from streams.connection.security import prepare_security
+from streams.connection.settings import parse_connection
+from streams.errors import AuthenticationError
+from streams.processes.cluster import check_connection, find_cluster
+from streams.settings.config import load_config
+from tests.kafka.secured.access import ACCESS_NAMES, WRONG, describe_access
+from tests.kafka.secured.server import SecuredKafka
+
+MESSAGES = {
+    "untrusted authority": "is not trusted",
+    "untrusted certificate": "refused the client certificate",
+    "expired certificate": "refused the client certificate",
+    "no certificate": "refused the client certificate",
+    "wrong password": "SASL_AUTHENTICATION_FAILED",
+    "unknown user": "SASL_AUTHENTICATION_FAILED",
+    "wrong secret": "the token endpoint .* refused client",
+    "token for another audience": "refuses the token .SASL_AUTHENTICATION_FAILED",
+}
+SECONDS_MAX = 10
+
+
+def connect(settings: Mapping[str, str]) -> None:
+    """Check the connection as a worker does at its start."""
+    connection = dict(settings)
+    servers = connection.pop("bootstrap.servers")
+    find_cluster(load_config(bootstrap_servers=servers, connection=connection))
+
+
+@pytest.mark.parametrize("name", ACCESS_NAMES)
+def test_each_way_in_works_and_wrong_credentials_are_refused_by_name(
+    secured_kafka: SecuredKafka, name: str
+) -> None:
+    access = describe_access(secured_kafka, name)
+    connect(access.settings)
+    for what, refusal in access.refusals.items():
+        began_s = time.monotonic()
+        with pytest.raises(AuthenticationError, match=MESSAGES[what]) as refused:
+            connect(refusal.settings)
+        assert time.monotonic() - began_s < SECONDS_MAX, what
+        for setting, value in refusal.settings.items():
+            if "password" in setting or "secret" in setting:
+                assert value == WRONG or value not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("listener", "message"),
+    [("EXPIRED", "not valid today .certificate has expired"), ("WRONG_HOST", "isn't for '127.0")],
+)
+def test_a_broker_with_a_wrong_certificate_is_not_trusted(
+    secured_kafka: SecuredKafka, listener: str, message: str
+) -> None:
+    access = describe_access(secured_kafka, listener)
+    with pytest.raises(AuthenticationError, match=message):
+        connect(access.settings)
+    if listener == "WRONG_HOST":
+        connect({**access.settings, "ssl.endpoint.identification.algorithm": "none"})
+
+
+@pytest.mark.parametrize(
+    ("spoken", "listener", "message"),
+    [
+        ("PLAINTEXT", "SSL", "set security.protocol to SSL, or SASL_SSL"),
+        ("PLAINTEXT", "SASL_SSL", "set security.protocol to SSL, or SASL_SSL"),
+        ("PLAINTEXT", "SASL_PLAINTEXT", "set security.protocol to SASL_PLAINTEXT"),
+        ("SSL", "PLAINTEXT", "set security.protocol to PLAINTEXT or SASL_PLAINTEXT"),
+        ("SSL", "SASL_SSL", "set security.protocol to SASL_SSL"),
+        (
+            "SASL_SSL/PLAIN",
+            "SASL_PLAINTEXT",
+            "set security.protocol to PLAINTEXT or SASL_PLAINTEXT",
+        ),
+        ("SASL_SSL/PLAIN", "SSL", "takes no SASL on this port"),
+        ("SASL_PLAINTEXT/PLAIN", "PLAINTEXT", "takes no SASL on this port"),
+        ("SASL_PLAINTEXT/PLAIN", "SASL_SSL", "set security.protocol to SSL, or SASL_SSL"),
+    ],
+)
+def test_a_port_that_speaks_another_protocol_is_explained(
+    secured_kafka: SecuredKafka, spoken: str, listener: str, message: str
+) -> None:
+    settings = dict(describe_access(secured_kafka, spoken).settings)
+    del settings["bootstrap.servers"]
+    security = prepare_security(parse_connection(settings))
+    began_s = time.monotonic()
+    with pytest.raises(AuthenticationError, match=message):
+        check_connection(secured_kafka.listener_servers(listener), security)
+    assert time.monotonic() - began_s < SECONDS_MAX
