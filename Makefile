@@ -12,7 +12,7 @@ SEED ?= 0
 RECORD ?= measured
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-spark bench-report clients tools containers liveness differential differential-tests spark spark-embedded spark-kafka books fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
+.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-spark bench-report clients tools containers liveness security differential differential-tests spark spark-embedded spark-kafka books fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -74,6 +74,9 @@ tools: $(VENV)/installed  ## Kafka's own command-line tools against both brokers
 
 liveness: $(VENV)/installed  ## workers that hang, lose their broker, are told to stop once and twice, on both brokers
 	$(BIN)/pytest -q tests/liveness
+
+security: $(VENV)/installed-spark  ## applications, commands and Spark on a Kafka with TLS, SASL and ACLs
+	$(BIN)/pytest -q tests/security
 
 containers: $(VENV)/installed  ## the word count on Kafka in a container, killed: KAFKA_IMAGE=... takes a stock image
 	$(BIN)/pytest -q tests/containers

@@ -63,6 +63,7 @@ _CI = (
     _DEMO_AT_LEAST_ONCE,
     _make("fuzzing", "fuzz", "SECONDS=60"),
     _make("liveness", "liveness"),
+    _make("security", "security"),
     _make("tools", "tools"),
     _make("containers", "containers"),
     _make("simulation, more seeds", "soak", "SEEDS=50"),
