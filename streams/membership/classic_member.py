@@ -170,9 +170,6 @@ class ClassicProtocolMember(GroupMember):
                     continue
                 self.is_leader = joined.leader == joined.member_id
                 self.mark_progress()
-                # A member whose LeaveGroup was lost may get the generation back in which it was
-                # signalled LOST.
-                self._heartbeats.clear_signal()
                 self._current = Membership(int(joined.generation_id), joined.member_id)
                 return assigned
             except _RejoinNeeded as retry:

@@ -72,15 +72,11 @@ class HeartbeatThread:
     def read_signal(self) -> MembershipSignal:
         """Return what heartbeats have signalled for the current membership."""
         signalled = self._received_signal
-        # Compared by identity: a static member that joins again may get the same id and
-        # generation back.
+        # Compared by identity: a static member that joins again, or one whose LeaveGroup was lost,
+        # may get the same id and generation back.
         if signalled is None or signalled[0] is not self._read_membership():
             return MembershipSignal.NOTHING
         return signalled[1]
-
-    def clear_signal(self) -> None:
-        """Forget the signal that was received last."""
-        self._received_signal = None
 
     def mark_progress(self) -> None:
         """Note that the stream thread is not stuck."""
