@@ -23,20 +23,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
 
-from state.subtopologies import SubtopologyContents, number_directories
+from state.subtopologies import number_directories
 from streams.topology.compatibility import find_conflicts
 from streams.topology.declared import declare_topology
 from streams.topology.description import DescribedStore, TopologyDescription
-from streams.topology.name_origin import (
-    Lineage,
-    find_lineages,
-    is_generated_name,
-    strip_step_number,
-)
-from streams.topology.partitions import TopicFlow, derive_partition_counts
+from streams.topology.name_origin import is_generated_name, strip_step_number
 from streams.topology.store_compatibility import StateEffect, StateOutcome, find_store_effects
+from streams.topology.version_index import VersionIndex, find_directory_contents, index_version
 
 
 class StateKind(StrEnum):
@@ -82,34 +76,6 @@ class UpgradePlan:
         return any(change.worst_outcome is StateOutcome.LOST for change in self.changes)
 
 
-class _TopicSerdes(NamedTuple):
-    """Holds the serdes with which a repartition topic is read."""
-
-    key: str
-    value: str
-
-
-@dataclass(frozen=True, slots=True)
-class _VersionIndex:
-    """Indexes the stores, topics and lineages of one version by name, for the comparison."""
-
-    stores: Mapping[str, DescribedStore]
-    directories: Mapping[str, int | None]
-    """The number that the directories of each store's tasks have; None for a global store."""
-    topics: Mapping[str, _TopicSerdes]
-    lineages: Mapping[str, Lineage]
-    partition_counts: dict[str, int]
-
-    @property
-    def changelogs(self) -> dict[str, str]:
-        """Return the changelogs that the application makes, with the store of each."""
-        return {
-            store.changelog: store.name
-            for store in self.stores.values()
-            if store.changelog and not store.source_is_changelog
-        }
-
-
 def compare_topologies(
     old: TopologyDescription,
     new: TopologyDescription,
@@ -121,11 +87,11 @@ def compare_topologies(
     what `old` has made; of its inputs `old` says itself what it knew.
     """
     now = partitions or {}
-    numbers = number_directories(_directory_contents(old), _directory_contents(new))
-    before = _index_version(
-        old, {**now, **old.partitions}, {n: n for n in _directory_contents(old)}
+    numbers = number_directories(find_directory_contents(old), find_directory_contents(new))
+    before = index_version(
+        old, {**now, **old.partitions}, {n: n for n in find_directory_contents(old)}
     )
-    after = _index_version(new, now, numbers)
+    after = index_version(new, now, numbers)
     existing = {t: now[t] for t in now.keys() & (before.topics.keys() | before.changelogs.keys())}
     before.partition_counts.update(existing)
     changes = (
@@ -148,63 +114,8 @@ def compare_topologies(
     )
 
 
-def _directory_contents(description: TopologyDescription) -> dict[int, SubtopologyContents]:
-    """Return the sources and stores of each sub-topology by number, without global tables."""
-    return {
-        sub.number: SubtopologyContents(
-            frozenset(sub.sources), frozenset(each.name for each in sub.stores)
-        )
-        for sub in description.subtopologies
-        if not sub.is_global
-    }
-
-
-def _index_version(
-    description: TopologyDescription,
-    input_counts: Mapping[str, int],
-    directory_numbers: Mapping[int, int],
-) -> _VersionIndex:
-    """Index a described version's stores, topics and lineages by name.
-
-    `input_counts` are partition counts; `directory_numbers` those of the sub-topologies.
-    """
-    subs = description.subtopologies
-    internal = {topic.name for topic in description.repartition_topics}
-    return _VersionIndex(
-        stores={store.name: store for sub in subs for store in sub.stores},
-        directories={s.name: directory_numbers.get(sub.number) for sub in subs for s in sub.stores},
-        topics={
-            step.topic: _TopicSerdes(step.key or "", step.value or "")
-            for sub in subs
-            for step in sub.steps
-            if step.kind == "source" and step.topic in internal
-        },
-        lineages=find_lineages(description),
-        partition_counts=_derive_all_counts(description, input_counts),
-    )
-
-
-def _derive_all_counts(
-    description: TopologyDescription, input_counts: Mapping[str, int]
-) -> dict[str, int]:
-    """Return the partition counts, as far as known, of inputs and of the topics made of them."""
-    subs = [sub for sub in description.subtopologies if not sub.is_global]
-    counts = derive_partition_counts(
-        [TopicFlow(frozenset(sub.sources), frozenset(sub.internal_sinks)) for sub in subs],
-        {topic.name: topic.partitions for topic in description.repartition_topics},
-        description.copartitioned,
-        {topic: input_counts[topic] for topic in description.input_topics if topic in input_counts},
-    )
-    for sub in subs:
-        if counts.keys() >= set(sub.sources):
-            tasks = max(counts[topic] for topic in sub.sources)
-            logs = [store.changelog for store in sub.stores if not store.source_is_changelog]
-            counts |= {changelog: tasks for changelog in logs if changelog}
-    return counts
-
-
 def _find_inputs_without_counts(
-    before: _VersionIndex, after: _VersionIndex, new: TopologyDescription
+    before: VersionIndex, after: VersionIndex, new: TopologyDescription
 ) -> tuple[str, ...]:
     """Return the inputs whose counts are needed to compare all topics that both versions have."""
     both = (before.topics.keys() & after.topics.keys()) | (
@@ -219,7 +130,7 @@ def _find_inputs_without_counts(
     )
 
 
-def _compare_stores(before: _VersionIndex, after: _VersionIndex) -> Iterator[StateChange]:
+def _compare_stores(before: VersionIndex, after: VersionIndex) -> Iterator[StateChange]:
     """Yield the changes of stores."""
 
     def have_equal_formats(a: str, b: str) -> bool:
@@ -295,9 +206,7 @@ _TABLE_STORE_NAME = re.compile(r"^(KSTREAM|KTABLE)-(?!FK-JOIN|SUPPRESS).*STATE-S
 _SHIFT_NOTE = "generated names shift when a step is added above"
 
 
-def _compare_repartition_topics(
-    before: _VersionIndex, after: _VersionIndex
-) -> Iterator[StateChange]:
+def _compare_repartition_topics(before: VersionIndex, after: VersionIndex) -> Iterator[StateChange]:
     """Yield the changes of repartition topics."""
 
     def have_equal_serdes(a: str, b: str) -> bool:
@@ -353,7 +262,7 @@ def _keep_topic_remedy(name: str) -> str:
     )
 
 
-def _compare_changelogs(before: _VersionIndex, after: _VersionIndex) -> Iterator[StateChange]:
+def _compare_changelogs(before: VersionIndex, after: VersionIndex) -> Iterator[StateChange]:
     """Yield the changelog topics that are left behind or appear."""
     for name in before.changelogs:
         if name not in after.changelogs:
@@ -377,7 +286,7 @@ def _partitions_suffix(count: int | None) -> str:
 
 
 def _compare_partition_counts(
-    old_topic: str | None, new_topic: str | None, before: _VersionIndex, after: _VersionIndex
+    old_topic: str | None, new_topic: str | None, before: VersionIndex, after: VersionIndex
 ) -> Iterator[StateEffect]:
     """Yield the effect of a changed partition count of a topic that holds state.
 
@@ -398,7 +307,7 @@ def _compare_partition_counts(
 
 
 def _compare_lineages(
-    name: str, before: _VersionIndex, after: _VersionIndex, likely_new_name: str | None, remedy: str
+    name: str, before: VersionIndex, after: VersionIndex, likely_new_name: str | None, remedy: str
 ) -> Iterator[StateEffect]:
     """Yield the effect of a name that stays while the steps or inputs behind it change."""
     old, new = before.lineages[name], after.lineages[name]
@@ -423,8 +332,8 @@ def _compare_lineages(
 def _match_renamed(
     old: list[str],
     new: list[str],
-    before: _VersionIndex,
-    after: _VersionIndex,
+    before: VersionIndex,
+    after: VersionIndex,
     is_compatible: Callable[[str, str], bool],
 ) -> dict[str, str]:
     """Return the likely new name of each store or topic that was renamed, by its old name.
