@@ -21,6 +21,7 @@ from streams.membership.group_offsets import fetch_group_offsets
 from streams.membership.producer_identity import fetch_producer_identity
 from streams.membership.protocol import SubscriptionInfo
 from streams.runtime.assignment import StreamsPartitionAssignor, name_task_by_topic
+from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.clients import Admin, KafkaClientSupplier
 from streams.runtime.commit import CommitStep
 from streams.runtime.counters import ThreadCounters
@@ -95,18 +96,18 @@ def _create_restorer(
     worker: WorkerResources, name: str, on_commit_step: Callable[[CommitStep], None]
 ) -> Restorer[Task]:
     """Create the restorer of a thread, with a consumer and an admin client of its own."""
-    return Restorer(
+    reader = StoreChangelogReader[Task](
         name,
         worker.clients.create_restore_consumer(name),
-        # The restorer retries by itself; a rebalance, or a stop, waits for its open requests.
+        # The reader retries by itself; a rebalance, or a stop, waits for its open requests.
         worker.clients.create_admin(timeout_s=_RESTORE_TIMEOUT_S),
         worker.host,
         is_transactional=worker.config.exactly_once,
         timeout_ms=worker.config.task_timeout_ms,
-        use_own_thread=True,
         listener=worker.restore_listener,
         before_batch=lambda: on_commit_step(CommitStep.RESTORING),
     )
+    return Restorer(reader, worker.host, use_own_thread=True)
 
 
 def _create_task_creator(

@@ -68,7 +68,7 @@ class StreamLoop:
     @property
     def restore_progress(self) -> tuple[RestoreProgress, ...]:
         """Return the progress of each store that is being restored."""
-        return self._dependencies.restorer.progress
+        return self._dependencies.restorer.reader.progress
 
     @property
     def silent_since_s(self) -> float | None:

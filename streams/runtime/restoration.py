@@ -1,13 +1,15 @@
-"""Track the restore of a store, and the task that waits for it (see `restorer`)."""
+"""Track the restore of a store, and the task that waits for it (see `changelog_reader`)."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import methodcaller
 from typing import Any, Generic, Protocol, TypeVar
 
+from streams.common.host import Event, Host
 from streams.common.topic_partitions import Partition
 from streams.runtime.changelog import ChangelogRange
 from streams.runtime.logged_store import LoggedStore
@@ -70,6 +72,52 @@ class StoreRestoration(Generic[T]):
             self.record_count,
             now_s - self.began_at_s,
         )
+
+
+class RestoredTasks(Generic[T]):
+    """Hands restored tasks, or what went wrong, to the thread that waits for them."""
+
+    def __init__(self, host: Host) -> None:
+        self._tasks: deque[T] = deque()
+        self._failure: Exception | None = None
+        self._changed: Event = host.create_event()
+
+    @property
+    def has_failed(self) -> bool:
+        """Return whether there is a failure that was not raised yet."""
+        return self._failure is not None
+
+    def add_task(self, task: T) -> None:
+        """Add a restored task, and wake who waits."""
+        self._tasks.append(task)
+        self._changed.set()
+
+    def add_failure(self, failure: Exception) -> None:
+        """Add what went wrong, and wake who waits."""
+        self._failure = failure
+        self._changed.set()
+
+    def wait_for_task(self, wait_s: float) -> None:
+        """Wait at most `wait_s` seconds for a task or a failure."""
+        if not (self._tasks or self._failure):
+            self._changed.wait(wait_s)
+
+    def take_tasks(self) -> list[T]:
+        """Remove and return all tasks. Raises the failure if there is one and no task."""
+        self._changed.clear()
+        taken = [self._tasks.popleft() for _ in range(len(self._tasks))]
+        failure = self._failure
+        if failure is not None and not taken:
+            self._failure = None
+            raise failure
+        return taken
+
+    def remove_tasks(self, task_names: Collection[str]) -> list[T]:
+        """Remove and return those of the named tasks that were not taken."""
+        removed = [task for task in self._tasks if task.name in task_names]
+        for task in removed:
+            self._tasks.remove(task)
+        return removed
 
 
 def group_by_partition(

@@ -1,130 +1,53 @@
-"""Restore stores from their changelogs beside the tasks that run.
+"""Restore the stores of tasks beside the tasks that run.
 
-Theory of operation. The stream thread hands tasks in (`add_tasks`), gets each back when it is
-restored (`take_restored_tasks`), or takes it back before (`withdraw_tasks`). In between its stores
-belong to the restorer, which does one batch in each `restore_batch`: on a thread of its own, or
-within `take_restored_tasks`. A store is
-
-    state      event                              next       what happens
-    waiting    its changelog's range is known     behind     read on from where it is; cleared first
-                                                             if it could lie (`find_restore_start`)
-    waiting    it is at the end                   restored
-    behind     a batch                            behind     loaded, then its position after it
-    behind     position has reached the end       restored   made durable
-    behind     the changelog lost its position    waiting
-    any        corrupt                            waiting    cleared: this store and no other
-    any        withdrawn                          -          made durable: continues there next time
-
-and a task is restored when all of its stores are. The end is the changelog's high watermark,
-fetched after the committed offsets were found stable, and committed records alone are read: what an
-open transaction wrote is waited for, since it may yet be committed. The end is judged by position
-and not by record count, so that markers and aborted records at the end don't hang the restore
-(decision 10).
-
-Kafka Streams' counterparts are StoreChangelogReader and DefaultStateUpdater.
+The stream thread hands tasks in (`add_tasks`), gets each back when it is restored
+(`take_restored_tasks`), or takes it back before (`withdraw_tasks`). In between its stores belong to
+the restorer, which lets its reader do one batch after another: on a thread of its own, or within
+`take_restored_tasks`.
 """
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, Generic
+from typing import Generic
 
-from state.errors import StoreCorrupted
-from state.store import StoreCheckpoint
 from streams.common.host import Event, Host, SpawnedThread
-from streams.common.topic_partitions import Partition
-from streams.errors import OutcomeUnknown, StreamsError
-from streams.runtime.changelog import (
-    ChangelogRange,
-    are_tombstones_expired,
-    find_restore_start,
-    find_source_restore_start,
-    tombstone_retention_ms,
-)
-from streams.runtime.interfaces import AdminClient, ConsumerClient
-from streams.runtime.logged_store import LoggedStore
-from streams.runtime.progress import RestoreListener, RestoreProgress
-from streams.runtime.restoration import StoreRestoration, T, TaskRestoration, group_by_partition
-
-log = logging.getLogger(__name__)
-
-_POLL_WAIT_S = 0.02
-_NEAR_END_RECORDS, _NEAR_END_WAIT_S = 1_000, 0.005
-"""With so few records left, or markers alone, nothing more is waited for to fill a batch."""
-_RETRY_S = 0.2
-_STALL_LOG_AFTER_S = 1.0
-_FIRST_LOG_AFTER_S = 2.0
-_LOG_INTERVAL_S = 5.0
-_CORRUPTIONS_MAX = 3
-"""How often a task's stores may be found corrupt before the machine is taken to be damaged."""
+from streams.runtime.changelog_ranges import RETRY_S
+from streams.runtime.changelog_reader import StoreChangelogReader
+from streams.runtime.restoration import T, TaskRestoration
 
 
 class Restorer(Generic[T]):
-    """Restores the stores of tasks from their changelogs with one consumer.
+    """Restores the stores of tasks with `reader`, and gives the tasks back.
 
-    `is_transactional`: whether changelogs are written in transactions. With `use_own_thread` it
-    works on a thread of its own, once there is something to do; else in `take_restored_tasks`.
-    `timeout_ms` is how long a restore may make no progress, or the broker be away, before
-    StreamsError is raised. `before_batch` is called before each batch is loaded: a test may end the
-    process there.
+    With `use_own_thread` it works on a thread of its own, once there is something to do; else in
+    `take_restored_tasks`. Kafka Streams' counterpart is DefaultStateUpdater.
     """
 
-    records_max: int = 10_000
-    """The most records of changelogs that are polled, and loaded, at a time."""
-
     def __init__(
-        self,
-        name: str,
-        consumer: ConsumerClient,
-        admin: AdminClient,
-        host: Host,
-        *,
-        is_transactional: bool,
-        timeout_ms: int,
-        use_own_thread: bool = False,
-        listener: RestoreListener | None = None,
-        before_batch: Callable[[], None] = lambda: None,
+        self, reader: StoreChangelogReader[T], host: Host, *, use_own_thread: bool = False
     ) -> None:
-        self._name = name
-        self._consumer = consumer
-        self._admin = admin
+        self.reader = reader
         self._host = host
-        self._is_transactional = is_transactional
-        self._timeout_s = timeout_ms / 1000
         self._use_own_thread = use_own_thread
-        self._listener = listener or RestoreListener()
-        self._before_batch = before_batch
-        self.restored_records = 0
-        """The number of records restored since the start."""
-        self.progress: tuple[RestoreProgress, ...] = ()
-        """The progress of the stores that are behind, as of the last report."""
-        self._tasks: dict[str, TaskRestoration[T]] = {}
-        self._stores_behind: dict[Partition, StoreRestoration[T]] = {}
-        self._topic_details: dict[str, tuple[str, int | None]] = {}
-        """The id and the tombstone retention of each changelog topic."""
-        self._restored_tasks: deque[T] = deque()
-        self._failure: Exception | None = None
-        self._retry_at_s = 0.0
-        self._failing_since_s: float | None = None
-        self._log_at_s = 0.0
         self._commands: deque[Callable[[], None]] = deque()
         self._wake: Event = host.create_event()
-        self._restored_event: Event = host.create_event()
         self._thread: SpawnedThread | None = None
         self._closed = False
 
     def add_tasks(self, tasks: Iterable[T]) -> None:
         """Add tasks whose stores are to be restored, each from the store's position."""
         jobs = [TaskRestoration(task, list(task.stores.logged.values())) for task in tasks]
-        self._restored_tasks += [job.task for job in jobs if not job.waiting_stores]
+        for job in jobs:
+            if not job.waiting_stores:
+                self.reader.restored.add_task(job.task)
         behind = {job.task.name: job for job in jobs if job.waiting_stores}
         if behind:
-            self._commands.append(lambda: self._tasks.update(behind))
+            self._commands.append(lambda: self.reader.add_tasks(behind))
             self._wake.set()
             if self._use_own_thread and self._thread is None:
-                self._thread = self._host.spawn_thread(self._name, self._run_until_closed)
+                self._thread = self._host.spawn_thread(self.reader.name, self._run_until_closed)
 
     def take_restored_tasks(self, wait_s: float = 0.0) -> list[T]:
         """Return the tasks that were restored since the last call, after at most `wait_s` for one.
@@ -132,16 +55,10 @@ class Restorer(Generic[T]):
         Raises: what went wrong: StreamsError where a changelog is not what it should be, StateError
         or OSError where a store can't be written.
         """
-        more = self._thread is None and self._run_once()
-        if not (more or self._restored_tasks or self._failure):
-            self._restored_event.wait(wait_s)
-        self._restored_event.clear()
-        caught_up = [self._restored_tasks.popleft() for _ in range(len(self._restored_tasks))]
-        failure = self._failure
-        if failure is not None and not caught_up:
-            self._failure = None
-            raise failure
-        return caught_up
+        has_more = self._thread is None and self._run_once()
+        if not has_more:
+            self.reader.restored.wait_for_task(wait_s)
+        return self.reader.restored.take_tasks()
 
     def withdraw_tasks(self, task_names: Collection[str]) -> list[T]:
         """Stop restoring the named tasks, and return them, those already restored included.
@@ -153,7 +70,7 @@ class Restorer(Generic[T]):
 
         def withdraw_and_notify() -> None:
             try:
-                self._withdraw_into(task_names, given)
+                self.reader.withdraw_tasks(task_names, given)
             finally:
                 done.set()
 
@@ -171,318 +88,24 @@ class Restorer(Generic[T]):
         self._wake.set()
         if self._thread is not None:
             self._thread.join()
-        self._consumer.close()
-
-    def restore_batch(self) -> bool:
-        """Restore the next batch of records, and return whether there is more to do at once."""
-        if any(job.waiting_stores for job in self._tasks.values()):
-            self._start_restores()
-        if self._stores_behind:
-            self._poll_and_load()
-            self._check_progress()
-            return True
-        return False
+        self.reader.close()
 
     def _run_until_closed(self) -> None:
         """Restore batches on the restorer's own thread until the restorer is closed."""
         while not self._closed:
             self._wake.clear()
             if not self._run_once():
-                self._wake.wait(_RETRY_S if self._tasks else None)
+                self._wake.wait(RETRY_S if self.reader.is_restoring else None)
 
     def _run_once(self) -> bool:
         """Run the commands, restore a batch, and return whether there is more to do at once."""
         try:
             self._run_commands()
-            return self._failure is None and self.restore_batch()
+            return not self.reader.restored.has_failed and self.reader.restore_batch()
         except Exception as error:
-            self._failure = error
-            self._restored_event.set()
+            self.reader.restored.add_failure(error)
             return False
 
     def _run_commands(self) -> None:
         while self._commands:
             self._commands.popleft()()
-
-    def _start_restores(self) -> None:
-        """Fetch the changelogs' ranges, and begin to restore each waiting store at its position."""
-        if self._host.monotonic_s() < self._retry_at_s:
-            return
-        try:
-            ranges = self._fetch_changelog_ranges(
-                [s for job in self._tasks.values() for s in job.waiting_stores]
-            )
-        except OutcomeUnknown as error:
-            self._schedule_retry(error)
-            return
-        self._failing_since_s = None
-        positions: dict[Partition, int] = {}
-        for job in list(self._tasks.values()):
-            stores, job.waiting_stores = job.waiting_stores, []
-            for logged in stores:
-                try:
-                    if self._start_store(job, logged, ranges[logged.changelog]):
-                        positions[logged.changelog] = logged.changelog_position
-                except StoreCorrupted as damage:
-                    self._rebuild_store(job, logged, damage)
-            self._finish_task_if_restored(job)
-        if positions:
-            self._consumer.add_partitions(positions)
-
-    def _fetch_changelog_ranges(self, stores: list[LoggedStore]) -> dict[Partition, ChangelogRange]:
-        """Fetch offsets, id and tombstone retention of each store's changelog from the brokers."""
-        now_ms = self._host.now_ms()
-        partitions = [logged.changelog for logged in stores]
-        # The end is fetched first: the store is restored up to what was there at that moment.
-        ends, starts = (
-            self._admin.fetch_latest_offsets(partitions),
-            self._admin.fetch_earliest_offsets(partitions),
-        )
-        # Id and settings are known of a store that is still open: a rollback is to be quick.
-        new_topics = sorted(
-            {logged.changelog.topic for logged in stores if not logged.changelog_topic_id}
-        )
-        if new_topics:
-            ids, settings = (
-                self._admin.fetch_topic_ids(new_topics),
-                self._admin.fetch_topic_settings(new_topics),
-            )
-            for topic in new_topics:
-                self._topic_details[topic] = (ids[topic], tombstone_retention_ms(settings[topic]))
-        return {
-            p: ChangelogRange(p, starts[p], ends[p], *self._topic_details[p.topic], now_ms)
-            for p in ends
-        }
-
-    def _schedule_retry(self, error: OutcomeUnknown) -> None:
-        """Schedule another fetch of the changelogs' ranges after one that got no answer.
-
-        Raises: StreamsError after `timeout_ms` without an answer.
-        """
-        now_s = self._host.monotonic_s()
-        if self._failing_since_s is None:
-            self._failing_since_s = now_s
-            log.warning("%s asks again: %s", self._name, error)
-        if now_s - self._failing_since_s > self._timeout_s:
-            raise StreamsError(f"no answer for {self._timeout_s:g} s: {error}") from error
-        self._retry_at_s = now_s + _RETRY_S
-
-    def _start_store(
-        self,
-        task_restoration: TaskRestoration[T],
-        logged_store: LoggedStore,
-        changelog: ChangelogRange,
-    ) -> bool:
-        """Start to restore a store from its position, and return whether it is behind."""
-        checkpoint = logged_store.store.read_checkpoint()
-        if logged_store.is_source_topic:
-            changelog = changelog._replace(
-                end_offset=min(changelog.end_offset, logged_store.committed_source_offset)
-            )
-            start = find_source_restore_start(checkpoint, changelog)
-        else:
-            start = find_restore_start(
-                logged_store.store.name,
-                checkpoint,
-                changelog,
-                required_offset=task_restoration.task.required_changelog_positions.get(
-                    logged_store.changelog, 0
-                ),
-                is_transactional=self._is_transactional,
-            )
-        if start.rebuild_reason is not None:
-            self._clear_store(task_restoration, logged_store, start.rebuild_reason)
-        logged_store.changelog_topic_id, logged_store.changelog_position = (
-            changelog.topic_id,
-            start.position,
-        )
-        if start.position >= changelog.end_offset:
-            return False
-        now_s = self._host.monotonic_s()
-        is_from_scratch = checkpoint is None or start.rebuild_reason is not None
-        replay = StoreRestoration(
-            task_restoration,
-            logged_store,
-            changelog,
-            start.position,
-            start.since_ms,
-            is_from_scratch,
-            now_s,
-            now_s,
-        )
-        self._stores_behind[logged_store.changelog] = replay
-        task_restoration.changelogs_behind.add(logged_store.changelog)
-        if not self.progress:
-            self._log_at_s = now_s + _FIRST_LOG_AFTER_S
-        self._notify_listener(
-            "on_restore_start", logged_store, start.position, changelog.end_offset
-        )
-        return True
-
-    def _clear_store(
-        self, task_restoration: TaskRestoration[T], logged_store: LoggedStore, reason: str
-    ) -> None:
-        """Clear a store, so that its whole changelog is read again, and log the reason."""
-        name, task = logged_store.store.name, task_restoration.task.name
-        log.warning("store %r of task %s is rebuilt from its changelog: %s", name, task, reason)
-        logged_store.store.clear_all_data()
-
-    def _poll_and_load(self) -> None:
-        """Poll one batch of changelog records and load it into the stores that are behind."""
-        topics = {partition.topic for partition in self._stores_behind}
-        # At most as many records as there can be are polled, so that no wait follows the last.
-        left_count = sum(
-            r.changelog.end_offset - r.logged_store.changelog_position
-            for r in self._stores_behind.values()
-        )
-        wait_s = _POLL_WAIT_S if left_count > _NEAR_END_RECORDS else _NEAR_END_WAIT_S
-        batches = group_by_partition(
-            self._consumer.poll_records(min(left_count, self.records_max), wait_s), topics
-        )
-        for partition in (
-            self._consumer.take_out_of_range_positions().keys() & self._stores_behind.keys()
-        ):
-            replay = self._stores_behind[partition]
-            self._stop_reading(replay)
-            replay.task_restoration.waiting_stores.append(replay.logged_store)
-        positions = self._consumer.next_offsets(self._stores_behind)
-        for partition, replay in list(self._stores_behind.items()):
-            position = positions.get(partition, replay.logged_store.changelog_position)
-            try:
-                if position > replay.logged_store.changelog_position:
-                    self._load_records(replay, batches.get(partition, []), position)
-                if replay.logged_store.changelog_position >= replay.changelog.end_offset:
-                    self._finish_store(replay)
-            except StoreCorrupted as damage:
-                self._stop_reading(replay)
-                self._rebuild_store(replay.task_restoration, replay.logged_store, damage)
-
-    def _load_records(
-        self, restoration: StoreRestoration[T], messages: list[Any], position: int
-    ) -> None:
-        """Write changelog records into a store, with a checkpoint at `position`."""
-        logged, changelog = restoration.logged_store, restoration.changelog
-        if logged.is_source_topic:  # a record that is not processed yet is not restored either
-            position = min(position, changelog.end_offset)
-            messages = [m for m in messages if m.offset() < position and m.key() is not None]
-        # At the end the store contains all that was there when the end was fetched.
-        since_ms = (
-            changelog.fetched_at_ms if position >= changelog.end_offset else restoration.since_ms
-        )
-        self._before_batch()
-        # A timestamp of 0 in a store is negative in its changelog (`LoggedStore.log_changes`).
-        entries = (
-            (m.key(), m.value(), time_ms if (time_ms := m.timestamp()[1]) > 0 else 0)
-            for m in messages
-        )
-        logged.store.replay_changelog(
-            entries, StoreCheckpoint(position, changelog.topic_id, since_ms)
-        )
-        logged.changelog_position = position
-        restoration.progressed_at_s = self._host.monotonic_s()
-        restoration.record_count += len(messages)
-        self.restored_records += len(messages)
-        self._notify_listener("on_batch_restored", logged, position, len(messages))
-
-    def _finish_store(self, restoration: StoreRestoration[T]) -> None:
-        """Finish the restore of a store that has reached the end of its changelog.
-
-        If the restore took so long that tombstones may be gone, it starts again from an empty
-        store.
-        """
-        logged, job = restoration.logged_store, restoration.task_restoration
-        age_ms = self._host.now_ms() - restoration.since_ms if restoration.since_ms else 0
-        if are_tombstones_expired(age_ms, restoration.changelog.tombstone_retention_ms):
-            reason = f"the restore took longer than {logged.changelog} keeps deletions"
-            if not restoration.is_from_scratch:
-                self._stop_reading(restoration)
-                self._clear_store(job, logged, reason)
-                job.waiting_stores.append(logged)
-                return
-            log.warning("%s (delete.retention.ms): some may have been missed", reason)
-        logged.store.finish_restore()
-        self._stop_reading(restoration)
-        self._notify_listener("on_restore_end", logged, restoration.record_count)
-        self._finish_task_if_restored(job)
-
-    def _rebuild_store(
-        self,
-        task_restoration: TaskRestoration[T],
-        logged_store: LoggedStore,
-        damage: StoreCorrupted,
-    ) -> None:
-        """Clear a corrupt store, so that its changelog restores it.
-
-        Raises: the corruption if that has not helped several times before.
-        """
-        task_restoration.corruption_count += 1
-        if task_restoration.corruption_count > _CORRUPTIONS_MAX:
-            raise damage
-        self._clear_store(task_restoration, logged_store, str(damage))
-        task_restoration.waiting_stores.append(logged_store)
-
-    def _stop_reading(self, restoration: StoreRestoration[T]) -> None:
-        """Stop reading the changelog of a store."""
-        partition = restoration.logged_store.changelog
-        del self._stores_behind[partition]
-        restoration.task_restoration.changelogs_behind.discard(partition)
-        self._consumer.remove_partitions([partition])
-
-    def _finish_task_if_restored(self, task_restoration: TaskRestoration[T]) -> None:
-        """Make a task available as restored if none of its stores is left to restore."""
-        if not (task_restoration.waiting_stores or task_restoration.changelogs_behind):
-            del self._tasks[task_restoration.task.name]
-            self._restored_tasks.append(task_restoration.task)
-            self._restored_event.set()
-
-    def _withdraw_into(self, task_names: Collection[str], withdrawn: list[T]) -> None:
-        """Append the named tasks to `withdrawn`, with their stores made durable as they are."""
-        for name in task_names:
-            job = self._tasks.pop(name, None)
-            if job is None:
-                continue
-            withdrawn.append(job.task)
-            for replay in [self._stores_behind[partition] for partition in job.changelogs_behind]:
-                self._stop_reading(replay)
-                try:
-                    replay.logged_store.store.finish_restore()
-                except StoreCorrupted as damage:
-                    log.warning("%s", damage)  # the next restore of the store finds it again
-                self._notify_listener(
-                    "on_restore_suspended", replay.logged_store, replay.record_count
-                )
-        self.progress = tuple(each for each in self.progress if each.task not in task_names)
-        for task in [task for task in self._restored_tasks if task.name in task_names]:
-            self._restored_tasks.remove(task)
-            withdrawn.append(task)
-
-    def _check_progress(self) -> None:
-        """Update the progress, log it every few seconds, and raise StreamsError if it stalls.
-
-        Raises: StreamsError where there was no progress for too long.
-        """
-        now_s = self._host.monotonic_s()
-        self.progress = tuple(
-            replay.snapshot_progress(now_s) for replay in self._stores_behind.values()
-        )
-        if now_s < self._log_at_s or not self._stores_behind:
-            return
-        self._log_at_s = now_s + _LOG_INTERVAL_S
-        still_s = now_s - max(replay.progressed_at_s for replay in self._stores_behind.values())
-        for store in self.progress:
-            log.info("%s", store)
-        if still_s > self._timeout_s:
-            where = ", ".join(
-                f"{s.changelog} at {s.next_offset} of {s.end_offset}" for s in self.progress
-            )
-            raise StreamsError(f"a restore has stood still for {still_s:.0f} s: {where}")
-        if still_s > _STALL_LOG_AFTER_S:
-            waiting = ", ".join(str(each.changelog) for each in self.progress)
-            log.info("waiting for an open transaction to end, or for the broker, on %s", waiting)
-
-    def _notify_listener(self, event: str, logged_store: LoggedStore, *what: Any) -> None:
-        """Call a method of the restore listener, and log what it raises."""
-        try:
-            getattr(self._listener, event)(logged_store.changelog, logged_store.store.name, *what)
-        except Exception:
-            log.exception("the restore listener's %s", event)

@@ -21,6 +21,7 @@ from streams.graph.nodes import TaskObserver
 from streams.ledger import ledger_topic
 from streams.membership.producer_identity import ProducerIdentity
 from streams.runtime.assignment import StreamsPartitionAssignor
+from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.commit import CommitStep
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import FailureHandler
@@ -177,20 +178,21 @@ class SimulatedProcess:
         """Return all that the stream loop depends on."""
         world, config, machine = self._environment, self._environment.config, self._environment.host
         application = world.topology.application_id
+        changelog_reader = StoreChangelogReader[Task](
+            "driver's restore",
+            InMemoryConsumer(world.cluster),
+            admin,
+            machine,
+            is_transactional=config.exactly_once,
+            timeout_ms=config.task_timeout_ms,
+            before_batch=lambda: on_step(CommitStep.RESTORING),
+        )
         return ThreadDependencies(
             name="driver",
             group=application,
             member=self._member,
             consumer=self.consumer,
-            restorer=Restorer(
-                "driver's restore",
-                InMemoryConsumer(world.cluster),
-                admin,
-                machine,
-                is_transactional=config.exactly_once,
-                timeout_ms=config.task_timeout_ms,
-                before_batch=lambda: on_step(CommitStep.RESTORING),
-            ),
+            restorer=Restorer(changelog_reader, machine),
             offset_resetter=resetting,
             admin=admin,
             task_creator=self._task_creator,

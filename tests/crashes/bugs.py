@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streams.runtime import commit, loop, restorer
+from streams.runtime import changelog_reader, commit, loop
 from streams.runtime.clients import Admin
 
 
@@ -41,7 +41,7 @@ def restore_stops_at_the_last_stable_offset() -> None:
         )
 
     replace(Admin, "fetch_latest_offsets", lambda _: Admin.fetch_last_stable_offsets)
-    replace(restorer, "find_restore_start", begin)
+    replace(changelog_reader, "find_restore_start", begin)
 
 
 BUGS: dict[str, Callable[[], None]] = {

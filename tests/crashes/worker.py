@@ -21,9 +21,9 @@ from pathlib import Path
 from state.rocksdb import RocksDisk
 from streams import App
 from streams.common.topic_partitions import Partition
+from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.commit import CommitStep
 from streams.runtime.progress import RestoreListener
-from streams.runtime.restorer import Restorer
 from streams.testing.commit_steps import start_observed_app
 from tests.crashes import ticking, topology
 from tests.crashes.bugs import BUGS
@@ -126,7 +126,7 @@ def main() -> None:
     given = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
     RocksDisk.batch_step_count, RocksDisk.batch_bytes_max = _KEYS_A_BATCH, 1
-    Restorer.records_max = _RECORDS_A_BATCH
+    StoreChangelogReader.records_max = _RECORDS_A_BATCH
     if given.bug is not None:
         BUGS[given.bug]()
     build: Callable[..., App] = {

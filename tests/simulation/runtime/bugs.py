@@ -17,7 +17,7 @@ from state.store import ChangelogEntry
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
-from streams.runtime import assembly, commit, loop, restorer
+from streams.runtime import assembly, changelog_reader, commit, loop
 from streams.runtime.changelog import RestoreStart
 from streams.runtime.clients import Admin, DataConsumer, StreamsProducer
 from streams.runtime.rebalance import ThreadRebalance
@@ -96,7 +96,7 @@ def restore_stops_at_the_last_stable_offset(world: World) -> AbstractContextMana
 
     return several(
         replaced(Admin, "fetch_latest_offsets", make),
-        replaced(restorer, "find_restore_start", begin),
+        replaced(changelog_reader, "find_restore_start", begin),
     )
 
 
@@ -284,7 +284,7 @@ def stores_emptied_at_each_start(world: World) -> AbstractContextManager[None]:
 
         return begin_at
 
-    return replaced(restorer, "find_restore_start", make)
+    return replaced(changelog_reader, "find_restore_start", make)
 
 
 def stores_replayed_from_the_start(world: World) -> AbstractContextManager[None]:
@@ -297,7 +297,7 @@ def stores_replayed_from_the_start(world: World) -> AbstractContextManager[None]
 
         return begin_at
 
-    return replaced(restorer, "find_restore_start", make)
+    return replaced(changelog_reader, "find_restore_start", make)
 
 
 def pending_offsets_taken_for_none(world: World) -> AbstractContextManager[None]:

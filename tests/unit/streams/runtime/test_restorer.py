@@ -21,6 +21,7 @@ from streams import StreamsError, serdes
 from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown
 from streams.graph.nodes import StoreSpec
+from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.progress import RestoreListener
 from streams.runtime.restorer import Restorer
@@ -74,16 +75,17 @@ class Restoring:
         self.kafka = Kafka({"a-c-changelog": 1, "a-d-changelog": 1})
         self.consumer = Slowly(self.kafka, self.script, self.clock, batch)
         self.listener = Told()
-        self.restorer = Restorer[Waiting](
+        host = ThreadsOnClock(self.clock)
+        reader = StoreChangelogReader[Waiting](
             "restore-0",
             self.consumer,
             FakeAdmin(self.kafka, self.script),
-            ThreadsOnClock(self.clock),
+            host,
             is_transactional=True,
             timeout_ms=60_000,
-            use_own_thread=beside,
             listener=self.listener,
         )
+        self.restorer = Restorer(reader, host, use_own_thread=beside)
 
     def store(
         self,
@@ -109,11 +111,11 @@ class Restoring:
 
     def restore(self, *stores: LoggedStore) -> int:
         """Restore these stores as one task, and return the number of records that this took."""
-        before = self.restorer.restored_records
+        before = self.restorer.reader.restored_records
         task = self.task(*stores)
         self.restorer.add_tasks([task])
         assert self.until_ready() == [task]
-        return self.restorer.restored_records - before
+        return self.restorer.reader.restored_records - before
 
     def until_ready(self, each_turn: Callable[[], object] = lambda: None) -> list[Waiting]:
         for _ in range(1_000):
@@ -217,7 +219,7 @@ def test_an_open_transaction_is_waited_for_and_its_end_decides(
     )
     world.kafka.end_transaction(transaction, committed=committed)
     assert world.until_ready() == [task]
-    assert world.restorer.restored_records == (2 if committed else 1)
+    assert world.restorer.reader.restored_records == (2 if committed else 1)
     assert held(logged) == {"a": "2" if committed else "1"}
 
 
@@ -238,9 +240,9 @@ def test_a_task_taken_back_keeps_what_it_has_and_goes_on_from_there() -> None:
     task = world.task(logged)
     world.restorer.add_tasks([task])
     world.turns(1)
-    assert [each.task for each in world.restorer.progress] == ["0_0"]
+    assert [each.task for each in world.restorer.reader.progress] == ["0_0"]
     assert world.restorer.withdraw_tasks(["0_0", "elsewhere"]) == [task]
-    assert world.restorer.progress == ()
+    assert world.restorer.reader.progress == ()
     assert held(logged) == {"a": "1", "b": "2"}
     assert checkpoint(logged)[0] == 2
     assert world.consumer.assigned == set()
@@ -353,6 +355,15 @@ def test_a_broker_that_stays_away_is_given_up_on() -> None:
     world.restorer.add_tasks([world.task(world.store())])
     with pytest.raises(StreamsError, match="no answer for 60 s"):
         world.until_ready(lambda: world.clock.advance_monotonic_clock(0.5))
+
+
+def test_the_time_without_an_answer_counts_anew_after_an_answer() -> None:
+    world = Restoring()
+    for store in (world.store(), world.store(changelog=OTHER)):
+        world.script.fail("admin.fetch_latest_offsets", OutcomeUnknown("no answer"))
+        task = world.task(store)
+        world.restorer.add_tasks([task])
+        assert world.until_ready(lambda: world.clock.advance_monotonic_clock(61)) == [task]
 
 
 def test_a_store_that_could_lie_is_rebuilt_alone_and_the_log_says_why(
@@ -494,7 +505,7 @@ def test_progress_is_a_snapshot_and_is_told_and_logged(caplog: pytest.LogCapture
     world.turns(1)
     world.clock.advance_monotonic_clock(10)
     world.turns(1)
-    (progress,) = world.restorer.progress
+    (progress,) = world.restorer.reader.progress
     assert (progress.task, progress.store) == ("0_0", "a-c-changelog")
     assert (progress.restored_records, progress.records_left) == (4, 1)
     assert progress.offsets_per_s == pytest.approx(0.4)
@@ -508,7 +519,7 @@ def test_progress_is_a_snapshot_and_is_told_and_logged(caplog: pytest.LogCapture
         ("batch", "a-c-changelog", 6, 1),
         ("end", "a-c-changelog", 5),
     ]
-    assert world.restorer.progress == ()
+    assert world.restorer.reader.progress == ()
 
 
 def test_a_listener_that_fails_is_logged_and_changes_nothing(

@@ -13,6 +13,7 @@ from streams import App, Store, serdes
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError, TopologyRefused
 from streams.membership.connection import ConnectionLost
+from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.offset_reset import OffsetResetter
 from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task
@@ -65,7 +66,7 @@ class Opening:
             self.clock,
             committed_offsets=self.member.fetch_committed_offsets,
         )
-        self.restorer = Restorer[Task](
+        reader = StoreChangelogReader[Task](
             "restore-0",
             FakeConsumer(self.kafka, self.script, self.clock, "restore"),
             admin,
@@ -73,6 +74,7 @@ class Opening:
             is_transactional=True,
             timeout_ms=60_000,
         )
+        self.restorer = Restorer(reader, self.clock)
 
     def create(self, name: str = "0_0", partition: Partition = INPUT) -> Task:
         task = self.opener.create_task(name, [partition])
@@ -81,12 +83,12 @@ class Opening:
 
     def replayed(self) -> int:
         """Restore the task's stores, close it, and return the number of restored records."""
-        before = self.restorer.restored_records
+        before = self.restorer.reader.restored_records
         self.restorer.add_tasks(self.opener.start_restoring_from_committed([self.create()]))
         while not (ready := self.restorer.take_restored_tasks()):
             pass
         ready[0].close()
-        return self.restorer.restored_records - before
+        return self.restorer.reader.restored_records - before
 
     def position(self, name: str = "0_0", partition: Partition = INPUT) -> int:
         """Return the offset at which the task begins, after closing it again."""

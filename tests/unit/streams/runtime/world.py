@@ -10,6 +10,7 @@ from state.directory import StateDirectory
 from streams import App, Processor, Record, Store, serdes
 from streams.common.topic_partitions import Partition
 from streams.membership.protocol import AssignmentInfo
+from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.commit import CommitStep
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import FailureHandler
@@ -19,6 +20,7 @@ from streams.runtime.offset_reset import OffsetResetter
 from streams.runtime.partition_group import RecordOrderSettings
 from streams.runtime.producers import TaskProducers
 from streams.runtime.restorer import Restorer
+from streams.runtime.task import Task
 from streams.runtime.task_creator import TaskCreator
 from streams.runtime.thread_dependencies import ThreadDependencies
 from streams.runtime.thread_state import ThreadState, create_thread_state
@@ -134,20 +136,21 @@ class World:
             internal_topics=topology.repartition_topics,
         )
         counters = ThreadCounters()
+        changelog_reader = StoreChangelogReader[Task](
+            "restore-0",
+            FakeConsumer(self.kafka, self.script, self.clock, "restore"),
+            admin,
+            self.clock,
+            is_transactional=guarantee != "at_least_once",
+            timeout_ms=task_timeout_ms,
+        )
         self.loop = StreamLoop(
             ThreadDependencies(
                 name="thread 0",
                 group="a",
                 member=self.member,
                 consumer=self.consumer,
-                restorer=Restorer(
-                    "restore-0",
-                    FakeConsumer(self.kafka, self.script, self.clock, "restore"),
-                    admin,
-                    self.clock,
-                    is_transactional=guarantee != "at_least_once",
-                    timeout_ms=task_timeout_ms,
-                ),
+                restorer=Restorer(changelog_reader, self.clock),
                 offset_resetter=resetting,
                 admin=admin,
                 task_creator=TaskCreator(

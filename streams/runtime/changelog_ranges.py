@@ -1,0 +1,90 @@
+"""Fetch which offsets changelogs have, with the settings that a restore depends on."""
+
+from __future__ import annotations
+
+import logging
+
+from streams.common.host import Host
+from streams.common.topic_partitions import Partition
+from streams.errors import OutcomeUnknown, StreamsError
+from streams.runtime.changelog import ChangelogRange, tombstone_retention_ms
+from streams.runtime.interfaces import AdminClient
+from streams.runtime.logged_store import LoggedStore
+
+log = logging.getLogger(__name__)
+
+RETRY_S = 0.2
+"""The seconds between two fetches if the first one gets no answer."""
+
+
+class ChangelogRangeFetcher:
+    """Fetches the ranges of changelogs, and waits between attempts while no broker answers.
+
+    `name` names the restore in messages. `timeout_ms` is how long no broker may answer before
+    StreamsError is raised.
+    """
+
+    def __init__(self, name: str, admin: AdminClient, host: Host, *, timeout_ms: int) -> None:
+        self._name = name
+        self._admin = admin
+        self._host = host
+        self._timeout_s = timeout_ms / 1000
+        self._topic_details: dict[str, tuple[str, int | None]] = {}
+        """The id and the tombstone retention of each changelog topic."""
+        self._retry_at_s = 0.0
+        self._failing_since_s: float | None = None
+
+    def fetch_ranges(self, stores: list[LoggedStore]) -> dict[Partition, ChangelogRange] | None:
+        """Fetch the range of each store's changelog; None if that has to be tried again later.
+
+        Raises: StreamsError after `timeout_ms` without an answer.
+        """
+        if self._host.monotonic_s() < self._retry_at_s:
+            return None
+        try:
+            ranges = self._fetch_offsets_and_settings(stores)
+        except OutcomeUnknown as error:
+            self._schedule_retry(error)
+            return None
+        self._failing_since_s = None
+        return ranges
+
+    def _fetch_offsets_and_settings(
+        self, stores: list[LoggedStore]
+    ) -> dict[Partition, ChangelogRange]:
+        """Fetch offsets, id and tombstone retention of each store's changelog from the brokers."""
+        now_ms = self._host.now_ms()
+        partitions = [logged.changelog for logged in stores]
+        # The end is fetched first: the store is restored up to what was there at that moment.
+        ends, starts = (
+            self._admin.fetch_latest_offsets(partitions),
+            self._admin.fetch_earliest_offsets(partitions),
+        )
+        # Id and settings are known of a store that is still open: a rollback is to be quick.
+        new_topics = sorted(
+            {logged.changelog.topic for logged in stores if not logged.changelog_topic_id}
+        )
+        if new_topics:
+            ids, settings = (
+                self._admin.fetch_topic_ids(new_topics),
+                self._admin.fetch_topic_settings(new_topics),
+            )
+            for topic in new_topics:
+                self._topic_details[topic] = (ids[topic], tombstone_retention_ms(settings[topic]))
+        return {
+            p: ChangelogRange(p, starts[p], ends[p], *self._topic_details[p.topic], now_ms)
+            for p in ends
+        }
+
+    def _schedule_retry(self, error: OutcomeUnknown) -> None:
+        """Schedule another fetch after one that got no answer.
+
+        Raises: StreamsError after `timeout_ms` without an answer.
+        """
+        now_s = self._host.monotonic_s()
+        if self._failing_since_s is None:
+            self._failing_since_s = now_s
+            log.warning("%s asks again: %s", self._name, error)
+        if now_s - self._failing_since_s > self._timeout_s:
+            raise StreamsError(f"no answer for {self._timeout_s:g} s: {error}") from error
+        self._retry_at_s = now_s + RETRY_S
