@@ -24,7 +24,7 @@ from state.rocksdb import MemoryBudget
 from streams import serdes
 from streams.app import App
 from streams.common.durations import duration_to_ms
-from streams.errors import ConfigError, StoreUnavailable, StreamsError
+from streams.errors import ConfigError
 from streams.ledger import ledger_topic
 from streams.operators.lateness import LateRecord
 from streams.processor.record import Record
@@ -39,10 +39,11 @@ from streams.runtime.task import Task
 from streams.serdes import Serde
 from streams.settings.config import StreamsConfig
 from streams.testing.cluster import InMemoryCluster
-from streams.testing.process import DriverEnvironment, ProcessKilled, SimulatedProcess
+from streams.testing.process import DriverEnvironment
 from streams.testing.simulated_host import SimulatedHost
 from streams.testing.state_directory import TemporaryStateDirectory
 from streams.testing.store import DriverStoreProvider
+from streams.testing.supervisor import ProcessSupervisor
 from streams.testing.topic import DriverAccess, DriverTopic, KeyValueSerdes, TopicReader
 from streams.testing.topic_serdes import TopicSerdes
 from streams.topology.build import Topology
@@ -108,20 +109,17 @@ class TopologyTestDriver:
             random=Random(seed or 0),
             is_order_drawn=seed is not None,
         )
-        self._commit_every_ms = 0 if commit == "each_record" else _NEVER_MS
+        self._supervisor = ProcessSupervisor(
+            self._environment, commit_every_ms=0 if commit == "each_record" else _NEVER_MS
+        )
         self._topic_access = DriverAccess(
             self._environment.host.now_ms,
             self._environment.random.randrange,
             self._append_and_process,
         )
         self._readers: dict[str, TopicReader] = {}
-        self._crash_step: CommitStep | None = None
-        self._crash_countdown = 0
-        self._process: SimulatedProcess | None = None
-        self._stop_reason = ""
-        """Why the application has ended; empty if it runs or has crashed."""
         self.is_closed = False
-        self._start_process()
+        self._supervisor.start_process()
 
     def topic(
         self, name: str, *, key: Serde[Any] | None = None, value: Serde[Any] | None = None
@@ -175,7 +173,7 @@ class TopologyTestDriver:
         """
         self._check_open()
         if name in self._globals:
-            found = self._require_readable_process().find_global_store(name)
+            found = self._supervisor.require_readable_process().find_global_store(name)
             assert found is not None, f"{name} is declared"
             return require_view_class(name, found, view_class)
         if name not in self._specs:
@@ -198,14 +196,15 @@ class TopologyTestDriver:
         duration = duration_to_ms(ms, "ms")
         self._check_open()
         self._environment.host.advance_wall_clock(duration)
-        self._process_until_idle()
+        self._supervisor.process_until_idle()
 
     def commit(self) -> None:
         """Commit, process what that adds to internal topics, and repeat until all is committed.
 
         These are as many commits as there are steps between topics.
         """
-        self._run_guarded(self._require_process().commit_until_clean)
+        self._check_open()
+        self._supervisor.commit_until_clean()
 
     def crash(self, at: CommitStep | str | None = None, *, times: int = 1) -> None:
         """Kill the process (kill -9) now, or at a step of a later commit.
@@ -220,12 +219,9 @@ class TopologyTestDriver:
         """
         self._check_open()
         if at is None:
-            self._kill_process(self._require_process())
+            self._supervisor.kill_process()
         else:
-            if times < 1:
-                raise ValueError(f"times must be at least 1, not {times}")
-            self._crash_step = at if isinstance(at, CommitStep) else _parse_commit_step(at)
-            self._crash_countdown = times
+            self._supervisor.kill_at_step(at, times)
 
     def restart(self) -> None:
         """Start the application again after a crash or an error, or stop and start a running one.
@@ -236,20 +232,12 @@ class TopologyTestDriver:
         Raises StreamsError if a crash was to come at a step that no commit has reached.
         """
         self._check_open()
-        if self._crash_step is not None and self._process is not None:
-            raise StreamsError(
-                f"there was to be a crash at {self._crash_step.name}, and nothing has reached "
-                "that step"
-            )
-        if self._process is not None:
-            self._run_guarded(self._process.commit_until_clean)
-            self._end_process()
-        self._start_process()
+        self._supervisor.restart_process()
 
     @property
     def is_running(self) -> bool:
         """Return whether the application has neither crashed nor ended with an error."""
-        return self._process is not None
+        return self._supervisor.process is not None
 
     @property
     def stream_time_ms(self) -> int:
@@ -277,7 +265,8 @@ class TopologyTestDriver:
 
     def metrics(self) -> dict[str, int]:
         """Return what `RunningApp.metrics` returns, summed over all processes of this driver."""
-        tasks = 0 if self._process is None else len(self._process.tasks)
+        process = self._supervisor.process
+        tasks = 0 if process is None else len(process.tasks)
         return {"tasks": tasks, **asdict(self._environment.counters)}
 
     def close(self) -> None:
@@ -286,8 +275,7 @@ class TopologyTestDriver:
             return
         self.is_closed = True
         try:
-            if self._process is not None:
-                self._end_process()
+            self._supervisor.end_process()
         finally:
             self._environment.state_directory.remove_directory()
 
@@ -308,14 +296,14 @@ class TopologyTestDriver:
         An application that has crashed reads them after its restart.
         """
         self._check_open()
-        if self._stop_reason:
-            self._require_process()
+        if self._supervisor.stop_reason:
+            self._supervisor.require_process()
         for write in append_functions:
             write()
             if not self._environment.is_order_drawn:
-                self._process_until_idle()
+                self._supervisor.process_until_idle()
         if self._environment.is_order_drawn:
-            self._process_until_idle()
+            self._supervisor.process_until_idle()
 
     def _create_topics(
         self, topology: Topology, config: StreamsConfig, partitions: dict[str, int]
@@ -341,69 +329,10 @@ class TopologyTestDriver:
         for topic in [*mine, *partitions]:
             self._cluster.create_topic(topic, partitions.get(topic, 1))
 
-    def _start_process(self) -> None:
-        """Start a process of the application."""
-        self._stop_reason = ""
-        self._process = SimulatedProcess(
-            self._environment, commit_every_ms=self._commit_every_ms, on_step=self._crash_if_armed
-        )
-        self._run_guarded(self._process.start_processing)
-
-    def _process_until_idle(self) -> None:
-        """Process all that can be processed, if the application runs."""
-        if self._process is not None:
-            self._run_guarded(self._process.process_until_idle)
-
-    def _run_guarded(self, action: Callable[[], None]) -> None:
-        """Call `action`; note a kill of the process in it, and raise the error that ends it."""
-        life = self._process
-        assert life is not None
-        try:
-            action()
-        except ProcessKilled:
-            self._kill_process(life)
-        except Exception as error:
-            self._stop_reason = f"{type(error).__name__}: {error}"
-            self._end_process()
-            raise
-
-    def _crash_if_armed(self, step: CommitStep) -> None:
-        """Raise ProcessKilled if a crash was asked for at this step."""
-        if step is self._crash_step:
-            self._crash_countdown -= 1
-            if not self._crash_countdown:
-                raise ProcessKilled
-
-    def _kill_process(self, process: SimulatedProcess) -> None:
-        """Kill the process: nothing is closed in order."""
-        self._crash_step = None
-        self._process = None
-        process.kill_process()
-
-    def _end_process(self) -> None:
-        """Close the process in order, if there is one."""
-        life, self._process = self._process, None
-        if life is not None:
-            life.end_process()
-
-    def _require_process(self) -> SimulatedProcess:
-        """Return the process. Raises StreamsError if there is none."""
-        self._check_open()
-        if self._process is None:
-            why = f"has stopped ({self._stop_reason})" if self._stop_reason else "has crashed"
-            raise StreamsError(f"the application {why}: driver.restart() starts it again")
-        return self._process
-
     def _readable_tasks(self) -> Iterable[Task]:
         """Return the tasks whose stores can be queried. Raises StoreUnavailable."""
-        return self._require_readable_process().tasks
-
-    def _require_readable_process(self) -> SimulatedProcess:
-        """Return the process. Raises StoreUnavailable if there is none."""
-        try:
-            return self._require_process()
-        except StreamsError as error:
-            raise StoreUnavailable(str(error)) from error
+        self._check_open()
+        return self._supervisor.require_readable_process().tasks
 
     def _check_open(self) -> None:
         """Raise RuntimeError if the driver is closed."""
@@ -432,12 +361,3 @@ def _with_memory_stores(topology: Topology) -> Topology:
         for table in topology.global_tables
     )
     return replace(topology, subtopologies=subtopologies, global_tables=tuple(tables))
-
-
-def _parse_commit_step(name: str) -> CommitStep:
-    """Return the step of a commit by name. Raises ValueError for an unknown one."""
-    try:
-        return CommitStep[name]
-    except KeyError:
-        steps = ", ".join(step.name for step in CommitStep)
-        raise ValueError(f"a crash at {name!r}: the steps are {steps}") from None
