@@ -168,6 +168,16 @@ def test_a_crash_that_never_came_is_told() -> None:
             driver.restart()
 
 
+def test_a_crash_that_has_come_does_not_come_again() -> None:
+    with TopologyTestDriver(build_counting_app()) as driver:
+        driver.crash(at="COMMITTED")
+        driver.topic("in").pipe("k", "x")
+        driver.restart()
+        driver.topic("in").pipe("k", "x")
+        driver.restart()
+        assert driver.topic("out").read_values() == [1, 2]
+
+
 def test_a_restart_without_a_crash_commits_first() -> None:
     with TopologyTestDriver(build_counting_app(), commit="manual") as driver:
         driver.topic("in").pipe("k", "x")

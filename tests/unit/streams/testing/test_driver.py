@@ -89,6 +89,22 @@ def test_what_an_error_ends_is_rolled_back_and_a_restart_meets_it_again() -> Non
             driver.restart()
 
 
+def test_what_an_error_has_ended_goes_on_after_a_restart_without_it() -> None:
+    table = {"one": 1}
+    app = App("failing")
+    stream = app.stream("in", key=serdes.string, value=serdes.string)
+    stream.map_values(lambda word: table[word], value=serdes.int64).to("out")
+    with TopologyTestDriver(app) as driver:
+        with pytest.raises(StreamsError, match="two"):
+            driver.topic("in").pipe("k", "two")
+        table["two"] = 2
+        driver.restart()
+        driver.crash()
+        driver.topic("in").pipe("k", "one")  # nobody processes it before the restart
+        driver.restart()
+        assert driver.topic("out").read_values() == [2, 1]
+
+
 def test_a_handler_of_the_settings_makes_dead_letters() -> None:
     app = App("dead", processing_handler=dead_letter("lost"))
     stream = app.stream("in", key=serdes.string, value=serdes.string)
@@ -192,7 +208,7 @@ def test_wrong_use_is_told_what_there_is() -> None:
         driver.store("count")
     with pytest.raises(ConfigError, match=r"no step reads topic 'counts-by-word': pipe to one of"):
         driver.topic("counts-by-word").pipe("k", 1)
-    lines = driver.topic("lines")
+    lines, view = driver.topic("lines"), driver.store("counts")
     driver.crash()
     with pytest.raises(StoreUnavailable, match=r"has crashed: driver\.restart\(\)"):
         driver.store("counts").get("k")
@@ -200,3 +216,6 @@ def test_wrong_use_is_told_what_there_is() -> None:
     driver.close()
     with pytest.raises(RuntimeError, match="closed"):
         lines.pipe("k", "v")
+    for act in (driver.commit, driver.crash, driver.restart, view.all):
+        with pytest.raises(RuntimeError, match="closed"):
+            act()
