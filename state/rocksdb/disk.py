@@ -33,14 +33,14 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from rocksdict import Rdict, WriteBatch, WriteOptions
+from rocksdict import Rdict, WriteOptions
 
 from state.errors import StateError, StoreCorrupted
 from state.rocksdb import checkpoints, failures
+from state.rocksdb.batches import BatchWriter, Change, WriteHandles
 from state.rocksdb.memory import MemoryBudget
 from state.rocksdb.options import (
     BULK_LOAD_OPTIONS,
@@ -50,7 +50,6 @@ from state.rocksdb.options import (
     create_offsets_options,
 )
 from state.rocksdb.ranges import ClosedHandle, RangeCursor, iterate_range
-from state.rocksdb.stalls import WriteStall
 from state.store import StoreCheckpoint
 
 log = logging.getLogger(__name__)
@@ -60,8 +59,6 @@ _BULK_FROM_BYTES = 4 << 20
 """The bytes that a restore loads before it bypasses the log."""
 _WORTH_A_FLUSH_BYTES = 1 << 20
 _OWN_BUDGET_BYTES = 32 << 20
-
-Changes = Iterable[tuple[bytes, bytes | None]]
 
 
 class RocksDisk:
@@ -78,11 +75,6 @@ class RocksDisk:
     asks for what a store can't do. A damaged one can be opened, to be cleared.
     """
 
-    batch_bytes_max: int = 128 << 10
-    """The largest batch. rocksdict holds the interpreter lock while it writes one: this takes one
-    to three milliseconds, after which other threads get their turn."""
-    batch_step_count: int = 64
-    """The number of keys that are put into a batch before its size is checked again."""
     bulk_durable_bytes: int = 128 << 20
     """The bytes that a restore loads between two checkpoints, and repeats at most after a crash."""
 
@@ -107,8 +99,7 @@ class RocksDisk:
         self._store = store_name or path.name
         self._budget = budget or MemoryBudget(_OWN_BUDGET_BYTES)
         self._tune = tune
-        self._wait = wait
-        self._part_written = on_batch_written
+        self._batches = BatchWriter(self._store, path, wait=wait, on_batch_written=on_batch_written)
         self._open_database = open_database
         self._cursors: set[RangeCursor] = set()
         self._bulk = False
@@ -152,7 +143,9 @@ class RocksDisk:
     ) -> None:
         # What is in the log may not depend on what is not: the load is flushed first.
         self.finish_load()
-        self._write_batches(changes.items(), checkpoint, self._logged)
+        self._batches.write_changes(
+            self._get_write_handles, changes.items(), checkpoint, self._logged
+        )
         self._flush_if_tight()
 
     def delete_range(self, first: bytes, end: bytes) -> None:
@@ -161,15 +154,19 @@ class RocksDisk:
         except Exception as error:
             raise self._to_state_error("be written", error) from error
 
-    def load_changes(self, changes: Changes, checkpoint: StoreCheckpoint) -> None:
+    def load_changes(self, changes: Iterable[Change], checkpoint: StoreCheckpoint) -> None:
         if self._loaded_bytes < _BULK_FROM_BYTES:
-            self._loaded_bytes += self._write_batches(changes, checkpoint, self._logged)
+            self._loaded_bytes += self._batches.write_changes(
+                self._get_write_handles, changes, checkpoint, self._logged
+            )
             self._flush_if_tight()
             return
         if not self._bulk:
             self._bulk = True
             self._set_compaction_options(BULK_LOAD_OPTIONS)
-        self._unflushed_bytes += self._write_batches(changes, None, self._unlogged)
+        self._unflushed_bytes += self._batches.write_changes(
+            self._get_write_handles, changes, None, self._unlogged
+        )
         self._unflushed_checkpoint = checkpoint
         if self._unflushed_bytes >= self.bulk_durable_bytes:
             self._flush_bulk_load()
@@ -244,7 +241,9 @@ class RocksDisk:
         except Exception as error:
             raise self._to_state_error("be flushed", error) from error
         if self._unflushed_checkpoint is not None:
-            self._write_batches((), self._unflushed_checkpoint, self._logged)
+            self._batches.write_changes(
+                self._get_write_handles, (), self._unflushed_checkpoint, self._logged
+            )
         self._unflushed_checkpoint, self._unflushed_bytes = None, 0
 
     def _set_compaction_options(self, options: dict[str, str]) -> None:
@@ -254,54 +253,8 @@ class RocksDisk:
         except Exception as error:
             raise self._to_state_error("be set up", error) from error
 
-    def _write_batches(
-        self, changes: Changes, checkpoint: StoreCheckpoint | None, write_options: Any
-    ) -> int:
-        """Write changes in bounded batches, the checkpoint in the last; return their bytes."""
-        entries = iter(changes)
-        written = 0
-        following = list(islice(entries, self.batch_step_count))
-        while True:
-            batch, kept = WriteBatch(raw_mode=True), following
-            _add_to_batch(batch, following)
-            following = list(islice(entries, self.batch_step_count))
-            while following and batch.size_in_bytes() < self.batch_bytes_max:
-                _add_to_batch(batch, following)
-                kept += following
-                following = list(islice(entries, self.batch_step_count))
-            written += batch.size_in_bytes()
-            self._write_batch(batch, kept, None if following else checkpoint, write_options)
-            if not following:
-                return written
-            if self._part_written is not None:
-                self._part_written()
-
-    def _write_batch(
-        self,
-        batch: Any,
-        entries: list[tuple[bytes, bytes | None]],
-        checkpoint: StoreCheckpoint | None,
-        write_options: Any,
-    ) -> None:
-        """Write one batch; while RocksDB takes no writes, wait outside of it and write it again."""
-        write = self._database.write
-        stall: WriteStall | None = None
-        while True:
-            if checkpoint is not None:
-                checkpoints.add_checkpoint(batch, checkpoint, self._offsets_handle)
-            size = batch.size_in_bytes()
-            try:
-                write(batch, write_options)
-                return
-            except Exception as error:
-                if not failures.is_write_stall(error):
-                    raise self._to_state_error("be written", error) from error
-            if stall is None:
-                assert self._wait is not None
-                stall = WriteStall(self._store, self._path, self._wait)
-            stall.wait_for_room(self._database, size)
-            batch = WriteBatch(raw_mode=True)  # a batch can be written once
-            _add_to_batch(batch, entries)
+    def _get_write_handles(self) -> WriteHandles:
+        return WriteHandles(self._database, self._offsets_handle)
 
     def _close_handles(self) -> None:
         """Close every handle: each keeps the database, and RocksDB's lock, alive."""
@@ -361,15 +314,6 @@ class RocksDisk:
 
     def _to_state_error(self, operation: str, error: Exception) -> StateError:
         return failures.to_state_error(self._store, self._path, operation, error)
-
-
-def _add_to_batch(batch: Any, entries: list[tuple[bytes, bytes | None]]) -> None:
-    put, delete = batch.put, batch.delete
-    for key, value in entries:
-        if value is None:
-            delete(key)
-        else:
-            put(key, value)
 
 
 def _create_write_options(*, use_log: bool, refuse_stalls: bool) -> Any:
