@@ -25,7 +25,7 @@ class WriteHandles(NamedTuple):
     offsets: Any
 
 
-class BatchWriter:
+class ChangeBatchWriter:
     """Writes the changes of one store, and keeps no handle of its database.
 
     `wait` waits so many seconds while RocksDB takes no writes; without it RocksDB waits itself.

@@ -40,7 +40,7 @@ from rocksdict import Rdict, WriteOptions
 
 from state.errors import StateError, StoreCorrupted
 from state.rocksdb import checkpoints, failures
-from state.rocksdb.batches import BatchWriter, Change, WriteHandles
+from state.rocksdb.batches import Change, ChangeBatchWriter, WriteHandles
 from state.rocksdb.memory import MemoryBudget
 from state.rocksdb.options import (
     BULK_LOAD_OPTIONS,
@@ -99,7 +99,9 @@ class RocksDisk:
         self._store = store_name or path.name
         self._budget = budget or MemoryBudget(_OWN_BUDGET_BYTES)
         self._tune = tune
-        self._batches = BatchWriter(self._store, path, wait=wait, on_batch_written=on_batch_written)
+        self._batches = ChangeBatchWriter(
+            self._store, path, wait=wait, on_batch_written=on_batch_written
+        )
         self._open_database = open_database
         self._cursors: set[RangeCursor] = set()
         self._bulk = False

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from state.rocksdb.batches import BatchWriter
+from state.rocksdb.batches import ChangeBatchWriter
 from streams import App
 from streams.common.topic_partitions import Partition
 from streams.runtime.changelog_reader import StoreChangelogReader
@@ -125,7 +125,7 @@ def main() -> None:
     parser.add_argument("--bug", choices=BUGS)
     given = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
-    BatchWriter.batch_step_count, BatchWriter.batch_bytes_max = _KEYS_A_BATCH, 1
+    ChangeBatchWriter.batch_step_count, ChangeBatchWriter.batch_bytes_max = _KEYS_A_BATCH, 1
     StoreChangelogReader.records_max = _RECORDS_A_BATCH
     if given.bug is not None:
         BUGS[given.bug]()

@@ -249,9 +249,9 @@ def test_a_closed_disk_says_so_and_closes_again(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_is_closed_between_two_batches_says_so(tmp_path: Path) -> None:
-    disk = RocksDisk(tmp_path / "db", on_batch_written=lambda: disk.close())
+    closed = RocksDisk(tmp_path / "db", on_batch_written=lambda: closed.close())
     with pytest.raises(StateError, match="is closed"):
-        disk.write_changes(records(0, 12_000), StoreCheckpoint(12_000, "topic"))
+        closed.write_changes(records(0, 12_000), StoreCheckpoint(12_000, "topic"))
 
 
 def test_the_count_of_entries_is_there_when_it_is_opened_again(tmp_path: Path) -> None:
