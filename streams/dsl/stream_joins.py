@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
 
 from streams.common.durations import Duration
 from streams.dsl.global_table import GlobalTable
-from streams.dsl.stream_stream_joins import EMIT_INTERVAL_MS, StreamJoinOptions, join_streams
-from streams.dsl.stream_table_joins import join_with_global_table, join_with_table
+from streams.dsl.stream_stream_joins import StreamJoinOptions, join_streams
+from streams.dsl.stream_table_joins import (
+    GlobalTableJoinOptions,
+    TableJoinOptions,
+    join_with_global_table,
+    join_with_table,
+)
 from streams.dsl.table import Table
 from streams.errors import TopologyError
 from streams.graph.joined_view import JoinKind
@@ -26,6 +31,43 @@ V2 = TypeVar("V2")
 R = TypeVar("R")
 
 
+class InnerJoinKeywords(TypedDict, Generic[K, V, V2, R], total=False):
+    """Names the keywords of an inner join of two streams. Kafka Streams' JoinWindows, StreamJoined.
+
+    The default of `grace` is 0, that of the others None.
+    """
+
+    within: Duration | None
+    before: Duration | None
+    after: Duration | None
+    grace: Duration
+    key: Serde[K] | None
+    this_value: Serde[V] | None
+    value: Serde[R] | None
+    other_value: Serde[V2] | None
+    store: str | Store | None
+    other_store: str | Store | None
+    on_late: Callable[[LateRecord[K, V | V2]], object] | None
+
+
+class OuterJoinKeywords(InnerJoinKeywords[K, V, V2, R], total=False):
+    """Names the keywords of a left or outer join of two streams.
+
+    The default of `emit_interval` is a second.
+    """
+
+    emit_interval: Duration
+
+
+class TableJoinKeywords(TypedDict, Generic[K, V, R], total=False):
+    """Names the keywords of the join of a stream with a table; their default is None."""
+
+    key: Serde[K] | None
+    this_value: Serde[V] | None
+    value: Serde[R] | None
+    grace: Duration | None
+
+
 class StreamJoins(Generic[K, V]):
     """Adds `join`, `left_join` and `outer_join` to a `Stream[K, V]`."""
 
@@ -37,19 +79,9 @@ class StreamJoins(Generic[K, V]):
         other: Stream[K, V2],
         joiner: Callable[[V, V2], R],
         *,
-        within: Duration | None = None,
-        before: Duration | None = None,
-        after: Duration | None = None,
-        grace: Duration = 0,
-        key: Serde[K] | None = None,
-        this_value: Serde[V] | None = None,
-        value: Serde[R] | None = None,
-        other_value: Serde[V2] | None = None,
-        store: str | Store | None = None,
-        other_store: str | Store | None = None,
-        on_late: Callable[[LateRecord[K, V | V2]], object] | None = None,
         with_key: Literal[False] = False,
         name: str | None = None,
+        **options: Unpack[InnerJoinKeywords[K, V, V2, R]],
     ) -> Stream[K, R]: ...
     @overload
     def join(
@@ -58,18 +90,8 @@ class StreamJoins(Generic[K, V]):
         joiner: Callable[[K, V, V2], R],
         *,
         with_key: Literal[True],
-        within: Duration | None = None,
-        before: Duration | None = None,
-        after: Duration | None = None,
-        grace: Duration = 0,
-        key: Serde[K] | None = None,
-        this_value: Serde[V] | None = None,
-        value: Serde[R] | None = None,
-        other_value: Serde[V2] | None = None,
-        store: str | Store | None = None,
-        other_store: str | Store | None = None,
-        on_late: Callable[[LateRecord[K, V | V2]], object] | None = None,
         name: str | None = None,
+        **options: Unpack[InnerJoinKeywords[K, V, V2, R]],
     ) -> Stream[K, R]: ...
     @overload
     def join(
@@ -77,12 +99,9 @@ class StreamJoins(Generic[K, V]):
         other: Table[K, V2],
         joiner: Callable[[V, V2], R],
         *,
-        key: Serde[K] | None = None,
-        this_value: Serde[V] | None = None,
-        value: Serde[R] | None = None,
-        grace: Duration | None = None,
         with_key: Literal[False] = False,
         name: str | None = None,
+        **options: Unpack[TableJoinKeywords[K, V, R]],
     ) -> Stream[K, R]: ...
     @overload
     def join(
@@ -91,11 +110,8 @@ class StreamJoins(Generic[K, V]):
         joiner: Callable[[K, V, V2], R],
         *,
         with_key: Literal[True],
-        key: Serde[K] | None = None,
-        this_value: Serde[V] | None = None,
-        value: Serde[R] | None = None,
-        grace: Duration | None = None,
         name: str | None = None,
+        **options: Unpack[TableJoinKeywords[K, V, R]],
     ) -> Stream[K, R]: ...
     @overload
     def join(
@@ -126,7 +142,7 @@ class StreamJoins(Generic[K, V]):
         *,
         with_key: bool = False,
         name: str | None = None,
-        **how: Any,
+        **options: Any,
     ) -> Stream[Any, Any]:
         """Join each record with the records or the row of the same key in `other`.
 
@@ -145,7 +161,7 @@ class StreamJoins(Generic[K, V]):
         and repartitioned, where they are not known. `store` and `other_store` name the stores of
         the two streams, or bring them.
         """
-        return _join_stream(self, other, joiner, JoinKind.INNER, with_key, name, how)
+        return _join_stream(self, other, joiner, JoinKind.INNER, with_key, name, options)
 
     @overload
     def left_join(
@@ -153,20 +169,9 @@ class StreamJoins(Generic[K, V]):
         other: Stream[K, V2],
         joiner: Callable[[V, V2 | None], R],
         *,
-        within: Duration | None = None,
-        before: Duration | None = None,
-        after: Duration | None = None,
-        grace: Duration = 0,
-        emit_interval: Duration = EMIT_INTERVAL_MS,
-        key: Serde[K] | None = None,
-        this_value: Serde[V] | None = None,
-        value: Serde[R] | None = None,
-        other_value: Serde[V2] | None = None,
-        store: str | Store | None = None,
-        other_store: str | Store | None = None,
-        on_late: Callable[[LateRecord[K, V | V2]], object] | None = None,
         with_key: Literal[False] = False,
         name: str | None = None,
+        **options: Unpack[OuterJoinKeywords[K, V, V2, R]],
     ) -> Stream[K, R]: ...
     @overload
     def left_join(
@@ -175,19 +180,8 @@ class StreamJoins(Generic[K, V]):
         joiner: Callable[[K, V, V2 | None], R],
         *,
         with_key: Literal[True],
-        within: Duration | None = None,
-        before: Duration | None = None,
-        after: Duration | None = None,
-        grace: Duration = 0,
-        emit_interval: Duration = EMIT_INTERVAL_MS,
-        key: Serde[K] | None = None,
-        this_value: Serde[V] | None = None,
-        value: Serde[R] | None = None,
-        other_value: Serde[V2] | None = None,
-        store: str | Store | None = None,
-        other_store: str | Store | None = None,
-        on_late: Callable[[LateRecord[K, V | V2]], object] | None = None,
         name: str | None = None,
+        **options: Unpack[OuterJoinKeywords[K, V, V2, R]],
     ) -> Stream[K, R]: ...
     @overload
     def left_join(
@@ -195,12 +189,9 @@ class StreamJoins(Generic[K, V]):
         other: Table[K, V2],
         joiner: Callable[[V, V2 | None], R],
         *,
-        key: Serde[K] | None = None,
-        this_value: Serde[V] | None = None,
-        value: Serde[R] | None = None,
-        grace: Duration | None = None,
         with_key: Literal[False] = False,
         name: str | None = None,
+        **options: Unpack[TableJoinKeywords[K, V, R]],
     ) -> Stream[K, R]: ...
     @overload
     def left_join(
@@ -209,11 +200,8 @@ class StreamJoins(Generic[K, V]):
         joiner: Callable[[K, V, V2 | None], R],
         *,
         with_key: Literal[True],
-        key: Serde[K] | None = None,
-        this_value: Serde[V] | None = None,
-        value: Serde[R] | None = None,
-        grace: Duration | None = None,
         name: str | None = None,
+        **options: Unpack[TableJoinKeywords[K, V, R]],
     ) -> Stream[K, R]: ...
     @overload
     def left_join(
@@ -244,7 +232,7 @@ class StreamJoins(Generic[K, V]):
         *,
         with_key: bool = False,
         name: str | None = None,
-        **how: Any,
+        **options: Any,
     ) -> Stream[Any, Any]:
         """Join each record with its matches in `other`, or with None if it has none.
 
@@ -253,7 +241,7 @@ class StreamJoins(Generic[K, V]):
         `emit_interval` of the wall clock; the result has the record's own time. A record without a
         key is joined with None at once.
         """
-        return _join_stream(self, other, joiner, JoinKind.LEFT, with_key, name, how)
+        return _join_stream(self, other, joiner, JoinKind.LEFT, with_key, name, options)
 
     @overload
     def outer_join(
@@ -261,20 +249,9 @@ class StreamJoins(Generic[K, V]):
         other: Stream[K, V2],
         joiner: Callable[[V | None, V2 | None], R],
         *,
-        within: Duration | None = None,
-        before: Duration | None = None,
-        after: Duration | None = None,
-        grace: Duration = 0,
-        emit_interval: Duration = EMIT_INTERVAL_MS,
-        key: Serde[K] | None = None,
-        this_value: Serde[V] | None = None,
-        value: Serde[R] | None = None,
-        other_value: Serde[V2] | None = None,
-        store: str | Store | None = None,
-        other_store: str | Store | None = None,
-        on_late: Callable[[LateRecord[K, V | V2]], object] | None = None,
         with_key: Literal[False] = False,
         name: str | None = None,
+        **options: Unpack[OuterJoinKeywords[K, V, V2, R]],
     ) -> Stream[K, R]: ...
     @overload
     def outer_join(
@@ -283,19 +260,8 @@ class StreamJoins(Generic[K, V]):
         joiner: Callable[[K, V | None, V2 | None], R],
         *,
         with_key: Literal[True],
-        within: Duration | None = None,
-        before: Duration | None = None,
-        after: Duration | None = None,
-        grace: Duration = 0,
-        emit_interval: Duration = EMIT_INTERVAL_MS,
-        key: Serde[K] | None = None,
-        this_value: Serde[V] | None = None,
-        value: Serde[R] | None = None,
-        other_value: Serde[V2] | None = None,
-        store: str | Store | None = None,
-        other_store: str | Store | None = None,
-        on_late: Callable[[LateRecord[K, V | V2]], object] | None = None,
         name: str | None = None,
+        **options: Unpack[OuterJoinKeywords[K, V, V2, R]],
     ) -> Stream[K, R]: ...
     def outer_join(
         self,
@@ -304,10 +270,10 @@ class StreamJoins(Generic[K, V]):
         *,
         with_key: bool = False,
         name: str | None = None,
-        **how: Any,
+        **options: Any,
     ) -> Stream[Any, Any]:
         """Join two streams, and each record of either stream without a match with None."""
-        return _join_stream(self, other, joiner, JoinKind.OUTER, with_key, name, how)
+        return _join_stream(self, other, joiner, JoinKind.OUTER, with_key, name, options)
 
 
 def _join_stream(
@@ -324,7 +290,7 @@ def _join_stream(
     Raises TopologyError for anything else, and for options that such a join does not take.
     """
     if isinstance(other, StreamJoins):
-        _refuse_other_options(_STREAM_JOIN_OPTIONS[kind], options_given, "a stream", kind, name)
+        _refuse_other_options(_STREAM_JOIN_KEYWORDS[kind], options_given, "a stream", kind, name)
         options = StreamJoinOptions(kind=kind, with_key=with_key, name=name, **options_given)
         return join_streams(stream, other, joiner, options)  # type: ignore[arg-type]
     if kind is JoinKind.OUTER:
@@ -333,20 +299,19 @@ def _join_stream(
             "not with "
             f"{other!r:.100}: a table's updates make no results. Use left_join"
         )
-    left = kind is JoinKind.LEFT
+    is_left = kind is JoinKind.LEFT
     if isinstance(other, Table):
-        _refuse_other_options(_TABLE_JOIN_OPTIONS, options_given, "a table", kind, name)
-        return join_with_table(
-            stream, other, joiner, is_left=left, with_key=with_key, name=name,
-            key=options_given.get("key"), this_value=options_given.get("this_value"),
-            value=options_given.get("value"), grace=options_given.get("grace"),
-        )  # fmt: skip
+        _refuse_other_options(_TABLE_JOIN_KEYWORDS, options_given, "a table", kind, name)
+        with_table = TableJoinOptions(
+            is_left=is_left, with_key=with_key, name=name, **options_given
+        )
+        return join_with_table(stream, other, joiner, with_table)
     if isinstance(other, GlobalTable):
-        _refuse_other_options({"key", "value"}, options_given, "a global table", kind, name)
-        return join_with_global_table(
-            stream, other, joiner, is_left=left, select_key=options_given.get("key"),
-            value=options_given.get("value"), with_key=with_key, name=name,
-        )  # fmt: skip
+        _refuse_other_options(_GLOBAL_JOIN_KEYWORDS, options_given, "a global table", kind, name)
+        with_global_table = GlobalTableJoinOptions(
+            is_left=is_left, with_key=with_key, name=name, **options_given
+        )
+        return join_with_global_table(stream, other, joiner, with_global_table)
     raise TopologyError(
         f"{_describe_join(kind, name)} joins a stream with a stream, a table or a global table, "
         "not with "
@@ -354,18 +319,17 @@ def _join_stream(
     )
 
 
-_INNER_JOIN_OPTIONS = {"within", "before", "after", "grace", "key", "this_value", "value",
-    "other_value", "store", "other_store", "on_late"}  # fmt: skip
-_STREAM_JOIN_OPTIONS = {
-    JoinKind.INNER: _INNER_JOIN_OPTIONS,
-    JoinKind.LEFT: _INNER_JOIN_OPTIONS | {"emit_interval"},
-    JoinKind.OUTER: _INNER_JOIN_OPTIONS | {"emit_interval"},
+_STREAM_JOIN_KEYWORDS = {
+    JoinKind.INNER: frozenset(InnerJoinKeywords.__annotations__),
+    JoinKind.LEFT: frozenset(OuterJoinKeywords.__annotations__),
+    JoinKind.OUTER: frozenset(OuterJoinKeywords.__annotations__),
 }
-_TABLE_JOIN_OPTIONS = {"key", "this_value", "value", "grace"}
+_TABLE_JOIN_KEYWORDS = frozenset(TableJoinKeywords.__annotations__)
+_GLOBAL_JOIN_KEYWORDS = frozenset({"key", "value"})
 
 
 def _refuse_other_options(
-    allowed_options: set[str],
+    allowed_options: frozenset[str],
     options: dict[str, Any],
     other_kind: str,
     kind: JoinKind,

@@ -33,8 +33,6 @@ _NOT_COMPACTED = {"cleanup.policy": "delete"}
 """The changelog keeps every record: no key is written twice."""
 EMIT_INTERVAL_MS = 1_000
 """Kafka Streams' __emit.interval.ms.kstreams.outer.join.spurious.results.fix__."""
-JOINER_ARGUMENTS = ("value", "other_value")
-"""The arguments of a joiner; one that asks for the key gets that first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +71,7 @@ def join_streams(
     names = name_join_steps(graph, options.name, options.kind)
     step = options.name or names.this_join
     check_same_application(step, stream, other)
-    check_callable(
-        step, joiner, ("key", *JOINER_ARGUMENTS) if options.with_key else JOINER_ARGUMENTS
-    )
+    join = adapt_joiner(step, joiner, with_key=options.with_key)
     if options.on_late is not None:
         check_callable(step, options.on_late, ("late",), needs_result=False)
     window = create_join_window(options, step)
@@ -94,7 +90,6 @@ def join_streams(
     other_store = _create_window_store_spec(
         options.other_store, named.other, window, key, other_value, step
     )
-    with_key = joiner if options.with_key else wrap_joiner_without_key(joiner)
     outer = None
     stores = [this_store, other_store]
     if options.kind is not JoinKind.INNER:
@@ -104,7 +99,7 @@ def join_streams(
             store_name=waiting.name,
             is_full_outer=options.kind is JoinKind.OUTER,
             window=window,
-            joiner=with_key,
+            joiner=join,
             emit_interval_ms=_non_negative_ms(options.emit_interval, "emit_interval", step),
         )
     for spec in stores:
@@ -113,7 +108,7 @@ def join_streams(
         name=names.merge,
         parents=(left, right),
         names=names,
-        joiner=with_key,
+        joiner=join,
         window=window,
         this_store=this_store.name,
         other_store=other_store.name,
@@ -159,8 +154,15 @@ def repartition_if_rekeyed(
     return builder.add_repartition(stream._node, base_name or stream._node.name, step, key, value)
 
 
-def wrap_joiner_without_key(joiner: Callable[[Any, Any], Any]) -> Joiner:
-    """Return a joiner of key, value and other value that ignores the key."""
+def adapt_joiner(step: str, joiner: Callable[..., Any], *, with_key: bool) -> Joiner:
+    """Return a joiner of key, value and other value that calls the user's, with or without the key.
+
+    Raises TopologyError if the user's joiner can't take these arguments.
+    """
+    if with_key:
+        check_callable(step, joiner, ("key", "value", "other_value"))
+        return joiner
+    check_callable(step, joiner, ("value", "other_value"))
     return lambda _, value, other: joiner(value, other)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from streams.common.durations import Duration, duration_to_ms
@@ -11,10 +11,9 @@ from streams.dsl.builder import require_serde
 from streams.dsl.function_checks import KEY_VALUE_ARGUMENTS, check_callable
 from streams.dsl.routing import check_same_application
 from streams.dsl.stream_stream_joins import (
-    JOINER_ARGUMENTS,
+    adapt_joiner,
     repartition_if_rekeyed,
     require_value_serde,
-    wrap_joiner_without_key,
 )
 from streams.errors import TopologyError
 from streams.graph.materialized import Store
@@ -35,18 +34,38 @@ if TYPE_CHECKING:
     from streams.dsl.table import Table
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableJoinOptions:
+    """Holds the options of a join with a table as the user gave them. Kafka Streams' Joined."""
+
+    is_left: bool
+    with_key: bool
+    name: str | None
+    key: Serde[Any] | None = None
+    this_value: Serde[Any] | None = None
+    value: Serde[Any] | None = None
+    """The serde of the result."""
+    grace: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlobalTableJoinOptions:
+    """Holds the options of a join with a global table as the user gave them."""
+
+    is_left: bool
+    with_key: bool
+    name: str | None
+    key: KeyOf | None = None
+    """Returns the table's key for a key and a value."""
+    value: Serde[Any] | None = None
+    """The serde of the result."""
+
+
 def join_with_table(
     stream: Stream[Any, Any],
     table: Table[Any, Any],
     joiner: Callable[..., Any],
-    *,
-    is_left: bool,
-    key: Serde[Any] | None,
-    this_value: Serde[Any] | None,
-    value: Serde[Any] | None,
-    grace: Duration | None,
-    with_key: bool,
-    name: str | None,
+    options: TableJoinOptions,
 ) -> Stream[Any, Any]:
     """Add the join of a stream with a table and return its result.
 
@@ -54,16 +73,16 @@ def join_with_table(
     TopologyError naming the step.
     """
     builder, graph, view = stream._builder, stream._builder.graph, table._view
-    kind = "KSTREAM-LEFTJOIN" if is_left else "KSTREAM-JOIN"
-    step = graph.choose_step_name(kind, name)
+    kind = "KSTREAM-LEFTJOIN" if options.is_left else "KSTREAM-JOIN"
+    step, grace = graph.choose_step_name(kind, options.name), options.grace
     check_same_application(step, stream, table)
-    check_callable(step, joiner, ("key", *JOINER_ARGUMENTS) if with_key else JOINER_ARGUMENTS)
-    join = joiner if with_key else wrap_joiner_without_key(joiner)
-    key, this_value = key or stream._key or table._key, this_value or stream._value
-    parent = repartition_if_rekeyed(builder, stream, name, step, key, this_value)
+    join = adapt_joiner(step, joiner, with_key=options.with_key)
+    key = options.key or stream._key or table._key
+    this_value = options.this_value or stream._value
+    parent = repartition_if_rekeyed(builder, stream, options.name, step, key, this_value)
     graph.copartitioned.append((parent, table._node))
     stores = view.require_readable_stores()
-    operator = join_records_with_table(view, join, is_left_join=is_left)
+    operator = join_records_with_table(view, join, is_left_join=options.is_left)
     if grace is not None:
         if not view.is_versioned:
             raise TopologyError(
@@ -90,17 +109,17 @@ def join_with_table(
         )
         graph.declare_store(buffer, owner=object())
         stores.append(buffer.name)
-        operator = join_records_after_grace(view, join, grace_buffer, is_left_join=is_left)
+        operator = join_records_after_grace(view, join, grace_buffer, is_left_join=options.is_left)
     node = builder.add_step(
         kind,
         parent,
         operator,
         name=step,
         stores=stores,
-        joins_without_key=is_left,
+        joins_without_key=options.is_left,
         has_stream_time=grace is not None,
     )
-    return type(stream)(builder, node, key, value)
+    return type(stream)(builder, node, key, options.value)
 
 
 def _check_history_covers_grace(grace_ms: int, stores: Iterable[StoreSpec], step: str) -> None:
@@ -120,12 +139,7 @@ def join_with_global_table(
     stream: Stream[Any, Any],
     table: GlobalTable[Any, Any],
     joiner: Callable[..., Any],
-    *,
-    is_left: bool,
-    select_key: KeyOf | None,
-    value: Serde[Any] | None,
-    with_key: bool,
-    name: str | None,
+    options: GlobalTableJoinOptions,
 ) -> Stream[Any, Any]:
     """Add the join of a stream with a global table and return its result.
 
@@ -133,16 +147,19 @@ def join_with_global_table(
     """
     builder = stream._builder
     kind = "KSTREAM-LEFTJOIN"  # also of an inner join, as in Kafka Streams
-    step = builder.graph.choose_step_name(kind, name)
+    step = builder.graph.choose_step_name(kind, options.name)
     check_same_application(step, stream, table)
-    check_callable(step, joiner, ("key", *JOINER_ARGUMENTS) if with_key else JOINER_ARGUMENTS)
-    if select_key is None:
+    join = adapt_joiner(step, joiner, with_key=options.with_key)
+    if options.key is None:
         raise TopologyError(
             f"step {step!r} joins with a global table and has no key to look up: pass "
             "key=lambda key, value: ..."
         )
-    check_callable(step, select_key, KEY_VALUE_ARGUMENTS)
-    join = joiner if with_key else wrap_joiner_without_key(joiner)
-    operator = join_records_with_table(table._view, join, is_left_join=is_left, key_of=select_key)
-    node = builder.add_step(kind, stream._node, operator, name=step, joins_without_key=is_left)
-    return type(stream)(builder, node, stream._key, value, stream._rekeyed)
+    check_callable(step, options.key, KEY_VALUE_ARGUMENTS)
+    operator = join_records_with_table(
+        table._view, join, is_left_join=options.is_left, key_of=options.key
+    )
+    node = builder.add_step(
+        kind, stream._node, operator, name=step, joins_without_key=options.is_left
+    )
+    return type(stream)(builder, node, stream._key, options.value, stream._rekeyed)
