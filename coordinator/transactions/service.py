@@ -44,7 +44,6 @@ from coordinator.transactions.end_transaction import (
     complete_end,
     fence_and_abort,
     find_transaction_to_end,
-    needs_new_producer_id,
     prepare_end,
 )
 from coordinator.transactions.expiry import TransactionalIdExpiry
@@ -56,10 +55,10 @@ from coordinator.transactions.init_producer_id import (
 )
 from coordinator.transactions.listing import TransactionFilters, select_transactions
 from coordinator.transactions.markers import LocateDestination, MarkerChannel
+from coordinator.transactions.producer_id_generator import ProducerIdGenerator
 from coordinator.transactions.producer_ids import ProducerIdManager
 from coordinator.transactions.shard import TransactionShard
 from coordinator.transactions.state import (
-    NO_PRODUCER_ID,
     PREPARED,
     V2,
     ProducerIdAndEpoch,
@@ -100,14 +99,8 @@ class TransactionService:
             TransactionShard(f"__transaction_state-{i}", log, features, clock)
             for i, log in enumerate(logs)
         ]
-        # Shards whose producer ids are not known yet, as they are still being loaded.
-        self._unread = {
-            shard
-            for shard in self.shards
-            if shard.log.coordinator_state is CoordinatorState.LOADING
-        }
         self._features = features
-        self._producer_ids = producer_ids
+        self._producer_ids = ProducerIdGenerator(self.shards, producer_ids)
         self.markers = MarkerChannel(locate_destination, self._complete_transaction, scheduler)
         self.counters = TransactionCounters()
         self._config = config
@@ -162,7 +155,7 @@ class TransactionService:
             return False
         now_ms = self._clock.now_ms()
         for known in tuple(shard.state.transactions.values()):
-            self._producer_ids.skip_ids_up_to(max(known.producer_id, known.next_producer_id))
+            self._producer_ids.skip_ids_of(known)
             if shard.log.coordinator_state is not CoordinatorState.ACTIVE:
                 # The records before the damage don't tell the transaction's present status: whether
                 # it is open, or was committed, only the repaired log can say. So nothing is done to
@@ -175,7 +168,7 @@ class TransactionService:
                     (TransactionTimer.ABORT, known.transactional_id), known.deadline_ms - now_ms
                 )
         if shard.log.coordinator_state is not CoordinatorState.RESIGNED:
-            self._unread.discard(shard)
+            self._producer_ids.mark_loaded(shard)
         return True
 
     def close(self) -> None:
@@ -222,7 +215,7 @@ class TransactionService:
         Without a transactional id it is always a new producer id. Raises: Refused.
         """
         if transactional_id is None:
-            return ProducerIdAndEpoch(self._generate_producer_id(), 0)
+            return ProducerIdAndEpoch(self._producer_ids.generate_producer_id(), 0)
         if not transactional_id:
             raise Refused(Code.INVALID_REQUEST, "an empty transactional id")
         if not 0 < timeout_ms <= self._config.transaction_max_timeout_ms:
@@ -238,7 +231,9 @@ class TransactionService:
             self.counters.aborts_by_init += 1
             first = find_prerequisite(shard.state, command)
         new_producer_id = (
-            self._generate_producer_id() if first is Prerequisite.NEW_PRODUCER_ID else -1
+            self._producer_ids.generate_producer_id()
+            if first is Prerequisite.NEW_PRODUCER_ID
+            else -1
         )
         return shard.execute_decision(
             init_producer_id(shard.state, command, new_producer_id, self._clock.now_ms())
@@ -272,7 +267,7 @@ class TransactionService:
                 known,
                 committed=command.committed,
                 version=command.version,
-                next_producer_id=self._generate_producer_id_if_needed(known, command.version),
+                next_producer_id=self._producer_ids.generate_if_needed(known, command.version),
                 now_ms=self._clock.now_ms(),
             )
         )
@@ -325,40 +320,11 @@ class TransactionService:
             fence_and_abort(
                 transaction,
                 version=version,
-                next_producer_id=self._generate_producer_id_if_needed(transaction, version),
+                next_producer_id=self._producer_ids.generate_if_needed(transaction, version),
                 now_ms=self._clock.now_ms(),
             )
         )
         self._write_markers(transaction.transactional_id)
-
-    def _generate_producer_id_if_needed(
-        self, transaction: TransactionMetadata, version: int
-    ) -> int:
-        """Return a new producer id if this transaction's end uses up the last epoch, else -1."""
-        return (
-            self._generate_producer_id()
-            if needs_new_producer_id(transaction, version)
-            else NO_PRODUCER_ID
-        )
-
-    def _generate_producer_id(self) -> int:
-        """Return a producer id that nobody has had.
-
-        Until every shard has said which ids it has, it is refused, as the log of the ids may have
-        been lost, or be another broker's. A shard that has failed can't say it: then that log alone
-        has to know. Raises: Refused (COORDINATOR_LOAD_IN_PROGRESS).
-        """
-        if self._unread:
-            raise Refused(Code.COORDINATOR_LOAD_IN_PROGRESS, "the producer ids are being loaded")
-        if not self._producer_ids.has_allocated_ids:
-            for shard in self.shards:
-                if shard.log.coordinator_state is CoordinatorState.FAILED:
-                    raise Refused(
-                        Code.COORDINATOR_LOAD_IN_PROGRESS,
-                        f"no producer ids: only {shard.log.name}, which has failed, knows which "
-                        "have been given",
-                    )
-        return self._producer_ids.generate_producer_id()
 
     def _write_markers(self, transactional_id: str) -> None:
         """Write the markers of a decided transaction, which is completed after the last one."""
