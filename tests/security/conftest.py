@@ -2,32 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 
 import pytest
 
 from tests import brokers
 from tests.kafka.secured.administration import Administration
+from tests.kafka.secured.listeners import SecurityOptions
 from tests.kafka.secured.server import SecuredKafka
 from tests.kafka.server import missing
 
+RunSecuredKafka = Callable[[SecurityOptions], AbstractContextManager[SecuredKafka]]
+_RUNNING: list[SecuredKafka] = []
+
+
+@contextmanager
+def run_kafka(options: SecurityOptions) -> Iterator[SecuredKafka]:
+    with closing(SecuredKafka(options=options)) as kafka:
+        kafka.start()
+        _RUNNING.append(kafka)
+        try:
+            yield kafka
+        finally:
+            _RUNNING.remove(kafka)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed:
+        report.sections += [("log of a secured Kafka", each.log_tail()) for each in _RUNNING]
+    return report
+
 
 @pytest.fixture(scope="session")
-def secured_kafka() -> Iterator[SecuredKafka]:
-    """Provide a running Kafka with all listeners and the authorizer.
-
-    A test that changes users, ACLs or certificates uses names of its own, or changes them back.
-    """
+def run_secured_kafka() -> RunSecuredKafka:
+    """Return a function that runs a secured Kafka with other options, until its context ends."""
     reason = missing()
     if reason:
         assert not brokers.in_ci(), reason
         pytest.skip(reason)
-    kafka = SecuredKafka()
-    try:
-        kafka.start()
+    return run_kafka
+
+
+@pytest.fixture(scope="session")
+def secured_kafka(run_secured_kafka: RunSecuredKafka) -> Iterator[SecuredKafka]:
+    """Provide a running Kafka with all listeners and the authorizer.
+
+    A test that changes users, ACLs or certificates uses names of its own, or changes them back.
+    """
+    with run_secured_kafka(SecurityOptions()) as kafka:
         yield kafka
-    finally:
-        kafka.close()
 
 
 @pytest.fixture(scope="session")

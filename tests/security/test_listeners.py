@@ -215,15 +215,19 @@ def test_a_client_certificate_is_refused_once_its_authority_is_not_trusted(
 def test_the_broker_counts_how_often_clients_authenticate_again(
     mechanism: str, secured_kafka: SecuredKafka
 ) -> None:
-    access = describe_access(secured_kafka, f"REAUTHENTICATED/{mechanism}")
+    producers = [
+        Producer(dict(describe_access(secured_kafka, f"{listener}/{mechanism}").settings))
+        for listener in ("REAUTHENTICATED", "SASL_SSL")
+    ]
+    for producer in producers:
+        producer.list_topics(timeout=HANG_LIMIT_S)
     counted = secured_kafka.read_reauthentications("REAUTHENTICATED")
-    producer = Producer(dict(access.settings))
-    producer.list_topics(timeout=HANG_LIMIT_S)
     wait_until(
         lambda: secured_kafka.read_reauthentications("REAUTHENTICATED") > counted,
         what=f"no authentication after {REAUTHENTICATION_MS} ms",
     )
-    producer.list_topics(timeout=HANG_LIMIT_S)
+    for producer in producers:
+        producer.list_topics(timeout=HANG_LIMIT_S)
     assert secured_kafka.read_reauthentications("SASL_SSL") == 0
 
 
