@@ -81,12 +81,15 @@ class Runs:
         self._check_output(way.operator, output)
         return seconds
 
-    def run_millrace(self, way: Way, **settings: Any) -> float:
-        """Process the input with Millrace; return the seconds from first record to last commit."""
+    def run_millrace(self, way: Way, *, servers: str | None = None, **settings: Any) -> float:
+        """Process the input with Millrace; return the seconds from first record to last commit.
+
+        `servers`: another listener of the broker.
+        """
         output = self._create_topic(f"ours-{way.operator}")
         app = App(
             f"bench-{self._id}-{self._runs}",
-            bootstrap_servers=self._servers,
+            bootstrap_servers=servers or self._servers,
             processing_guarantee=way.guarantee,
             commit_interval_ms=way.commit_interval_ms,
             transaction_timeout_ms=max(10_000, 3 * way.commit_interval_ms),

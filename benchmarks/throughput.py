@@ -4,8 +4,8 @@
 
 Guarantees, commit intervals and sizes vary. Ours and the loop alternate in one process on one
 broker; the ratio is of their medians. Every output is read back and checked before a figure is
-printed. `--quick` is what CI runs: one size of records, few intervals. The whole takes half an
-hour.
+printed. At the end the same runs through TLS, on Apache Kafka (`benchmarks.tls`). `--quick` is what
+CI runs: one size of records, few intervals. The whole takes half an hour.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import tls
 from benchmarks.recorded import RATE, record
 from benchmarks.runs import Input, Runs, Way, broker_at
 from streams.settings.config import ProcessingGuarantee
@@ -151,6 +152,7 @@ def bench(
             figures += measure_part(runs, part, rounds)
             runs.clear()
     print_table(figures)
+    tls.bench(quick, rounds)
     if output is not None:
         output.write_text(json.dumps([asdict(figure) for figure in figures], indent=2) + "\n")
 
