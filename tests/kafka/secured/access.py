@@ -37,6 +37,14 @@ class Refusal:
     settings: Mapping[str, str]
     error: int
 
+    def explains(self, error: KafkaError | None) -> bool:
+        """Tell whether this is the error of the refusal."""
+        if error is None:
+            return False
+        if self.error == KafkaError._AUTHENTICATION:
+            return bool(error.code() == self.error)
+        return is_certificate_error(error)
+
 
 @dataclass(frozen=True, slots=True)
 class Access:
@@ -45,6 +53,16 @@ class Access:
     listener: str
     settings: Mapping[str, str]
     refusals: Mapping[str, Refusal]
+
+
+def is_certificate_error(error: KafkaError) -> bool:
+    """Tell whether the error says that a certificate was refused, by the client or the broker.
+
+    Its code is `_SSL` or `_TRANSPORT`: librdkafka gives the same failed verification the one or the
+    other, by whether the connection was closed before it looked. The text says what happened.
+    """
+    codes = (KafkaError._SSL, KafkaError._TRANSPORT)
+    return error.code() in codes and "certificate" in error.str()
 
 
 def describe_access(

@@ -77,7 +77,10 @@ class Administration:
         self._set_broker_config(name, str(certificate.key_store_path))
 
     def replace_trust_store(self, listener: str, authorities: Iterable[Authority]) -> None:
-        """Let the listener accept client certificates of these authorities only, from now on."""
+        """Let the listener accept client certificates of these authorities only, from now on.
+
+        Connections that are open stay open, whoever issued their certificates.
+        """
         path = self._kafka.certificates_dir / f"trusted-{next(_NUMBERS)}.pem"
         path.write_bytes(b"".join(authority.path.read_bytes() for authority in authorities))
         self._set_broker_config(f"{listener_prefix(listener)}ssl.truststore.location", str(path))
