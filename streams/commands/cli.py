@@ -1,4 +1,4 @@
-"""The command `millrace`: run an application, plan its change, run a broker, create topics."""
+"""The command `millrace`: run an application, plan its change, list its ACLs, run a broker."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rich.console import Console
 
 from streams.app import import_app, report_error
 from streams.commands import plan_command
+from streams.commands.acls_command import acls
 from streams.errors import ConfigError, OutcomeUnknown, UserError
 from streams.processes.cluster import find_cluster
 from streams.processes.embedded import broker_command
@@ -212,6 +213,7 @@ def plan(
         raise typer.Exit(3)
 
 
+cli.command()(acls)
 cli.command()(export)
 cli.command()(reconcile)
 

@@ -26,6 +26,13 @@ PRODUCER_PER_TASK = "exactly_once"
 """The guarantee that gives each task a producer of its own."""
 
 
+def transactional_id_prefix(application_id: str, guarantee: str) -> str:
+    """Return how all transactional ids of an application begin."""
+    # Neither an application id nor a topic can have the colon: without it application `a` that
+    # reads `b-c` and application `a-b` that reads `c` would have one id, and fence each other.
+    return f"{application_id}-task:" if guarantee == PRODUCER_PER_TASK else f"{application_id}-"
+
+
 class TaskProducers:
     """Creates and holds the producers of one thread's tasks.
 
@@ -108,10 +115,9 @@ class TaskProducers:
 
     def _producer_name(self, task_name: str) -> str:
         """Return the name of a task's producer, which is its transactional id if it has one."""
-        # Neither an application id nor a topic can have the colon: without it application `a` that
-        # reads `b-c` and application `a-b` that reads `c` would have one id, and fence each other.
         if self._is_one_per_task:
-            return f"{self._application_id}-task:{self._name_task(task_name)}"
+            prefix = transactional_id_prefix(self._application_id, PRODUCER_PER_TASK)
+            return f"{prefix}{self._name_task(task_name)}"
         return self._thread_id
 
     def discard_producers(self) -> None:

@@ -35,9 +35,14 @@ FetchGroupOffsets = Callable[[str, Collection[Partition]], CommittedOffsets]
 """Fetches the offsets that a group has committed. Raises ConnectionLost or StreamsError."""
 
 
+def cut_group_prefix(application_id: str) -> str:
+    """Return how the names of groups begin that keep consistent cuts of an application."""
+    return f"{application_id}-cut"
+
+
 def is_cut_group(group: str, application_id: str) -> bool:
     """Return whether a group keeps a consistent cut of the application as its offsets."""
-    name = f"{application_id}-cut"
+    name = cut_group_prefix(application_id)
     return group == name or group.startswith(f"{name}-")
 
 

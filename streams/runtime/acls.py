@@ -1,0 +1,249 @@
+"""Derive the least rights that an application needs on a cluster with an authorizer, as ACLs.
+
+    resource           rights                       the requests that need them
+    inputs             Read                         Fetch, OffsetCommit, TxnOffsetCommit
+    global tables      Read, DescribeConfigs        Fetch; DescribeConfigs, for how long tombstones
+                                                    are kept
+    outputs, dead      Write                        AddPartitionsToTxn, Produce
+      letters
+    changelogs         Create, Read, Write,         CreateTopics; Fetch in a restore; Produce;
+                       DescribeConfigs              DescribeConfigs as above
+    repartition        Create, Read, Write, Delete  as above; DeleteRecords by the purge
+    the ledger         Create, Write                CreateTopics, Produce
+    the group          Read                         JoinGroup, SyncGroup, Heartbeat, LeaveGroup,
+                                                    OffsetCommit, AddOffsetsToTxn, TxnOffsetCommit
+    groups of cuts     Describe, by their prefix    ListGroups, which leaves out silently what may
+                                                    not be described, and OffsetFetch of the purge
+    transactional ids  Write, by their prefix       InitProducerId, AddPartitionsToTxn, Produce,
+                                                    AddOffsetsToTxn, TxnOffsetCommit, EndTxn
+    the cluster        IdempotentWrite              InitProducerId without a transactional id
+
+Read, Write, Delete and Alter imply Describe, and AlterConfigs implies DescribeConfigs; what is
+implied is not listed. So Metadata, ListOffsets, OffsetForLeaderEpoch, OffsetFetch, FindCoordinator
+and DescribeTransactions are in none of the rows: they need Describe.
+
+Names are literal where they are known beforehand. Transactional ids contain the id of a process,
+and groups of cuts any name, so these have prefixes. Source: Kafka's "Operations and Resources on
+Protocols", KIP-290 (prefixes, Create on topics), KIP-679 (IdempotentWrite).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from streams.ledger import ledger_topic
+from streams.runtime.producers import PRODUCER_PER_TASK, transactional_id_prefix
+from streams.runtime.purge import cut_group_prefix
+from streams.settings.config import StreamsConfig
+from streams.settings.exception_handlers import Stage
+from streams.topology.build import Topology
+
+CLUSTER_NAME = "kafka-cluster"
+"""The name of the one resource of type Cluster."""
+WRITE_IS_ENOUGH_SINCE = (2, 8)
+"""The version of Kafka from which on Write on any topic allows an idempotent producer (KIP-679)."""
+_PREFIX_MARK = "*"
+
+
+class AclResource(StrEnum):
+    """Names the types of resources to which ACLs apply, in the order in which they are listed.
+
+    The values are the options of `kafka-acls.sh`.
+    """
+
+    TOPIC = "topic"
+    GROUP = "group"
+    TRANSACTIONAL_ID = "transactional-id"
+    CLUSTER = "cluster"
+
+
+class PatternType(StrEnum):
+    """Names how the name of an ACL is compared with that of a resource (KIP-290)."""
+
+    LITERAL = "literal"
+    PREFIXED = "prefixed"
+
+
+class AclOperation(StrEnum):
+    """Names the operations that ACLs allow, in the order in which they are listed."""
+
+    READ = "Read"
+    WRITE = "Write"
+    CREATE = "Create"
+    DELETE = "Delete"
+    DESCRIBE = "Describe"
+    DESCRIBE_CONFIGS = "DescribeConfigs"
+    IDEMPOTENT_WRITE = "IdempotentWrite"
+
+
+@dataclass(frozen=True, slots=True)
+class Acl:
+    """Represents the right to one operation on the resources of one name or prefix.
+
+    `purposes` say what the application does with it: `input`, `changelog`.
+    """
+
+    resource_type: AclResource
+    name: str
+    operation: AclOperation
+    pattern: PatternType = PatternType.LITERAL
+    purposes: tuple[str, ...] = ()
+
+
+class AclList:
+    """Collects ACLs, each once with all of its purposes."""
+
+    def __init__(self) -> None:
+        self._purposes: dict[Acl, dict[str, None]] = {}
+
+    def allow(
+        self,
+        resource_type: AclResource,
+        name: str,
+        *operations: AclOperation,
+        purpose: str,
+        pattern: PatternType = PatternType.LITERAL,
+    ) -> None:
+        """Add the right to each of `operations`, or its purpose if the right was added before."""
+        for operation in operations:
+            acl = Acl(resource_type, name, operation, pattern)
+            self._purposes.setdefault(acl, {})[purpose] = None
+
+    def allow_chosen_topics(self, topics: Iterable[str], *operations: AclOperation) -> None:
+        """Add the rights on topics that functions choose; one that ends with `*` is a prefix."""
+        for topic in topics:
+            prefix = topic.removesuffix(_PREFIX_MARK)
+            # The name * alone stands for all topics, in Kafka too.
+            is_prefix = prefix not in (topic, "")
+            self.allow(
+                AclResource.TOPIC,
+                prefix if is_prefix else topic,
+                *operations,
+                purpose="chosen by a function",
+                pattern=PatternType.PREFIXED if is_prefix else PatternType.LITERAL,
+            )
+
+    def sorted_acls(self) -> list[Acl]:
+        """Return the ACLs by type, pattern, name and operation."""
+        types, operations = list(AclResource), list(AclOperation)
+        ordered = sorted(
+            self._purposes,
+            key=lambda acl: (
+                types.index(acl.resource_type),
+                acl.pattern,
+                acl.name,
+                operations.index(acl.operation),
+            ),
+        )
+        return [
+            Acl(acl.resource_type, acl.name, acl.operation, acl.pattern, (*self._purposes[acl],))
+            for acl in ordered
+        ]
+
+
+def derive_acls(
+    topology: Topology,
+    config: StreamsConfig,
+    *,
+    kafka_version: tuple[int, ...] = WRITE_IS_ENOUGH_SINCE,
+    chosen_topics: Collection[str] = (),
+) -> list[Acl]:
+    """Return the ACLs that an application needs, none of which another one implies.
+
+    `chosen_topics`: the topics that functions of the application choose, which can't be known from
+    the topology; one that ends with `*` is a prefix.
+    """
+    acls = AclList()
+    _allow_topics(acls, topology, config)
+    acls.allow_chosen_topics(chosen_topics, AclOperation.WRITE)
+    _allow_groups(acls, topology)
+    if config.exactly_once:
+        acls.allow(
+            AclResource.TRANSACTIONAL_ID,
+            transactional_id_prefix(topology.application_id, config.processing_guarantee),
+            AclOperation.WRITE,
+            purpose=f"a producer for each {_producer_owner(config)}",
+            pattern=PatternType.PREFIXED,
+        )
+    writes = any(acl.operation is AclOperation.WRITE for acl in acls.sorted_acls())
+    if not config.exactly_once and not (writes and kafka_version >= WRITE_IS_ENOUGH_SINCE):
+        acls.allow(
+            AclResource.CLUSTER,
+            CLUSTER_NAME,
+            AclOperation.IDEMPOTENT_WRITE,
+            purpose="idempotent producers",
+        )
+    return acls.sorted_acls()
+
+
+def find_topic_choosers(topology: Topology, config: StreamsConfig) -> list[str]:
+    """Return what chooses topics as it runs: steps with such a function, and handlers.
+
+    Their topics can't be known from the topology, so ACLs for them are missing.
+    """
+    steps = [
+        f"step {sink.name!r}"
+        for sub in topology.subtopologies
+        for sink in sub.sinks
+        if not isinstance(sink.topic, str)
+    ]
+    handlers = [
+        f"the {stage.value} handler"
+        for stage in Stage
+        if callable(config.handlers.handler_of(stage))
+    ]
+    return steps + handlers
+
+
+def _producer_owner(config: StreamsConfig) -> str:
+    return "task" if config.processing_guarantee == PRODUCER_PER_TASK else "stream thread"
+
+
+def _allow_topics(acls: AclList, topology: Topology, config: StreamsConfig) -> None:
+    """Add the rights on topics whose names are known from the topology and the settings."""
+    topic, do = AclResource.TOPIC, AclOperation
+    for name in topology.input_topics:
+        acls.allow(topic, name, do.READ, purpose="input")
+    for table in topology.global_tables:
+        acls.allow(topic, table.topic, do.READ, do.DESCRIBE_CONFIGS, purpose="global table")
+    for name in _list_outputs(topology):
+        acls.allow(topic, name, do.WRITE, purpose="output")
+    for name in config.handlers.dead_letter_topics():
+        acls.allow(topic, name, do.WRITE, purpose="dead letters")
+    for name in topology.repartition_topics:
+        acls.allow(topic, name, do.READ, do.WRITE, do.CREATE, do.DELETE, purpose="repartition")
+    for spec in (s for sub in topology.subtopologies for s in sub.stores if s.logged):
+        name = topology.restore_topic_of(spec.name)
+        if spec.source_topic is not None:
+            acls.allow(topic, name, do.DESCRIBE_CONFIGS, purpose="changelog")
+        else:
+            acls.allow(
+                topic, name, do.READ, do.WRITE, do.CREATE, do.DESCRIBE_CONFIGS, purpose="changelog"
+            )
+    if config.ledger:
+        name = ledger_topic(topology.application_id)
+        acls.allow(topic, name, do.WRITE, do.CREATE, purpose="ledger")
+
+
+def _list_outputs(topology: Topology) -> Iterator[str]:
+    """Yield the topics that sinks write, without internal topics and those that are chosen."""
+    sinks: Iterable[object] = (
+        sink.topic for sub in topology.subtopologies for sink in sub.sinks if not sink.internal
+    )
+    yield from (topic for topic in sinks if isinstance(topic, str))
+
+
+def _allow_groups(acls: AclList, topology: Topology) -> None:
+    """Add the rights on the application's group, and on groups that keep its cuts."""
+    group, application_id = AclResource.GROUP, topology.application_id
+    acls.allow(group, application_id, AclOperation.READ, purpose="membership, offsets")
+    if topology.repartition_topics:
+        acls.allow(
+            group,
+            cut_group_prefix(application_id),
+            AclOperation.DESCRIBE,
+            purpose="cuts, which the purge spares",
+            pattern=PatternType.PREFIXED,
+        )
