@@ -180,13 +180,11 @@ def parse_read_options(
 ) -> ReadOptions:
     """Parse the options of a batch read.
 
-    `ignored_names`: names that may be there and are none of its options: when Spark asks for the
-    columns it doesn't say whether for a batch or a streaming read. Raises ConfigError.
+    `allows_streaming`: options of a streaming read may be there too, and say nothing: when Spark
+    asks for the columns it doesn't say whether for a batch or a streaming read. Raises ConfigError.
     """
-    ignored_names = _STREAM_READ_OPTIONS if allows_streaming else ()
-    found: ReadOptions = _parse_options(
-        ReadOptions, option_texts, _BATCH_READ_OPTIONS, "a batch read", ignored_names
-    )
+    names = _BATCH_READ_OPTIONS.keys() | (_STREAM_READ_OPTIONS.keys() if allows_streaming else ())
+    found: ReadOptions = _parse_options(ReadOptions, option_texts, names, "a batch read")
     topic, application_id, store = found.topic, found.application_id, found.store
     if (topic is None) == (store is None):
         raise ConfigError(
@@ -281,15 +279,14 @@ def _parse_options(
     option_texts: Mapping[str, str],
     allowed_names: Collection[str],
     operation: str,
-    ignored_names: Collection[str] = (),
 ) -> Any:
     """Parse the options of one operation, which `operation` says in words for messages.
 
     Raises ConfigError for a name that is not allowed, and for a text that is not what it should be.
     """
-    given = {name.lower(): text.strip() for name, text in option_texts.items()}
+    given = {name.lower(): text for name, text in option_texts.items()}
     for name in given:
-        if name.startswith("kafka.") or name in {*SPARK_OPTIONS, *allowed_names, *ignored_names}:
+        if name.startswith("kafka.") or name in SPARK_OPTIONS or name in allowed_names:
             continue
         if name in _ALL_OPTIONS:
             raise ConfigError(f"option {name} is not for {operation}")
@@ -299,9 +296,15 @@ def _parse_options(
             f"there is no option {name!r}{similar}; there are "
             f"{', '.join(sorted(allowed_names))} and kafka.*"
         )
-    texts = {name: text for name, text in given.items() if text}
+    texts = {name: text.strip() for name, text in given.items() if text.strip()}
     values = {name: _ALL_OPTIONS[name](name, texts[name]) for name in texts.keys() & _ALL_OPTIONS}
-    return _create_options(options_class, values, _parse_access(texts))
+    # Settings of librdkafka stay as they are: a password may be empty, or end in a space.
+    settings = {
+        name.removeprefix("kafka."): text
+        for name, text in given.items()
+        if name.startswith("kafka.")
+    }
+    return _create_options(options_class, values, _create_access(values, settings))
 
 
 def _create_options(
@@ -322,21 +325,19 @@ def _create_options(
     return options_class(**found)
 
 
-def _parse_access(texts: Mapping[str, str]) -> BrokerAccess:
-    """Return the access to the brokers of `bootstrap_servers` with the options `kafka.*`."""
-    settings = {
-        name.removeprefix("kafka."): text
-        for name, text in texts.items()
-        if name.startswith("kafka.")
-    }
+def _create_access(values: Mapping[str, Any], settings: Mapping[str, str]) -> BrokerAccess:
+    """Return the access to the brokers of `bootstrap_servers` with settings of librdkafka.
+
+    Raises ConfigError for a setting that is not the user's to choose.
+    """
     for name in settings:
         if name in _DEDICATED_OPTIONS:
             raise ConfigError(f"option kafka.{name} is given as {_DEDICATED_OPTIONS[name]}")
         if name in FORCED_SETTINGS:
             raise ConfigError(f"option kafka.{name} can't be set: exact reading needs its own")
-    if _ADDRESS_OPTION not in texts:
+    if _ADDRESS_OPTION not in values:
         raise ConfigError(f"option {_ADDRESS_OPTION} is needed")
-    return BrokerAccess(texts[_ADDRESS_OPTION], settings)
+    return BrokerAccess(values[_ADDRESS_OPTION], settings)
 
 
 def _check_serdes(serdes: SerdeOptions, *, is_write: bool = False) -> None:

@@ -54,6 +54,11 @@ def test_a_name_that_is_not_there_is_told_with_the_one_that_was_meant() -> None:
     assert "records_per_split" in said
 
 
+def test_names_of_a_streaming_read_are_among_those_that_were_meant_when_columns_are_asked() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'max_records_per_trigger'"):
+        parse_read_options({**TOPIC, "max_record_per_trigger": "3"}, allows_streaming=True)
+
+
 def test_an_option_of_something_else_is_told_apart_from_one_that_is_not_there() -> None:
     assert refusal(write_id="once") == "option write_id is not for a batch read"
     assert "not for" in refusal(max_records_per_trigger="3")
@@ -155,6 +160,10 @@ def test_settings_of_librdkafka_pass_through_except_those_that_exact_reading_nee
     access = parse_read_options({**TOPIC, **given}).access
     assert access.client_settings()["security.protocol"] == "SASL_SSL"
     assert access.client_settings()["sasl.password"] == "open sesame"
+    exact = parse_read_options(
+        {**TOPIC, "kafka.sasl.password": " a ", "kafka.ssl.key.password": ""}
+    )
+    assert exact.access.librdkafka_settings == {"sasl.password": " a ", "ssl.key.password": ""}
     assert "given as bootstrap_servers" in refusal(**{"kafka.bootstrap.servers": "b:1"})
     assert "given as isolation" in refusal(**{"kafka.isolation.level": "read_committed"})
     assert "can't be set" in refusal(**{"kafka.auto.offset.reset": "earliest"})
