@@ -1,9 +1,10 @@
-"""Convert JSON to Arrow arrays of a Spark type by the rules of Spark's from_json.
+"""Convert JSON to Arrow arrays of a Spark type, as docs/spark.md says beside Spark's from_json.
 
 A field that is missing or null is null, one that the type doesn't have is passed over, and a value
 of another kind makes the whole value unreadable. A string takes anything: a value that is no text
-stands in it as JSON. Floating-point numbers may be the texts NaN, Infinity and -Infinity; binary is
-base64; dates and times are ISO 8601 (without a zone: UTC), times also seconds since 1970.
+stands in it as JSON, whole numbers with all of their digits. Floating-point numbers may be the
+texts NaN, Infinity and -Infinity; binary is base64; dates and times are ISO 8601 (a TIMESTAMP
+without a zone is UTC, a TIMESTAMP_NTZ has none), a TIMESTAMP also seconds since 1970.
 
 Where the type has nothing but strings, numbers and booleans a whole batch is parsed by Arrow; it
 reads less than Spark does, and batches that it refuses are read value by value.
@@ -14,6 +15,8 @@ from __future__ import annotations
 
 import base64
 import json
+import math
+import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation, localcontext
@@ -41,6 +44,9 @@ _SPECIAL_FLOATS = {
     "-Infinity": "-inf",
 }
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LONG_NUMBER = re.compile(rb"\d{19}")
+"""Whole numbers of fewer digits fit into 64 bits; orjson makes others floating-point numbers."""
+_BARE_CONSTANT = re.compile(rb"[-+:\[,\s](?:NaN|Inf)")
 
 
 def create_json_reader(spark_type: types.DataType) -> Callable[[bytes], Any]:
@@ -50,12 +56,12 @@ def create_json_reader(spark_type: types.DataType) -> Callable[[bytes], Any]:
     can't have.
     """
     convert = _create_converter(spark_type)
-    loads: Callable[[bytes], Any] = (
-        _load_exact_decimals if _contains_type(spark_type, types.DecimalType) else orjson.loads
-    )
+    has_decimals = _contains_type(spark_type, types.DecimalType)
+    has_texts = _contains_type(spark_type, types.StringType)
 
     def read_value(value: bytes) -> Any:
-        return convert(loads(value))
+        is_exact = has_decimals or (has_texts and _LONG_NUMBER.search(value))
+        return convert(_load_exact_numbers(value) if is_exact else orjson.loads(value))
 
     return read_value
 
@@ -80,6 +86,8 @@ def create_json_batch_reader(
         if not found:
             return pa.nulls(len(values), arrow_type)
         data = b"\n".join(found)
+        if (b"NaN" in data or b"Inf" in data) and _BARE_CONSTANT.search(data):
+            raise ValueError("Arrow's parser takes NaN and Infinity for numbers")
         table = pyarrow.json.read_json(
             pa.BufferReader(data),
             pyarrow.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
@@ -134,8 +142,8 @@ def _contains_type(spark_type: types.DataType, wanted: type[types.DataType]) -> 
     return isinstance(spark_type, wanted)
 
 
-def _load_exact_decimals(value: bytes) -> Any:
-    """Parse JSON; numbers with a point become Decimals with all of their digits."""
+def _load_exact_numbers(value: bytes) -> Any:
+    """Parse JSON; numbers keep all of their digits, those with a point as Decimals."""
     return json.loads(value, parse_float=Decimal, parse_constant=_refuse_constant)
 
 
@@ -234,7 +242,12 @@ def _convert_text(value: Any) -> Any:
     """Return a text unchanged, and any other value as JSON."""
     if value is None or type(value) is str:
         return value
-    return orjson.dumps(value, default=float).decode()
+    try:
+        return orjson.dumps(value, default=_to_finite_float).decode()
+    except orjson.JSONEncodeError:  # It writes no whole number of more than 64 bits.
+        return json.dumps(
+            value, default=_to_finite_float, ensure_ascii=False, separators=(",", ":")
+        )
 
 
 def _convert_float(value: Any) -> Any:
@@ -245,10 +258,18 @@ def _convert_float(value: Any) -> Any:
         return float(_SPECIAL_FLOATS[value])
     if type(value) not in (int, float, Decimal):
         raise _wrong_kind_error(value, "a number")
+    return _to_finite_float(value)
+
+
+def _to_finite_float(value: Any) -> float:
+    """Convert a number to a float. Raises ValueError for one that is out of range."""
     try:
-        return float(value)
+        found = float(value)
     except OverflowError:
-        raise ValueError(f"{str(value)[:40]}... is out of range (double)") from None
+        found = math.inf
+    if math.isinf(found):
+        raise ValueError(f"{str(value)[:40]}... is out of range (double)")
+    return found
 
 
 def _convert_timestamp(value: Any) -> Any:
@@ -258,11 +279,19 @@ def _convert_timestamp(value: Any) -> Any:
             return _EPOCH + timedelta(seconds=value)
         except OverflowError:
             raise ValueError(f"{value} seconds are out of range (timestamp)") from None
-    found = _convert_local_time(value)
+    found = _parse_time(value)
     return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
 
 
-_convert_local_time = _expect(str, "a time", datetime.fromisoformat)
+def _convert_local_time(value: Any) -> Any:
+    """Convert a text in ISO 8601 to a datetime without a zone. Raises ValueError if it has one."""
+    found = _parse_time(value)
+    if found is not None and found.tzinfo is not None:
+        raise _wrong_kind_error(value, "a time without a zone (timestamp_ntz)")
+    return found
+
+
+_parse_time = _expect(str, "a time", datetime.fromisoformat)
 
 _SCALAR_CONVERTERS: dict[type[types.DataType], Converter] = {
     types.StringType: _convert_text,

@@ -43,7 +43,9 @@ def decode_column(
                 found = decoder.decode_one(value)
                 pa.array([found], decoder.arrow_type)
             except Exception as error:
-                found, causes[row] = None, f"{type(error).__name__}: {error}"
+                # A cause may quote half a surrogate pair, which no column of text can hold.
+                cause = f"{type(error).__name__}: {error}".encode(errors="backslashreplace")
+                found, causes[row] = None, cause.decode()
         read.append(found)
     return pa.array(read, decoder.arrow_type), causes
 

@@ -58,6 +58,8 @@ def test_fields_that_are_missing_are_null_and_others_are_passed_over() -> None:
         ("DOUBLE", b'"-Infinity"', float("-inf")),
         ("STRING", b"5", "5"),
         ("STRING", b'{"a":[1,true]}', '{"a":[1,true]}'),
+        ("STRING", b"-18446744073709551616", "-18446744073709551616"),
+        ("STRING", b'{"a":["\xc3\xbc",18446744073709551616]}', '{"a":["ü",18446744073709551616]}'),
         ("DATE", b'"2026-01-31"', date(2026, 1, 31)),
         (
             "TIMESTAMP",
@@ -94,6 +96,8 @@ def test_values_as_spark_reads_them(kind: str, value: bytes, found: Any) -> None
         ("STRUCT<x: INT>", b"[1]", "needs an object"),
         ("DATE", b"5", "needs a date"),
         ("DECIMAL(4,2)", b"123", "123 does not fit into decimal(4,2)"),
+        ("DECIMAL(4,2)", b'"\\ud800"', r"\ud800 does not fit into decimal(4,2)"),
+        ("TIMESTAMP_NTZ", b'"2026-01-31T12:00:00Z"', "needs a time without a zone"),
         ("BINARY", b'"?"', "Error"),
     ],
 )
@@ -112,6 +116,16 @@ def test_what_is_no_object_is_not_read_and_moves_no_other_row(value: bytes) -> N
     found, causes = read("a STRING", b'{"a":"x"}', value, None, b'{"a":"y"}')
     assert found == [{"a": "x"}, None, None, {"a": "y"}]
     assert causes.keys() == {1}
+
+
+@pytest.mark.parametrize("number", [b"NaN", b" -Infinity", b"[Inf]", b"1e400", b"01", b"1."])
+def test_numbers_that_json_does_not_have_are_unreadable_alone_and_in_company(number: bytes) -> None:
+    value = b'{"a":' + number + b"}"
+    for schema in ("a DOUBLE", "a ARRAY<DOUBLE>", "b INT"):
+        assert "JSON" in cause(schema, value)
+        found, causes = read(schema, value, b"{")
+        assert found == [None, None]
+        assert causes.keys() == {0, 1}
 
 
 def test_two_objects_in_one_value_do_not_stand_in_for_one_that_is_empty() -> None:
