@@ -13,14 +13,15 @@ from pyspark.sql.types import StructType
 
 from streams.errors import ConfigError
 from streams.spark.sink.writing import BatchWriter, StreamWriter, check_columns
-from streams.spark.source.batch_reader import create_topic_reader, topic_schema
+from streams.spark.source.batch_reader import BatchReader, create_topic_reader
 from streams.spark.source.options import (
+    ReadOptions,
     parse_read_options,
     parse_stream_read_options,
     parse_write_options,
 )
 from streams.spark.source.stream_reader import StreamReader
-from streams.spark.stores.store_reader import StoreReader, infer_store_schema
+from streams.spark.stores.store_reader import StoreReader
 
 
 class MillraceDataSource(DataSource):
@@ -37,17 +38,13 @@ class MillraceDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns of a read, which is of a topic or of a store as the options say."""
-        options = parse_read_options(self.options, allows_streaming=True)
-        return topic_schema(options) if options.store is None else infer_store_schema(options)
+        return _create_reader(parse_read_options(self.options, allows_streaming=True)).schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch read."""
-        options = parse_read_options(self.options)
-        if options.store is not None:
-            _check_user_schema(schema, infer_store_schema(options))
-            return StoreReader(options)
-        _check_user_schema(schema, topic_schema(options))
-        return create_topic_reader(options)
+        reader = _create_reader(parse_read_options(self.options))
+        _check_user_schema(schema, reader.schema)
+        return reader
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return the reader of a streaming read."""
@@ -73,6 +70,11 @@ class MillraceDataSource(DataSource):
         options = parse_write_options(self.options, is_stream=True)
         check_columns(options, schema, overwrite=overwrite)
         return StreamWriter(options)
+
+
+def _create_reader(options: ReadOptions) -> BatchReader | StoreReader:
+    """Create the reader of a topic or of a store."""
+    return create_topic_reader(options) if options.store is None else StoreReader(options)
 
 
 def _check_user_schema(user_schema: StructType, expected_schema: StructType) -> None:

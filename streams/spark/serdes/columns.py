@@ -12,15 +12,15 @@ import pyarrow as pa
 from pyspark.sql import types
 
 from streams.spark.serdes.avro_values import fetch_latest_schema
-from streams.spark.serdes.decoding import ColumnDecoder, column_serde, create_column_decoder
-from streams.spark.serdes.malformed import CausesByRow, MalformedRows, decode_column
+from streams.spark.serdes.decoding import column_serde, create_column_decoder
+from streams.spark.serdes.malformed import MalformedRows, decode_column
 from streams.spark.serdes.window_keys import (
-    WindowKeyLayout,
+    choose_key_layout,
     split_windowed_keys,
     to_spark_timestamps,
 )
 from streams.spark.source.fetching import RawBatch
-from streams.spark.source.options import ParseMode, SerdeName, SerdeOptions, WindowedKeyKind
+from streams.spark.source.options import ParseMode, SerdeName, SerdeOptions
 
 CORRUPT_RECORD_COLUMN = "_corrupt_record"
 CHANGELOG_SUFFIX = "-changelog"
@@ -57,7 +57,12 @@ class BatchDecoder:
         self._shape = row_kind
         self._key_decoder = create_column_decoder(column_serde(serdes, "key", topic))
         self._value_decoder = create_column_decoder(column_serde(serdes, "value", topic))
-        self._layout = _choose_key_layout(serdes, topic, row_kind)
+        is_of_store = row_kind is not RowKind.RECORDS or topic.endswith(CHANGELOG_SUFFIX)
+        self._layout = (
+            None
+            if serdes.windowed is None
+            else choose_key_layout(serdes.windowed, is_of_store=is_of_store)
+        )
 
     @cached_property
     def schema(self) -> types.StructType:
@@ -84,8 +89,12 @@ class BatchDecoder:
             keys = split_keys.keys
             arrays["window_start"] = to_spark_timestamps(split_keys.starts_ms)
             arrays["window_end"] = to_spark_timestamps(split_keys.ends_ms)
-        arrays["key"] = self._decode_column("key", self._key_decoder, keys, malformed)
-        arrays["value"] = self._decode_column("value", self._value_decoder, raw.values, malformed)
+        for name, decoder, values in (
+            ("key", self._key_decoder, keys),
+            ("value", self._value_decoder, raw.values),
+        ):
+            arrays[name], causes = decode_column(decoder, values)
+            malformed.add_causes(name, decoder.name, causes, values)
         arrays["topic"] = pa.repeat(pa.scalar(raw.topic, pa.string()), count)
         arrays["partition"] = pa.repeat(pa.scalar(raw.partition, pa.int32()), count)
         arrays["offset"] = pa.array(raw.offsets, pa.int64())
@@ -127,17 +136,6 @@ class BatchDecoder:
             fields.append((CORRUPT_RECORD_COLUMN, types.StringType()))
         return fields
 
-    @staticmethod
-    def _decode_column(
-        name: str, decoder: ColumnDecoder, values: Sequence[bytes | None], malformed: MalformedRows
-    ) -> Any:
-        """Decode the keys or values of a batch, and add unreadable ones to `malformed`."""
-        causes: CausesByRow
-        array, causes = decode_column(decoder, values)
-        if causes:
-            malformed.add_causes(name, decoder.name, causes, values)
-        return array
-
 
 def pin_registry_schemas(serdes: SerdeOptions, topic: str) -> SerdeOptions:
     """Return the options with the registry's newest schemas, so that all tasks use the same ones.
@@ -150,16 +148,3 @@ def pin_registry_schemas(serdes: SerdeOptions, topic: str) -> SerdeOptions:
     if serdes.value is SerdeName.AVRO and serdes.value_schema is None:
         serdes = replace(serdes, value_schema=fetch_latest_schema(registry, topic, "value"))
     return serdes
-
-
-def _choose_key_layout(
-    serdes: SerdeOptions, topic: str, row_kind: RowKind
-) -> WindowKeyLayout | None:
-    """Return the layout of the windowed keys in a topic or changelog, or None without windows."""
-    match serdes.windowed:
-        case None:
-            return None
-        case WindowedKeyKind.SESSION:
-            return WindowKeyLayout.SESSION
-    is_of_store = row_kind is not RowKind.RECORDS or topic.endswith(CHANGELOG_SUFFIX)
-    return WindowKeyLayout.SEQUENCED if is_of_store else WindowKeyLayout.TIME

@@ -20,9 +20,6 @@ from streams.spark.source.options import ParseMode
 
 _SHOWN_BYTES = 32
 
-CausesByRow = dict[int, str]
-"""What is wrong with malformed rows, by the number of the row in its batch."""
-
 
 def decode_column(
     decoder: ColumnDecoder, values: Sequence[bytes | None]

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streams.spark.serdes.arrow_numbers import from_big_endian
+from streams.spark.source.options import WindowedKeyKind
 
 TIMESTAMP_MS_MAX = 253_402_300_799_999
 """The last ms of the year 9999, which is the last that Python's datetime has."""
@@ -42,6 +43,13 @@ class WindowKeyLayout(Enum):
     def size(self) -> int:
         """Return the number of bytes that a window takes in a key."""
         return struct.calcsize(self.value)
+
+
+def choose_key_layout(windowed: WindowedKeyKind, *, is_of_store: bool) -> WindowKeyLayout:
+    """Return the layout of windowed keys in a topic, or in the changelog of a store."""
+    if windowed is WindowedKeyKind.SESSION:
+        return WindowKeyLayout.SESSION
+    return WindowKeyLayout.SEQUENCED if is_of_store else WindowKeyLayout.TIME
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,15 +21,7 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
 
-def topic_schema(options: ReadOptions) -> StructType:
-    """Return the columns that a read of a topic with these options has."""
-    if options.content is ReadContent.COVERAGE:
-        return coverage.SCHEMA
-    topic = options.topic or ""
-    return BatchDecoder(pin_registry_schemas(options.serdes, topic), topic).schema
-
-
-def create_topic_reader(options: ReadOptions) -> DataSourceReader:
+def create_topic_reader(options: ReadOptions) -> BatchReader:
     """Create a reader of a topic, which accepts filters where Spark pushes them down."""
     return FilteringReader(options) if is_pushdown_planner() else BatchReader(options)
 
@@ -42,6 +34,13 @@ class BatchReader(DataSourceReader):
         self._topic = options.topic
         self._options = replace(options, serdes=pin_registry_schemas(options.serdes, options.topic))
         self._pruning = FilterBounds()
+
+    @property
+    def schema(self) -> StructType:
+        """Return the columns of the read."""
+        if self._options.content is ReadContent.COVERAGE:
+            return coverage.SCHEMA
+        return BatchDecoder(self._options.serdes, self._topic).schema
 
     def partitions(self) -> list[InputPartition]:
         """Plan the read at the topic's present offsets, and return a split for each task."""

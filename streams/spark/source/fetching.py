@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import compress
 
 from streams.common.topic_partitions import Partition
-from streams.runtime.clients import Header, RangeReader
+from streams.runtime.clients import Header
 from streams.spark.source.broker_access import BrokerAccess
 from streams.spark.source.options import IsolationLevel
 from streams.spark.source.ranges import OffsetRange
@@ -61,20 +61,10 @@ def fetch_batches(
 
     Raises StreamsError where they can't all be read.
     """
-    with closing(access.create_range_reader(isolation)) as reader:
-        yield from _read_batches(reader, offset_range, with_headers)
-
-
-def _read_batches(
-    reader: RangeReader, offset_range: OffsetRange, with_headers: bool
-) -> Iterator[RawBatch]:
-    """Yield the batches of a range of offsets that an open reader reads."""
     where = Partition(offset_range.topic, offset_range.partition)
-    for lists in reader.read_range(
-        where,
-        offset_range.first,
-        offset_range.until,
-        _BATCH_RECORDS_MAX,
-        include_headers=with_headers,
-    ):
-        yield RawBatch(offset_range.topic, offset_range.partition, *lists)
+    first, until = offset_range.first, offset_range.until
+    with closing(access.create_range_reader(isolation)) as reader:
+        for lists in reader.read_range(
+            where, first, until, _BATCH_RECORDS_MAX, include_headers=with_headers
+        ):
+            yield RawBatch(where.topic, where.number, *lists)

@@ -55,13 +55,12 @@ def is_pushdown_planner() -> bool:
 class FilterBounds:
     """Represents the bounds on partitions, offsets and times that pushed filters set for a read.
 
-    `first` and `until` are offsets of every partition, `until` None is no bound; `since_ms` is a
-    timestamp in ms since 1970.
+    `first` and `until` are offsets of every partition; `since_ms` is a timestamp in ms since 1970.
     """
 
     partitions: tuple[Filter, ...] = ()
     first: int = 0
-    until: int | None = None
+    until: int = sys.maxsize
     since_ms: int | None = None
 
     def prune_ranges(self, admin: Admin, ranges: Iterable[OffsetRange]) -> Iterator[OffsetRange]:
@@ -78,7 +77,7 @@ class FilterBounds:
         not_before = find_offsets_since(admin, places, self.since_ms)
         for each, place in zip(left, places, strict=True):
             first = max(each.first, self.first, not_before.get(place, 0))
-            until = each.until if self.until is None else min(each.until, self.until)
+            until = min(each.until, self.until)
             if first < until:
                 yield replace(each, first=first, until=until)
 
@@ -108,16 +107,17 @@ class FilterBounds:
 
     def _with_offset(self, condition: Filter, value: int) -> FilterBounds:
         """Return the bounds narrowed by a comparison of the offset with `value`."""
-        first, until = self.first, sys.maxsize if self.until is None else self.until
-        if isinstance(condition, EqualTo | EqualNullSafe | GreaterThanOrEqual):
-            first = max(first, value)
-        if isinstance(condition, EqualTo | EqualNullSafe | LessThanOrEqual):
-            until = min(until, value + 1)
-        if isinstance(condition, GreaterThan):
-            first = max(first, value + 1)
-        if isinstance(condition, LessThan):
-            until = min(until, value)
-        return replace(self, first=first, until=until)
+        first, until = value, value + 1
+        match condition:
+            case GreaterThan():
+                first, until = value + 1, sys.maxsize
+            case GreaterThanOrEqual():
+                until = sys.maxsize
+            case LessThan():
+                first, until = 0, value
+            case LessThanOrEqual():
+                first = 0
+        return replace(self, first=max(self.first, first), until=min(self.until, until))
 
     def _with_time(self, condition: Filter, value: datetime) -> FilterBounds:
         """Return the bounds, with a later `since_ms` if the filter is a lower bound of timestamps.

@@ -7,14 +7,14 @@ of one partition are in memory, each with its last record; deletions too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from state.keys import TIME_BYTES, unpack_time
-from streams.spark.serdes.window_keys import WindowKeyLayout
+from streams.spark.serdes.window_keys import choose_key_layout
 from streams.spark.source.fetching import RawBatch
-from streams.spark.source.options import SerdeOptions, WindowedKeyKind
+from streams.spark.source.options import SerdeOptions
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class LatestRecords:
 
     topic: str
     partition: int
-    latest_by_key: dict[bytes, KeylessRecord]
+    latest_by_key: dict[bytes, KeylessRecord] = field(default_factory=dict)
     record_count: int = 0
     stream_time_ms: int = -1
     """The largest timestamp."""
@@ -97,11 +97,7 @@ def _create_live_row_filter(
     if serdes.windowed is None:
         live_after_ms = table.stream_time_ms - retention_ms
         return lambda key, last: last.timestamp_ms > live_after_ms
-    layout = (
-        WindowKeyLayout.SESSION
-        if serdes.windowed is WindowedKeyKind.SESSION
-        else WindowKeyLayout.SEQUENCED
-    )
+    layout = choose_key_layout(serdes.windowed, is_of_store=True)
     begin = -layout.size  # the key's suffix begins with a window's start or a session's end
     end = begin + TIME_BYTES
     if any(len(key) < layout.size for key in table.latest_by_key):
@@ -122,7 +118,7 @@ class RecordVersions:
     topic: str
     partition: int
     retention_ms: int | None
-    latest_by_key: dict[bytes, dict[int, KeylessRecord]]
+    latest_by_key: dict[bytes, dict[int, KeylessRecord]] = field(default_factory=dict)
     record_count: int = 0
     stream_time_ms: int = -1
 

@@ -17,11 +17,7 @@ from pyspark.sql.types import StructType
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, UserError
 from streams.spark.cuts.cut import Cut, StoreCut
-from streams.spark.serdes.columns import (
-    BatchDecoder,
-    RowKind,
-    pin_registry_schemas,
-)
+from streams.spark.serdes.columns import BatchDecoder, RowKind, pin_registry_schemas
 from streams.spark.source.broker_access import BrokerAccess
 from streams.spark.source.fetching import fetch_batches
 from streams.spark.source.options import ReadContent, ReadOptions, VersionedRead
@@ -32,14 +28,6 @@ from streams.spark.stores.raw_fetch import can_fetch_raw, find_last_segment_offs
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
-
-
-def infer_store_schema(options: ReadOptions) -> StructType:
-    """Return the Spark schema of a read of a store."""
-    topic = _resolve_changelog(options)
-    return _build_columns(
-        replace(options, serdes=pin_registry_schemas(options.serdes, topic)), topic
-    ).schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +47,11 @@ class StoreReader(DataSourceReader):
         self._store = options.store
         self._topic = _resolve_changelog(options)
         self._options = replace(options, serdes=pin_registry_schemas(options.serdes, self._topic))
+
+    @property
+    def schema(self) -> StructType:
+        """Return the columns of the read."""
+        return self._create_decoder().schema
 
     def partitions(self) -> list[InputPartition]:
         """Plan the tasks: one for each changelog partition, or splits to read its records."""
@@ -80,7 +73,7 @@ class StoreReader(DataSourceReader):
             return
         options = self._options
         task: StoreReadTask = partition.value
-        columns = _build_columns(options, self._topic)
+        columns = self._create_decoder()
         if options.content is ReadContent.CHANGELOG:
             headers = options.serdes.headers
             for raw in fetch_batches(
@@ -91,14 +84,22 @@ class StoreReader(DataSourceReader):
         for batch, valid in self._read_rows(task):
             yield columns.decode_batch(batch, valid)
 
+    def _create_decoder(self) -> BatchDecoder:
+        """Create the decoder for the columns of the read: records, rows or versions."""
+        options, row_kind = self._options, RowKind.TABLE
+        is_changelog = options.content is ReadContent.CHANGELOG
+        if options.versioned is VersionedRead.EVERY and not is_changelog:
+            row_kind = RowKind.VERSIONS
+        return BatchDecoder(options.serdes, self._topic, row_kind)
+
     def _read_rows(self, task: StoreReadTask) -> Iterator[StoreRows]:
         """Rebuild a store's rows from a task's changelog range: latest values, or versions."""
         options, below = self._options, task.offset_range
         if options.versioned is VersionedRead.NO:
-            table = LatestRecords(below.topic, below.partition, {})
+            table = LatestRecords(below.topic, below.partition)
             self._load_records(table, task)
             return table.iterate_live_rows(options.serdes, options.retention_ms)
-        versions = RecordVersions(below.topic, below.partition, options.retention_ms, {})
+        versions = RecordVersions(below.topic, below.partition, options.retention_ms)
         self._load_records(versions, task)
         return versions.iterate_versions(all_versions=options.versioned is VersionedRead.EVERY)
 
@@ -190,15 +191,6 @@ def _resolve_changelog(options: ReadOptions) -> str:
     if cut is not None:
         return require_store(cut, store).changelog
     return f"{options.application_id}-{store}-changelog"
-
-
-def _build_columns(options: ReadOptions, topic: str) -> BatchDecoder:
-    """Create the decoder for the columns of a store read: records, rows or versions."""
-    is_table = options.content is not ReadContent.CHANGELOG
-    shape = (
-        RowKind.VERSIONS if is_table and options.versioned is VersionedRead.EVERY else RowKind.TABLE
-    )
-    return BatchDecoder(options.serdes, topic, shape)
 
 
 def _list_changelog_ranges(options: ReadOptions, cut: Cut, store: StoreCut) -> list[OffsetRange]:

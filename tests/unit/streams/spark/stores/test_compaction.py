@@ -72,7 +72,7 @@ def read(
     The last segment, which is never cleaned, begins at `last_segment`.
     """
     there = [each for each in records if each.key is not None]
-    table = LatestRecords(TOPIC, 0, {})
+    table = LatestRecords(TOPIC, 0)
     for batch in batches([each for each in there if each.offset < position]):
         table.add_batch(batch)
     below = OffsetRange(TOPIC, 0, 0, position)
