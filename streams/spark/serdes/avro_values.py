@@ -134,10 +134,10 @@ def _resolve_object(
     kind, logical = schema["type"], schema.get("logicalType", "")
     if not isinstance(kind, str):
         return _resolve_type(kind, known_types, enclosing_records)
-    if logical == "decimal":
-        return types.DecimalType(schema["precision"], schema.get("scale", 0)), None
     found: AvroType
     match kind:
+        case "bytes" | "fixed" if logical == "decimal":
+            found = types.DecimalType(schema["precision"], schema.get("scale", 0)), None
         case "record":
             inside = (*enclosing_records, _full_name(schema))
             found = _record_type(

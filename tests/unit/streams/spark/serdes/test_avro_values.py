@@ -90,6 +90,11 @@ def test_types_are_those_of_sparks_own_source() -> None:
     assert avro_to_spark_type(
         '{"type": "long", "logicalType": "local-timestamp-micros"}'
     ) == parse_type("TIMESTAMP_NTZ")
+    money = {"type": "fixed", "name": "M", "size": 4, "logicalType": "decimal", "precision": 9}
+    fields = [{"name": "net", "type": money}, {"name": "gross", "type": "M"}]
+    assert avro_to_spark_type(
+        json.dumps({"type": "record", "name": "Bill", "fields": fields})
+    ) == parse_type("net DECIMAL(9, 0), gross DECIMAL(9, 0)")
 
 
 @pytest.mark.parametrize(
