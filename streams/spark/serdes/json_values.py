@@ -17,7 +17,7 @@ import base64
 import json
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation, localcontext
 from functools import partial
@@ -30,6 +30,7 @@ import pyarrow.json
 from pyspark.sql import types
 
 Converter = Callable[[Any], Any]
+"""Converts a parsed JSON value, which is not null."""
 
 _INTEGER_BITS = {types.ByteType: 8, types.ShortType: 16, types.IntegerType: 32, types.LongType: 64}
 _FLOATS = (types.DoubleType, types.FloatType)
@@ -56,12 +57,13 @@ def create_json_reader(spark_type: types.DataType) -> Callable[[bytes], Any]:
     can't have.
     """
     convert = _create_converter(spark_type)
-    has_decimals = _contains_type(spark_type, types.DecimalType)
-    has_texts = _contains_type(spark_type, types.StringType)
+    leaves = {type(each) for each in _iterate_leaf_types(spark_type)}
+    has_decimals, has_texts = types.DecimalType in leaves, types.StringType in leaves
 
     def read_value(value: bytes) -> Any:
         is_exact = has_decimals or (has_texts and _LONG_NUMBER.search(value))
-        return convert(_load_exact_numbers(value) if is_exact else orjson.loads(value))
+        found = _load_exact_numbers(value) if is_exact else orjson.loads(value)
+        return None if found is None else convert(found)
 
     return read_value
 
@@ -73,7 +75,10 @@ def create_json_batch_reader(
 
     The function raises ValueError if any value needs to be read by itself.
     """
-    if not isinstance(spark_type, types.StructType) or not _is_parsed_by_arrow(spark_type):
+    is_parsed_by_arrow = all(
+        isinstance(each, _PARSED_BY_ARROW) for each in _iterate_leaf_types(spark_type)
+    )
+    if not isinstance(spark_type, types.StructType) or not is_parsed_by_arrow:
         return None
     options = pyarrow.json.ParseOptions(
         explicit_schema=pa.schema(list(arrow_type)), unexpected_field_behavior="ignore"
@@ -118,28 +123,19 @@ def _check_are_objects(values: Any) -> None:
         raise ValueError("not all values are objects")
 
 
-def _is_parsed_by_arrow(spark_type: types.DataType) -> bool:
-    """Return whether Arrow's parser reads a type, nested types included, as Spark does."""
+def _iterate_leaf_types(spark_type: types.DataType) -> Iterator[types.DataType]:
+    """Yield the types in which nothing is nested; maps and empty structs come as they are too."""
     match spark_type:
-        case types.StructType():
-            return len(spark_type) > 0 and all(
-                _is_parsed_by_arrow(each.dataType) for each in spark_type
-            )
+        case types.StructType() if len(spark_type):
+            for each in spark_type:
+                yield from _iterate_leaf_types(each.dataType)
         case types.ArrayType():
-            return _is_parsed_by_arrow(spark_type.elementType)
-    return isinstance(spark_type, _PARSED_BY_ARROW)
-
-
-def _contains_type(spark_type: types.DataType, wanted: type[types.DataType]) -> bool:
-    """Return whether a type is of class `wanted`, or has such a type nested in it."""
-    match spark_type:
-        case types.StructType():
-            return any(_contains_type(each.dataType, wanted) for each in spark_type)
-        case types.ArrayType():
-            return _contains_type(spark_type.elementType, wanted)
+            yield from _iterate_leaf_types(spark_type.elementType)
         case types.MapType():
-            return _contains_type(spark_type.valueType, wanted)
-    return isinstance(spark_type, wanted)
+            yield spark_type
+            yield from _iterate_leaf_types(spark_type.valueType)
+        case _:
+            yield spark_type
 
 
 def _load_exact_numbers(value: bytes) -> Any:
@@ -160,14 +156,20 @@ def _create_converter(kind: types.DataType) -> Converter:
             return _expect(dict, "an object", lambda value: _convert_fields(fields, value))
         case types.ArrayType():
             of_element = _create_converter(kind.elementType)
-            return _expect(list, "a list", lambda value: [of_element(each) for each in value])
+            return _expect(
+                list,
+                "a list",
+                lambda value: [None if each is None else of_element(each) for each in value],
+            )
         case types.MapType():
             if not isinstance(kind.keyType, types.StringType):
                 raise ValueError(f"keys of JSON are text: a map can't be {kind.simpleString()}")
             of_value = _create_converter(kind.valueType)
             # Arrow takes maps as lists of pairs.
             return _expect(
-                dict, "an object", lambda value: [(n, of_value(each)) for n, each in value.items()]
+                dict,
+                "an object",
+                lambda value: [(n, None if v is None else of_value(v)) for n, v in value.items()],
             )
         case types.ByteType() | types.ShortType() | types.IntegerType() | types.LongType():
             return _integer_converter(_INTEGER_BITS[type(kind)], kind.simpleString())
@@ -180,8 +182,6 @@ def _expect(json_type: type, description: str, convert: Converter) -> Converter:
     """Create a converter that raises ValueError for values of other types than `json_type`."""
 
     def convert_checked(value: Any) -> Any:
-        if value is None:
-            return None
         if type(value) is not json_type:
             raise _wrong_kind_error(value, description)
         return convert(value)
@@ -193,8 +193,9 @@ def _convert_fields(fields: Sequence[tuple[str, Converter]], value: dict[str, An
     """Convert the fields of an object. Raises ValueError with the field's name."""
     found = {}
     for name, convert in fields:
+        given = value.get(name)
         try:
-            found[name] = convert(value.get(name))
+            found[name] = None if given is None else convert(given)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
     return found
@@ -204,16 +205,12 @@ def _integer_converter(bits: int, type_name: str) -> Converter:
     """Create a function that checks that a value is an integer of at most `bits` bits."""
     minimum, maximum = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
-    def convert_integer(value: Any) -> Any:
-        if value is None:
-            return None
-        if type(value) is not int:
-            raise _wrong_kind_error(value, f"a whole number ({type_name})")
+    def check_range(value: int) -> int:
         if not minimum <= value <= maximum:
             raise ValueError(f"{value} is out of range ({type_name})")
         return value
 
-    return convert_integer
+    return _expect(int, f"a whole number ({type_name})", check_range)
 
 
 def _decimal_converter(kind: types.DecimalType) -> Converter:
@@ -221,9 +218,7 @@ def _decimal_converter(kind: types.DecimalType) -> Converter:
     unit = Decimal(1).scaleb(-kind.scale)
 
     def convert_decimal(value: Any) -> Any:
-        if value is None:
-            return None
-        if type(value) is bool or not isinstance(value, int | Decimal | str):
+        if type(value) not in (int, Decimal, str):
             raise _wrong_kind_error(value, f"a number ({kind.simpleString()})")
         try:
             with localcontext(prec=kind.precision) as context:
@@ -240,20 +235,16 @@ def _decimal_converter(kind: types.DecimalType) -> Converter:
 
 def _convert_text(value: Any) -> Any:
     """Return a text unchanged, and any other value as JSON."""
-    if value is None or type(value) is str:
+    if type(value) is str:
         return value
     try:
         return orjson.dumps(value, default=_to_finite_float).decode()
     except orjson.JSONEncodeError:  # It writes no whole number of more than 64 bits.
-        return json.dumps(
-            value, default=_to_finite_float, ensure_ascii=False, separators=(",", ":")
-        )
+        return _dump_any(value, _to_finite_float)
 
 
 def _convert_float(value: Any) -> Any:
     """Convert a number, or one of the texts NaN and Infinity, to a float."""
-    if value is None:
-        return None
     if type(value) is str and value in _SPECIAL_FLOATS:
         return float(_SPECIAL_FLOATS[value])
     if type(value) not in (int, float, Decimal):
@@ -280,13 +271,13 @@ def _convert_timestamp(value: Any) -> Any:
         except OverflowError:
             raise ValueError(f"{value} seconds are out of range (timestamp)") from None
     found = _parse_time(value)
-    return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found
 
 
 def _convert_local_time(value: Any) -> Any:
     """Convert a text in ISO 8601 to a datetime without a zone. Raises ValueError if it has one."""
     found = _parse_time(value)
-    if found is not None and found.tzinfo is not None:
+    if found.tzinfo is not None:
         raise _wrong_kind_error(value, "a time without a zone (timestamp_ntz)")
     return found
 
@@ -306,5 +297,9 @@ _SCALAR_CONVERTERS: dict[type[types.DataType], Converter] = {
 
 def _wrong_kind_error(value: Any, wanted: str) -> ValueError:
     """Create the ValueError that says what kind of value a type needs."""
-    shown = orjson.dumps(value, default=str).decode()
-    return ValueError(f"needs {wanted}, got {shown:.60}")
+    return ValueError(f"needs {wanted}, got {_dump_any(value, str):.60}")
+
+
+def _dump_any(value: Any, to_known_type: Callable[[Any], Any]) -> str:
+    """Return any parsed JSON as text, whole numbers of more than 64 bits too."""
+    return json.dumps(value, default=to_known_type, ensure_ascii=False, separators=(",", ":"))

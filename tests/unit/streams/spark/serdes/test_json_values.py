@@ -92,6 +92,7 @@ def test_values_as_spark_reads_them(kind: str, value: bytes, found: Any) -> None
         ("DOUBLE", b"true", "needs a number, got true"),
         ("DOUBLE", b'"1.5"', "needs a number"),
         ("BOOLEAN", b"1", "needs true or false, got 1"),
+        ("STRUCT<x: STRING>", b"18446744073709551616", "an object, got 18446744073709551616"),
         ("ARRAY<STRING>", b'"x"', 'needs a list, got "x"'),
         ("STRUCT<x: INT>", b"[1]", "needs an object"),
         ("DATE", b"5", "needs a date"),
