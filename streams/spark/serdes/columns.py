@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import types
+from pyspark.sql.pandas.types import from_arrow_type
 
 from streams.spark.serdes.avro_values import fetch_latest_schema
 from streams.spark.serdes.decoding import column_serde, create_column_decoder
@@ -26,14 +27,6 @@ CORRUPT_RECORD_COLUMN = "_corrupt_record"
 CHANGELOG_SUFFIX = "-changelog"
 """The end of the names of changelogs, the topics that stores are restored from."""
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-_HEADERS_TYPE = types.ArrayType(
-    types.StructType(
-        [
-            types.StructField("key", types.StringType()),
-            types.StructField("value", types.BinaryType()),
-        ]
-    )
-)
 
 
 class RowKind(StrEnum):
@@ -54,7 +47,7 @@ class BatchDecoder:
         self, serdes: SerdeOptions, topic: str = "", row_kind: RowKind = RowKind.RECORDS
     ) -> None:
         self._serdes = serdes
-        self._shape = row_kind
+        self._row_kind = row_kind
         self._key_decoder = create_column_decoder(column_serde(serdes, "key", topic))
         self._value_decoder = create_column_decoder(column_serde(serdes, "value", topic))
         is_of_store = row_kind is not RowKind.RECORDS or topic.endswith(CHANGELOG_SUFFIX)
@@ -67,9 +60,25 @@ class BatchDecoder:
     @cached_property
     def schema(self) -> types.StructType:
         """Return the names and types of the columns, as Spark has them, in order."""
-        return types.StructType(
-            [types.StructField(name, kind) for name, kind in self._list_fields()]
+        time = types.TimestampType()
+        found = types.StructType().add("key", self._key_decoder.spark_type)
+        if self._layout is not None:
+            found.add("window_start", time).add("window_end", time)
+        found.add("value", self._value_decoder.spark_type)
+        if self._row_kind is RowKind.RECORDS:
+            found.add("topic", types.StringType())
+        found.add("partition", types.IntegerType()).add("offset", types.LongType())
+        found.add("timestamp", time)
+        if self._row_kind is RowKind.VERSIONS:
+            found.add("valid_from", time).add("valid_to", time)
+        if self._serdes.headers:
+            found.add("headers", from_arrow_type(_HEADERS))
+        can_fail = (
+            self._layout is not None or self._key_decoder.can_fail or self._value_decoder.can_fail
         )
+        if can_fail and self._serdes.mode is ParseMode.PERMISSIVE:
+            found.add(CORRUPT_RECORD_COLUMN, types.StringType())
+        return found
 
     def decode_batch(
         self, raw: RawBatch, validity_ms: tuple[Sequence[int], Sequence[int | None]] | None = None
@@ -111,30 +120,6 @@ class BatchDecoder:
         batch = pa.RecordBatch.from_pydict({name: arrays[name] for name in names})
         mask = malformed.kept_rows_mask()
         return batch if mask is None else batch.filter(mask)
-
-    def _list_fields(self) -> list[tuple[str, types.DataType]]:
-        """Return the names and Spark types of the columns in order."""
-        fields: list[tuple[str, types.DataType]] = [("key", self._key_decoder.spark_type)]
-        if self._layout is not None:
-            fields += [
-                ("window_start", types.TimestampType()),
-                ("window_end", types.TimestampType()),
-            ]
-        fields.append(("value", self._value_decoder.spark_type))
-        if self._shape is RowKind.RECORDS:
-            fields.append(("topic", types.StringType()))
-        fields += [("partition", types.IntegerType()), ("offset", types.LongType())]
-        fields.append(("timestamp", types.TimestampType()))
-        if self._shape is RowKind.VERSIONS:
-            fields += [(name, types.TimestampType()) for name in ("valid_from", "valid_to")]
-        if self._serdes.headers:
-            fields.append(("headers", _HEADERS_TYPE))
-        can_fail = (
-            self._layout is not None or self._key_decoder.can_fail or self._value_decoder.can_fail
-        )
-        if can_fail and self._serdes.mode is ParseMode.PERMISSIVE:
-            fields.append((CORRUPT_RECORD_COLUMN, types.StringType()))
-        return fields
 
 
 def pin_registry_schemas(serdes: SerdeOptions, topic: str) -> SerdeOptions:

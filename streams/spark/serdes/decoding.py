@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
@@ -17,19 +17,17 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from streams import serdes
 from streams.errors import ConfigError
-from streams.serdes import Field
+from streams.serdes import Field, Serde
 from streams.spark.serdes.arrow_numbers import from_big_endian
 from streams.spark.serdes.avro_values import avro_to_spark_type, create_avro_reader
 from streams.spark.serdes.ddl import parse_type
 from streams.spark.serdes.json_values import create_json_batch_reader, create_json_reader
 from streams.spark.source.options import SerdeName, SerdeOptions
 
-_PLAIN_TYPES: Mapping[SerdeName, types.DataType] = {
-    SerdeName.BYTES: types.BinaryType(),
-    SerdeName.STRING: types.StringType(),
-    SerdeName.INT32: types.IntegerType(),
-    SerdeName.INT64: types.LongType(),
-    SerdeName.FLOAT64: types.DoubleType(),
+_NUMBERS: Mapping[SerdeName, tuple[types.DataType, Serde[Any]]] = {
+    SerdeName.INT32: (types.IntegerType(), serdes.int32),
+    SerdeName.INT64: (types.LongType(), serdes.int64),
+    SerdeName.FLOAT64: (types.DoubleType(), serdes.float64),
 }
 
 
@@ -60,7 +58,7 @@ class ColumnDecoder:
     arrow_type: Any
     decode_many: Callable[[Sequence[bytes | None]], Any]
     decode_one: Callable[[bytes], Any]
-    can_fail: bool = True
+    can_fail: bool
     """Whether there are bytes that it can't read."""
 
 
@@ -74,34 +72,28 @@ def column_serde(options: SerdeOptions, field: Field, topic: str) -> ColumnSerde
 @cache
 def create_column_decoder(serde: ColumnSerde) -> ColumnDecoder:
     """Create the decoder of a column's serde. Raises ConfigError for an unsupported schema."""
-    name = serde.serde.value
+    schema = serde.schema or ""
+    many: Callable[[Sequence[bytes | None]], Any] | None = None
     match serde.serde:
         case SerdeName.JSON:
-            return _create_json_decoder(serde)
+            kind = parse_type(schema)
+            one = _create_json_reader(kind, serde.field)
+            many = create_json_batch_reader(kind, arrow_type_for(kind))
         case SerdeName.AVRO:
-            kind = avro_to_spark_type(serde.schema or "")
-            one = create_avro_reader(
-                serde.schema or "", serde.registry or "", serde.topic, serde.field
-            )
-            arrow = arrow_type_for(kind)
-            return ColumnDecoder(name, kind, arrow, _decode_one_by_one(one, arrow), one)
-    kind = _PLAIN_TYPES[serde.serde]
-    arrow = arrow_type_for(kind)
-
-    def decode_numbers(values: Sequence[bytes | None]) -> Any:
-        return from_big_endian(values, arrow)
-
-    match serde.serde:
+            kind = avro_to_spark_type(schema)
+            one = create_avro_reader(schema, serde.registry or "", serde.topic, serde.field)
         case SerdeName.BYTES:
-            return ColumnDecoder(name, kind, arrow, _to_binary_array, bytes, can_fail=False)
+            kind, one, many = types.BinaryType(), bytes, _to_binary_array
         case SerdeName.STRING:
-            return ColumnDecoder(name, kind, arrow, _to_string_array, bytes.decode)
-        case SerdeName.INT32:
-            return ColumnDecoder(name, kind, arrow, decode_numbers, serdes.int32.deserialize)
-        case SerdeName.INT64:
-            return ColumnDecoder(name, kind, arrow, decode_numbers, serdes.int64.deserialize)
-        case SerdeName.FLOAT64:
-            return ColumnDecoder(name, kind, arrow, decode_numbers, serdes.float64.deserialize)
+            kind, one, many = types.StringType(), bytes.decode, _to_string_array
+        case _:
+            kind, number_serde = _NUMBERS[serde.serde]
+            one = number_serde.deserialize
+            many = partial(from_big_endian, arrow_type=arrow_type_for(kind))
+    arrow = arrow_type_for(kind)
+    many = many or _decode_one_by_one(one, arrow)
+    can_fail = serde.serde is not SerdeName.BYTES
+    return ColumnDecoder(serde.serde.value, kind, arrow, many, one, can_fail)
 
 
 def arrow_type_for(spark_type: types.DataType) -> Any:
@@ -109,16 +101,12 @@ def arrow_type_for(spark_type: types.DataType) -> Any:
     return to_arrow_type(spark_type, timezone="UTC")
 
 
-def _create_json_decoder(serde: ColumnSerde) -> ColumnDecoder:
-    """Create the decoder of a JSON column. Raises ConfigError for an unsupported schema."""
-    kind = parse_type(serde.schema or "")
+def _create_json_reader(kind: types.DataType, field: Field) -> Callable[[bytes], Any]:
+    """Create the reader of a JSON value. Raises ConfigError for a type that JSON can't have."""
     try:
-        one = create_json_reader(kind)
+        return create_json_reader(kind)
     except ValueError as error:
-        raise ConfigError(f"option {serde.field}_schema: {error}") from error
-    arrow = arrow_type_for(kind)
-    many = create_json_batch_reader(kind, arrow) or _decode_one_by_one(one, arrow)
-    return ColumnDecoder(serde.serde.value, kind, arrow, many, one)
+        raise ConfigError(f"option {field}_schema: {error}") from error
 
 
 def _to_binary_array(values: Sequence[bytes | None]) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from streams import serdes
@@ -14,10 +13,9 @@ from streams.serdes import JsonSerde, Serde
 if TYPE_CHECKING:
     from streams.app import App
 
-_SERDE_OPTIONS: Mapping[str, str] = {
-    each.name: each.name
-    for each in (serdes.bytes, serdes.string, serdes.int32, serdes.int64, serdes.float64)
-} | {serdes.json.name: "string"}
+_SERDE_NAMES = {
+    each.name for each in (serdes.bytes, serdes.string, serdes.int32, serdes.int64, serdes.float64)
+}
 _DEFAULT_RETENTION_MS = 86_400_000
 
 
@@ -98,10 +96,13 @@ def _require_readable_store(app: App, store: str) -> StoreSpec:
 
 def _serde_option(serde: Serde[object]) -> str:
     """Return the option value for a serde, which is `bytes` if the data source lacks the serde."""
-    is_ours = serde.binder is None and serde.inner is None
-    if isinstance(serde, JsonSerde) or (is_ours and serde.name.startswith(f"{serdes.json.name}(")):
+    if isinstance(serde, JsonSerde):
         return "string"
-    return _SERDE_OPTIONS.get(serde.name, "bytes") if is_ours else "bytes"
+    is_ours = serde.binder is None and serde.inner is None
+    kind, _, _ = serde.name.partition("(")
+    if is_ours and kind == serdes.json.name:
+        return "string"
+    return serde.name if is_ours and serde.name in _SERDE_NAMES else "bytes"
 
 
 def _store_retention_ms(spec: StoreSpec) -> int | None:
