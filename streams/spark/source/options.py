@@ -297,7 +297,7 @@ def _parse_options(
             f"{', '.join(sorted(allowed_names))} and kafka.*"
         )
     texts = {name: text.strip() for name, text in given.items() if text.strip()}
-    values = {name: _ALL_OPTIONS[name](name, texts[name]) for name in texts.keys() & _ALL_OPTIONS}
+    values = {n: _ALL_OPTIONS[n](n, text) for n, text in texts.items() if n in _ALL_OPTIONS}
     # Settings of librdkafka stay as they are: a password may be empty, or end in a space.
     settings = {
         name.removeprefix("kafka."): text
