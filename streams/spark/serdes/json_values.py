@@ -45,8 +45,6 @@ _SPECIAL_FLOATS = {
     "-Infinity": "-inf",
 }
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LONG_NUMBER = re.compile(rb"\d{19}")
-"""Whole numbers of fewer digits fit into 64 bits; orjson makes others floating-point numbers."""
 _BARE_CONSTANT = re.compile(rb"[-+:\[,\s](?:NaN|Inf)")
 
 
@@ -56,16 +54,24 @@ def create_json_reader(spark_type: types.DataType) -> Callable[[bytes], Any]:
     The function raises ValueError for a value that can't be read; this one for a type that JSON
     can't have.
     """
-    convert = _create_converter(spark_type)
-    leaves = {type(each) for each in _iterate_leaf_types(spark_type)}
-    has_decimals, has_texts = types.DecimalType in leaves, types.StringType in leaves
+    convert_exact = _create_converter(spark_type, _convert_exact_text)
+    convert = _create_converter(spark_type, _convert_text)
+
+    def read_exact(value: bytes) -> Any:
+        # Numbers keep all of their digits, those with a point as Decimals.
+        found = json.loads(value, parse_float=Decimal, parse_constant=_refuse_constant)
+        return None if found is None else convert_exact(found)
 
     def read_value(value: bytes) -> Any:
-        is_exact = has_decimals or (has_texts and _LONG_NUMBER.search(value))
-        found = _load_exact_numbers(value) if is_exact else orjson.loads(value)
-        return None if found is None else convert(found)
+        try:
+            found = orjson.loads(value)
+            return None if found is None else convert(found)
+        except _RoundedNumber:
+            return read_exact(value)
 
-    return read_value
+    leaves = _iterate_leaf_types(spark_type)
+    has_decimals = any(isinstance(each, types.DecimalType) for each in leaves)
+    return read_exact if has_decimals else read_value
 
 
 def create_json_batch_reader(
@@ -138,9 +144,8 @@ def _iterate_leaf_types(spark_type: types.DataType) -> Iterator[types.DataType]:
             yield spark_type
 
 
-def _load_exact_numbers(value: bytes) -> Any:
-    """Parse JSON; numbers keep all of their digits, those with a point as Decimals."""
-    return json.loads(value, parse_float=Decimal, parse_constant=_refuse_constant)
+class _RoundedNumber(Exception):
+    """Signals that a whole number of more than 64 bits was perhaps parsed as a float."""
 
 
 def _refuse_constant(text: str) -> Any:
@@ -148,14 +153,17 @@ def _refuse_constant(text: str) -> Any:
     raise ValueError(f"{text} is no JSON")
 
 
-def _create_converter(kind: types.DataType) -> Converter:
-    """Create a function that checks a parsed JSON value and converts it to a Spark type."""
+def _create_converter(kind: types.DataType, to_text: Converter) -> Converter:
+    """Create a function that checks a parsed JSON value and converts it to a Spark type.
+
+    `to_text`: the converter of strings.
+    """
     match kind:
         case types.StructType():
-            fields = [(each.name, _create_converter(each.dataType)) for each in kind]
+            fields = [(each.name, _create_converter(each.dataType, to_text)) for each in kind]
             return _expect(dict, "an object", lambda value: _convert_fields(fields, value))
         case types.ArrayType():
-            of_element = _create_converter(kind.elementType)
+            of_element = _create_converter(kind.elementType, to_text)
             return _expect(
                 list,
                 "a list",
@@ -164,7 +172,7 @@ def _create_converter(kind: types.DataType) -> Converter:
         case types.MapType():
             if not isinstance(kind.keyType, types.StringType):
                 raise ValueError(f"keys of JSON are text: a map can't be {kind.simpleString()}")
-            of_value = _create_converter(kind.valueType)
+            of_value = _create_converter(kind.valueType, to_text)
             # Arrow takes maps as lists of pairs.
             return _expect(
                 dict,
@@ -175,6 +183,8 @@ def _create_converter(kind: types.DataType) -> Converter:
             return _integer_converter(_INTEGER_BITS[type(kind)], kind.simpleString())
         case types.DecimalType():
             return _decimal_converter(kind)
+        case types.StringType():
+            return to_text
     return _SCALAR_CONVERTERS[type(kind)]
 
 
@@ -234,7 +244,20 @@ def _decimal_converter(kind: types.DecimalType) -> Converter:
 
 
 def _convert_text(value: Any) -> Any:
-    """Return a text unchanged, and any other value as JSON."""
+    """Return a text unchanged, and any other value, as orjson parses it, as JSON.
+
+    Raises _RoundedNumber for large floats: orjson makes them of whole numbers that are too large.
+    """
+    if type(value) is str:
+        return value
+    text = orjson.dumps(value).decode()
+    if "e+" in text:
+        raise _RoundedNumber
+    return text
+
+
+def _convert_exact_text(value: Any) -> Any:
+    """Return a text unchanged, and any other value, with all digits of its integers, as JSON."""
     if type(value) is str:
         return value
     try:
@@ -285,7 +308,6 @@ def _convert_local_time(value: Any) -> Any:
 _parse_time = _expect(str, "a time", datetime.fromisoformat)
 
 _SCALAR_CONVERTERS: dict[type[types.DataType], Converter] = {
-    types.StringType: _convert_text,
     types.BooleanType: _expect(bool, "true or false", bool),
     **dict.fromkeys(_FLOATS, _convert_float),
     types.BinaryType: _expect(str, "base64", partial(base64.b64decode, validate=True)),

@@ -59,6 +59,9 @@ def test_fields_that_are_missing_are_null_and_others_are_passed_over() -> None:
         ("STRING", b"5", "5"),
         ("STRING", b'{"a":[1,true]}', '{"a":[1,true]}'),
         ("STRING", b"-18446744073709551616", "-18446744073709551616"),
+        ("STRING", b"18446744073709551615", "18446744073709551615"),
+        ("STRING", b"1.8446744073709552e19", "1.8446744073709552e+19"),
+        ("STRING", b"1e-7", "1e-7"),
         ("STRING", b'{"a":["\xc3\xbc",18446744073709551616]}', '{"a":["ü",18446744073709551616]}'),
         ("DATE", b'"2026-01-31"', date(2026, 1, 31)),
         (
@@ -92,7 +95,7 @@ def test_values_as_spark_reads_them(kind: str, value: bytes, found: Any) -> None
         ("DOUBLE", b"true", "needs a number, got true"),
         ("DOUBLE", b'"1.5"', "needs a number"),
         ("BOOLEAN", b"1", "needs true or false, got 1"),
-        ("STRUCT<x: STRING>", b"18446744073709551616", "an object, got 18446744073709551616"),
+        ("DECIMAL(4,2)", b"[18446744073709551616]", "got [18446744073709551616]"),
         ("ARRAY<STRING>", b'"x"', 'needs a list, got "x"'),
         ("STRUCT<x: INT>", b"[1]", "needs an object"),
         ("DATE", b"5", "needs a date"),
