@@ -32,7 +32,6 @@ from streams.spark.exporting.export_directory import (
 )
 from streams.spark.exporting.export_files import FILE_COLUMNS, RangeWriter, run_in_tasks
 from streams.spark.exporting.manifest import (
-    ExportedFile,
     ExportedTopic,
     ExportEnd,
     ExportManifest,
@@ -110,7 +109,7 @@ def export_application(
             create_unfinished_directory(directory, number),
         )
         work = RangeWriter(access, attempts.resolve())
-        found = run_in_tasks(spark, work, list(split_ranges(ranges, records_per_file)))
+        files = run_in_tasks(spark, work, list(split_ranges(ranges, records_per_file)))
         manifest = ExportManifest(
             number=number,
             previous=before[-1].sha256 if before else None,
@@ -118,14 +117,14 @@ def export_application(
             application_id=cut.application_id,
             cut=cut,
             topics=topics,
-            files=tuple(ExportedFile(**attempt["file"]) for attempt in found),
+            files=tuple(file for _, file in files),
             versions=_package_versions(),
         )
         try:
-            for file, attempt in zip(manifest.files, found, strict=True):
+            for attempt_name, file in files:
                 path = written / file.path
                 path.parent.mkdir(parents=True, exist_ok=True)
-                (attempts / attempt["name"]).rename(path)
+                (attempts / attempt_name).rename(path)
             commit_export(directory, written, manifest)
         except OSError as error:
             raise StreamsError(f"export {number} to {directory}: {error.strerror}") from error

@@ -8,15 +8,13 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as compute
 import pyarrow.parquet as parquet
-from pyspark.sql import functions
 
 from streams.errors import StreamsError
 from streams.spark.exporting.export_directory import sync_to_disk
@@ -28,7 +26,6 @@ from streams.spark.source.options import IsolationLevel, SerdeOptions
 from streams.spark.source.ranges import OffsetRange
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
     from pyspark.sql import SparkSession
 
 FILE_COLUMNS = (
@@ -46,9 +43,8 @@ _SCHEMA = pa.schema(
     ]
 )
 _CODEC = "zstd"
-_BLOCK_BYTES = 1 << 20
-
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +59,6 @@ class FileInspection:
     wrong: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FileAttempt:
-    """Represents the file that one attempt of a task has written, under a name of its own.
-
-    Spark may give an attempt up and take another's.
-    """
-
-    name: str
-    file: ExportedFile
-
-
 class RangeWriter:
     """Writes ranges of offsets to files in a directory."""
 
@@ -81,10 +66,12 @@ class RangeWriter:
         self._access = access
         self._directory = directory
 
-    def __call__(self, offset_range: OffsetRange) -> FileAttempt:
+    def __call__(self, offset_range: OffsetRange) -> tuple[str, ExportedFile]:
         """Write the records of a range of offsets to a file, and sync the file to disk.
 
-        Raises StreamsError where the range can't be read, or the file not be written.
+        Returns the file's name in the directory, and what is in it. No other attempt of the task
+        has the name: Spark may give one up and take another's. Raises StreamsError where the
+        range can't be read, or the file not be written.
         """
         try:
             return self._write_file(offset_range, self._directory / uuid.uuid4().hex)
@@ -93,7 +80,7 @@ class RangeWriter:
                 f"{offset_range} can't be written to {self._directory}: {error}"
             ) from error
 
-    def _write_file(self, offset_range: OffsetRange, path: Path) -> FileAttempt:
+    def _write_file(self, offset_range: OffsetRange, path: Path) -> tuple[str, ExportedFile]:
         """Write the records of a range of offsets to a file of this path, and describe the file."""
         decoder = BatchDecoder(SerdeOptions(headers=True))
         records = 0
@@ -120,7 +107,7 @@ class RangeWriter:
             bytes=size,
             sha256=sha256,
         )
-        return FileAttempt(path.name, file)
+        return path.name, file
 
 
 def inspect_file(path: Path) -> FileInspection:
@@ -142,29 +129,15 @@ def inspect_file(path: Path) -> FileInspection:
     return FileInspection(size, sha256, len(offsets), ends["min"], ends["max"])
 
 
-def run_in_tasks(
-    spark: SparkSession, work: Callable[[T], DataclassInstance], items: Sequence[T]
-) -> list[dict[str, Any]]:
-    """Run `work(item)` in a Spark task for each item; return the fields of each result in order."""
+def run_in_tasks(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """Run `work(item)` in a Spark task for each item; return the results in order."""
     if not items:
         return []
-
-    def run_item(number: int) -> str:
-        return orjson.dumps(asdict(work(items[number]))).decode()
-
-    # A plain Python function, since those that take Arrow need pandas in Spark 4.3.
-    task = functions.udf(run_item, "string", useArrow=False).asNondeterministic()
-    numbers = spark.range(0, len(items), 1, numPartitions=len(items))
-    done = numbers.select("id", task("id").alias("found")).collect()
-    found = {row["id"]: orjson.loads(row["found"]) for row in done}
-    return [found[number] for number in range(len(items))]
+    return spark.sparkContext.parallelize(items, len(items)).map(work).collect()
 
 
 def _size_and_checksum(path: Path) -> tuple[int, str]:
     """Return the size of a file and its SHA-256."""
-    digest, size = hashlib.sha256(), 0
     with path.open("rb") as file:
-        while block := file.read(_BLOCK_BYTES):
-            digest.update(block)
-            size += len(block)
-    return size, digest.hexdigest()
+        digest = hashlib.file_digest(file, "sha256")
+        return file.tell(), digest.hexdigest()

@@ -69,8 +69,7 @@ def verify_exports(
     ]
     looked_at = run_in_tasks(spark, inspect_file, [path.resolve() for path, _ in listed])
     readable = []
-    for (path, file), fields in zip(listed, looked_at, strict=True):
-        found = FileInspection(**fields)
+    for (path, file), found in zip(listed, looked_at, strict=True):
         wrong += _compare_file(path, file, found)
         if found.records is not None:
             readable.append(str(path))

@@ -1,7 +1,8 @@
 """Compare exported rows with the rows that their topics still have.
 
-Rows are compared by their offset and a hash of their columns. Records that compaction or retention
-has removed since are no error: exports are made to outlast them.
+Digests of runs of offsets are compared first, and where they differ the rows of the run by a hash
+of their columns. Records that compaction or retention has removed since are no error: exports are
+made to outlast them.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from streams.spark.source.frames import read_topic_offsets
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+_RUN_OFFSETS = 10_000
+"""Offsets that share a digest."""
 _NAMED_ROWS_MAX = 20
 """Rows of a topic that are named one by one."""
 
@@ -126,24 +129,37 @@ def _compare_rows(
     topic: str, files: DataFrame, records: DataFrame, *, is_compacted: bool
 ) -> Iterator[Finding]:
     """Compare exported and topic rows in those runs of offsets whose digests differ."""
-    ours, theirs, times = F.col("ours"), F.col("theirs"), F.col("times")
-    rows = (
-        _hash_rows(files)
-        .groupBy("partition", "offset")
-        .agg(F.min("hash").alias("ours"), F.count("*").alias("times"))
-        .join(
-            _hash_rows(records).withColumnRenamed("hash", "theirs"),
-            ["partition", "offset"],
-            "full_outer",
+    hashes = _hash_rows(files, is_exported=True).unionAll(_hash_rows(records, is_exported=False))
+    # A row that is exported twice leaves the parity as it is, but not the surplus.
+    runs = (
+        hashes.groupBy("partition", "run")
+        .agg(
+            F.sum(F.when(F.col("is_exported"), 1).otherwise(-1)).alias("surplus"),
+            F.bit_xor("hash").alias("parity"),
         )
-        .where(~ours.eqNullSafe(theirs) | (times > 1))
+        .where("surplus <> 0 OR parity <> 0")
+        .select("partition", "run")
+        .collect()
+    )
+    if not runs:
+        return
+    differing_runs = hashes.sparkSession.createDataFrame(runs, "partition INT, run BIGINT")
+    rows = (
+        hashes.join(F.broadcast(differing_runs), ["partition", "run"], "left_semi")
+        .groupBy("partition", "offset")
+        .agg(
+            F.count_if("is_exported").alias("times"),
+            F.min(F.when(F.col("is_exported"), F.col("hash"))).alias("ours"),
+            F.min(F.when(~F.col("is_exported"), F.col("hash"))).alias("theirs"),
+        )
         .withColumn(
             "what",
-            F.when(times > 1, "twice")
-            .when(theirs.isNull(), "gone")
-            .when(ours.isNull(), "not exported")
-            .otherwise("different"),
+            F.expr(
+                "CASE WHEN times > 1 THEN 'twice' WHEN theirs IS NULL THEN 'gone' "
+                "WHEN ours IS NULL THEN 'not exported' WHEN ours <> theirs THEN 'different' END"
+            ),
         )
+        .where("what IS NOT NULL")
         .persist()
     )
     try:
@@ -189,11 +205,17 @@ def _within_limits_condition(
     return found
 
 
-def _hash_rows(rows: DataFrame) -> DataFrame:
-    """Return partition, run and offset of each row with a hash of its other columns.
+def _hash_rows(rows: DataFrame, *, is_exported: bool) -> DataFrame:
+    """Return partition, run and offset of each row with a hash of its columns.
 
     Spark's hash passes over nulls, so which columns are null is hashed too.
     """
-    columns: list[Any] = ["key", "value", "timestamp", "headers"]
+    columns: list[Any] = ["offset", "key", "value", "timestamp", "headers"]
     nulls = [F.col(name).isNull() for name in columns]
-    return rows.select("partition", "offset", F.xxhash64(*columns, *nulls).alias("hash"))
+    return rows.select(
+        "partition",
+        F.floor(F.col("offset") / _RUN_OFFSETS).alias("run"),
+        "offset",
+        F.xxhash64(*columns, *nulls).alias("hash"),
+        F.lit(is_exported).alias("is_exported"),
+    )
