@@ -37,7 +37,7 @@ def map_on_executors(
 
     `schema` is that of these batches. Raises UserError if the work can't be sent.
     """
-    pickled = _pickle(work)
+    pickled = pickle_for_executors(work)
 
     def run_on_executor(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return row_function(pickle.loads(pickled), batches)  # the driver has pickled it
@@ -52,7 +52,7 @@ def map_on_executors(
     return DataFrame(mapped_frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
 
 
-def _pickle(value: object) -> bytes:
+def pickle_for_executors(value: object) -> bytes:
     """Pickle a value for executors.
 
     Raises UserError if it holds what only this process has: a lock, a socket, an open file.

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +17,11 @@ import pyarrow as pa
 from streams.errors import StreamsError
 from streams.operators.folding import WindowFold
 from streams.serdes import Serde
-from streams.spark.reconciliation.derivation.row_schemas import OutputRow, drain_into_batches
+from streams.spark.reconciliation.derivation.row_schemas import (
+    BATCH_ROWS_MAX,
+    OutputRow,
+    drain_into_batches,
+)
 
 FOLDED_SCHEMA = pa.schema(
     [
@@ -28,79 +34,56 @@ FOLDED_SCHEMA = pa.schema(
     ]
 )
 
+_VALUE, _TIMESTAMP, _PARTITION = map(FOLDED_SCHEMA.names.index, ("value", "timestamp", "partition"))
+
 
 def fold_rows(
     work: tuple[str, WindowFold, Serde[Any], Serde[Any]], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Fold batches of rows into a row of FOLDED_SCHEMA for each key and window.
 
-    The rows have the columns of FOLDED_SCHEMA, their values pickled. `work`: the step's name, its
-    folding, and the serdes of key and value.
+    The rows have the columns of FOLDED_SCHEMA, their values pickled, and are sorted by key and
+    window. `work`: the step's name, its folding, and the serdes of key and value.
     """
-    folder = _RowFolder(*work)
-    for batch in batches:
-        columns = (batch.column(name).to_pylist() for name in FOLDED_SCHEMA.names)
-        for row in zip(*columns, strict=True):
-            folder.fold_row(*row)
-        yield from drain_into_batches(folder.output_rows, FOLDED_SCHEMA)
-    folder.finish_key()
-    yield from drain_into_batches(folder.output_rows, FOLDED_SCHEMA)
+    step, folding, key_serde, value_serde = work
+    rows = (row for batch in batches for row in zip(*_list_columns(batch), strict=True))
+    output_rows: list[OutputRow] = []
+    for (key, start_ms, end_ms), of_window in groupby(rows, itemgetter(0, 1, 2)):
+        first = next(of_window)
+        latest_ms, partition = first[_TIMESTAMP], first[_PARTITION]
+        decoded_key, aggregate = key_serde.deserialize(key), folding.initializer()
+        for row in chain([first], of_window):
+            aggregate = _fold_value(step, folding, decoded_key, row[_VALUE], aggregate)
+            latest_ms = max(latest_ms, row[_TIMESTAMP])
+        value = value_serde.serialize(aggregate)
+        output_rows.append((key, start_ms, end_ms, value, latest_ms, partition))
+        if len(output_rows) == BATCH_ROWS_MAX:
+            yield from drain_into_batches(output_rows, FOLDED_SCHEMA)
+    yield from drain_into_batches(output_rows, FOLDED_SCHEMA)
 
 
-class _RowFolder:
-    """Folds rows sorted by key and window; `output_rows` has a result for each key and window."""
+def _list_columns(batch: pa.RecordBatch) -> Iterator[list[Any]]:
+    """Iterate over the columns of FOLDED_SCHEMA as lists."""
+    return (batch.column(name).to_pylist() for name in FOLDED_SCHEMA.names)
 
-    def __init__(
-        self, step: str, folding: WindowFold, key_serde: Serde[Any], value_serde: Serde[Any]
-    ) -> None:
-        self.output_rows: list[OutputRow] = []
-        self._step = step
-        self._initializer, self._fold = folding.initializer, folding.fold
-        self._deserialize = key_serde.deserialize
-        self._serialize = value_serde.serialize
-        self._current_key: tuple[bytes, int | None, int | None] | None = None
-        self._key: Any = None
-        self._aggregate: Any = None
-        self._latest_ms = -1
-        self._partition = -1
 
-    def fold_row(
-        self,
-        key: bytes,
-        start_ms: int | None,
-        end_ms: int | None,
-        value: bytes | None,
-        timestamp_ms: int,
-        partition: int,
-    ) -> None:
-        """Fold one row into the aggregate of its key and window.
+def _fold_value(
+    step: str, folding: WindowFold, key: Any, pickled: bytes | None, aggregate: Any
+) -> Any:
+    """Fold a pickled value into the aggregate of its key and window, and return the new one.
 
-        Raises: StreamsError if the user's function fails or returns None.
-        """
-        at = key, start_ms, end_ms
-        if at != self._current_key:
-            self.finish_key()
-            self._current_key, self._key, self._partition = at, self._deserialize(key), partition
-            self._aggregate, self._latest_ms = self._initializer(), timestamp_ms
-        decoded = None if value is None else pickle.loads(value)
-        try:
-            self._aggregate = self._fold(self._key, decoded, self._aggregate)
-        except Exception as error:
-            raise StreamsError(
-                f"step {self._step!r} can't fold {decoded!r:.200} into key {self._key!r:.200} in "
-                f"Spark: {error!r}"
-            ) from error
-        if self._aggregate is None:
-            raise StreamsError(
-                f"step {self._step!r} is declared commutative=True, and its function returned None "
-                f"for key {self._key!r:.200}: what is deleted on the way depends on the order. "
-                "Leave commutative out"
-            )
-        self._latest_ms = max(self._latest_ms, timestamp_ms)
-
-    def finish_key(self) -> None:
-        """Add the result of the current key and window, which has no more rows."""
-        if self._current_key is not None:
-            value = self._serialize(self._aggregate)
-            self.output_rows.append((*self._current_key, value, self._latest_ms, self._partition))
-        self._current_key = None
+    Raises: StreamsError if the user's function fails or returns None.
+    """
+    value = None if pickled is None else pickle.loads(pickled)
+    try:
+        aggregate = folding.fold(key, value, aggregate)
+    except Exception as error:
+        raise StreamsError(
+            f"step {step!r} can't fold {value!r:.200} into key {key!r:.200} in Spark: {error!r}"
+        ) from error
+    if aggregate is None:
+        raise StreamsError(
+            f"step {step!r} is declared commutative=True, and its function returned None for key "
+            f"{key!r:.200}: what is deleted on the way depends on the order. Leave commutative out"
+        )
+    return aggregate

@@ -41,7 +41,7 @@ MADE = pa.schema(
 """`topic`, `partition` and `offset`: the record that it was made of; without one the topic is null
 and the partition the task's. `number` counts what a task has made. `to` is the partition that it is
 written to, where that is asked for."""
-_BATCH_ROWS_MAX = 10_000
+BATCH_ROWS_MAX = 10_000
 
 
 class ReplayedMessage:
@@ -100,7 +100,7 @@ def drain_into_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the collected rows as Arrow batches, and empty the list."""
     while output_rows:
-        part, output_rows[:] = output_rows[:_BATCH_ROWS_MAX], output_rows[_BATCH_ROWS_MAX:]
+        part, output_rows[:] = output_rows[:BATCH_ROWS_MAX], output_rows[BATCH_ROWS_MAX:]
         columns = zip(*part, strict=True)
         yield pa.RecordBatch.from_arrays(
             [pa.array(column, kind.type) for column, kind in zip(columns, schema, strict=True)],
