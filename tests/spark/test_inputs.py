@@ -30,13 +30,16 @@ def written(broker: Broker, unique: Callable[[str], str]) -> Written:
     return mixed(broker.bootstrap_servers, unique("inputs"), partitions=2, records=50)
 
 
+Read = Callable[[Cut], TopicRecords]
+
+
 @pytest.fixture
-def records(spark: SparkSession, broker: Broker) -> TopicRecords:
-    return TopicRecords(spark, BrokerAccess(broker.bootstrap_servers))
+def records(spark: SparkSession, broker: Broker) -> Read:
+    return lambda cut: TopicRecords(spark, BrokerAccess(broker.bootstrap_servers), cut)
 
 
-def test_what_was_read_by_the_cut_and_no_more(records: TopicRecords, written: Written) -> None:
-    found = records(written.topic, cut_of(written.topic, 20, 0)).collect()
+def test_what_was_read_by_the_cut_and_no_more(records: Read, written: Written) -> None:
+    found = records(cut_of(written.topic, 20, 0)).read_topic(written.topic).collect()
     wanted = {row for row in written.rows() if row.partition == 0 and row.offset < 20}
     assert wanted
     assert {(row.partition, row.offset) for row in found} == {
@@ -44,10 +47,11 @@ def test_what_was_read_by_the_cut_and_no_more(records: TopicRecords, written: Wr
     }
 
 
-def test_what_was_written_from_some_offset_on(records: TopicRecords, written: Written) -> None:
+def test_what_was_written_from_some_offset_on(records: Read, written: Written) -> None:
     ends = {Partition(written.topic, 0): 30, Partition(written.topic, 1): 5}
     cut = cut_of("other", 0, written=ends)
-    found = records.read_written(written.topic, {Partition(written.topic, 0): 10}, cut).collect()
+    begins = {Partition(written.topic, 0): 10}
+    found = records(cut).read_written(written.topic, begins).collect()
     assert {(row.partition, row.offset) for row in found} == {
         (row.partition, row.offset)
         for row in written.rows()
@@ -55,17 +59,17 @@ def test_what_was_written_from_some_offset_on(records: TopicRecords, written: Wr
     }
 
 
-def test_what_the_cut_does_not_tell_is_refused(records: TopicRecords) -> None:
+def test_what_the_cut_does_not_tell_is_refused(records: Read) -> None:
     with pytest.raises(ConfigError, match="says nothing of topic 'stranger'"):
-        records("stranger", cut_of("other", 0, written={}))
+        records(cut_of("other", 0, written={})).read_topic("stranger")
     with pytest.raises(ConfigError, match=r"can't be told.*ledger=True"):
-        records("stranger", cut_of("other", 0))
+        records(cut_of("other", 0)).read_topic("stranger")
 
 
-def test_one_input_is_a_dataframe_and_a_mapping(records: TopicRecords, written: Written) -> None:
+def test_one_input_is_a_dataframe_and_a_mapping(records: Read, written: Written) -> None:
     app = App("books")
     app.stream(written.topic, key=serdes.string, value=serdes.bytes).to("out")
-    inputs = Inputs(app.topology(), cut_of(written.topic, 20, 20), records)
+    inputs = Inputs(app.topology(), records(cut_of(written.topic, 20, 20)))
     assert list(inputs) == [written.topic]
     assert inputs[written.topic].count() == inputs.count() > 0
     assert inputs.select(inputs["key"]).count() == inputs.count()
@@ -73,10 +77,10 @@ def test_one_input_is_a_dataframe_and_a_mapping(records: TopicRecords, written: 
         inputs.decoded("another")
 
 
-def test_of_several_inputs_one_is_named(records: TopicRecords) -> None:
+def test_of_several_inputs_one_is_named(records: Read) -> None:
     app = App("books")
     for topic in ("these", "those"):
         app.stream(topic, key=serdes.string, value=serdes.string).to("out")
-    inputs = Inputs(app.topology(), cut_of("these", 0), records)
+    inputs = Inputs(app.topology(), records(cut_of("these", 0)))
     with pytest.raises(ConfigError, match=r"reads these, those.*inputs\['these'\]"):
         inputs.select("key")

@@ -30,37 +30,35 @@ _KEEP_RECORDS = (
 
 
 class TopicRecords:
-    """Reads a topic's records as of a consistent cut, when called with the topic and the cut.
+    """Reads what topics had as of the consistent cut `cut`.
 
     `access`: how the brokers are reached, from the driver and from executors.
     """
 
-    def __init__(self, spark: SparkSession, access: BrokerAccess) -> None:
-        self._spark = spark
-        self._access = access
-        self._admin = access.create_admin()
+    def __init__(self, spark: SparkSession, access: BrokerAccess, cut: Cut) -> None:
+        self.spark = spark
+        self.access = access
+        self.cut = cut
+        self.admin = access.create_admin()
         self._earliest_offsets: dict[str, dict[Partition, int]] = {}
 
-    def __call__(self, topic: str, cut: Cut) -> DataFrame:
-        """Read a topic's committed records that are in the consistent cut, as bytes.
+    def read_topic(self, topic: str, **options: str) -> DataFrame:
+        """Read a topic's committed records that are in the consistent cut.
 
-        The columns are `key`, `value`, `topic`, `partition`, `offset`, `timestamp`. Of a topic that
-        the application reads these are the records that it has read; of one that it writes, those
-        that it has written.
+        The columns are `key`, `value`, `topic`, `partition`, `offset`, `timestamp`; keys and values
+        are bytes, or decoded as `options` of the data source say. Of a topic that the application
+        reads these are the records that it has read; of one that it writes, those that it has
+        written.
 
         Raises: ConfigError if the cut doesn't know the end of the topic.
         """
-        return self.read_decoded(topic, cut)
-
-    def read_decoded(self, topic: str, cut: Cut, **options: str) -> DataFrame:
-        """Read a topic's records in the cut, decoded as options of the data source say."""
-        begins = self.fetch_earliest_offsets(topic, cut)
-        until = {p: max(begins[p], at) for p, at in end_offsets_in_cut(topic, cut).items()}
-        found = read_topic_offsets(self._spark, self._access, topic, begins, until, **options)
-        return exclude_runs_beyond_cut(found, cut)
+        begins = self.fetch_earliest_offsets(topic)
+        until = {p: max(begins[p], at) for p, at in end_offsets_in_cut(topic, self.cut).items()}
+        found = read_topic_offsets(self.spark, self.access, topic, begins, until, **options)
+        return exclude_runs_beyond_cut(found, self.cut)
 
     def read_written(
-        self, topic: str, first_offsets: Mapping[Partition, int], cut: Cut
+        self, topic: str, first_offsets: Mapping[Partition, int] | None = None
     ) -> DataFrame:
         """Read as bytes what the application wrote to a topic up to the consistent cut.
 
@@ -68,37 +66,38 @@ class TopicRecords:
 
         Raises: ConfigError if the cut doesn't know the ends of topics.
         """
+        cut, first_offsets = self.cut, first_offsets or {}
         if cut.ends is None:
             raise ConfigError(explain_unknown_end(topic, cut))
-        begins = self.fetch_earliest_offsets(topic, cut)
+        begins = self.fetch_earliest_offsets(topic)
         until = {p: max(begins[p], at) for p, at in cut.ends.items() if p.topic == topic}
         begins = {p: min(max(at, first_offsets.get(p, 0)), until[p]) for p, at in begins.items()}
-        found = read_topic_offsets(self._spark, self._access, topic, begins, until)
+        found = read_topic_offsets(self.spark, self.access, topic, begins, until)
         return exclude_runs_beyond_cut(found, cut)
 
-    def fetch_earliest_offsets(self, topic: str, cut: Cut) -> dict[Partition, int]:
+    def fetch_earliest_offsets(self, topic: str) -> dict[Partition, int]:
         """Return the first offset of each partition of `topic` that can still be read."""
         if topic not in self._earliest_offsets:
             with explain_no_answer("where topics begin can't be asked"):
-                self._earliest_offsets[topic] = self._admin.fetch_earliest_offsets(
-                    list(end_offsets_in_cut(topic, cut))
+                self._earliest_offsets[topic] = self.admin.fetch_earliest_offsets(
+                    list(end_offsets_in_cut(topic, self.cut))
                 )
         return self._earliest_offsets[topic]
 
-    def explain_removal(self, topic: str, cut: Cut) -> str | None:
+    def explain_removal(self, topic: str) -> str | None:
         """Explain which of a topic's first records are gone, and why; None if all are there.
 
         The text says what removed them and what to do.
         """
-        for partition, first in sorted(self.fetch_earliest_offsets(topic, cut).items()):
+        for partition, first in sorted(self.fetch_earliest_offsets(topic).items()):
             if first > 0:
-                return f"{explain_removal(self._admin, partition, first)}. {_KEEP_RECORDS}"
+                return f"{explain_removal(self.admin, partition, first)}. {_KEEP_RECORDS}"
         return None
 
     def is_compacted(self, topic: str) -> bool:
         """Return whether brokers compact `topic`, so that older records of a key may be gone."""
         with explain_no_answer(f"the settings of {topic} can't be asked"):
-            return "compact" in self._admin.fetch_topic_settings([topic])[topic]["cleanup.policy"]
+            return "compact" in self.admin.fetch_topic_settings([topic])[topic]["cleanup.policy"]
 
 
 class Inputs(Mapping[str, "DataFrame"]):
@@ -110,8 +109,7 @@ class Inputs(Mapping[str, "DataFrame"]):
     that DataFrame: `inputs.groupBy("key")`.
     """
 
-    def __init__(self, topology: Topology, cut: Cut, records: TopicRecords) -> None:
-        self._cut = cut
+    def __init__(self, topology: Topology, records: TopicRecords) -> None:
         self._records = records
         self._frames: dict[str, DataFrame] = {}
         self._serdes: dict[str, tuple[Serde[Any], Serde[Any]]] = {
@@ -129,9 +127,8 @@ class Inputs(Mapping[str, "DataFrame"]):
 
     def __getitem__(self, topic: str) -> DataFrame:
         if topic not in self._serdes and len(self._serdes) == 1:
-            column: Any = self._require_single_input()[
-                topic
-            ]  # `inputs` stands for its only DataFrame
+            # `inputs` stands for its only DataFrame, and what is asked for is a column of it.
+            column: Any = self._require_single_input()[topic]
             return column  # type: ignore[no-any-return]
         if topic not in self._frames:  # columns belong to one DataFrame: return the same one
             self._frames[topic] = self.decoded(topic)
@@ -163,7 +160,7 @@ class Inputs(Mapping[str, "DataFrame"]):
             raise ConfigError(
                 f"{topic!r} is no input of the application: it reads {', '.join(self._serdes)}"
             )
-        if lost := self._records.explain_removal(topic, self._cut):
+        if lost := self._records.explain_removal(topic):
             raise ConfigError(f"the answer can't be recomputed from its beginning: {lost}")
         if topic in self._streams and self._records.is_compacted(topic):
             raise ConfigError(f"{topic!r} {COMPACTED_REASON}")
@@ -172,7 +169,7 @@ class Inputs(Mapping[str, "DataFrame"]):
         options |= _decoding_options("key", key, key_schema) | _decoding_options(
             "value", value, value_schema
         )
-        return self._records.read_decoded(topic, self._cut, **options)
+        return self._records.read_topic(topic, **options)
 
     def _require_single_input(self) -> DataFrame:
         """Return the DataFrame of the only input. Raises ConfigError if there are more."""

@@ -7,7 +7,7 @@ by a plan derived from the topology, and each store and topic is compared with i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -38,10 +38,11 @@ from streams.spark.reconciliation.ledger_check import LedgerRuns, entries_in_cut
 from streams.spark.reconciliation.report import Report
 from streams.spark.reconciliation.result import CheckedAccount
 from streams.spark.reconciliation.targets import (
-    ActualRowReader,
     OpaqueAccount,
     ReconciliationTarget,
+    check_against_ledger,
     list_opaque_accounts,
+    read_actual_rows,
     reconcilable_targets,
     select_targets,
 )
@@ -98,21 +99,23 @@ def reconcile(
             f"the cut is one of {cut.application_id!r}, and the application is "
             f"{app.application_id!r}"
         )
-    access = BrokerAccess(servers, dict(kafka or {}))
-    reconciliation = _Reconciliation(spark, app, topology, access, cut, TopicRecords(spark, access))
+    records = TopicRecords(spark, BrokerAccess(servers, dict(kafka or {})), cut)
+    reconciliation = _Reconciliation(app, topology, cut, records)
     return reconciliation.build_report(expected, accounts, tolerance, allow_unchecked)
 
 
 @dataclass(frozen=True, slots=True)
 class _Reconciliation:
-    """Reconciles an application with its inputs at one consistent cut."""
+    """Reconciles an application with its inputs at one consistent cut.
 
-    spark: SparkSession
+    `refusals`: what can't be checked, with the reasons, collected on the way.
+    """
+
     app: App
     topology: Topology
-    access: BrokerAccess
     cut: Cut
     records: TopicRecords
+    refusals: list[RefusedCheck] = field(default_factory=list)
 
     def build_report(
         self,
@@ -126,39 +129,38 @@ class _Reconciliation:
         targets_by_key = {account_key(each): each for each in targets}
         in_transit = self._read_records_in_transit()
         in_transit_count = None if in_transit is None else in_transit.count()
-        refused: list[RefusedCheck] = []
         wanted: Sequence[ReconciliationTarget | OpaqueAccount]
         if expected is None:
-            wanted, answers, recomputed = self._derive_accounts(targets, names, refused)
+            wanted, answers, recomputed = self._derive_accounts(targets, names)
         else:
-            inputs = Inputs(self.topology, self.cut, self.records)
+            inputs = Inputs(self.topology, self.records)
             answers = compute_expected_accounts(expected, inputs, targets, names)
             wanted = [targets_by_key[account_key(each)] for each in answers]
             wanted = [*wanted, *select_targets(targets, names or ())]
-            answers = self._select_comparable(answers, in_transit_count, refused)
+            answers = self._select_comparable(answers, in_transit_count)
             recomputed = self.topology.repartition_topics
         pairs = [(targets_by_key[account_key(each)], each) for each in answers]
         by_key = {account_key(each): each for each in wanted}
-        record_counts = count_record_offsets(self.access.create_admin(), self.cut, by_key.values())
-        checked = _index_by_name(self._check_accounts(pairs, refused, tolerance))
+        record_counts = count_record_offsets(self.records.admin, self.cut, by_key.values())
+        checked = _index_by_name(self._check_accounts(pairs, tolerance))
         keys = {account_key(each) for each in checked.values()}
         missed_accounts = [each for key, each in by_key.items() if key not in keys]
-        _add_missing_reasons(missed_accounts, refused, is_derived=expected is None)
+        self._add_missing_reasons(missed_accounts, is_derived=expected is None)
         if not checked:
-            reasons = "; ".join(f"{each.name}: {each.why}" for each in refused)
+            reasons = "; ".join(f"{each.name}: {each.why}" for each in self.refusals)
             raise ConfigError(f"nothing could be checked: {reasons or 'there is nothing to check'}")
         if expected is not None:
             checked = self._add_origins(checked)
         return Report(
             application_id=self.app.application_id,
             cut=self.cut,
-            spark=self.spark,
+            spark=self.records.spark,
             accounts=checked,
-            refused=tuple(refused),
+            refused=tuple(self.refusals),
             coverage=measure_coverage(
                 by_key,
                 keys,
-                refused,
+                self.refusals,
                 allowed_names=allowed_names,
                 record_counts=record_counts,
                 account_count=self._count_accounts(targets, set(by_key), recomputed),
@@ -169,13 +171,10 @@ class _Reconciliation:
         )
 
     def _derive_accounts(
-        self,
-        targets: list[ReconciliationTarget],
-        names: Sequence[str] | None,
-        refusals: list[RefusedCheck],
+        self, targets: list[ReconciliationTarget], names: Sequence[str] | None
     ) -> tuple[list[ReconciliationTarget | OpaqueAccount], list[Account], frozenset[str]]:
         """Derive the expected rows that topology and inputs determine, as of the consistent cut."""
-        found = derive_accounts_at_cut(self.app, self.cut, self.records)
+        found = derive_accounts_at_cut(self.app, self.records)
         accounts = {account_key(each): each for each in found.accounts}
         exempt = {account_key(each): _explain_exemption(each, found.recomputed) for each in targets}
         wanted: list[ReconciliationTarget | OpaqueAccount] = []
@@ -186,10 +185,12 @@ class _Reconciliation:
             wanted += list_opaque_accounts(self.topology)
         missed = [each for each in wanted if account_key(each) not in accounts]
         open_in = {each.subtopology for each in missed}
-        refusals += [each for each in found.refused if not names or each.subtopology in open_in]
+        self.refusals.extend(
+            each for each in found.refused if not names or each.subtopology in open_in
+        )
         for each in missed:
             if why := exempt.get(account_key(each)):
-                refusals.append(RefusedCheck(each.name, each.subtopology, why))
+                self._refuse(each, why)
         known = [each for each in wanted if isinstance(each, ReconciliationTarget)]
         keys = [account_key(each) for each in known if each not in missed]
         return wanted, [accounts[key] for key in keys], found.recomputed
@@ -206,15 +207,16 @@ class _Reconciliation:
             own | {account_key(each) for each in list_opaque_accounts(self.topology)} | wanted_keys
         )
 
-    def _select_comparable(
-        self,
-        accounts: list[Account],
-        in_transit_count: int | None,
-        refusals: list[RefusedCheck],
-    ) -> list[Account]:
-        """Select the accounts for which rows computed from all inputs are what the cut should have.
+    def _refuse(self, account: ReconciliationTarget | OpaqueAccount | Account, reason: str) -> None:
+        """Note why a store or topic can't be checked."""
+        self.refusals.append(RefusedCheck(account.name, account.subtopology, reason))
 
-        Adds to `refusals` why the others can't be.
+    def _select_comparable(
+        self, accounts: list[Account], in_transit_count: int | None
+    ) -> list[Account]:
+        """Select the accounts whose rows computed from all inputs the cut should have.
+
+        Refuses the others.
         """
         decided = []
         for each in accounts:
@@ -222,7 +224,7 @@ class _Reconciliation:
             if why is None:
                 decided.append(each)
             else:
-                refusals.append(RefusedCheck(each.name, each.subtopology, why))
+                self._refuse(each, why)
         return decided
 
     def _explain_not_comparable(self, subtopology: int, in_transit_count: int | None) -> str | None:
@@ -243,28 +245,25 @@ class _Reconciliation:
         )
 
     def _check_accounts(
-        self,
-        pairs: list[tuple[ReconciliationTarget, Account]],
-        refusals: list[RefusedCheck],
-        tolerance: float,
+        self, pairs: list[tuple[ReconciliationTarget, Account]], tolerance: float
     ) -> Iterator[CheckedAccount]:
-        """Check each store and topic and yield it; add those that can't be to `refusals`."""
-        reader = ActualRowReader(self.spark, self.access, self.cut, self.records)
-        ledger_runs = None
+        """Check each store and topic and yield it; refuse those that can't be checked."""
+        records, ledger_runs = self.records, None
         if self.cut.ledger_end is not None:
-            ledger_runs = LedgerRuns(self.spark, entries_in_cut(self.access, self.cut))
+            ledger_runs = LedgerRuns(records.spark, entries_in_cut(records.access, self.cut))
         for place, account in pairs:
-            if account.kind is AccountKind.STREAM and self.records.is_compacted(place.name):
-                why = "it is compacted and no table: records that were written may be gone"
-                refusals.append(RefusedCheck(place.name, place.subtopology, why))
+            if account.kind is AccountKind.STREAM and records.is_compacted(place.name):
+                self._refuse(
+                    place, "it is compacted and no table: records that were written may be gone"
+                )
                 continue
             try:
                 with translate_spark_errors():
-                    rows = reader.read_rows(place)
+                    rows = read_actual_rows(place, records)
                     ledger_verdicts = (
                         None
                         if ledger_runs is None
-                        else reader.check_against_ledger(place, rows, ledger_runs)
+                        else check_against_ledger(place, rows, records, ledger_runs)
                     )
                     if account.expired_rows is None and place.spec is not None:
                         positions = self.cut.stores[place.name].positions
@@ -276,16 +275,34 @@ class _Reconciliation:
                         place, account, rows, tolerance=tolerance, ledger_verdicts=ledger_verdicts
                     )
             except ConfigError as error:
-                refusals.append(RefusedCheck(place.name, place.subtopology, str(error)))
+                self._refuse(place, str(error))
                 continue
             yield checked
+
+    def _add_missing_reasons(
+        self, missed: list[ReconciliationTarget | OpaqueAccount], *, is_derived: bool
+    ) -> None:
+        """Refuse each unchecked store or topic that has no reason yet.
+
+        The reason is the steps and inputs of its sub-topology that were refused, or else the other
+        accounts.
+        """
+        names = {each.name for each in missed}
+        for each in missed:
+            if any(one.name == each.name for one in self.refusals):
+                continue
+            before = [one.name for one in self.refusals if one.subtopology == each.subtopology]
+            steps = [name for name in before if name not in names]
+            causes = ", ".join(dict.fromkeys(steps or before)) or "its inputs"
+            why = f"it comes of what is not checked: {causes}"
+            self._refuse(each, why if is_derived else "expected says nothing of it")
 
     def _add_origins(self, checked: dict[str, CheckedAccount]) -> dict[str, CheckedAccount]:
         """Add to the user's accounts the origins of rows that the topology tells, if any is off."""
         if all(each.balanced for each in checked.values()):
             return checked
         try:
-            derived = derive_accounts_at_cut(self.app, self.cut, self.records)
+            derived = derive_accounts_at_cut(self.app, self.records)
         except UserError:
             return checked
         origins = {account_key(each): each.origins for each in derived.accounts}
@@ -306,9 +323,9 @@ class _Reconciliation:
             return None
         topics = sorted({each.topic for each in in_flight(cut)}) if cut.ends else []
         if not topics:
-            return self.spark.createDataFrame([], _POSITIONS)
+            return self.records.spark.createDataFrame([], _POSITIONS)
         parts = [
-            self.records.read_written(topic, cut.offsets, cut).select(
+            self.records.read_written(topic, cut.offsets).select(
                 "topic", "partition", "offset", "key"
             )
             for topic in topics
@@ -347,27 +364,3 @@ def _explain_exemption(target: ReconciliationTarget, recomputed: Collection[str]
     if target.is_internal and target.name in recomputed:
         return "what was processed of it is deleted from time to time, so not all of it is there"
     return None
-
-
-def _add_missing_reasons(
-    missed: Iterable[ReconciliationTarget | OpaqueAccount],
-    refusals: list[RefusedCheck],
-    *,
-    is_derived: bool,
-) -> None:
-    """Add to `refusals` a reason for each unchecked store or topic that has none yet.
-
-    The reason is the steps and inputs of its sub-topology that were refused, or else the other
-    accounts.
-    """
-    missed = list(missed)
-    names = {each.name for each in missed}
-    for each in missed:
-        if any(one.name == each.name for one in refusals):
-            continue
-        refused_before = [one.name for one in refusals if one.subtopology == each.subtopology]
-        steps = [name for name in refused_before if name not in names]
-        causes = ", ".join(dict.fromkeys(steps or refused_before)) or "its inputs"
-        why = f"it comes of what is not checked: {causes}"
-        why = why if is_derived else "expected says nothing of it"
-        refusals.append(RefusedCheck(each.name, each.subtopology, why))

@@ -12,7 +12,6 @@ from state.keys import TIME_MAX
 from streams.errors import ConfigError
 from streams.graph.nodes import Node, ProcessorNode, SinkNode, StoreKind, StoreSpec
 from streams.serdes import Serde
-from streams.spark.cuts.cut import Cut
 from streams.spark.reconciliation.accounts import AccountKind
 from streams.spark.reconciliation.inputs import TopicRecords
 from streams.spark.reconciliation.ledger_check import LedgerRuns
@@ -22,9 +21,7 @@ from streams.topology.build import Subtopology, Topology
 from streams.topology.rules import AggregationRule
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from streams.spark.source.broker_access import BrokerAccess
+    from pyspark.sql import Column, DataFrame
 
 _TIME_BYTES = 8
 _KEY_OPTIONS = ("windowed", "window_size_ms")
@@ -171,80 +168,71 @@ def _find_written_table(sink: SinkNode) -> ProcessorNode | None:
     return None
 
 
-class ActualRowReader:
-    """Reads the actual rows of stores and topics as of the consistent cut `cut`."""
+def read_actual_rows(target: ReconciliationTarget, records: TopicRecords) -> DataFrame:
+    """Read the rows of a store or topic as of the cut, with the columns of ROW and FOUND.
 
-    def __init__(
-        self, spark: SparkSession, access: BrokerAccess, cut: Cut, records: TopicRecords
-    ) -> None:
-        self._spark = spark
-        self._access = access
-        self._cut = cut
-        self._records = records
+    Raises: ConfigError if the cut doesn't say what was written, or some of it was removed.
+    """
+    if target.spec is None:
+        rows = records.read_written(target.name)
+        if lost := records.explain_removal(target.name):
+            raise ConfigError(f"{lost}: what was written and is not there can't be told apart")
+        return split_windowed_keys(convert_timestamps(rows), target)
+    layout = layout_options(target.spec)
+    if target.windowed is not None:
+        del layout["retention_ms"]  # windows that should have expired are compared too
+    return _read_store(target, records, layout)
 
-    def read_rows(self, target: ReconciliationTarget) -> DataFrame:
-        """Read a target's rows, with the columns of ROW and FOUND.
 
-        Raises: ConfigError if the cut doesn't say what was written, or some of it was removed.
-        """
-        if target.spec is None:
-            rows = self._records.read_written(target.name, {}, self._cut)
-            if lost := self._records.explain_removal(target.name, self._cut):
-                raise ConfigError(f"{lost}: what was written and is not there can't be told apart")
-            return split_windowed_keys(convert_timestamps(rows), target)
-        layout = layout_options(target.spec)
-        if target.windowed is not None:
-            del layout["retention_ms"]  # windows that should have expired are compared too
-        return self._read_store(target, layout)
+def check_against_ledger(
+    target: ReconciliationTarget, rows: DataFrame, records: TopicRecords, ledger_runs: LedgerRuns
+) -> DataFrame | None:
+    """Compare a target's records with the ledger; None if a store has no changelog of its own.
 
-    def check_against_ledger(
-        self, target: ReconciliationTarget, rows: DataFrame, ledger_runs: LedgerRuns
-    ) -> DataFrame | None:
-        """Compare a target's records with the ledger; None if a store has no changelog of its own.
+    `rows`: all records that are there. Of a store those of its changelog are read in their place.
+    """
+    if target.spec is None:
+        begins = records.fetch_earliest_offsets(target.name).values()
+        whole = not any(begins) and not records.is_compacted(target.name)
+        return ledger_runs.check_records(rows, target.name, is_complete=whole)
+    if target.spec.source_topic is not None:
+        return None
+    layout = {k: v for k, v in layout_options(target.spec).items() if k in _KEY_OPTIONS}
+    changes = _read_store(target, records, {**layout, "content": "changelog"})
+    changelog = records.cut.stores[target.name].changelog
+    return ledger_runs.check_records(changes, changelog, is_complete=False)
 
-        `rows`: all records that are there. Of a store those of its changelog are read in their
-        place.
-        """
-        if target.spec is None:
-            begins = self._records.fetch_earliest_offsets(target.name, self._cut).values()
-            whole = not any(begins) and not self._records.is_compacted(target.name)
-            return ledger_runs.check_records(rows, target.name, is_complete=whole)
-        if target.spec.source_topic is not None:
-            return None
-        layout = {k: v for k, v in layout_options(target.spec).items() if k in _KEY_OPTIONS}
-        changes = self._read_store(target, {**layout, "content": "changelog"})
-        return ledger_runs.check_records(
-            changes, self._cut.stores[target.name].changelog, is_complete=False
+
+def _read_store(
+    target: ReconciliationTarget, records: TopicRecords, layout: Mapping[str, str]
+) -> DataFrame:
+    """Read a store by the data source, with the columns of ROW and FOUND."""
+    cut = records.cut
+    store = cut.stores.get(target.name)
+    if store is None:
+        raise ConfigError(
+            f"the cut says nothing of store {target.name!r}: it has "
+            f"{', '.join(sorted(cut.stores)) or 'no stores'}"
         )
-
-    def _read_store(self, target: ReconciliationTarget, layout: Mapping[str, str]) -> DataFrame:
-        """Read a store by the data source, with the columns of ROW and FOUND."""
-        store = self._cut.stores.get(target.name)
-        if store is None:
-            raise ConfigError(
-                f"the cut says nothing of store {target.name!r}: it has "
-                f"{', '.join(sorted(self._cut.stores)) or 'no stores'}"
-            )
-        frame = (
-            self._spark.read.format(FORMAT)
-            .options(**connection_options(self._access))
-            .options(application_id=self._cut.application_id, cut=self._cut.to_json())
-            .options(store=target.name, **layout)
-            .load()
-        )
-        start, end = F.lit(None), F.lit(None)
-        if target.windowed is not None:
-            start, end = F.unix_millis("window_start"), F.unix_millis("window_end")
-        if target.windowed == "time":  # Spark has no time for the end of an unlimited window
-            end = _compute_window_end(start, target.window_size_ms)
-        windows = {"window_start": start, "window_end": end}
-        windows = {name: column.cast("BIGINT") for name, column in windows.items()}
-        frame = (
-            convert_timestamps(frame)
-            .withColumns(windows)
-            .withColumn("topic", F.lit(store.changelog))
-        )
-        return frame.select(*_ROW_COLUMNS)
+    frame = (
+        records.spark.read.format(FORMAT)
+        .options(**connection_options(records.access))
+        .options(application_id=cut.application_id, cut=cut.to_json())
+        .options(store=target.name, **layout)
+        .load()
+    )
+    start, end = F.lit(None), F.lit(None)
+    if target.windowed is not None:
+        start, end = F.unix_millis("window_start"), F.unix_millis("window_end")
+    if target.windowed == "time":  # Spark has no time for the end of an unlimited window
+        end = _compute_window_end(start, target.window_size_ms)
+    return (
+        convert_timestamps(frame)
+        .withColumn("window_start", start.cast("BIGINT"))
+        .withColumn("window_end", end.cast("BIGINT"))
+        .withColumn("topic", F.lit(store.changelog))
+        .select(*_ROW_COLUMNS)
+    )
 
 
 def convert_timestamps(frame: DataFrame) -> DataFrame:

@@ -22,7 +22,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from streams.errors import ConfigError
-from streams.spark.cuts.cut import Cut
 from streams.spark.reconciliation.accounts import Account, AccountKind, RefusedCheck
 from streams.spark.reconciliation.derivation.computable_steps import SourceRecords
 from streams.spark.reconciliation.derivation.plan import plan_accounts
@@ -48,7 +47,7 @@ class DerivedAccounts:
     recomputed: frozenset[str] = frozenset()
 
 
-def derive_accounts_at_cut(app: App, cut: Cut, record_reader: TopicRecords) -> DerivedAccounts:
+def derive_accounts_at_cut(app: App, records: TopicRecords) -> DerivedAccounts:
     """Derive the expected rows of `app` as of a consistent cut from its topics' records.
 
     A repartition topic of which processed records were deleted (docs/runtime.md) is recomputed from
@@ -62,7 +61,7 @@ def derive_accounts_at_cut(app: App, cut: Cut, record_reader: TopicRecords) -> D
     compacted_topics: set[str] = set()
     for sub in topology.subtopologies:
         for topic in sub.sources:
-            if topic not in internal and record_reader.is_compacted(topic):
+            if topic not in internal and records.is_compacted(topic):
                 compacted_topics.add(topic)
             if topic not in internal and app.config.auto_offset_reset != "earliest":
                 unknown_topics.add(topic)
@@ -73,24 +72,21 @@ def derive_accounts_at_cut(app: App, cut: Cut, record_reader: TopicRecords) -> D
                 )
                 refused.append(RefusedCheck(topic, sub.number, why))
                 continue
-            begins = record_reader.fetch_earliest_offsets(topic, cut)
+            begins = records.fetch_earliest_offsets(topic)
             if not any(begins.values()):
                 continue
             if topic in internal:
                 counts[topic] = len(begins)
             else:
                 unknown_topics.add(topic)
-                why = f"nothing follows from it: {record_reader.explain_removal(topic, cut)}"
+                why = f"nothing follows from it: {records.explain_removal(topic)}"
                 refused.append(RefusedCheck(topic, sub.number, why))
-
-    def read_in_transit(topic: str) -> DataFrame:
-        return record_reader.read_written(topic, cut.offsets, cut)
 
     result = derive_accounts(
         app,
-        lambda topic: record_reader(topic, cut),
+        records.read_topic,
         recomputed_partition_counts=counts,
-        read_in_transit=read_in_transit,
+        read_in_transit=lambda topic: records.read_written(topic, records.cut.offsets),
         unknown_topics=unknown_topics,
         compacted_topics=compacted_topics,
     )
@@ -171,7 +167,7 @@ def _recompute_topic(
 ) -> SourceRecords | str:
     """Recompute the records of a purged repartition topic, except those in transit.
 
-    Their offsets are not known. Raises _UnknownInput if they can't be recomputed.
+    Their offsets are not known. Returns the reason if they can't be recomputed.
     """
     if topic not in written:
         return "its records were deleted when they had been processed, and can't be recomputed"
