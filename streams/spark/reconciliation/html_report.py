@@ -17,12 +17,9 @@ from streams.spark.reconciliation.text_report import (
 if TYPE_CHECKING:
     from pyspark.sql import Row
 
-    from streams.spark.reconciliation.coverage import UncheckedAccount
     from streams.spark.reconciliation.result import CheckedAccount, ReconciliationResult
 
 ROWS_MAX = 200
-_BAR, _LABEL, _LINE = 560, 260, 34
-"""Widths of a bar and of its name, height of a line, in pixels."""
 _COLOURS = {
     RowVerdict.OK: "#3a8f5c",
     RowVerdict.MISSING: "#c98a1b",
@@ -30,8 +27,6 @@ _COLOURS = {
     RowVerdict.DIFFERENT: "#c0392b",
     RowVerdict.DOUBLED: "#9aa5b1",
 }
-_PART_MIN = 3.0
-"""A single record among millions is seen too."""
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 62rem; color: #1d2430 }
 h1 { font-size: 1.5rem } h1.balanced { color: #23774a } h1.off { color: #b03022 }
@@ -39,8 +34,12 @@ h1.unchecked { color: #96690f } p.covered { font-weight: bold }
 table { border-collapse: collapse; width: 100% } td, th { text-align: left; padding: .25rem .6rem }
 th { border-bottom: 2px solid #ccd3dc } td { border-bottom: 1px solid #e6eaf0 }
 td { vertical-align: top; overflow-wrap: anywhere } td.number { text-align: right }
-svg text { font: 13px system-ui, sans-serif; fill: #1d2430 } .light { color: #5b6675 }
+.light { color: #5b6675 } .account { display: flex; margin: .4rem 0 }
+.account b { flex: 0 0 16rem; overflow-wrap: anywhere }
+.bar { display: flex; flex: 1; overflow: hidden } .bar.unchecked { outline: 1px dashed #9aa5b1 }
+.bar i { min-width: 3px } .legend i { display: inline-block; width: .75rem; height: .75rem }
 """
+"""A part of a bar is as long as its count, but wide enough that one record of millions is seen."""
 
 
 def render_html(report: ReconciliationResult) -> str:
@@ -55,7 +54,7 @@ def render_html(report: ReconciliationResult) -> str:
         f'<h1 class="{state}">{escape(format_headline(report))}</h1>',
         f"<p>{escape(format_cut(report))}</p>",
         *([f"<p>{escape(line)}</p>"] if (line := format_records_in_transit(report)) else []),
-        _draw_chart(report),
+        *_draw_chart(report),
         "<h2>Accounts</h2>",
         _render_accounts(report.accounts.values()),
         *_render_refusals(report),
@@ -70,66 +69,30 @@ def render_html(report: ReconciliationResult) -> str:
     )
 
 
-def _draw_chart(report: ReconciliationResult) -> str:
-    """Draw a bar for each store and topic as SVG, split by the verdicts on its records.
+def _draw_chart(report: ReconciliationResult) -> Iterator[str]:
+    """Yield a bar for each store and topic, split by the verdicts on its records, and a legend.
 
     An account that was not checked has an outline only.
     """
-    accounts, missed = report.accounts.values(), report.coverage.unchecked
-    count = len(accounts) + len(missed)
-    width, height = _LABEL + _BAR + 10, _LINE * (count + 1)
-    drawn = [_draw_bar(each, _LINE * number) for number, each in enumerate(accounts)]
-    drawn += [_draw_outline(each, _LINE * n) for n, each in enumerate(missed, start=len(accounts))]
-    return (
-        f'<svg role="img" aria-label="records by verdict" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}">{"".join(drawn)}{_draw_legend(_LINE * count)}</svg>'
-    )
-
-
-def _draw_outline(account: UncheckedAccount, top_px: int) -> str:
-    """Draw the outline of a store or topic that was not checked."""
-    name = escape(f"? {account.name}")
-    return (
-        f'<text x="0" y="{top_px + 20}">{name}</text><rect x="{_LABEL}" y="{top_px + 6}" '
-        f'width="{_BAR}" '
-        'height="20" fill="none" stroke="#9aa5b1" stroke-dasharray="4">'
-        f"<title>not checked: {escape(account.why)}</title></rect>"
-    )
-
-
-def _draw_bar(checked: CheckedAccount, top_px: int) -> str:
-    """Draw the bar of a checked store or topic, split by the verdicts on its records."""
-    mark = "✓" if checked.balanced else "✗"
-    name = escape(f"{mark} {checked.name}")
-    parts = [f'<text x="0" y="{top_px + 20}">{name}</text>']
-    left = float(_LABEL)
-    for verdict, length in _compute_bar_lengths(checked):
-        count = checked.counts[verdict]
-        parts.append(
-            f'<rect x="{left:.1f}" y="{top_px + 6}" width="{length:.1f}" height="20" '
-            f'fill="{_COLOURS[verdict]}"><title>{count:,} {verdict}</title></rect>'
+    for checked in report.accounts.values():
+        counts = {v: checked.counts[v] for v in RowVerdict if checked.counts.get(v, 0)}
+        parts = (
+            f'<i style="flex-grow: {count}; background: {_COLOURS[verdict]}" '
+            f'title="{count:,} {verdict}"></i>'
+            for verdict, count in counts.items()
         )
-        left += length
-    return "".join(parts)
+        mark = "✓" if checked.balanced else "✗"
+        yield _draw_bar(f"{mark} {checked.name}", f'<div class="bar">{"".join(parts)}</div>')
+    for missed in report.coverage.unchecked:
+        title = escape(f"not checked: {missed.why}")
+        yield _draw_bar(f"? {missed.name}", f'<div class="bar unchecked" title="{title}"></div>')
+    keys = (f'<i style="background: {colour}"></i> {v}' for v, colour in _COLOURS.items())
+    yield f'<p class="legend">{" ".join(keys)}</p>'
 
 
-def _compute_bar_lengths(checked: CheckedAccount) -> Iterator[tuple[RowVerdict, float]]:
-    """Yield each row verdict (ok, missing, ...) that occurs, with the length of its bar part."""
-    counts = {v: checked.counts[v] for v in RowVerdict if checked.counts.get(v, 0)}
-    total = sum(counts.values())
-    free_length = _BAR - _PART_MIN * len(counts)
-    for verdict, count in counts.items():
-        yield verdict, _PART_MIN + free_length * count / total
-
-
-def _draw_legend(top_px: int) -> str:
-    """Draw the legend: a colour for each row verdict (ok, missing, ...)."""
-    step = _BAR // len(_COLOURS)
-    return "".join(
-        f'<rect x="{_LABEL + step * n}" y="{top_px + 10}" width="12" height="12" fill="{colour}"/>'
-        f'<text x="{_LABEL + step * n + 18}" y="{top_px + 21}">{verdict}</text>'
-        for n, (verdict, colour) in enumerate(_COLOURS.items())
-    )
+def _draw_bar(label: str, bar: str) -> str:
+    """Draw the bar of a store or topic behind its label."""
+    return f'<div class="account"><b>{escape(label)}</b>{bar}</div>'
 
 
 def _render_accounts(accounts: Iterable[CheckedAccount]) -> str:
