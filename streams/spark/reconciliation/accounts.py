@@ -49,10 +49,8 @@ class Account:
     origins: DataFrame | None = None
     compares_timestamps: bool = False
     """Whether timestamps are expected as they are; otherwise they are not compared."""
-    in_transit: DataFrame | None = None
-    """Columns of ORIGIN: what was between sub-topologies at the cut, and is not in `expected`."""
     expired_rows: DataFrame | None = None
-    """Key, window_start and window_end of rows that a store may have let go: they need not be
+    """Key, window_start and window_end of rows that a store may have expired: they need not be
     there, and are compared where they are."""
 
 

@@ -64,7 +64,6 @@ def check_account(
         repeats = build_verdict_rows(
             find_repeated_records(actual_rows),
             RowVerdict.UNEXPECTED if certain else RowVerdict.DOUBLED,
-            **{name: name for name in (*KEY_COLUMNS, "found", "positions")},
             why=F.lit(_REPEATS),
         )
         compared = compared.unionByName(repeats)

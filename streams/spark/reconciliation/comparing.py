@@ -3,12 +3,12 @@
     a table   a row for each key (and window): `ok`, `missing` (expected, not found), `unexpected`
               (found, not expected), `different`. Found is the last record of the key by its offset;
               one without a value is a deletion, and the same as none. A key belongs in one
-              partition: rows that it has in others are `unexpected`, unless it is `scattered`
+              partition: rows that it has in others are `unexpected`, unless `keys_span_partitions`
     a stream  records are counted by key, value and, where it is expected, timestamp: as many as
               both have are `ok`, the others `missing` or `unexpected`. None is `different`: which
               of them was meant to be which can't be told
 
-Bytes are compared; where they differ, what they say (`Reading`).
+Bytes are compared; where they differ, what they say (`ValueComparison`).
 """
 
 from __future__ import annotations
@@ -129,17 +129,21 @@ def find_repeated_records(actual_rows: DataFrame) -> DataFrame:
     )
 
 
-def build_verdict_rows(rows: DataFrame, verdict: RowVerdict, **columns: Column | str) -> DataFrame:
-    """Build the rows of a comparison that all have one verdict.
+def build_verdict_rows(
+    rows: DataFrame, verdict: RowVerdict | Column, **columns: Column | str
+) -> DataFrame:
+    """Build the rows of a comparison from rows with a verdict, which is one for all or a column.
 
-    `columns` has those that are known, as columns of `rows`. The others are null, but `count` and
-    `expected_rows`, which are 1.
+    Columns of a comparison are those of `columns`, or else the ones of `rows` by their names. Those
+    that neither has are null, but `count` and `expected_rows`, which are 1.
     """
-    one, null = F.lit(1), F.lit(None)
-    given = {"count": one, "expected_rows": one, **columns, "verdict": F.lit(verdict.value)}
+    by_name = {name: F.col(name) for name in rows.columns}
+    defaults = {"count": F.lit(1), "expected_rows": F.lit(1), **by_name}
+    given: dict[str, Column | str] = {**defaults, **columns}
+    given["verdict"] = F.lit(verdict.value) if isinstance(verdict, RowVerdict) else verdict
     found = []
     for name, kind in _parse_columns(_COMPARED):
-        column = given.get(name, null)
+        column = given.get(name, F.lit(None))
         column = F.col(column) if isinstance(column, str) else column
         found.append(column.cast(kind).alias(name))
     return rows.select(*found)
@@ -161,7 +165,6 @@ def _compare_table(
         F.col("f.value").alias("found"),
         F.col("e.timestamp").alias("expected_ms"),
         F.col("f.timestamp").alias("found_ms"),
-        F.lit(1).cast("BIGINT").alias("count"),
         F.array_compact(F.array(position)).alias("positions"),
         F.when(F.col("number") > 0, _ELSEWHERE).alias("why"),
         compare_values(
@@ -180,7 +183,7 @@ def _compare_table(
         .when(same, RowVerdict.OK.value)
         .otherwise(RowVerdict.DIFFERENT.value)
     )
-    return rows.withColumn("verdict", verdict).drop("equal")
+    return build_verdict_rows(rows, verdict)
 
 
 def _pair_table_rows(all_rows: DataFrame, *, keys_span_partitions: bool) -> DataFrame:
@@ -250,16 +253,8 @@ def _compare_stream(
             _build_verdict_count(RowVerdict.UNEXPECTED, F.col("f") - F.col("e")),
         )
     )
-    one = F.lit(1).cast("BIGINT").alias("expected_rows")
-    why = F.lit(None).cast("STRING").alias("why")
-    return (
-        counted.withColumn("each", each)
-        .where("each.count > 0")
-        .select("each.verdict", "each.count", *KEY_COLUMNS, one, *_VALUE_COLUMNS, "positions", why)
-    )
-
-
-_VALUE_COLUMNS = ("expected", "found", "expected_ms", "found_ms")
+    judged = counted.withColumn("each", each).where("each.count > 0")
+    return build_verdict_rows(judged, F.col("each.verdict"), count="each.count")
 
 
 def _build_verdict_count(verdict: RowVerdict, count: Column) -> Column:

@@ -64,12 +64,7 @@ class LedgerRuns:
         `missing`. What is older than the ledger is not judged.
         """
         rows = actual_rows.select(*KEY_COLUMNS, "value", "timestamp", *_POSITION_COLUMNS)
-        nothing = {name: F.lit(None).cast(kind) for name, kind in rows.dtypes}
-        marks = self._build_run_rows(topic)
-        for name, column in nothing.items():
-            if name not in marks.columns:
-                marks = marks.withColumn(name, column)
-        both = rows.withColumn("last", F.lit(None).cast("BIGINT")).unionByName(marks)
+        both = rows.unionByName(self._build_run_rows(topic), allowMissingColumns=True)
         is_run = F.col("last").isNotNull()
         in_order = Window.partitionBy("topic", "partition").orderBy("offset", (~is_run).cast("INT"))
         run = F.when(is_run, F.struct(F.col("offset").alias("first"), "last"))
@@ -77,17 +72,14 @@ class LedgerRuns:
         foreign_records = build_verdict_rows(
             rows_with_runs.where(~is_run & (F.col("offset") > F.col("run.last"))),
             RowVerdict.UNEXPECTED,
-            **{name: name for name in KEY_COLUMNS},
             found="value",
             found_ms="timestamp",
             positions=F.array(F.struct(*_POSITION_COLUMNS)),
             why=F.lit("in no entry of the ledger"),
         )
-        return (
-            foreign_records.unionByName(self._find_missing_records(rows_with_runs))
-            if is_complete
-            else foreign_records
-        )
+        if not is_complete:
+            return foreign_records
+        return foreign_records.unionByName(self._find_missing_records(rows_with_runs))
 
     def _find_missing_records(self, rows_with_runs: DataFrame) -> DataFrame:
         """Build the row verdict `missing` for each run that has fewer records than offsets."""
@@ -106,9 +98,7 @@ class LedgerRuns:
             "there",
         )
         position = F.struct("topic", "partition", F.col("run.first").alias("offset"))
-        return build_verdict_rows(
-            runs, RowVerdict.MISSING, count="count", positions=F.array(position), why=why
-        )
+        return build_verdict_rows(runs, RowVerdict.MISSING, positions=F.array(position), why=why)
 
     def _build_run_rows(self, topic: str) -> DataFrame:
         """Build a DataFrame of a topic's runs: `topic`, `partition`, `offset` and `last`."""
