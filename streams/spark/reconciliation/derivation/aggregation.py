@@ -37,11 +37,6 @@ def is_computable(node: ProcessorNode, spec: StoreSpec) -> bool:
     return False
 
 
-def reads_values(rule: AggregationRule) -> bool:
-    """Return whether an aggregation uses the values themselves, and doesn't merely count them."""
-    return not rule.folding.is_count
-
-
 @dataclass(frozen=True, slots=True)
 class ComputedTable:
     """Represents the table of a step, as computed by Spark.
@@ -50,7 +45,6 @@ class ComputedTable:
     to the step.
     """
 
-    node: ProcessorNode
     rule: AggregationRule
     spec: StoreSpec
     rows: DataFrame
@@ -71,14 +65,12 @@ class ComputedTable:
 
 
 def compute_table(
-    node: ProcessorNode, spec: StoreSpec, records: DataFrame, *, is_ordered: bool
+    step: str, rule: AggregationRule, spec: StoreSpec, records: DataFrame, *, is_ordered: bool
 ) -> ComputedTable | str:
     """Compute the table of an aggregation, or return why it depends on an unknown order.
 
     `records`: those that were captured on the way to it.
     """
-    rule = node.rule
-    assert isinstance(rule, AggregationRule)
     rows = records
     match rule.windows:
         case None:
@@ -99,9 +91,9 @@ def compute_table(
         ordered = rows.repartition("key", "window_start").sortWithinPartitions(
             "key", "window_start", "timestamp", "topic", "offset", "number"
         )
-        work = node.name, rule.folding, spec.key, spec.value
+        work = step, rule.folding, spec.key, spec.value
         table = map_on_executors(ordered, fold_rows, work, FOLDED_SCHEMA)
-    return ComputedTable(node, rule, spec, table, records)
+    return ComputedTable(rule, spec, table, records)
 
 
 def select_expired_windows(rows: DataFrame, time_column: str, retention_ms: int) -> DataFrame:

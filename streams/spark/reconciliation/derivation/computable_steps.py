@@ -22,7 +22,6 @@ from streams.spark.reconciliation.derivation.aggregation import (
     compute_table,
     encode_int64,
     is_computable,
-    reads_values,
 )
 from streams.spark.reconciliation.derivation.determinism import (
     find_ancestors,
@@ -166,7 +165,7 @@ class ComputableSteps:
         self, node: ProcessorNode, rule: AggregationRule, spec: StoreSpec
     ) -> ComputedTable | str:
         """Compute the table of an aggregation, or return why Spark can't compute it."""
-        serialize_value = pickle_value if reads_values(rule) else serialize_presence
+        serialize_value = serialize_presence if rule.folding.is_count else pickle_value
         operator = create_tap(node.name, spec.key.serialize, serialize_value)
         work = self.create_replay_work([node], operators_by_node={node: operator})
         records = self.replay_each_record(work, [node]).where(
@@ -176,7 +175,7 @@ class ComputableSteps:
         in_order = self.are_in_topic_order(find_ancestors(node))
         if not all(self._source_records[t].is_ordered for t in topics):
             records = records.withColumn("offset", f.lit(-1).cast("long"))
-        return compute_table(node, spec, records, is_ordered=in_order)
+        return compute_table(node.name, rule, spec, records, is_ordered=in_order)
 
     def _select_final_rows(self) -> dict[Node, DataFrame]:
         """Select from each computed table the final rows that it or a suppression forwards."""

@@ -12,7 +12,6 @@ from pyspark.sql import functions as f
 from streams.errors import UserError
 from streams.graph.nodes import (
     Node,
-    ProcessorNode,
     SinkNode,
     SourceNode,
     StoreKind,
@@ -20,10 +19,7 @@ from streams.graph.nodes import (
 )
 from streams.settings.exception_handlers import ExceptionHandlers
 from streams.spark.reconciliation.accounts import Account, AccountKind, RefusedCheck
-from streams.spark.reconciliation.derivation.aggregation import (
-    ComputedTable,
-    select_expired_windows,
-)
+from streams.spark.reconciliation.derivation.aggregation import select_expired_windows
 from streams.spark.reconciliation.derivation.computable_steps import ComputableSteps, SourceRecords
 from streams.spark.reconciliation.derivation.determinism import (
     Determinism,
@@ -130,15 +126,22 @@ class _AccountPlanner:
             return
         writers = self._determinism.find_store_writers(spec)
         [first, *others] = writers
-        if not others and first in self._computable.computed_tables:
-            self._add_computed_store(self._computable.computed_tables[first])
+        if not others and (table := self._computable.computed_tables.get(first)) is not None:
+            self._add_account(
+                spec.name,
+                AccountKind.STORE,
+                COMPUTED,
+                table.rows,
+                _select_origins(table.records),
+                expired_rows=table.expired_rows,
+                compares_timestamps=True,
+            )
             return
         flow = self._downgrade_after_failure(writers, self._determinism.determinism_of_store(spec))
         if flow.determinism is Determinism.UNKNOWN:
             self.add_refusal(flow.step, flow.reason)
             return
-        target = STORE_PREFIX + spec.name
-        computed = self._compute_rows(spec.name, target, writers, spec)
+        computed = self._compute_rows(spec.name, [list(writers)], (spec.name,))
         if computed is None:
             return
         frame, how = computed
@@ -157,12 +160,8 @@ class _AccountPlanner:
 
     def plan_topic(self, topic: str, sinks: list[SinkNode]) -> None:
         """Add the expected rows of a written topic, or the refusal that says why there are none."""
-        flow = self._downgrade_after_failure(
-            sinks,
-            min(
-                map(self._determinism.determinism_of_step, sinks), key=lambda each: each.determinism
-            ),
-        )
+        flows = map(self._determinism.determinism_of_step, sinks)
+        flow = self._downgrade_after_failure(sinks, min(flows, key=lambda each: each.determinism))
         if flow.determinism is Determinism.UNKNOWN:
             self.add_refusal(flow.step, flow.reason)
             return
@@ -172,7 +171,7 @@ class _AccountPlanner:
                 f"{len(sinks)} steps write to it, of tables: {', '.join(s.name for s in sinks)}",
             )
             return
-        computed = self._compute_rows(topic, topic, sinks)
+        computed = self._compute_rows(topic, ([sink] for sink in sinks))
         if computed is None:
             return
         frame, how = computed
@@ -183,18 +182,6 @@ class _AccountPlanner:
         frame = _select_last_rows(frame)
         [sink] = sinks
         self._add_account(topic, AccountKind.UPSERTS, how, frame, self._find_origins([sink]))
-
-    def _add_computed_store(self, table: ComputedTable) -> None:
-        """Add the expected rows of a store whose table Spark has computed."""
-        self._add_account(
-            table.spec.name,
-            AccountKind.STORE,
-            COMPUTED,
-            table.rows,
-            _select_origins(table.records),
-            expired_rows=table.expired_rows,
-            compares_timestamps=True,
-        )
 
     def _downgrade_after_failure(
         self, nodes: Iterable[Node], flow: StepDeterminism
@@ -207,25 +194,20 @@ class _AccountPlanner:
         return flow
 
     def _compute_rows(
-        self,
-        name: str,
-        target: str,
-        nodes: list[ProcessorNode] | list[SinkNode],
-        spec: StoreSpec | None = None,
+        self, name: str, groups: Iterable[list[Node]], stores: tuple[str, ...] = ()
     ) -> tuple[DataFrame, str] | None:
-        """Compute a target's rows and name the method, or add a refusal and return None."""
-        stores = () if spec is None else (spec.name,)
-        frames: list[DataFrame] = []
-        how = ONE_BY_ONE
+        """Compute what groups of steps write to a topic, or to the one store of `stores`.
+
+        Returns the rows and the method, or adds a refusal and returns None.
+        """
+        target = STORE_PREFIX + name if stores else name
         try:
-            for node in nodes if spec is None else nodes[:1]:
-                group: list[Node] = [node] if spec is None else list(nodes)
-                frame, how = self._run_steps(group, stores)
-                frames.append(frame.where(f.col("target") == target))
+            computed = [self._run_steps(nodes, stores) for nodes in groups]
         except UserError as error:
             self.add_refusal(name, str(error))
             return None
-        return reduce(DataFrame.unionByName, frames), how
+        rows = (frame.where(f.col("target") == target) for frame, _ in computed)
+        return reduce(DataFrame.unionByName, rows), computed[-1][1]
 
     def _run_steps(self, nodes: list[Node], stores: tuple[str, ...]) -> tuple[DataFrame, str]:
         """Run the steps up to `nodes` by the simplest method; return rows and method."""
