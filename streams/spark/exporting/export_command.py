@@ -12,7 +12,7 @@ from streams.app import App, import_app, report_error
 from streams.errors import ConfigError, UserError
 from streams.processes.embedded import resolve_bootstrap_servers
 from streams.settings.command_line import parse_settings
-from streams.settings.config import load_config
+from streams.settings.config import StreamsConfig, load_config
 from streams.spark.commands import (
     BootstrapServers,
     ConfigFile,
@@ -81,18 +81,14 @@ def export(
     try:
         if (to is None) == (verify is None):
             raise ConfigError("export needs --to DIR to write to, or --verify DIR to check")
-        given = {"bootstrap_servers": bootstrap_servers} if bootstrap_servers else {}
-        given |= parse_settings(settings or [])
-        found = None if app is None else import_app(app)
-        if found is not None:
-            found.configure(config, **given)
-        chosen = load_config(config, **given) if found is None else found.config
+        found, chosen = _load_application(app, config, bootstrap_servers, settings)
         application = _choose_application(application_id, found) if to is not None else ""
         if inputs and found is None:
             raise ConfigError("--inputs needs --app module:app, which says what they are")
         kafka = {name: str(value) for name, value in chosen.consumer.items()}
-        skips_topics = verify is not None and no_topics
-        access = None if skips_topics else BrokerAccess(resolve_bootstrap_servers(chosen), kafka)
+        access = None
+        if verify is None or not no_topics:
+            access = BrokerAccess(resolve_bootstrap_servers(chosen), kafka)
     except UserError as error:
         raise typer.Exit(report_error(error)) from None
     with open_spark_session("millrace export", master, spark, verbose=verbose) as session:
@@ -101,7 +97,7 @@ def export(
         from streams.spark.exporting.verify import verify_exports
 
         if verify is not None:
-            verdict = verify_exports(session, verify, access)
+            _print_verdict(verify_exports(session, verify, access))
         elif to is not None and access is not None:
             found_topics = ([], []) if found is None else exporting.list_app_topics(found)
             wanted = exporting.ExportRequest(
@@ -111,13 +107,26 @@ def export(
                 to_now=to_now,
             )
             cut = read_cut(application, bootstrap_servers=access.bootstrap_servers, kafka=kafka)
-            manifest = exporting.export_application(
+            made = exporting.export_application(
                 session, cut, access, to, wanted, records_per_file=records_per_file
             )
-            _print_export(manifest, to)
-            return
-    _print_verdict(verdict)
-    raise typer.Exit(0 if verdict.holds else 1)
+            _print_export(made, to)
+
+
+def _load_application(
+    reference: str | None,
+    config: Path | None,
+    bootstrap_servers: str | None,
+    settings: list[str] | None,
+) -> tuple[App | None, StreamsConfig]:
+    """Import the App that is referred to, if any, and return it and the configuration."""
+    given = {"bootstrap_servers": bootstrap_servers} if bootstrap_servers else {}
+    given |= parse_settings(settings or [])
+    if reference is None:
+        return None, load_config(config, **given)
+    app = import_app(reference)
+    app.configure(config, **given)
+    return app, app.config
 
 
 def _choose_application(application_id: str | None, app: App | None) -> App | str:
@@ -153,7 +162,7 @@ def _print_export(manifest: ExportManifest, directory: Path) -> None:
 
 
 def _print_verdict(verdict: ExportVerdict) -> None:
-    """Print each finding of a verification and a summary."""
+    """Print each finding of a verification and a summary; exit with status 1 if it found some."""
     for line in verdict.problems:
         typer.echo(f"wrong: {line}")
     for line in verdict.gone_records:
@@ -164,3 +173,5 @@ def _print_verdict(verdict: ExportVerdict) -> None:
         f"{verdict.export_count} exports, {verdict.file_count} files, {verdict.record_count:,} "
         f"records: {f'as {beside} have them' if verdict.holds else found}"
     )
+    if not verdict.holds:
+        raise typer.Exit(1)

@@ -25,7 +25,7 @@ from streams.spark.commands import (
 from streams.spark.cuts.cut import Cut
 
 if TYPE_CHECKING:
-    pass
+    from streams.spark.reconciliation.report import Report
 
 _UNCHECKED_STATUS = 3
 """The exit status where nothing is off, and not all that was asked for was checked."""
@@ -91,19 +91,24 @@ def reconcile(
             tolerance=tolerance,
             allow_unchecked=allow_unchecked or (),
         ) as report:
-            report.show()
-            if html is not None:
-                report.to_html(html)
-            if to is not None:
-                report.write(to.absolute())  # Spark may have another working directory
-            elif report.is_off:
-                typer.echo("All rows that are off, as Parquet: --to DIR")
-            if report.unchecked:
-                options = " ".join(f"--allow-unchecked {name}" for name in report.unchecked)
-                typer.echo(f"Where it is known that these can't be checked: {options}")
+            _show_report(report, html, to)
             status = 1 if report.is_off else 0 if report.balanced else _UNCHECKED_STATUS
     if status:
         raise typer.Exit(status)
+
+
+def _show_report(report: Report, html: Path | None, to: Path | None) -> None:
+    """Print a report, write it as a page and as rows if asked to, and say what can be done."""
+    report.show()
+    if html is not None:
+        report.to_html(html)
+    if to is not None:
+        report.write(to.absolute())  # Spark may have another working directory
+    elif report.is_off:
+        typer.echo("All rows that are off, as Parquet: --to DIR")
+    if report.unchecked:
+        options = " ".join(f"--allow-unchecked {name}" for name in report.unchecked)
+        typer.echo(f"Where it is known that these can't be checked: {options}")
 
 
 def _import_function(reference: str) -> Callable[..., Any]:
