@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,9 +11,11 @@ import pytest
 from streams import App, serdes
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
+from streams.ledger import WrittenRange
 from streams.spark.cuts.cut import Cut
 from streams.spark.reconciliation.inputs import Inputs, TopicRecords
 from streams.spark.source.broker_access import BrokerAccess
+from streams.spark.source.frames import exclude_runs_beyond_cut
 from tests.brokers import Broker
 from tests.spark.topics import Written, mixed
 
@@ -57,6 +60,16 @@ def test_what_was_written_from_some_offset_on(records: Read, written: Written) -
         for row in written.rows()
         if (row.partition == 0 and 10 <= row.offset < 30) or (row.partition == 1 and row.offset < 5)
     }
+
+
+def test_a_thousand_runs_that_are_not_in_the_cut_are_left_out(spark: SparkSession) -> None:
+    """Exclude so many runs that a condition for each would be too deep for Spark's planner."""
+    runs = tuple(WrittenRange(3 * number, 3 * number) for number in range(1_000))
+    cut = replace(cut_of("in", 0), beyond={Partition("out", 1): runs})
+    offsets = spark.range(4_000).selectExpr("id AS offset")
+    rows = offsets.selectExpr("'out' AS topic", "explode(array(0, 1)) AS partition", "offset")
+    counts = exclude_runs_beyond_cut(rows, cut).groupBy("partition").count().collect()
+    assert {row["partition"]: row["count"] for row in counts} == {0: 4_000, 1: 3_000}
 
 
 def test_what_the_cut_does_not_tell_is_refused(records: Read) -> None:

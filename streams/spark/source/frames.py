@@ -53,11 +53,19 @@ def exclude_runs_beyond_cut(records: DataFrame, cut: Cut) -> DataFrame:
 
     `records` has the columns `topic`, `partition` and `offset`.
     """
-    for (topic, number), runs in cut.beyond.items():
-        here = (F.col("topic") == topic) & (F.col("partition") == number)
-        for first, last in runs:
-            records = records.where(~(here & F.col("offset").between(first, last)))
-    return records
+    beyond = [(*partition, *run) for partition, runs in cut.beyond.items() for run in runs]
+    if not beyond:
+        return records
+    # A condition for each run would make an expression so deep that Spark's planner fails.
+    runs = records.sparkSession.createDataFrame(
+        beyond, "run_topic STRING, run_partition INT, run_first BIGINT, run_last BIGINT"
+    )
+    is_beyond = (
+        (F.col("topic") == F.col("run_topic"))
+        & (F.col("partition") == F.col("run_partition"))
+        & F.col("offset").between(F.col("run_first"), F.col("run_last"))
+    )
+    return records.join(F.broadcast(runs), is_beyond, "left_anti")
 
 
 def _format_offsets(offsets: Mapping[Partition, int]) -> str:
