@@ -7,6 +7,8 @@
     SerdeError       a running thread        as StreamsError; names the step and the record
     AuthenticationError  both               refused before anything runs, or as StreamsError: the
                                              broker refuses the credentials, or isn't trusted
+    AuthorizationError   both                refused before anything runs, or as StreamsError: no
+                                             ACL allows an operation
     ApplicationShutdown  a running thread    as StreamsError: another member's error ends all
     TopologyRefused  a running thread        as StreamsError: its topology can't run beside the
                                              group's
@@ -49,6 +51,25 @@ class AuthenticationError(ConfigError, StreamsError):
 
     The message names the setting of `connection` to change, and shows no secret.
     """
+
+
+class AuthorizationError(ConfigError, StreamsError):
+    """Signals that the application may not do something; the message names the ACL to add.
+
+    `operation` and `resource` are Kafka's words: Read, Write, ...; topic, group, transactional id
+    or cluster. Kafka's AuthorizationException.
+    """
+
+    def __init__(self, operation: str, resource: str, name: str) -> None:
+        # Part of a transactional id is not known before the worker runs.
+        pattern = " or on a prefix of it" if resource == "transactional id" else ""
+        super().__init__(
+            f"not allowed to {operation} {resource} {name!r}: add the ACL {operation} on "
+            f"{resource} {name}{pattern} for this user (`millrace acls MODULE:APP` lists all)"
+        )
+        self.operation = operation
+        self.resource = resource
+        self.name = name
 
 
 class NotClosed(StreamsError):

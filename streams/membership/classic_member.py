@@ -34,6 +34,7 @@ from kio.schema.errors import ErrorCode
 from streams.common.host import Host
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import StreamsError, TaskMigrated
+from streams.membership.authorization import check_authorized
 from streams.membership.connection import (
     ConnectionLost,
     OpenConnection,
@@ -222,7 +223,9 @@ class ClassicProtocolMember(GroupMember):
         Raises: ConnectionLost where no coordinator answers: fetch again.
         """
         with self._coordinator.disconnect_on_loss():
-            return fetch_offsets(self._coordinator.ensure_connection(), self._group_id, partitions)
+            return fetch_offsets(
+                self._coordinator.ensure_connection(), self._group_id, partitions, operation="Read"
+            )
 
     def leave_group(self, *, is_handed_over: bool = False) -> None:
         """Leave the group at once, so that others need not wait for the session to expire.
@@ -251,7 +254,7 @@ class ClassicProtocolMember(GroupMember):
                     module["LeaveGroupRequest"], group_id=self._group_id, members=(identity,)
                 )
             )
-        except ConnectionLost as error:
+        except (ConnectionLost, StreamsError) as error:
             log.info("left group %s without an answer: %s", self._group_id, error)
 
     def hand_over_membership(self) -> None:
@@ -362,7 +365,11 @@ class ClassicProtocolMember(GroupMember):
             ) from error
 
     def _to_join_error(self, action: str, code: ErrorCode) -> Exception:
-        """Return the error that an error code of join or sync stands for."""
+        """Return the error that an error code of join or sync stands for.
+
+        Raises: AuthorizationError.
+        """
+        check_authorized(code, "Read", self._group_id)
         if code in COORDINATOR_UNAVAILABLE_ERRORS:
             return ConnectionLost(f"{action}: {code.name}")
         return StreamsError(

@@ -28,6 +28,7 @@ from streams.connection.tls import explain_handshake_failure
 from streams.connection.tokens import TokenUnavailable
 from streams.errors import AuthenticationError
 from streams.membership.authentication import authenticate_connection
+from streams.membership.authorization import check_authorized
 from streams.membership.response_schemas import RESPONSE_SCHEMAS
 
 _FIND_COORDINATOR_API_KEY, _API_VERSIONS_API_KEY = 10, 18
@@ -270,14 +271,16 @@ def connect_to_any_server(
 
 
 def find_coordinator(
-    bootstrap: BrokerConnection, key: str, *, key_type: int = 0
+    bootstrap: BrokerConnection, key: str, *, key_type: int = 0, operation: str = "Describe"
 ) -> tuple[str, int]:
     """Return the address of the coordinator of a group, or (`key_type` 1) of a transactional id.
 
-    Any broker can be asked. Raises: ConnectionLost.
+    Any broker can be asked. `operation`: what the caller needs to be allowed to; it implies the
+    Describe that the request needs. Raises: ConnectionLost, AuthorizationError.
     """
     request: Any = load_request_schema(_FIND_COORDINATOR_API_KEY, 3)
     answer = bootstrap.send_request(request(key=key, key_type=key_type))
+    check_authorized(answer.error_code, operation, key)
     if answer.error_code is not ErrorCode.none:
         raise ConnectionLost(f"no coordinator: {answer.error_code.name}")
     return answer.host, answer.port

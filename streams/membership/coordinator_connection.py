@@ -33,7 +33,7 @@ class CoordinatorConnection:
     def _find_coordinator(self) -> tuple[str, int]:
         """Return the address of the group's coordinator, asked of a bootstrap server."""
         with closing(self._open_connection(None)) as bootstrap:
-            return find_coordinator(bootstrap, self._group_id)
+            return find_coordinator(bootstrap, self._group_id, operation="Read")
 
     @contextmanager
     def disconnect_on_loss(self) -> Iterator[None]:

@@ -14,6 +14,7 @@ from kio.schema.errors import ErrorCode
 
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import StreamsError
+from streams.membership.authorization import check_authorized
 from streams.membership.connection import (
     BrokerConnection,
     ConnectionLost,
@@ -77,7 +78,12 @@ def commit_offsets(
             ),
         )
     )
-    codes = {part.error_code for topic in answer.topics for part in topic.partitions}
+    codes = set()
+    for topic in answer.topics:
+        for part in topic.partitions:
+            is_group = part.error_code is ErrorCode.group_authorization_failed
+            check_authorized(part.error_code, "Read", group_id if is_group else str(topic.name))
+            codes.add(part.error_code)
     codes.discard(ErrorCode.none)
     if codes & (MEMBERSHIP_LOST_ERRORS | {ErrorCode.rebalance_in_progress}):
         return False
@@ -86,13 +92,17 @@ def commit_offsets(
 
 
 def fetch_offsets(
-    connection: BrokerConnection, group_id: str, partitions: Iterable[Partition] | None
+    connection: BrokerConnection,
+    group_id: str,
+    partitions: Iterable[Partition] | None,
+    *,
+    operation: str = "Describe",
 ) -> CommittedOffsets:
     """Fetch a group's committed offsets, and the partitions whose offset is still pending.
 
     A partition without one is in neither part of the result. None for the partitions fetches all
     for which one is committed; what a transaction is about to commit for the first time is then not
-    in `pending` either, as brokers don't tell it.
+    in `pending` either, as brokers don't tell it. `operation`: as for `find_coordinator`.
 
     Raises: ConnectionLost where the coordinator is to be found again, StreamsError for a refusal.
     """
@@ -114,6 +124,7 @@ def fetch_offsets(
         )
     )
     action = f"offsets of group {group_id!r} can't be read"
+    check_authorized(answer.error_code, operation, group_id)
     _raise_for_errors({answer.error_code} - {ErrorCode.none}, action)
     committed = CommittedOffsets({}, [])
     for each in answer.topics:
@@ -122,6 +133,7 @@ def fetch_offsets(
             if part.error_code is ErrorCode.unstable_offset_commit:
                 committed.pending.append(partition)
                 continue
+            check_authorized(part.error_code, "Read", partition.topic)
             _raise_for_errors({part.error_code} - {ErrorCode.none}, action)
             if part.committed_offset != _NO_OFFSET:
                 # librdkafka, which commits in transactions, sends the closing NUL along.
@@ -140,6 +152,15 @@ def fetch_group_offsets(
         address = find_coordinator(bootstrap, group_id)
     with closing(open_connection(address)) as connection:
         return fetch_offsets(connection, group_id, partitions)
+
+
+def check_group_listed(open_connection: OpenConnection, group_id: str) -> None:
+    """Raise AuthorizationError if brokers would leave a group of this name out of a list of groups.
+
+    FindCoordinator and ListGroups need Describe on the group alike. Raises: ConnectionLost.
+    """
+    with closing(open_connection(None)) as bootstrap:
+        find_coordinator(bootstrap, group_id)
 
 
 def _raise_for_errors(codes: set[ErrorCode], action: str) -> None:

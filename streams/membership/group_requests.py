@@ -12,6 +12,7 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from streams.errors import StreamsError
+from streams.membership.authorization import check_authorized
 from streams.membership.connection import (
     BrokerConnection,
     ConnectionLost,
@@ -84,7 +85,7 @@ def confirm_membership(
 
     Raises ConnectionLost where it can't be known now: COORDINATOR_LOAD_IN_PROGRESS,
     COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, or no answer. Raises StreamsError for any other
-    refusal, such as GROUP_AUTHORIZATION_FAILED.
+    refusal, such as AuthorizationError for GROUP_AUTHORIZATION_FAILED.
     """
     code: ErrorCode = send_sync_group(connection, group_id, instance_id, membership, {}).error_code
     if code is ErrorCode.none:
@@ -97,6 +98,7 @@ def confirm_membership(
             raise ConnectionLost(f"group {group_id!r} is being loaded by its coordinator")
     if code in MEMBERSHIP_LOST_ERRORS:
         return False
+    check_authorized(code, "Read", group_id)
     if code in COORDINATOR_UNAVAILABLE_ERRORS:
         raise ConnectionLost(f"membership of group {group_id!r} is unknown: {code.name}")
     raise StreamsError(

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from kio.schema.errors import ErrorCode
 
 from streams.common.host import Event, Host, SpawnedThread
+from streams.errors import StreamsError
 from streams.membership.connection import ConnectionLost
 from streams.membership.coordinator_connection import CoordinatorConnection
 from streams.membership.group_member import Membership, MembershipSignal, MemberTimeouts
@@ -103,11 +104,16 @@ class HeartbeatThread:
                 log.info("heartbeat of %s: %s", self._instance_id, error)
                 self._close_unanswered_connection()
                 continue
+            except StreamsError as error:
+                # The stream thread joins again, meets the same error, and ends with it.
+                log.warning("heartbeat of %s: %s", self._instance_id, error)
+                self._received_signal = (current, MembershipSignal.LOST)
+                continue
             if code not in COORDINATOR_UNAVAILABLE_ERRORS:
                 self.silent_since_s = None
             if code is ErrorCode.rebalance_in_progress:
                 self._received_signal = (current, MembershipSignal.REBALANCE)
-            elif code in MEMBERSHIP_LOST_ERRORS:
+            elif code in MEMBERSHIP_LOST_ERRORS or code is ErrorCode.group_authorization_failed:
                 log.warning("%s has lost its membership: %s", self._instance_id, code.name)
                 self._received_signal = (current, MembershipSignal.LOST)
             elif code in COORDINATOR_UNAVAILABLE_ERRORS:

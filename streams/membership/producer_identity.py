@@ -11,6 +11,7 @@ from typing import NamedTuple
 from kio.schema.errors import ErrorCode
 
 from streams.errors import StreamsError
+from streams.membership.authorization import check_authorized
 from streams.membership.connection import (
     ConnectionLost,
     OpenConnection,
@@ -39,7 +40,9 @@ def fetch_producer_identity(
     Raises: ConnectionLost where the coordinator is to be found again, StreamsError for a refusal.
     """
     with closing(open_connection(None)) as bootstrap:
-        address = find_coordinator(bootstrap, transactional_id, key_type=_KEY_IS_TRANSACTIONAL_ID)
+        address = find_coordinator(
+            bootstrap, transactional_id, key_type=_KEY_IS_TRANSACTIONAL_ID, operation="Write"
+        )
     with closing(open_connection(address)) as connection:
         classes = load_request_classes(connection, DESCRIBE_TRANSACTIONS_API_KEY, 0)
         request = build_entity(
@@ -47,6 +50,7 @@ def fetch_producer_identity(
         )
         (transaction,) = connection.send_request(request).transaction_states
     action = f"the producer of transactional id {transactional_id!r} can't be told"
+    check_authorized(transaction.error_code, "Write", transactional_id)
     if transaction.error_code in COORDINATOR_UNAVAILABLE_ERRORS:
         raise ConnectionLost(f"{action}: {transaction.error_code.name}")
     if transaction.error_code is not ErrorCode.none:

@@ -6,7 +6,7 @@ error leaves nothing behind: brokers, state directory, clients, HTTP endpoints, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +23,7 @@ from streams.processes.cluster import Cluster, find_cluster
 from streams.processes.endpoints import start_endpoints
 from streams.processes.lifecycle import ApplicationLifecycle
 from streams.processes.running import RunningApp
+from streams.runtime.acls import derive_acls, list_topic_operations
 from streams.runtime.assembly import WorkerResources
 from streams.runtime.assignment import check_topics
 from streams.runtime.clients import Admin, KafkaClientSupplier
@@ -124,12 +125,27 @@ def _connect_to_brokers(topology: Topology, config: StreamsConfig) -> _Brokers:
     clients.check_user_settings()
     admin = clients.create_admin(retry_s=BROKER_WAIT_S)
     counts = admin.fetch_partition_counts_at_start(BROKER_WAIT_S)
+    _check_rights_to_unlisted_topics(admin, topology, config, counts)
     check_topics(topology, counts, servers, config.handlers.dead_letter_topics())
     metadata_bytes_max = admin.fetch_metadata_bytes_max()
     check_metadata_sizes(topology, metadata_bytes_max)
-    if config.ledger:
+    if config.ledger and ledger_topic(topology.application_id) not in counts:
         _create_ledger(admin, topology.application_id, config.replication_factor)
     return _Brokers(cluster, clients, metadata_bytes_max)
+
+
+def _check_rights_to_unlisted_topics(
+    admin: Admin, topology: Topology, config: StreamsConfig, listed: Collection[str]
+) -> None:
+    """Raise AuthorizationError for a topic that is not listed since it may not be described.
+
+    Raises ConfigError if no broker answers.
+    """
+    operations = list_topic_operations(derive_acls(topology, config))
+    try:
+        admin.check_topic_rights({t: each for t, each in operations.items() if t not in listed})
+    except OutcomeUnknown as error:
+        raise ConfigError(f"the rights to topics can't be looked at: {error}") from error
 
 
 def _create_ledger(admin: Admin, application_id: str, replication_factor: int) -> None:

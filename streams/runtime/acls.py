@@ -178,6 +178,16 @@ def derive_acls(
     return acls.sorted_acls()
 
 
+def list_topic_operations(acls: Iterable[Acl]) -> dict[str, list[AclOperation]]:
+    """Return Read and Write, as far as they are among `acls`, by each topic that is named there."""
+    operations: dict[str, list[AclOperation]] = {}
+    for acl in acls:
+        is_topic = acl.resource_type is AclResource.TOPIC and acl.pattern is PatternType.LITERAL
+        if is_topic and acl.operation in (AclOperation.READ, AclOperation.WRITE):
+            operations.setdefault(acl.name, []).append(acl.operation)
+    return operations
+
+
 def find_topic_choosers(topology: Topology, config: StreamsConfig) -> list[str]:
     """Return what chooses topics as it runs: steps with such a function, and handlers.
 

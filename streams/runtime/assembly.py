@@ -17,9 +17,10 @@ from streams.ledger import ledger_topic
 from streams.membership.classic_member import ClassicProtocolMember
 from streams.membership.connection import OpenConnection
 from streams.membership.group_member import GroupMember, MemberTimeouts
-from streams.membership.group_offsets import fetch_group_offsets
+from streams.membership.group_offsets import check_group_listed, fetch_group_offsets
 from streams.membership.producer_identity import fetch_producer_identity
 from streams.membership.protocol import SubscriptionInfo
+from streams.runtime.acls import derive_acls, list_topic_operations
 from streams.runtime.assignment import StreamsPartitionAssignor, name_task_by_topic
 from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.clients import Admin, KafkaClientSupplier
@@ -44,6 +45,8 @@ from streams.topology.build import Topology
 
 _REASON_MAX = 500
 _RESTORE_TIMEOUT_S = 5.0
+_RIGHTS_TIMEOUT_S = 2.0
+"""How long a look at the rights may delay a recovery."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +90,7 @@ def _create_purger(worker: WorkerResources, admin: Admin) -> RepartitionPurger:
         worker.topology.repartition_topics,
         admin,
         lambda group, partitions: fetch_group_offsets(worker.open_connection, group, partitions),
+        check_group_listed=partial(check_group_listed, worker.open_connection),
         interval_ms=worker.config.repartition_purge_interval_ms,
         host=worker.host,
     )
@@ -204,6 +208,11 @@ def create_stream_loop(
             adopt_assignment=planner.adopt_assignment,
             input_check_interval_ms=config.metadata_max_age_ms,
             decide_replacement=decide_replacement,
+            check_rights=partial(
+                admin.check_topic_rights,
+                list_topic_operations(derive_acls(topology, config)),
+                _RIGHTS_TIMEOUT_S,
+            ),
         )
     )
 

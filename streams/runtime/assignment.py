@@ -254,9 +254,13 @@ class StreamsPartitionAssignor:
         } != self._assigned_input_counts
 
     def _require_input_counts(self, existing_counts: Mapping[str, int]) -> dict[str, int]:
-        """Return the partition counts of the input topics; raise StreamsError if one is missing."""
+        """Return the partition counts of the input topics.
+
+        Raises: StreamsError if one is missing, AuthorizationError if it may not be read.
+        """
         missing = [topic for topic in self._topology.input_topics if topic not in existing_counts]
         if missing:
+            self._admin.check_topic_rights(dict.fromkeys(missing, ("Read",)))
             raise StreamsError(f"input topics {missing} do not exist any more: create them again")
         return {topic: existing_counts[topic] for topic in self._topology.input_topics}
 

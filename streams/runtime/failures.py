@@ -15,6 +15,7 @@ from typing import Any
 
 from state.errors import StateError, StoreSerdeError
 from streams.errors import (
+    AuthorizationError,
     OutcomeUnknown,
     StreamsError,
     TaskCorrupted,
@@ -103,8 +104,10 @@ class FailureHandler:
                 f"step {step!r} can't write {context.describe_record_origin()} to topic "
                 f"{target_topic!r}"
             )
-            recovery = translate_produce_error(error, action)
-            if recovery is not None and not isinstance(recovery, StreamsError):
+            recovery = translate_produce_error(error, action, str(target_topic))
+            if isinstance(recovery, AuthorizationError) or (
+                recovery is not None and not isinstance(recovery, StreamsError)
+            ):
                 raise recovery from error
             refusal = recovery
         handler = self._handlers.handler_of(stage)
@@ -149,7 +152,8 @@ class FailureHandler:
             if topic not in self._list_topics():
                 raise StreamsError(
                     f"dead-letter topic {topic!r}, which the {failure.stage} handler named for "
-                    f"{_describe_origin(failure)}, does not exist: create it"
+                    f"{_describe_origin(failure)}, does not exist, or no ACL lets this user "
+                    "write it: create it, or add the ACL Write on it"
                 )
             self._known_topics.add(topic)
         # librdkafka takes 0 for no timestamp and writes the current time instead.
@@ -167,7 +171,7 @@ class FailureHandler:
                 f"the dead letter of {_describe_origin(failure)} can't be written to topic "
                 f"{topic!r}"
             )
-            raise translate_produce_error(error, what) or error from error
+            raise translate_produce_error(error, what, topic) or error from error
         self._counters.dead_letters += 1
 
     def _log_skipped(self, failure: ErrorContext, response: HandlerResponse) -> None:

@@ -148,6 +148,7 @@ class GlobalTables:
         """Fetch the offset range of every partition of every topic, in order of the partitions."""
         counts = self._admin.fetch_partition_counts()
         if missing := sorted(self._tables.keys() - counts.keys()):
+            self._admin.check_topic_rights(dict.fromkeys(missing, ("Read",)))
             raise StreamsError(f"topics {missing} of global tables do not exist: create them")
         topics = list(self._tables)
         partitions = [Partition(topic, n) for topic in topics for n in range(counts[topic])]

@@ -59,7 +59,7 @@ class LedgerWriter:
         try:
             producer.produce(self._topic, value, key, _PARTITION, _ignore_delivery)
         except Exception as error:
-            raise translate_produce_error(error, self._topic) or error from error
+            raise translate_produce_error(error, self._topic, self._topic) or error from error
 
 
 def _ignore_delivery(error: Any, message: Any) -> None:

@@ -46,7 +46,9 @@ class LoggedStore:
         try:
             self._send_changes(producer, undelivered)
         except Exception as error:
-            recovery = translate_produce_error(error, f"changelog {self.changelog}")
+            recovery = translate_produce_error(
+                error, f"changelog {self.changelog}", self.changelog.topic
+            )
             if recovery is None:
                 raise
             raise recovery from error

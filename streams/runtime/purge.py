@@ -15,7 +15,8 @@ one of older offsets looks, once they are committed, whether each repartition pa
 below them.
 
 It runs beside the stream thread, since it asks several brokers; a purge that fails is tried again
-with the next interval. Source: TaskManager.maybePurgeCommittedRecords.
+with the next interval, and one that is not allowed ends the thread. Source:
+TaskManager.maybePurgeCommittedRecords.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from streams.common.host import Host, SpawnedThread
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
-from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
+from streams.errors import AuthorizationError, OutcomeUnknown, StreamsError, TaskMigrated
 from streams.membership.connection import ConnectionLost
 from streams.runtime.interfaces import AdminClient
 
@@ -47,7 +48,10 @@ def is_cut_group(group: str, application_id: str) -> bool:
 
 
 class RepartitionPurger:
-    """Deletes the records of repartition topics that the tasks of one thread have consumed."""
+    """Deletes the records of repartition topics that the tasks of one thread have consumed.
+
+    `check_group_listed` raises AuthorizationError if a group of a name would not be listed.
+    """
 
     def __init__(
         self,
@@ -56,6 +60,7 @@ class RepartitionPurger:
         admin: AdminClient,
         fetch_group_offsets: FetchGroupOffsets,
         *,
+        check_group_listed: Callable[[str], object],
         interval_ms: int,
         host: Host,
     ) -> None:
@@ -63,17 +68,24 @@ class RepartitionPurger:
         self._topics = frozenset(topics)
         self._admin = admin
         self._fetch_group_offsets = fetch_group_offsets
+        self._check_group_listed = check_group_listed
         self._interval_s = interval_ms / 1000
         self._host = host
         self._committed_offsets: dict[Partition, int] = {}
         self._purged_offsets: dict[Partition, int] = {}
         self._due_at_s = host.monotonic_s() + self._interval_s
         self._purge_thread: SpawnedThread | None = None
+        self._refusal: AuthorizationError | None = None
 
     def purge_if_due(self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]]) -> None:
-        """Note committed offsets, and start a purge on a thread of its own if one is due."""
+        """Note committed offsets, and start a purge on a thread of its own if one is due.
+
+        Raises: AuthorizationError if the last purge was not allowed: topics would grow for ever.
+        """
         if not self._topics:
             return
+        if self._refusal is not None:
+            raise self._refusal
         for partition, held in offsets:
             if partition.topic in self._topics:
                 self._committed_offsets[partition] = held.offset
@@ -92,9 +104,12 @@ class RepartitionPurger:
     def purge_once(self, committed: Mapping[Partition, int]) -> None:
         """Delete the records below both the committed offsets and every kept consistent cut.
 
-        An error is only logged: no task depends on the purge.
+        A missing right fails the next commit. Any other error is only logged: no task depends on
+        the purge.
         """
         try:
+            # Brokers leave out of a list what may not be described: a cut would look like none.
+            self._check_cuts_listed()
             end_offsets = self._limit_to_cuts(committed)
             to_delete = {
                 p: end for p, end in end_offsets.items() if end > self._purged_offsets.get(p, 0)
@@ -102,8 +117,17 @@ class RepartitionPurger:
             if to_delete:
                 self._admin.delete_records(to_delete)
                 self._purged_offsets |= to_delete
+        except AuthorizationError as error:
+            log.error("repartition topics can't be purged: %s", error)
+            self._refusal = error
         except (ConnectionLost, OutcomeUnknown, TaskMigrated, StreamsError) as error:
             log.info("repartition topics are purged later: %s", error)
+
+    def _check_cuts_listed(self) -> None:
+        """Raise AuthorizationError unless groups of all names that cuts may have can be listed."""
+        prefix = cut_group_prefix(self._application_id)
+        for group in (prefix, f"{prefix}-"):
+            self._check_group_listed(group)
 
     def _limit_to_cuts(self, end_offsets: Mapping[Partition, int]) -> Mapping[Partition, int]:
         """Return the end offsets, each lowered to the lowest offset of the kept consistent cuts."""

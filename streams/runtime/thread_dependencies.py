@@ -55,6 +55,9 @@ class ThreadDependencies:
     adopt_assignment: Callable[[AssignmentInfo], AssignmentInfo] = lambda assigned: assigned
     """Takes over what the group's leader has assigned: see
     `StreamsPartitionAssignor.adopt_assignment`."""
+    check_rights: Callable[[], None] = lambda: None
+    """Raises AuthorizationError if a right to read or write a topic is missing, and OutcomeUnknown
+    if no broker answers soon."""
     input_check_interval_ms: int = 300_000
     """The interval at which the group's leader checks the inputs."""
     decide_replacement: Callable[[Exception], bool] = lambda error: False

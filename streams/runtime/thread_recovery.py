@@ -5,6 +5,7 @@
     TaskCorrupted    producers                     rolled back; the stores that it names are rebuilt
     ValueRefused     producers                     rolled back; the one named serialises early
     TaskMigrated     producers, membership         closed without a commit: another may have them
+    AuthorizationError and any other
     StreamsError     everything                    closed; the thread ends, the error is reported
 
 A task that is rolled back stays open: the committed offsets are read back, stable; its stores are
@@ -24,6 +25,7 @@ from streams.errors import (
     TaskMigrated,
     ValueRefused,
 )
+from streams.runtime.clients.errors import TopicRefused
 from streams.runtime.thread_dependencies import ThreadDependencies
 from streams.runtime.thread_state import ThreadState
 from streams.runtime.thread_tasks import ThreadTasks
@@ -55,6 +57,9 @@ class ThreadRecovery:
         try:
             try:
                 action()
+            except TopicRefused:
+                self._check_rights()
+                raise
             except (TaskMigrated, TaskCorrupted, OutcomeUnknown, ValueRefused) as error:
                 self._recover_from(error)
         except (StateError, OSError) as error:
@@ -71,10 +76,18 @@ class ThreadRecovery:
         if self._tasks.is_settled() and now_s - self._tasks.settled_at_s >= _IDLE_RECOVERY_S:
             self.clear_failure()
 
+    def _check_rights(self) -> None:
+        """Raise AuthorizationError if a right to a topic is missing, as far as can be known now."""
+        try:
+            self._dependencies.check_rights()
+        except OutcomeUnknown as error:
+            log.info("%s: rights are not known: %s", self._dependencies.name, error)
+
     def _recover_from(self, error: Exception) -> None:
         """Discard producers and uncommitted work, so that the loop goes on from the last commit.
 
-        Raises: StreamsError if nothing has been committed for `task_timeout_ms`.
+        Raises: StreamsError if nothing has been committed for `task_timeout_ms`; AuthorizationError
+        if it is not the first failure, and a right is missing.
         """
         parts, tasks = self._dependencies, self._tasks
         log.warning("%s starts over from what is committed: %s", parts.name, error)
@@ -83,6 +96,11 @@ class ThreadRecovery:
         now_s = parts.host.monotonic_s()
         if self.failing_since_s is None:
             self.failing_since_s = now_s
+        # librdkafka often tells only that a record was not delivered, and not why. That other
+        # tasks commit in between says nothing of the one that may not write. A first failure is
+        # recovered from without a further request.
+        if parts.counters.recoveries > 1 and isinstance(error, OutcomeUnknown):
+            self._check_rights()
         if now_s - self.failing_since_s > parts.task_timeout_ms / 1000:
             raise StreamsError(
                 f"no commit for {parts.task_timeout_ms} ms (task_timeout_ms): {error}"

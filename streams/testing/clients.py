@@ -298,6 +298,11 @@ class InMemoryAdmin:
     def fetch_partition_counts(self) -> dict[str, int]:
         return dict(self._cluster.partition_counts)
 
+    def check_topic_rights(
+        self, operations: Mapping[str, Sequence[str]], timeout_s: float = 0.0
+    ) -> None:
+        """Check nothing: everybody may do everything in a cluster in memory."""
+
     def fetch_topic_ids(self, topics: Sequence[str]) -> dict[str, str]:
         return {topic: self._cluster.topic_ids[topic] for topic in topics}
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import (
     IsolationLevel,
@@ -12,13 +14,14 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
+from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, NewTopic, OffsetSpec
 
 from streams.common.topic_partitions import Partition
-from streams.errors import ConfigError, OutcomeUnknown
+from streams.errors import AuthorizationError, ConfigError, OutcomeUnknown
 from streams.runtime.clients.errors import (
     UNKNOWN_TOPIC_ERRORS,
     NotReady,
+    check_authorized,
     create_client,
     log,
     translate_client_error,
@@ -28,6 +31,13 @@ from streams.runtime.clients.retrying import call_with_retries
 T = TypeVar("T")
 DEFAULT_METADATA_BYTES_MAX = 4_096
 """Kafka's default of offset.metadata.max.bytes."""
+
+
+class Right(NamedTuple):
+    """Represents the right to an operation on the resource of a name, which implies Describe."""
+
+    operation: str
+    name: str
 
 
 class Admin:
@@ -92,6 +102,36 @@ class Admin:
             )
             return DEFAULT_METADATA_BYTES_MAX
 
+    def check_topic_rights(
+        self, operations: Mapping[str, Sequence[str]], timeout_s: float = math.inf
+    ) -> None:
+        """Raise AuthorizationError for the first operation on a topic that is not allowed.
+
+        `operations`: by topic, each of which implies Describe. A topic that may not be described is
+        left out of lists of topics silently, and here it is an error; one that does not exist is
+        none. Raises OutcomeUnknown if no broker answers within `timeout_s`.
+        """
+        if not operations:
+            return
+        descriptions = self._admin.describe_topics(
+            TopicCollection(list(operations)), include_authorized_operations=True
+        )
+        for topic, future in descriptions.items():
+            description = self._wait_for_result(
+                future,
+                f"describe {topic}",
+                Right(operations[topic][0], topic),
+                accepted_codes=UNKNOWN_TOPIC_ERRORS,
+                timeout_s=min(self._timeout_s, timeout_s),
+            )
+            if description is None or description.authorized_operations is None:
+                continue
+            for operation in operations[topic]:
+                if AclOperation[_to_constant_name(operation)] not in (
+                    description.authorized_operations
+                ):
+                    raise AuthorizationError(operation, "topic", topic)
+
     def fetch_topic_ids(self, topics: Sequence[str]) -> dict[str, str]:
         """Return the id of each topic, which tells it from a later one of the same name."""
         if not topics:
@@ -99,7 +139,7 @@ class Admin:
         collection = TopicCollection(list(topics))
         descriptions = self._call_with_retries(
             lambda: {
-                topic: self._wait_for_result(future, f"describe {topic}")
+                topic: self._wait_for_result(future, f"describe {topic}", Right("Read", topic))
                 for topic, future in self._admin.describe_topics(collection).items()
             }
         )
@@ -112,7 +152,9 @@ class Admin:
         resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
         settings = self._call_with_retries(
             lambda: {
-                r.name: self._wait_for_result(future, f"settings of {r.name}")
+                r.name: self._wait_for_result(
+                    future, f"settings of {r.name}", Right("DescribeConfigs", r.name)
+                )
                 for r, future in self._admin.describe_configs(resources).items()
             }
         )
@@ -143,6 +185,7 @@ class Admin:
                 self._wait_for_result(
                     future,
                     f"create topic {topic}",
+                    Right("Create", topic),
                     accepted_codes={KafkaError.TOPIC_ALREADY_EXISTS},
                 )
 
@@ -164,7 +207,11 @@ class Admin:
 
         def request_deletion() -> None:
             for each, future in self._admin.delete_records(targets).items():
-                self._wait_for_result(future, f"delete records of {each.topic}[{each.partition}]")
+                self._wait_for_result(
+                    future,
+                    f"delete records of {each.topic}[{each.partition}]",
+                    Right("Delete", each.topic),
+                )
 
         self._call_with_retries(request_deletion)
 
@@ -247,7 +294,7 @@ class Admin:
         try:
             return {
                 Partition(a.topic, a.partition): self._wait_for_result(
-                    future, f"offset of {a.topic}[{a.partition}]"
+                    future, f"offset of {a.topic}[{a.partition}]", Right("Read", a.topic)
                 )
                 for a, future in futures.items()
             }
@@ -256,7 +303,9 @@ class Admin:
             raise
 
     def _request_groups(self) -> Any:
-        listing = self._wait_for_result(self._admin.list_consumer_groups(), "list groups")
+        listing = self._wait_for_result(
+            self._admin.list_consumer_groups(), "list groups", Right("Describe", "kafka-cluster")
+        )
         if listing.errors:
             raise NotReady(f"list groups: {listing.errors[0]}")
         return listing
@@ -267,6 +316,8 @@ class Admin:
             listed = self._admin.list_topics(timeout=self._timeout_s).topics
         except KafkaException as error:
             raise translate_client_error(error, "list topics") from error
+        unlisted = [topic for topic in topics if topic not in listed]
+        self.check_topic_rights(dict.fromkeys(unlisted, ("Describe",)))
         for topic in topics:
             if topic not in listed or listed[topic].error is not None:
                 raise NotReady(f"create topic {topic}: the brokers don't list it yet")
@@ -285,25 +336,39 @@ class Admin:
         self._admin = create_client("admin", AdminClient, self._settings)
 
     def _wait_for_result(
-        self, future: Any, action: str, accepted_codes: Collection[int] = ()
+        self,
+        future: Any,
+        action: str,
+        right: Right,
+        *,
+        accepted_codes: Collection[int] = (),
+        timeout_s: float | None = None,
     ) -> Any:
         """Wait for a future's result, and translate its error to the one that selects the recovery.
 
-        An error code of `accepted_codes` returns None.
+        `right`: what the request needs, for the error if it is missing. An error code of
+        `accepted_codes` returns None.
         """
+        timeout_s = self._timeout_s if timeout_s is None else timeout_s
         try:
-            return future.result(self._timeout_s)
+            return future.result(timeout_s)
         except KafkaException as error:
             code = error.args[0].code()
             if code in accepted_codes:
                 return None
+            check_authorized(error.args[0], *right)
             if (
                 code in UNKNOWN_TOPIC_ERRORS
             ):  # a broker of several may not have heard of a new topic yet
                 raise NotReady(f"{action}: {error.args[0].str()}") from error
             raise translate_client_error(error, action) from error
         except TimeoutError as error:
-            raise OutcomeUnknown(f"{action}: no answer in {self._timeout_s:g} s") from error
+            raise OutcomeUnknown(f"{action}: no answer in {timeout_s:g} s") from error
+
+
+def _to_constant_name(operation: str) -> str:
+    """Return an operation's name as confluent-kafka has it: DESCRIBE_CONFIGS."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", operation).upper()
 
 
 def _count_partitions(found: Any) -> dict[str, int]:

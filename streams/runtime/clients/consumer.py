@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from streams.common.topic_partitions import Partition
 from streams.errors import StreamsError
@@ -13,6 +13,7 @@ from streams.runtime.clients.errors import (
     OUT_OF_RANGE_ERRORS,
     PERMANENT_ERRORS,
     LibrdkafkaLogger,
+    check_authorized,
     create_client,
     log,
 )
@@ -25,6 +26,7 @@ class DataConsumer:
     """Reads committed records of assigned partitions, each from the position that it is given."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._group = str(settings.get("group.id"))
         self._librdkafka_logger = LibrdkafkaLogger()
         self._consumer = create_client("consumer", Consumer, settings, self._librdkafka_logger)
         self._out_of_range: dict[Partition, int] = {}
@@ -150,6 +152,8 @@ class DataConsumer:
             log.warning("%s: %s", partition_name, error.str())
             self._out_of_range[Partition(message.topic(), message.partition())] = message.offset()
             return True
+        is_group = error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
+        check_authorized(error, "Read", self._group if is_group else message.topic())
         if error.code() in PERMANENT_ERRORS:
             raise StreamsError(f"{partition_name} can't be read: {error.str()}")
         log.warning("%s: %s; librdkafka goes on trying", partition_name, error.str())

@@ -4,6 +4,8 @@
     TaskMigrated      fenced; stale generation or member; unknown   another has, or will get, the
                       id mapping; sequences out of order            tasks or the transactional id
     StreamsError      not allowed, too large, no such topic, ...    trying again changes nothing
+    TopicRefused      a topic that may not be used                  as StreamsError; which topic, a
+                                                                    look at the rights tells
     OutcomeUnknown    all others: time-outs, lost answers,          it may have taken effect, or may
                       transactions that must be aborted             the next time
 
@@ -21,7 +23,13 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
-from streams.errors import ConfigError, OutcomeUnknown, StreamsError, TaskMigrated
+from streams.errors import (
+    AuthorizationError,
+    ConfigError,
+    OutcomeUnknown,
+    StreamsError,
+    TaskMigrated,
+)
 
 log = logging.getLogger("streams.runtime.clients")
 librdkafka_log = logging.getLogger("streams.runtime.clients.librdkafka")
@@ -49,11 +57,14 @@ OUT_OF_RANGE_ERRORS = {
     KafkaError._LOG_TRUNCATION,
     KafkaError.OFFSET_OUT_OF_RANGE,
 }
+_REFUSED_RESOURCES = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "topic",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "group",
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "transactional id",
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "cluster",
+}
 PERMANENT_ERRORS = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.GROUP_AUTHORIZATION_FAILED,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    *_REFUSED_RESOURCES,
     KafkaError.SASL_AUTHENTICATION_FAILED,
     KafkaError.INVALID_TRANSACTION_TIMEOUT,
     KafkaError.OFFSET_METADATA_TOO_LARGE,
@@ -91,6 +102,10 @@ RETRIABLE_ERRORS = {
 used: librdkafka 2.16 sets it for a producer's transactions only."""
 
 
+class TopicRefused(StreamsError):
+    """Signals that the right to a topic is missing, and librdkafka does not tell which one."""
+
+
 class NotReady(OutcomeUnknown):
     """Signals that brokers can't answer at this moment; the same request may succeed soon."""
 
@@ -104,9 +119,20 @@ def translate_client_error(error: KafkaException, action: str) -> Exception:
     what = f"{action}: {cause.str()} ({cause.name()})"
     if cause.code() in _FENCED_ERRORS:
         return TaskMigrated(what)
+    if cause.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        return TopicRefused(what)
     if cause.code() in PERMANENT_ERRORS:
         return StreamsError(what)
     return (NotReady if cause.code() in RETRIABLE_ERRORS else OutcomeUnknown)(what)
+
+
+def check_authorized(error: KafkaError, operation: str, name: str) -> None:
+    """Raise AuthorizationError if an error says that the right to an operation is missing.
+
+    `name` is that of the resource that the error is about.
+    """
+    if error.code() in _REFUSED_RESOURCES:
+        raise AuthorizationError(operation, _REFUSED_RESOURCES[error.code()], name) from None
 
 
 class LibrdkafkaLogger:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
-from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
+from streams.errors import AuthorizationError, OutcomeUnknown, StreamsError, TaskMigrated
 from streams.runtime.clients.delivered_offsets import DeliveredOffsets
-from streams.runtime.clients.errors import create_client, log, translate_client_error
+from streams.runtime.clients.errors import (
+    check_authorized,
+    create_client,
+    log,
+    translate_client_error,
+)
 
 if TYPE_CHECKING:
     from streams.membership.producer_identity import ProducerIdentity
+
+
+_METADATA_MAGIC = b"CGMDv2:"
+_GROUP_AT = len(_METADATA_MAGIC) + struct.calcsize("=i")
 
 
 def encode_group_metadata(
@@ -27,7 +36,7 @@ def encode_group_metadata(
     """
     instance = b"\x01" if instance_id is None else b"\x00" + instance_id.encode() + b"\x00"
     names = group.encode() + b"\x00" + member_id.encode() + b"\x00"
-    return b"CGMDv2:" + struct.pack("=i", generation) + names + instance
+    return _METADATA_MAGIC + struct.pack("=i", generation) + names + instance
 
 
 class StreamsProducer:
@@ -74,6 +83,7 @@ class StreamsProducer:
         """
         metadata = self._call_producer("list_topics", topic, self._timeout_s).topics[topic]
         if metadata.error is not None:
+            check_authorized(metadata.error, "Write", topic)
             raise StreamsError(f"topic {topic!r}: {metadata.error.str()}")
         return len(metadata.partitions)
 
@@ -143,7 +153,9 @@ class StreamsProducer:
         self.discard()
         return aborted
 
-    def translate_produce_error(self, error: Exception, action: str) -> Exception | None:
+    def translate_produce_error(
+        self, error: Exception, action: str, topic: str
+    ) -> Exception | None:
         """Return the recovery error for what a transactional producer's `produce` raised, or None.
 
         For a fatal error, such as being fenced, `produce` only says that there was one; the next
@@ -154,13 +166,14 @@ class StreamsProducer:
                 self._producer.begin_transaction()
             except KafkaException as fatal:
                 return translate_client_error(fatal, action)
-        return translate_produce_error(error, action)
+        return translate_produce_error(error, action, topic)
 
     def _call_producer(self, name: str, *arguments: Any) -> Any:
         """Call a method of the client, and translate its error to the recovery error."""
         try:
             return getattr(self._producer, name)(*arguments)
         except KafkaException as error:
+            self._check_authorized(error.args[0], arguments)
             raise translate_client_error(error, name) from error
         except SystemError as error:
             # confluent-kafka 2.16 raises a fatal error from within the callbacks that flush and
@@ -171,15 +184,37 @@ class StreamsProducer:
                 raise translate_client_error(fatal, name) from error
             raise
 
+    def _check_authorized(self, error: KafkaError, arguments: Sequence[Any]) -> None:
+        """Raise AuthorizationError for a missing right to anything but a topic."""
+        match error.code():
+            case KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+                check_authorized(error, "Write", self.name)
+            case KafkaError.CLUSTER_AUTHORIZATION_FAILED:
+                check_authorized(error, "IdempotentWrite", "kafka-cluster")
+            case KafkaError.GROUP_AUTHORIZATION_FAILED:
+                groups = [_group_of_metadata(each) for each in arguments if type(each) is bytes]
+                check_authorized(error, "Read", "".join(groups))
 
-def translate_produce_error(error: Exception, action: str) -> Exception | None:
+
+def _group_of_metadata(group_metadata: bytes) -> str:
+    """Return the group of what `encode_group_metadata` has encoded."""
+    return group_metadata[_GROUP_AT:].partition(b"\x00")[0].decode()
+
+
+def translate_produce_error(error: Exception, action: str, topic: str) -> Exception | None:
     """Return the recovery error for what `produce` raised; None if it is no client's error.
 
     For callers of `produce` alone: it has no wrapper, which would cost each record, and a producer
     that was fenced or timed out meanwhile refuses there. Anywhere else a client's error is of a
     user's own client.
     """
-    return translate_client_error(error, action) if isinstance(error, KafkaException) else None
+    if not isinstance(error, KafkaException):
+        return None
+    try:
+        check_authorized(error.args[0], "Write", topic)
+    except AuthorizationError as refusal:
+        return refusal
+    return translate_client_error(error, action)
 
 
 def _create_failure_report(undelivered: list[str]) -> Callable[[KafkaError | None, Message], None]:

@@ -21,6 +21,7 @@ from streams.runtime.clients.errors import (
     OUT_OF_RANGE_ERRORS,
     PERMANENT_ERRORS,
     LibrdkafkaLogger,
+    check_authorized,
     create_client,
 )
 
@@ -65,6 +66,7 @@ class RangeReader:
     """
 
     def __init__(self, settings: Mapping[str, Any], isolation: str, timeout_s: float) -> None:
+        self._group = str(settings.get("group.id"))
         self._error_logger = _LastErrorLogger()
         self._timeout_s = timeout_s
         self._consumer = create_client(
@@ -159,7 +161,10 @@ class RangeReader:
                     f"{partition}: offsets {position} to {until - 1} were to be read, and some of "
                     f"them are gone: {self._describe_range(partition)}"
                 )
+            elif error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                check_authorized(error, "Describe", self._group)
             elif error.code() in PERMANENT_ERRORS:
+                check_authorized(error, "Read", partition.topic)
                 raise StreamsError(f"{partition} can't be read: {error.str()}")
             else:
                 self._error_logger.last_error = error.str()

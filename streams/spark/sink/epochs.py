@@ -228,7 +228,9 @@ class EpochAttempt:
         try:
             self._produce_each(rows)
         except Exception as error:
-            recovery = self._producer.translate_produce_error(error, f"{self} is not written")
+            recovery = self._producer.translate_produce_error(
+                error, f"{self} is not written", self._sink.topic
+            )
             if recovery is None:
                 raise
             raise recovery from error

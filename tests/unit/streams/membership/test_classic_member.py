@@ -233,8 +233,8 @@ def test_a_long_wait_for_the_others_is_no_trouble(new_worker: NewWorker) -> None
 
 
 def test_what_the_coordinator_refuses_for_good_ends_the_member(worker: Worker) -> None:
-    worker.coordinator.answer(JOIN, refused(ErrorCode.group_authorization_failed))
-    with pytest.raises(StreamsError, match=r"refused to join .*'worker-0'.*\(30\)"):
+    worker.coordinator.answer(JOIN, refused(ErrorCode.group_max_size_reached))
+    with pytest.raises(StreamsError, match=r"refused to join .*'worker-0'.*\(81\)"):
         worker.join()
 
 

@@ -130,9 +130,9 @@ def test_a_partition_without_an_offset_is_neither_committed_nor_pending(worker: 
 
 
 def test_offsets_that_can_not_be_read_for_good_end_the_thread(worker: Worker) -> None:
-    refused = fetching((ErrorCode.topic_authorization_failed, -1, ""))
+    refused = fetching((ErrorCode.unknown_topic_or_partition, -1, ""))
     worker.coordinator.answer(FETCH, refused)
-    with pytest.raises(StreamsError, match="can't be read: topic_authorization_failed"):
+    with pytest.raises(StreamsError, match="can't be read: unknown_topic_or_partition"):
         worker.member.fetch_committed_offsets(IN)
 
 

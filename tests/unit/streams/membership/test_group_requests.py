@@ -110,6 +110,6 @@ def test_a_member_that_is_replaced_during_a_rebalance_is_denied(
 
 def test_any_other_refusal_is_told_with_its_name(worker: Worker) -> None:
     worker.join()
-    refuse_sync(worker, ErrorCode.group_authorization_failed)
-    with pytest.raises(StreamsError, match=r"'worker-0': group_authorization_failed"):
+    refuse_sync(worker, ErrorCode.inconsistent_group_protocol)
+    with pytest.raises(StreamsError, match=r"'worker-0': inconsistent_group_protocol"):
         worker.member.confirm_membership()

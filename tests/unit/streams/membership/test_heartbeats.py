@@ -57,6 +57,7 @@ def test_heartbeats_that_are_well_signal_nothing(beating: Worker) -> None:
         (ErrorCode.unknown_member_id, MembershipSignal.LOST),
         (ErrorCode.illegal_generation, MembershipSignal.LOST),
         (ErrorCode.fenced_instance_id, MembershipSignal.LOST),
+        (ErrorCode.group_authorization_failed, MembershipSignal.LOST),
     ],
 )
 def test_each_answer_becomes_its_signal(

@@ -100,6 +100,6 @@ def test_a_recovery_says_what_was_being_done_and_why_it_failed() -> None:
 
 
 def test_an_error_from_produce_is_named_and_any_other_is_left_to_the_caller() -> None:
-    fenced = translate_produce_error(failure(KafkaError._FENCED), "record in[0]@1")
+    fenced = translate_produce_error(failure(KafkaError._FENCED), "record in[0]@1", "out")
     assert isinstance(fenced, TaskMigrated)
-    assert translate_produce_error(ValueError("a user's"), "record in[0]@1") is None
+    assert translate_produce_error(ValueError("a user's"), "record in[0]@1", "out") is None

@@ -133,5 +133,5 @@ def test_a_record_that_is_refused_by_a_producer_that_was_fenced_says_so(
     writing = StreamsProducer("p", {}, transactional=False, timeout_s=1.0)
     with pytest.raises(KafkaException) as refused:
         writing.produce()
-    assert type(writing.translate_produce_error(refused.value, "doing")) is named
-    assert writing.translate_produce_error(ValueError(), "doing") is None
+    assert type(writing.translate_produce_error(refused.value, "doing", "out")) is named
+    assert writing.translate_produce_error(ValueError(), "doing", "out") is None

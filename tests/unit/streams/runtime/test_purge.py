@@ -7,7 +7,7 @@ from collections.abc import Collection
 import pytest
 
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
-from streams.errors import OutcomeUnknown
+from streams.errors import AuthorizationError, OutcomeUnknown
 from streams.membership.connection import ConnectionLost
 from streams.runtime.purge import RepartitionPurger, is_cut_group
 from tests.unit.streams.runtime.fakes import Clock, FakeAdmin, Script
@@ -27,8 +27,15 @@ class World:
         self.admin = FakeAdmin(self.kafka, self.script)
         self.host = Clock()  # Threads spawned on this host run at once.
         self.cuts: dict[str, dict[Partition, int]] = {}
+        self.unlisted: set[str] = set()
         self.purge = RepartitionPurger(
-            "a", {TOPIC}, self.admin, self._offsets_of, interval_ms=1_000, host=self.host
+            "a",
+            {TOPIC},
+            self.admin,
+            self._offsets_of,
+            check_group_listed=self._check_listed,
+            interval_ms=1_000,
+            host=self.host,
         )
 
     def cut(self, group: str, offsets: dict[Partition, int]) -> None:
@@ -42,6 +49,11 @@ class World:
             [(p, OffsetAndMetadata(offset, "")) for p, offset in offsets.items()]
         )
         return {partition: log.start_offset for partition, log in self.kafka.logs.items()}
+
+    def _check_listed(self, group: str) -> None:
+        with self.script.call("check_listed"):
+            if group in self.unlisted:
+                raise AuthorizationError("Describe", "group", group)
 
     def _offsets_of(self, group: str, asked: Collection[Partition]) -> CommittedOffsets:
         with self.script.call("offsets_of"):
@@ -75,7 +87,13 @@ def test_what_is_deleted_already_is_not_asked_for_again() -> None:
 def test_nothing_is_asked_without_repartition_topics() -> None:
     world = World()
     world.purge = RepartitionPurger(
-        "a", (), world.admin, world._offsets_of, interval_ms=1, host=world.host
+        "a",
+        (),
+        world.admin,
+        world._offsets_of,
+        check_group_listed=world._check_listed,
+        interval_ms=1,
+        host=world.host,
     )
     world.commit({INPUT: 7})
     assert world.script.calls == []
@@ -117,3 +135,21 @@ def test_a_failure_deletes_nothing_and_is_made_good_later(call: str, error: Exce
 )
 def test_a_kept_cut_is_told_by_its_groups_name(group: str, kept: bool) -> None:
     assert is_cut_group(group, "a") == kept
+
+
+@pytest.mark.parametrize("group", ["a-cut", "a-cut-"])
+def test_nothing_is_deleted_while_a_group_of_a_cut_may_not_be_listed(group: str) -> None:
+    world = World()
+    world.unlisted.add(group)
+    assert world.commit({FIRST: 7})[FIRST] == 0
+    assert "admin.delete_records" not in world.script.calls
+
+
+def test_a_purge_that_is_not_allowed_fails_the_next_commit_and_another_error_does_not() -> None:
+    world = World()
+    world.script.fail("admin.delete_records", OutcomeUnknown("no answer"))
+    world.script.fail("admin.delete_records", AuthorizationError("Delete", "topic", TOPIC), at=2)
+    assert world.commit({FIRST: 7})[FIRST] == 0
+    assert world.commit({FIRST: 8})[FIRST] == 0
+    with pytest.raises(AuthorizationError, match=f"not allowed to Delete topic '{TOPIC}'"):
+        world.commit({FIRST: 9}, after_s=0.0)

@@ -188,8 +188,12 @@ class World:
                 adopt_assignment=adopt,
                 input_check_interval_ms=1_000,
                 decide_replacement=replaced,
+                check_rights=self.check_rights,
             )
         )
+
+    def check_rights(self) -> None:
+        """Find no missing right."""
 
     def load(self, *values: str, key: str = "k", partition: int = 0) -> None:
         self.kafka.load(Partition("in", partition), *((key, value) for value in values))
