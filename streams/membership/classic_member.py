@@ -13,7 +13,7 @@ time-out gets its tasks back without a rebalance, and whoever held the id before
     COORDINATOR_LOAD_IN_PROGRESS,
     COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR,
     no connection                                find the coordinator again, back off
-    any other                                    StreamsError
+    any other, refused credentials               StreamsError
     none, but the stream thread makes no turn    leave, and signal LOST
     for max_poll_interval_ms
 
@@ -138,7 +138,10 @@ class ClassicProtocolMember(GroupMember):
         return self._heartbeats.silent_since_s
 
     def read_signal(self) -> MembershipSignal:
-        """Return what heartbeats have signalled in the current generation."""
+        """Return what heartbeats have signalled in the current generation.
+
+        Raises: the error that has ended the heartbeats, such as AuthenticationError.
+        """
         return self._heartbeats.read_signal()
 
     def mark_progress(self) -> None:

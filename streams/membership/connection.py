@@ -62,7 +62,8 @@ class BrokerConnection:
 
     Raises ConnectionLost for every network error, AuthenticationError where the broker refuses the
     credentials or isn't trusted. `lock` is this connection's own: threads that share the connection
-    take turns. A session that ends (KIP-368) is renewed before a request that would exceed it.
+    take turns. A session that ends (KIP-368) is renewed before a request that would exceed it. If
+    that is refused, the connection is lost, and whoever opens the next one learns what is refused.
     """
 
     def __init__(
@@ -116,7 +117,7 @@ class BrokerConnection:
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
         with self._lock, self._close_on_failure():
             if time.monotonic() >= self._reauthenticate_at_s:
-                self._authenticate()
+                self._reauthenticate()
             return self._exchange(request, timeout_s, is_given_up)
 
     def close(self) -> None:
@@ -142,6 +143,16 @@ class BrokerConnection:
         self._reauthenticate_at_s = (
             began_s + _REAUTHENTICATED_AFTER * session_s if session_s else float("inf")
         )
+
+    def _reauthenticate(self) -> None:
+        """Authenticate again. Raises ConnectionLost if the broker refuses the credentials.
+
+        They were right before, and may be replaced by others since: the next connection has those.
+        """
+        try:
+            self._authenticate()
+        except AuthenticationError as error:
+            raise ConnectionLost(f"the session is over: {error}") from error
 
     def _describe_broker(self) -> str:
         return f"the broker at {self._address[0]}:{self._address[1]}"

@@ -68,7 +68,10 @@ class GroupMember(Protocol):
 
     @abstractmethod
     def read_signal(self) -> MembershipSignal:
-        """Return what the stream thread must do about its membership."""
+        """Return what the stream thread must do about its membership.
+
+        Raises: StreamsError for what no later heartbeat would change.
+        """
         ...
 
     @abstractmethod

@@ -3,7 +3,8 @@
 The stream thread changes the membership, marks its progress and reads the signal; this thread reads
 the membership and sets the signal. That needs no lock: a signal names the membership for which it
 was received, and applies to no other. They share the connection, on which requests take turns. The
-table in `streams.membership.classic_member` says what each answer means.
+table in `streams.membership.classic_member` says what each answer means. An error that trying again
+does not change, such as refused credentials, ends this thread, and the stream thread raises it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from kio.schema.errors import ErrorCode
 
 from streams.common.host import Event, Host, SpawnedThread
-from streams.errors import StreamsError
+from streams.errors import UserError
 from streams.membership.connection import ConnectionLost
 from streams.membership.coordinator_connection import CoordinatorConnection
 from streams.membership.group_member import Membership, MembershipSignal, MemberTimeouts
@@ -55,6 +56,7 @@ class HeartbeatThread:
         self._thread: SpawnedThread | None = None
         self._received_signal: tuple[Membership, MembershipSignal] | None = None
         self._progressed_at_s = 0.0
+        self._failure: UserError | None = None
         self.silent_since_s: float | None = None
         """The monotonic time in seconds since when heartbeats get no answer."""
 
@@ -62,7 +64,7 @@ class HeartbeatThread:
         """Start the thread if it was not started yet."""
         if self._thread is None:
             self._thread = self._host.spawn_thread(
-                f"{self._instance_id}-heartbeat", self._heartbeat_until_closed
+                f"{self._instance_id}-heartbeat", self._run_thread
             )
 
     def join_thread(self) -> None:
@@ -71,7 +73,12 @@ class HeartbeatThread:
             self._thread.join()
 
     def read_signal(self) -> MembershipSignal:
-        """Return what heartbeats have signalled for the current membership."""
+        """Return what heartbeats have signalled for the current membership.
+
+        Raises: the error that has ended the heartbeats, such as AuthenticationError.
+        """
+        if self._failure is not None:
+            raise self._failure
         signalled = self._received_signal
         # Compared by identity: a static member that joins again, or one whose LeaveGroup was lost,
         # may get the same id and generation back.
@@ -82,6 +89,13 @@ class HeartbeatThread:
     def mark_progress(self) -> None:
         """Note that the stream thread is not stuck."""
         self._progressed_at_s = self._host.monotonic_s()
+
+    def _run_thread(self) -> None:
+        """Send heartbeats until the member is closed, or until an error ends them."""
+        try:
+            self._heartbeat_until_closed()
+        except UserError as error:
+            self._failure = error
 
     def _heartbeat_until_closed(self) -> None:
         """Send heartbeats and note what they signal, until the member is closed."""
@@ -103,11 +117,6 @@ class HeartbeatThread:
             except ConnectionLost as error:
                 log.info("heartbeat of %s: %s", self._instance_id, error)
                 self._close_unanswered_connection()
-                continue
-            except StreamsError as error:
-                # The stream thread joins again, meets the same error, and ends with it.
-                log.warning("heartbeat of %s: %s", self._instance_id, error)
-                self._received_signal = (current, MembershipSignal.LOST)
                 continue
             if code not in COORDINATOR_UNAVAILABLE_ERRORS:
                 self.silent_since_s = None

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 
 from streams.common.topic_partitions import Partition
-from streams.errors import OutcomeUnknown, TaskMigrated
+from streams.errors import AuthenticationError, OutcomeUnknown, TaskMigrated
 from streams.membership.connection import ConnectionLost
 from streams.membership.group_member import MembershipSignal
 from streams.runtime.clients import encode_group_metadata
@@ -83,6 +83,9 @@ class StreamLoop:
             self.commit_now()
         except Exception as error:
             self._is_to_be_replaced = self._dependencies.decide_replacement(error)
+            if isinstance(error, AuthenticationError):
+                # Closed in order, each would wait for a broker that does not let it in.
+                self._dependencies.producers.discard_producers()
             raise
         finally:
             self.close()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 from kio.schema.errors import ErrorCode
 
+from streams.errors import AuthenticationError
 from streams.membership.connection import ConnectionLost
 from streams.membership.group_member import MembershipSignal
 from tests.processes import HANG_LIMIT_S, wait_until
@@ -207,3 +208,15 @@ def test_a_member_that_left_unheard_and_joins_the_same_generation_is_not_lost_ag
     assert beating.member.current_membership == (3, "member-7")
     wait_for_beats(beating, 2)
     assert beating.member.read_signal() is MembershipSignal.NOTHING
+
+
+def test_refused_credentials_reach_the_stream_thread_and_a_lost_connection_does_not(
+    beating: Worker,
+) -> None:
+    lost = ConnectionLost("closed by the broker")
+    beating.coordinator.answer(HEARTBEAT, lost, lost, AuthenticationError("refused: user 'a'"))
+    beating.join()
+
+    with pytest.raises(AuthenticationError, match="user 'a'"):
+        wait_for_signal(beating, MembershipSignal.LOST)
+    assert len(beating.coordinator.sent(HEARTBEAT)) == 3
