@@ -1,36 +1,13 @@
-"""Find the cluster of an application and check the connection to it, before any client is made.
-
-librdkafka's clients retry refused credentials and certificates for ever, and only log them. So one
-connection of ours goes first: its errors say which setting is wrong, within seconds.
-"""
+"""Find the cluster of an application, and check the connection to it before any client is made."""
 
 from __future__ import annotations
 
-import time
-from contextlib import closing
 from dataclasses import dataclass
-from threading import Lock
-from typing import Any
-
-from kio.index import load_request_schema
 
 from streams.connection.security import ConnectionSecurity, prepare_security
-from streams.errors import AuthenticationError, ConfigError
-from streams.membership.connection import (
-    BrokerConnection,
-    ConnectionLost,
-    connect_to_any_server,
-)
-from streams.processes.embedded import ensure_embedded_broker
+from streams.membership.connection_check import check_connection
+from streams.processes.embedded import resolve_bootstrap_servers
 from streams.settings.config import EMBEDDED, StreamsConfig
-
-_METADATA_API_KEY, _METADATA_VERSION = 3, 4
-_CLIENT_ID = "millrace"
-_TIMEOUT_S = 10.0
-_HINTED_RETRY_S = 2.0
-"""How long connections are tried that end as with a wrong protocol: a broker that is just starting
-or stopping ends them so, too."""
-_PAUSE_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,54 +24,8 @@ def find_cluster(config: StreamsConfig) -> Cluster:
     Raises ConfigError for settings that can't be used, AuthenticationError if a broker refuses the
     credentials or isn't trusted.
     """
-    if config.bootstrap_servers == EMBEDDED:
-        if config.connection:
-            raise ConfigError(
-                f"connection has {', '.join(sorted(config.connection))}, but bootstrap_servers is "
-                "'embedded', a broker on this machine without TLS and SASL: set bootstrap_servers "
-                "to host:port of the secured cluster"
-            )
-        servers = ensure_embedded_broker(config.state_dir)
-        return Cluster(servers, prepare_security(config.connection))
-    cluster = Cluster(config.bootstrap_servers, prepare_security(config.connection))
-    check_connection(cluster.bootstrap_servers, cluster.security)
+    servers = resolve_bootstrap_servers(config)
+    cluster = Cluster(servers, prepare_security(config.connection))
+    if config.bootstrap_servers != EMBEDDED:
+        check_connection(servers, cluster.security)
     return cluster
-
-
-def check_connection(servers: str, security: ConnectionSecurity) -> None:
-    """Connect to a bootstrap server and send it a request.
-
-    Returns also if none answers: whoever needs them waits as long as it may. Raises
-    AuthenticationError for refused credentials, a certificate that isn't trusted, and a port that
-    speaks another protocol.
-    """
-    until_s = time.monotonic() + _HINTED_RETRY_S
-    while True:
-        try:
-            with closing(connect_to_any_server(servers, lambda at: _connect(at, security))):
-                return
-        except ConnectionLost as lost:
-            if not lost.hint:
-                return
-            if time.monotonic() > until_s:
-                raise AuthenticationError(f"connection: {lost.hint}") from None
-        time.sleep(_PAUSE_S)
-
-
-def _connect(address: tuple[str, int], security: ConnectionSecurity) -> BrokerConnection:
-    """Connect, and ask for the brokers: before SASL a broker answers ApiVersions only."""
-    connection = BrokerConnection(address, _CLIENT_ID, _TIMEOUT_S, Lock(), security)
-    request: Any = load_request_schema(_METADATA_API_KEY, _METADATA_VERSION)
-    try:
-        connection.send_request(request(topics=(), allow_auto_topic_creation=False))
-    except ConnectionLost as lost:
-        if security.mechanism is not None or lost.hint:
-            raise
-        protocol = "SASL_PLAINTEXT" if security.tls is None else "SASL_SSL"
-        raise ConnectionLost(
-            str(lost),
-            f"the broker at {address[0]}:{address[1]} answers ApiVersions and then closes the "
-            f"connection, as a port that wants SASL does: set security.protocol to {protocol} and "
-            "sasl.mechanism, or take the port of a listener without SASL",
-        ) from lost
-    return connection

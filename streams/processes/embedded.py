@@ -33,8 +33,17 @@ def broker_command(data_dir: Path, port: int, host: str, settings: list[str]) ->
 
 
 def resolve_bootstrap_servers(config: StreamsConfig) -> str:
-    """Return the bootstrap servers; start the embedded broker if it is set and none answers."""
+    """Return the bootstrap servers; start the embedded broker if it is set and none answers.
+
+    Raises ConfigError if it does not start, or `connection` is set, which it has no use for.
+    """
     if config.bootstrap_servers == EMBEDDED:
+        if config.connection:
+            raise ConfigError(
+                f"connection has {', '.join(sorted(config.connection))}, but bootstrap_servers is "
+                "'embedded', a broker on this machine without TLS and SASL: set bootstrap_servers "
+                "to host:port of the secured cluster"
+            )
         return ensure_embedded_broker(config.state_dir)
     return config.bootstrap_servers
 

@@ -10,7 +10,8 @@ import pytest
 from streams.connection.security import prepare_security
 from streams.connection.settings import parse_connection
 from streams.errors import AuthenticationError
-from streams.processes.cluster import check_connection, find_cluster
+from streams.membership.connection_check import check_connection
+from streams.processes.cluster import find_cluster
 from streams.settings.config import load_config
 from tests.kafka.secured.access import ACCESS_NAMES, WRONG, describe_access
 from tests.kafka.secured.server import SecuredKafka
