@@ -131,6 +131,7 @@ def _request_token(settings: ConnectionSettings) -> Token:
             _parse_extensions(str(settings.get("sasl.oauthbearer.extensions", ""))),
         )
     except urllib.error.HTTPError as error:
+        error.close()
         if error.code in (400, 401, 403):
             raise AuthenticationError(
                 f"the token endpoint {shown} refused client {client_id!r} (HTTP {error.code}): "
