@@ -164,6 +164,26 @@ def is_security_setting(name: str) -> bool:
     return name in _KNOWN or name in _ALIASES or name.startswith(_SECURITY_PREFIXES)
 
 
+def override_connection(
+    settings: ConnectionSettings, given: Mapping[str, Any]
+) -> ConnectionSettings:
+    """Return the settings of a connection with those that are `given` in place of theirs.
+
+    A value replaces a file that stands for it, and the other way round. Raises ConfigError.
+    """
+    replaced = {_remove_form(name) for name in given}
+    kept = {name: value for name, value in settings.items() if _remove_form(name) not in replaced}
+    return parse_connection({**kept, **given})
+
+
+def _remove_form(name: str) -> str:
+    """Return what a setting is about, be it given as a value, as text, or as a file."""
+    name = _ALIASES.get(name, name)
+    for suffix in (FILE_SUFFIX, ".location", ".pem"):
+        name = name.removesuffix(suffix)
+    return name
+
+
 def parse_connection(given: Mapping[str, Any]) -> ConnectionSettings:
     """Return the settings of a connection after a check of their names and of what goes together.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import importlib
+import sys
 import time
 import urllib.error
 import urllib.parse
@@ -86,6 +87,20 @@ def load_token_callback(settings: ConnectionSettings) -> Callable[[str], Any] | 
         raise ConfigError(f"connection: oauth_cb {callback!r} is no function")
     function: Callable[[str], Any] = found
     return function
+
+
+def name_token_callback(callback: Callable[[str], Any]) -> str:
+    """Return the function of `oauth_cb` as 'module:function', for processes that import it.
+
+    Raises: ConfigError.
+    """
+    module, name = getattr(callback, "__module__", ""), getattr(callback, "__qualname__", "")
+    if getattr(sys.modules.get(module), name, None) is not callback or module == "__main__":
+        raise ConfigError(
+            f"connection: oauth_cb {name or callback!r} can't be imported by other processes: it "
+            "has to be a function of a module, and not of the program that is run"
+        )
+    return f"{module}:{name}"
 
 
 def _call_function(callback: Callable[[str], Any], settings: ConnectionSettings) -> Token:

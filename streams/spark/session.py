@@ -17,7 +17,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from streams.errors import ConfigError, StreamsError, UserError
+from streams.errors import AuthenticationError, ConfigError, StreamsError, UserError
 from streams.spark.datasource import MillraceDataSource
 from streams.spark.environment import (
     check_environment,
@@ -34,6 +34,8 @@ _MILLRACE_ERROR = re.compile(r"^streams\.errors\.(\w+): ", re.MULTILINE)
 _ERROR_SUFFIX = re.compile(
     r"\s*(SQLSTATE: \w+|\n\s*at org\.|\nJVM stacktrace|\n\nDuring handling).*", re.S
 )
+
+_SAME_ERRORS = {each.__name__: each for each in (ConfigError, AuthenticationError)}
 
 
 @contextmanager
@@ -131,11 +133,11 @@ def translate_spark_errors() -> Iterator[None]:
 def to_user_error(error: Exception) -> UserError:
     """Translate a Spark error into a UserError of one line, Millrace's own error where it has one.
 
-    Returns a ConfigError where that is what was raised, otherwise a StreamsError.
+    Returns a ConfigError or AuthenticationError where that was raised, otherwise a StreamsError.
     """
     said = str(error.java_exception if isinstance(error, Py4JJavaError) else error)
     found = list(_MILLRACE_ERROR.finditer(said))
     if not found:
         return StreamsError(f"Spark: {said.strip().splitlines()[0] if said.strip() else error!r}")
     message = _ERROR_SUFFIX.sub("", said[found[-1].end() :]).strip()
-    return ConfigError(message) if found[-1][1] == "ConfigError" else StreamsError(message)
+    return _SAME_ERRORS.get(found[-1][1], StreamsError)(message)

@@ -35,12 +35,12 @@ class Counting:
         with Client(servers) as client:
             for topic in () if made else (self.lines, self.out):
                 create_topic(client, topic, partitions=PARTITIONS)
-        self.app = App(
-            name,
-            bootstrap_servers=servers,
-            state_dir=state,
-            **{"commit_interval_ms": 20, "repartition_purge_interval_ms": 3_600_000} | settings,
-        )
+        defaults: dict[str, Any] = {
+            "bootstrap_servers": servers,
+            "commit_interval_ms": 20,
+            "repartition_purge_interval_ms": 3_600_000,
+        }
+        self.app = App(name, state_dir=state, **(defaults | settings))
         (
             self.app.stream(self.lines, key=serdes.string, value=serdes.string)
             .flat_map_values(str.split)

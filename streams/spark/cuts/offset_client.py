@@ -14,7 +14,7 @@ from streams.common.topic_partitions import CommittedOffsets, Partition
 from streams.errors import ConfigError, OutcomeUnknown, UserError
 from streams.membership.connection import ConnectionLost, find_coordinator
 from streams.membership.group_offsets import fetch_offsets
-from streams.runtime.clients import Admin, call_with_retries
+from streams.runtime.clients import call_with_retries
 from streams.spark.source.broker_access import BrokerAccess
 
 T = TypeVar("T")
@@ -30,24 +30,16 @@ class OffsetClient:
 
     `timeout_ms` is the limit for all requests together.
 
-    Raises: ConfigError if no broker answers, and for settings that can't be used: the connection to
-    group coordinators speaks plaintext only.
+    Raises: ConfigError if no broker answers, and for settings that can't be used;
+    AuthenticationError if a broker refuses the credentials or isn't trusted.
     """
 
     def __init__(self, access: BrokerAccess, timeout_ms: int) -> None:
-        protocol = str(access.librdkafka_settings.get("security.protocol", "plaintext"))
-        if protocol.lower() != "plaintext":
-            raise ConfigError(
-                f"security.protocol={protocol}: the offsets of a group are read over a connection "
-                "of ours, which speaks plaintext only; take the cut through a listener that does"
-            )
         self.access = access
         self.servers = access.bootstrap_servers
         self.timeout_s = timeout_ms / 1000
         self._deadline_s = time.monotonic() + self.timeout_s
-        self._admin = Admin(
-            access.client_settings(), self.servers, min(self.timeout_s, _REQUEST_TIMEOUT_S)
-        )
+        self._admin = access.create_admin(min(self.timeout_s, _REQUEST_TIMEOUT_S), retry_s=0.0)
         self.partition_counts: Mapping[str, int] = self._admin.fetch_partition_counts_at_start(
             min(self.timeout_s, _REQUEST_TIMEOUT_S)
         )

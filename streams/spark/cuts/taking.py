@@ -61,7 +61,7 @@ from streams.spark.cuts.cut import Cut, StoreCut
 from streams.spark.cuts.ledger_reader import read_ledger_transactions
 from streams.spark.cuts.members import find_runs_outside_cut, trim_ends
 from streams.spark.cuts.offset_client import OffsetClient
-from streams.spark.source.broker_access import BrokerAccess
+from streams.spark.source.broker_access import BrokerAccess, create_access
 
 if TYPE_CHECKING:
     from streams.app import App
@@ -83,27 +83,39 @@ def read_cut(
     `application`: an App, whose topology says what it reads and writes and whose settings say where
     the brokers are; or an application id, for one that is not at hand (or of Kafka Streams): then
     `bootstrap_servers` is needed, and outputs are known from a ledger only. `kafka`: settings of
-    librdkafka. `timeout_ms`: the limit for the whole call.
+    librdkafka, which override the App's `connection`. `timeout_ms`: the limit for the whole call.
 
-    Raises: ConfigError if no broker answers or nothing was committed by that id; UserError if
+    Raises: ConfigError if no broker answers or nothing was committed by that id;
+    AuthenticationError if a broker refuses the credentials or isn't trusted; UserError if
     transactions stay open, or a changelog was deleted.
     """
     app = None if isinstance(application, str) else application
     name = application if isinstance(application, str) else application.application_id
-    if bootstrap_servers is None:
-        if app is None:
-            raise ConfigError(
-                f"read_cut({name!r}) needs bootstrap_servers='host:port': only an App says itself "
-                "where its brokers are"
-            )
-        from streams.processes.embedded import (
-            resolve_bootstrap_servers,  # only an App needs this import
-        )
-
-        bootstrap_servers = resolve_bootstrap_servers(app.config)
     if timeout_ms < 0:
         raise ConfigError(f"timeout_ms can't be negative: {timeout_ms}")
-    client = OffsetClient(BrokerAccess(bootstrap_servers, dict(kafka or {})), timeout_ms)
+    if app is not None:
+        # Only an App needs this import.
+        from streams.spark.application_access import resolve_access
+
+        access = resolve_access(app.config, bootstrap_servers=bootstrap_servers, kafka=kafka)
+    elif bootstrap_servers is not None:
+        access = create_access(bootstrap_servers, kafka or {})
+    else:
+        raise ConfigError(
+            f"read_cut({name!r}) needs bootstrap_servers='host:port': only an App says itself "
+            "where its brokers are"
+        )
+    return take_cut(application, access, timeout_ms)
+
+
+def take_cut(application: App | str, access: BrokerAccess, timeout_ms: int = 60_000) -> Cut:
+    """Take a consistent cut of an App, or of an application id, from the brokers of `access`.
+
+    Raises what `read_cut` raises.
+    """
+    app = None if isinstance(application, str) else application
+    name = application if isinstance(application, str) else application.application_id
+    client = OffsetClient(access, timeout_ms)
     ledger = _find_ledger(client, app, name)
     settled_offset = 0 if ledger is None else client.fetch_last_stable_offsets([ledger])[ledger]
     app_topics = list_app_topics(app) if app is not None else _infer_topics(client, name)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from pyspark import StorageLevel
 
 from streams.errors import ConfigError, UserError
-from streams.processes.embedded import resolve_bootstrap_servers
+from streams.spark.application_access import resolve_access
 from streams.spark.cuts.cut import Cut
 from streams.spark.cuts.members import in_flight
-from streams.spark.cuts.taking import read_cut
+from streams.spark.cuts.taking import take_cut
 from streams.spark.environment import check_environment
 from streams.spark.reconciliation.accounts import Account, AccountKind, RefusedCheck
 from streams.spark.reconciliation.checking import check_account, select_expired_rows
@@ -47,7 +47,6 @@ from streams.spark.reconciliation.targets import (
     select_targets,
 )
 from streams.spark.session import translate_spark_errors
-from streams.spark.source.broker_access import BrokerAccess
 from streams.topology.build import Topology
 
 if TYPE_CHECKING:
@@ -76,7 +75,8 @@ def reconcile(
 
     `expected`: a function of the inputs (`Inputs`) that returns a DataFrame of `key` and `value`,
     or a dict of them by the names of stores and topics; by default the answer follows from the
-    topology. `bootstrap_servers`, `kafka` (settings of librdkafka): by default those of the App.
+    topology. `bootstrap_servers`, `kafka` (settings of librdkafka, which override the App's
+    `connection`): by default those of the App.
     `accounts`: names of the stores and topics to be checked; by default all, or with `expected`
     those that it returns. `tolerance`: by how much floats of tables may differ. `allow_unchecked`:
     names of those that may go unchecked; if others do, `report.balanced` is false.
@@ -89,17 +89,15 @@ def reconcile(
     check_allowed_names(
         allow_unchecked, [*reconcilable_targets(topology), *list_opaque_accounts(topology)]
     )
-    servers = (
-        resolve_bootstrap_servers(app.config) if bootstrap_servers is None else bootstrap_servers
-    )
+    access = resolve_access(app.config, bootstrap_servers=bootstrap_servers, kafka=kafka)
     if cut is None:
-        cut = read_cut(app, bootstrap_servers=servers, kafka=kafka)
+        cut = take_cut(app, access)
     if cut.application_id != app.application_id:
         raise ConfigError(
             f"the cut is one of {cut.application_id!r}, and the application is "
             f"{app.application_id!r}"
         )
-    records = TopicRecords(spark, BrokerAccess(servers, dict(kafka or {})), cut)
+    records = TopicRecords(spark, access, cut)
     reconciliation = _Reconciliation(app, topology, cut, records)
     return reconciliation.build_report(expected, accounts, tolerance, allow_unchecked)
 

@@ -15,7 +15,7 @@ from streams.serdes import Serde
 from streams.spark.reconciliation.accounts import AccountKind
 from streams.spark.reconciliation.inputs import TopicRecords
 from streams.spark.reconciliation.ledger_check import LedgerRuns
-from streams.spark.source.frames import FORMAT, connection_options
+from streams.spark.source.frames import FORMAT
 from streams.spark.stores.store_options import layout_options, window_options
 from streams.topology.build import Subtopology, Topology
 from streams.topology.rules import AggregationRule
@@ -216,7 +216,7 @@ def _read_store(
         )
     frame = (
         records.spark.read.format(FORMAT)
-        .options(**connection_options(records.access))
+        .options(**records.access.to_options())
         .options(application_id=cut.application_id, cut=cut.to_json())
         .options(store=target.name, **layout)
         .load()

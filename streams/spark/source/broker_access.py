@@ -1,6 +1,7 @@
 """Hold the address and settings with which the driver and each executor reach the brokers.
 
 Executors get it as plain text in the options of a read or a write, and make their own clients.
+Files that the settings name are read by whoever makes a client.
 """
 
 from __future__ import annotations
@@ -8,11 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from threading import Lock
 from typing import Any
 
+from streams.connection.security import PLAINTEXT, ConnectionSecurity, prepare_security
+from streams.connection.settings import (
+    TOKEN_CALLBACK,
+    ConnectionSettings,
+    is_security_setting,
+    override_connection,
+)
+from streams.connection.tokens import name_token_callback
 from streams.errors import OutcomeUnknown, StreamsError
-from streams.membership.connection import BrokerConnection, ConnectionLost
+from streams.membership.connection import BrokerConnection, connect_to_any_server
+from streams.membership.connection_check import check_connection
 from streams.runtime.clients import Admin, RangeReader
 
 CLIENT_ID = "millrace-spark"
@@ -30,15 +41,36 @@ def explain_no_answer(subject: str) -> Iterator[None]:
         raise StreamsError(f"{subject}: {unknown}") from unknown
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BrokerAccess:
-    """Creates clients for one cluster from its address and librdkafka's settings.
+    """Creates clients for one cluster from its address, its connection and librdkafka's settings.
 
-    `librdkafka_settings`: by librdkafka's own names. They may hold secrets.
+    `librdkafka_settings`: those that are not the connection's, by librdkafka's own names.
     """
 
     bootstrap_servers: str
+    connection: ConnectionSettings = field(default_factory=ConnectionSettings)
     librdkafka_settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __reduce__(self) -> tuple[type[BrokerAccess], tuple[Any, ...]]:
+        """Pickle the settings alone: each process reads certificates and secrets itself."""
+        return BrokerAccess, (self.bootstrap_servers, self.connection, self.librdkafka_settings)
+
+    @cached_property
+    def security(self) -> ConnectionSecurity:
+        """Read certificates and keys, and return what secures connections. Raises ConfigError."""
+        return prepare_security(self.connection)
+
+    def to_options(self) -> dict[str, str]:
+        """Return the options by which the data source reaches the brokers.
+
+        Raises ConfigError for a function of `oauth_cb` that executors couldn't import.
+        """
+        settings = {**self.librdkafka_settings, **self.connection}
+        if callable(callback := settings.get(TOKEN_CALLBACK)):
+            settings[TOKEN_CALLBACK] = name_token_callback(callback)
+        options = {f"kafka.{name}": str(value) for name, value in settings.items()}
+        return {"bootstrap_servers": self.bootstrap_servers, **options}
 
     def client_settings(self) -> dict[str, Any]:
         """Return the librdkafka settings that every client of this access starts from."""
@@ -47,39 +79,68 @@ class BrokerAccess:
             # No rebootstrap, as in streams.runtime.clients.factory (docs/decisions/0001).
             "metadata.recovery.strategy": "none",
             **self.librdkafka_settings,
+            **self.security.librdkafka_settings(),
             "bootstrap.servers": self.bootstrap_servers,
         }
 
-    def create_admin(self) -> Admin:
-        """Create an admin client, which looks up topics, their settings and offsets."""
-        return Admin(
-            self.client_settings(), self.bootstrap_servers, REQUEST_TIMEOUT_S, START_TIMEOUT_S
-        )
+    def create_admin(
+        self, timeout_s: float = REQUEST_TIMEOUT_S, retry_s: float = START_TIMEOUT_S
+    ) -> Admin:
+        """Create an admin client, which looks up topics, their settings and offsets.
+
+        Raises: ConfigError for settings that can't be used, AuthenticationError if a broker refuses
+        the credentials or isn't trusted.
+        """
+        return Admin(self._checked_settings, self.bootstrap_servers, timeout_s, retry_s)
 
     def create_range_reader(self, isolation: str) -> RangeReader:
         """Create a client that reads ranges of offsets with the isolation level `isolation`.
 
-        Its consumer group commits nothing.
+        Its consumer group commits nothing. Raises what `create_admin` raises.
         """
         return RangeReader(
-            {"group.id": CLIENT_ID, **self.client_settings()}, isolation, REQUEST_TIMEOUT_S
+            {"group.id": CLIENT_ID, **self._checked_settings}, isolation, REQUEST_TIMEOUT_S
         )
 
     def open_connection(
         self, address: tuple[str, int] | None, timeout_s: float = REQUEST_TIMEOUT_S
     ) -> BrokerConnection:
-        """Open a plaintext connection to an address, or to the first bootstrap server that answers.
+        """Open a connection to an address, or to the first bootstrap server that answers.
 
         `address` None: the bootstrap servers. The connection is Millrace's own, for requests that
-        confluent-kafka has no call for. Raises ConnectionLost.
+        confluent-kafka has no call for. Raises ConnectionLost, AuthenticationError.
         """
+
+        def connect(to: tuple[str, int]) -> BrokerConnection:
+            return BrokerConnection(to, CLIENT_ID, timeout_s, Lock(), self.security)
+
         if address is not None:
-            return BrokerConnection(address, CLIENT_ID, timeout_s, Lock())
-        failure: ConnectionLost | None = None
-        for server in self.bootstrap_servers.split(","):
-            host, _, port = server.strip().rpartition(":")
-            try:
-                return BrokerConnection((host, int(port)), CLIENT_ID, timeout_s, Lock())
-            except ConnectionLost as error:
-                failure = error
-        raise failure or ConnectionLost(f"no address in {self.bootstrap_servers!r}")
+            return connect(address)
+        return connect_to_any_server(self.bootstrap_servers, connect)
+
+    def check_connection(self) -> None:
+        """Raise AuthenticationError if a broker refuses the credentials or isn't trusted.
+
+        Nothing is raised if none answers. Raises ConfigError for settings that can't be used.
+        """
+        check_connection(self.bootstrap_servers, self.security)
+
+    @cached_property
+    def _checked_settings(self) -> dict[str, Any]:
+        """Check the connection once in this process, and return the settings of clients."""
+        self.check_connection()
+        return self.client_settings()
+
+
+def create_access(
+    bootstrap_servers: str,
+    kafka: Mapping[str, str],
+    connection: ConnectionSettings = PLAINTEXT.settings,
+) -> BrokerAccess:
+    """Create the access to brokers from librdkafka's settings, which override `connection`.
+
+    Raises ConfigError for settings of the connection that can't be used.
+    """
+    security = {name: value for name, value in kafka.items() if is_security_setting(name)}
+    others = {name: value for name, value in kafka.items() if name not in security}
+    return BrokerAccess(bootstrap_servers, override_connection(connection, security), others)

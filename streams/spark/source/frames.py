@@ -32,7 +32,7 @@ def read_topic_offsets(
     """
     return (
         spark.read.format(FORMAT)
-        .options(**connection_options(access))
+        .options(**access.to_options())
         .options(topic=topic, partitions=",".join(str(p.number) for p in end_offsets))
         .options(
             offsets_from=_format_offsets(first_offsets), offsets_to=_format_offsets(end_offsets)
@@ -40,12 +40,6 @@ def read_topic_offsets(
         .options(**options)
         .load()
     )
-
-
-def connection_options(access: BrokerAccess) -> dict[str, str]:
-    """Return the options by which the data source reaches the brokers."""
-    settings = {f"kafka.{name}": value for name, value in access.librdkafka_settings.items()}
-    return {"bootstrap_servers": access.bootstrap_servers, **settings}
 
 
 def exclude_runs_beyond_cut(records: DataFrame, cut: Cut) -> DataFrame:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 from streams.errors import ConfigError
 from streams.runtime.clients.range_reader import FORCED_SETTINGS
 from streams.spark.cuts.cut import Cut
-from streams.spark.source.broker_access import BrokerAccess
+from streams.spark.source.broker_access import BrokerAccess, create_access
 from streams.spark.source.option_texts import (
     Count,
     OffsetLimits,
@@ -337,7 +337,7 @@ def _create_access(values: Mapping[str, Any], settings: Mapping[str, str]) -> Br
             raise ConfigError(f"option kafka.{name} can't be set: exact reading needs its own")
     if _ADDRESS_OPTION not in values:
         raise ConfigError(f"option {_ADDRESS_OPTION} is needed")
-    return BrokerAccess(values[_ADDRESS_OPTION], settings)
+    return create_access(values[_ADDRESS_OPTION], settings)
 
 
 def _check_serdes(serdes: SerdeOptions, *, is_write: bool = False) -> None:

@@ -25,8 +25,7 @@ records of its key, the last of those that the cleaner has seen is still there a
 unless it was a deletion that has had its time.
 
 In every other case the read fails: a marker that has had its time can't be told from a record that
-is gone, and a new key may be new. Where the batches can't be looked at (the connection for that is
-plaintext only), every offset that is no record may be one that is gone.
+is gone, and a new key may be new.
 
 Age is what a record's timestamp says, as to the cleaner, which goes by timestamps too (the largest
 of a segment). A margin of a tenth is for clocks that differ.

@@ -51,11 +51,6 @@ class _LeaderChanged(Exception):
     """Signals that the partition's leader is no longer the one that was assumed."""
 
 
-def can_fetch_raw(access: BrokerAccess) -> bool:
-    """Return whether batches can be fetched raw, which needs a cluster without TLS or SASL."""
-    return access.librdkafka_settings.get("security.protocol", "plaintext").lower() == "plaintext"
-
-
 def scan_range(
     access: BrokerAccess,
     offset_range: OffsetRange,

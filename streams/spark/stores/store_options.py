@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from streams import serdes
 from streams.errors import ConfigError
 from streams.graph.nodes import StoreKind, StoreSpec
-from streams.processes.embedded import resolve_bootstrap_servers
 from streams.serdes import JsonSerde, Serde
+from streams.spark.application_access import resolve_access
 
 if TYPE_CHECKING:
     from streams.app import App
@@ -22,8 +22,8 @@ _DEFAULT_RETENTION_MS = 86_400_000
 def options_for(app: App, store: str) -> dict[str, str]:
     """Return the options of the data source for reading a store of an App.
 
-    They say where the store is, its serdes, its windows and for how long it keeps rows. Options may
-    be added or changed.
+    They say how the brokers are reached, by the App's `connection` too, where the store is, its
+    serdes, its windows and for how long it keeps rows. Options may be added or changed.
 
     JSON is read as `string`, since a serde doesn't say what fields there are: give `json` and a
     schema in its place. A value whose serde Spark doesn't have (pickle, a registry's, your own) is
@@ -33,7 +33,7 @@ def options_for(app: App, store: str) -> dict[str, str]:
     """
     spec = _require_readable_store(app, store)
     return {
-        "bootstrap_servers": resolve_bootstrap_servers(app.config),
+        **resolve_access(app.config).to_options(),
         "application_id": app.application_id,
         "store": store,
         "key": _serde_option(spec.key),

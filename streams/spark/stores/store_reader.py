@@ -24,7 +24,7 @@ from streams.spark.source.options import ReadContent, ReadOptions, VersionedRead
 from streams.spark.source.ranges import OffsetRange, split_ranges
 from streams.spark.stores.changelog_tables import LatestRecords, RecordVersions, StoreRows
 from streams.spark.stores.compaction import ChangelogRead, CompactionPolicy, check_rows_survived
-from streams.spark.stores.raw_fetch import can_fetch_raw, find_last_segment_offset, scan_range
+from streams.spark.stores.raw_fetch import find_last_segment_offset, scan_range
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -125,7 +125,7 @@ class StoreReader(DataSourceReader):
             check_rows_survived(
                 reading,
                 task.compaction_policy,
-                _LeaderLogInspector(options.access, below, above, table.record_count),
+                _LeaderLogInspector(options.access, below, above),
                 records,
                 time.time_ns() // 1_000_000,
             )
@@ -133,38 +133,27 @@ class StoreReader(DataSourceReader):
 
 @dataclass(frozen=True, slots=True)
 class _LeaderLogInspector:
-    """Determines from the record batches of a changelog's leader what compaction has removed.
-
-    Where these can't be fetched, every offset that is none of the records may be gone.
-    """
+    """Determines from the record batches of a changelog's leader what compaction has removed."""
 
     access: BrokerAccess
     below_cut: OffsetRange
     above_cut: OffsetRange
-    record_count: int
 
     def count_removed_offsets(self) -> int:
-        if can_fetch_raw(self.access):
-            return scan_range(self.access, self.below_cut).removed_count
-        return self.below_cut.until - self.below_cut.first - self.record_count
+        return scan_range(self.access, self.below_cut).removed_count
 
     def find_last_segment_offset(self) -> int:
-        if can_fetch_raw(self.access):
-            return find_last_segment_offset(self.access, self.above_cut)
-        return self.above_cut.until + 1
+        return find_last_segment_offset(self.access, self.above_cut)
 
 
 def resolve_cut(options: ReadOptions) -> Cut:
     """Return the options' cut, or take one. Raises ConfigError for a cut of another application."""
     cut, name = options.limits.cut, options.application_id or ""
     if cut is None:
-        access = options.access
         # This imports a client of group coordinators, which most of Spark's processes don't need.
-        from streams.spark.cuts.taking import read_cut
+        from streams.spark.cuts.taking import take_cut
 
-        return read_cut(
-            name, bootstrap_servers=access.bootstrap_servers, kafka=access.librdkafka_settings
-        )
+        return take_cut(name, options.access)
     if cut.application_id != name:
         raise ConfigError(
             f"the cut is of application {cut.application_id!r}, and option application_id is "

@@ -19,6 +19,12 @@ from streams.spark.source.options import (
 )
 
 TOPIC = {"bootstrap_servers": "127.0.0.1:9092", "topic": "words"}
+SECURED = {
+    "kafka.security.protocol": "SASL_PLAINTEXT",
+    "kafka.sasl.mechanisms": "PLAIN",
+    "kafka.sasl.username": "ali",
+    "kafka.sasl.password": "open sesame",
+}
 
 
 def refusal(**more: str) -> str:
@@ -156,19 +162,26 @@ def test_serdes_have_what_they_need_and_nothing_else() -> None:
 
 
 def test_settings_of_librdkafka_pass_through_except_those_that_exact_reading_needs() -> None:
-    given = {"kafka.security.protocol": "SASL_SSL", "kafka.sasl.password": "open sesame"}
+    given = {**SECURED, "kafka.sasl.password": " open sesame ", "kafka.fetch.min.bytes": ""}
     access = parse_read_options({**TOPIC, **given}).access
-    assert access.client_settings()["security.protocol"] == "SASL_SSL"
-    assert access.client_settings()["sasl.password"] == "open sesame"
-    exact = parse_read_options(
-        {**TOPIC, "kafka.sasl.password": " a ", "kafka.ssl.key.password": ""}
-    )
-    assert exact.access.librdkafka_settings == {"sasl.password": " a ", "ssl.key.password": ""}
+    assert access.librdkafka_settings == {"fetch.min.bytes": ""}
+    assert access.connection["sasl.password"] == " open sesame "
+    assert access.client_settings()["security.protocol"] == "SASL_PLAINTEXT"
+    assert access.client_settings()["sasl.password"] == " open sesame "
     assert "given as bootstrap_servers" in refusal(**{"kafka.bootstrap.servers": "b:1"})
     assert "given as isolation" in refusal(**{"kafka.isolation.level": "read_committed"})
     assert "can't be set" in refusal(**{"kafka.auto.offset.reset": "earliest"})
 
 
+def test_settings_of_the_connection_are_checked_as_elsewhere() -> None:
+    assert "has no effect with security.protocol PLAINTEXT" in refusal(
+        **{"kafka.ssl.ca.location": "ca.pem"}
+    )
+    assert "did you mean 'sasl.password'?" in refusal(**{**SECURED, "kafka.sasl.pasword": "x"})
+    assert "set ssl.ca.location to a PEM file" in refusal(**{"kafka.ssl.truststore.location": "x"})
+
+
 def test_secrets_are_not_in_what_is_shown() -> None:
-    options = parse_read_options({**TOPIC, "kafka.sasl.password": "open sesame"})
+    options = parse_read_options({**TOPIC, **SECURED})
+    assert options.access.connection["sasl.password"] == "open sesame"
     assert "sesame" not in repr(options)

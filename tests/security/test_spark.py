@@ -1,0 +1,123 @@
+"""Spark reads, writes and reconciles on a secured Kafka by an application's one connection."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from streams import App
+from streams.errors import AuthenticationError
+from streams.spark import options_for, read_cut, reconcile
+from streams.spark.application_access import resolve_access
+from streams.spark.session import session, translate_spark_errors
+from tests.kafka.secured.access import describe_access
+from tests.kafka.secured.server import SecuredKafka
+from tests.spark.books import LINES, Counting
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+REFUSALS = {
+    "MTLS": ("untrusted certificate", "refused the client certificate"),
+    "SASL_SSL/SCRAM-SHA-512": ("wrong password", "SASL_AUTHENTICATION_FAILED"),
+    "SASL_SSL/OAUTHBEARER": ("wrong secret", "the token endpoint .* refused client"),
+    "SASL_SSL/PLAIN": ("wrong password", "SASL_AUTHENTICATION_FAILED"),
+}
+"""Ways in, each with credentials that are refused, and what is said then."""
+REFUSED_WITHIN_S = 15.0
+COUNTS = {"the": 2, "mill": 2, "turns": 3, "race": 2, "runs": 1, "a": 1, "and": 1}
+
+
+@dataclass(frozen=True)
+class Secured:
+    """Represents a word count that ran by a way in; `refused` is it with refused credentials."""
+
+    app: App
+    refused: App
+    message: str
+    output: str
+
+    def options(self, app: App, **more: str) -> dict[str, str]:
+        """Return the options of the data source for the topic that the application writes."""
+        return resolve_access(app.config).to_options() | {"topic": self.output, **more}
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    with session("local[2]", settings={"spark.sql.shuffle.partitions": "2"}) as made:
+        yield made
+
+
+@pytest.fixture(scope="module", params=REFUSALS)
+def secured(
+    request: pytest.FixtureRequest,
+    secured_kafka: SecuredKafka,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Secured:
+    """Count words by a way in, and give the same application with refused credentials."""
+    what, message = REFUSALS[request.param]
+    access = describe_access(secured_kafka, request.param)
+    given, refused = dict(access.settings), dict(access.refusals[what].settings)
+    servers = given.pop("bootstrap.servers")
+    del refused["bootstrap.servers"]
+    plain = secured_kafka.listener_servers("PLAINTEXT")
+    name = f"spark-{request.param.lower().replace('/', '-')}"
+    state = tmp_path_factory.mktemp("state")
+    counting = Counting(plain, name, state, bootstrap_servers=servers, connection=given)
+    counting.feed(*LINES)
+    counting.run()
+    stranger = Counting(
+        plain, name, state, made=True, bootstrap_servers=servers, connection=refused
+    )
+    return Secured(counting.app, stranger.app, message, counting.out)
+
+
+def refuse(secured: Secured, run: Callable[[], object]) -> None:
+    """Run what is to be refused because of its credentials, within seconds."""
+    began_s = time.monotonic()
+    with (
+        pytest.raises(AuthenticationError, match=secured.message) as refused,
+        translate_spark_errors(),
+    ):
+        run()
+    assert time.monotonic() - began_s < REFUSED_WITHIN_S
+    assert "-secret" not in str(refused.value)
+
+
+def test_topics_are_read_and_written(spark: SparkSession, secured: Secured) -> None:
+    def read(app: App) -> dict[str, int]:
+        options = secured.options(app, key="string", value="int64")
+        rows = spark.read.format("millrace").options(**options).load().collect()
+        return {row.key: row.value for row in sorted(rows, key=lambda row: row.value)}
+
+    def write(app: App) -> None:
+        options = secured.options(app, key="string", value="int64", write_id=secured.output)
+        more = spark.createDataFrame([("more", 5)], "key STRING, value BIGINT").coalesce(1)
+        more.write.format("millrace").mode("append").options(**options).save()
+
+    assert read(secured.app) == COUNTS
+    refuse(secured, lambda: read(secured.refused))
+    refuse(secured, lambda: write(secured.refused))
+    assert read(secured.app) == COUNTS
+    write(secured.app)
+    assert read(secured.app) == COUNTS | {"more": 5}
+
+
+def test_a_cut_is_taken_and_a_store_is_read_and_reconciled(
+    spark: SparkSession, secured: Secured
+) -> None:
+    def read_store(app: App) -> dict[str, int]:
+        rows = spark.read.format("millrace").options(**options_for(app, "counts")).load()
+        return {row.key: row.value for row in rows.collect()}
+
+    assert read_cut(secured.app).ends is not None
+    assert read_store(secured.app) == COUNTS
+    with reconcile(spark, secured.app, accounts=["counts"]) as report:
+        assert report.balanced
+    refuse(secured, lambda: read_cut(secured.refused))
+    refuse(secured, lambda: read_store(secured.refused))
+    refuse(secured, lambda: reconcile(spark, secured.refused))
