@@ -35,7 +35,25 @@ SettingOptions = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A setting, as often as needed."),
 ]
+ConnectionFile = Annotated[
+    Path | None,
+    typer.Option(help="Settings of a secured cluster: TOML, JSON, or lines NAME=VALUE."),
+]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log what Spark does.")]
+
+
+@contextmanager
+def exit_on_user_error() -> Iterator[None]:
+    """Exit with status 2 on an error that the user of a command can mend.
+
+    UserError and OutcomeUnknown of the with block are one line on standard error.
+    """
+    try:
+        yield
+    except UserError as error:
+        raise typer.Exit(report_error(error)) from None
+    except OutcomeUnknown as error:
+        raise typer.Exit(report_error(UserError(str(error)))) from None
 
 
 @contextmanager
@@ -47,7 +65,7 @@ def open_spark_session(
     UserError and OutcomeUnknown, raised here or in the block, are one line on standard error.
     `settings`: of Spark, as NAME=VALUE.
     """
-    try:
+    with exit_on_user_error():
         check_packages()
         from streams.spark.session import session, translate_spark_errors
 
@@ -57,10 +75,6 @@ def open_spark_session(
             translate_spark_errors(),
         ):
             yield spark
-    except UserError as error:
-        raise typer.Exit(report_error(error)) from None
-    except OutcomeUnknown as error:
-        raise typer.Exit(report_error(UserError(str(error)))) from None
 
 
 def parse_pairs(option_name: str, pairs: Sequence[str] | None, hint: str = "") -> dict[str, str]:

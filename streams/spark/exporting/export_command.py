@@ -8,21 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.app import App, import_app, report_error
-from streams.errors import ConfigError, UserError
-from streams.processes.embedded import resolve_bootstrap_servers
-from streams.settings.command_line import parse_settings
+from streams.app import App, import_app
+from streams.errors import ConfigError
+from streams.settings.command_line import parse_settings, read_connection
 from streams.settings.config import StreamsConfig, load_config
+from streams.spark.application_access import resolve_access
 from streams.spark.commands import (
     BootstrapServers,
     ConfigFile,
+    ConnectionFile,
     Master,
     SettingOptions,
     SparkSettings,
     Verbose,
+    exit_on_user_error,
     open_spark_session,
 )
-from streams.spark.source.broker_access import BrokerAccess
 from streams.spark.source.options import RECORDS_PER_SPLIT
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def export(
         int, typer.Option(min=1, help="Offsets of one file at most.")
     ] = RECORDS_PER_SPLIT,
     bootstrap_servers: BootstrapServers = None,
+    connection: ConnectionFile = None,
     config: ConfigFile = None,
     settings: SettingOptions = None,
     master: Master = None,
@@ -78,21 +80,20 @@ def export(
     With --verify a directory is checked: status 1 if it is not what its manifests and the topics
     say, and each finding is a line.
     """
-    try:
+    with exit_on_user_error():
         if (to is None) == (verify is None):
             raise ConfigError("export needs --to DIR to write to, or --verify DIR to check")
-        found, chosen = _load_application(app, config, bootstrap_servers, settings)
+        found, chosen = _load_application(app, config, bootstrap_servers, connection, settings)
         application = _choose_application(application_id, found) if to is not None else ""
         if inputs and found is None:
             raise ConfigError("--inputs needs --app module:app, which says what they are")
         kafka = {name: str(value) for name, value in chosen.consumer.items()}
         access = None
         if verify is None or not no_topics:
-            access = BrokerAccess(resolve_bootstrap_servers(chosen), kafka)
-    except UserError as error:
-        raise typer.Exit(report_error(error)) from None
+            access = resolve_access(chosen, kafka=kafka)
+            access.check_connection()
     with open_spark_session("millrace export", master, spark, verbose=verbose) as session:
-        from streams.spark import read_cut
+        from streams.spark.cuts.taking import take_cut
         from streams.spark.exporting import export as exporting
         from streams.spark.exporting.verify import verify_exports
 
@@ -106,7 +107,7 @@ def export(
                 inputs=found_topics[1] if inputs else (),
                 to_now=to_now,
             )
-            cut = read_cut(application, bootstrap_servers=access.bootstrap_servers, kafka=kafka)
+            cut = take_cut(application, access)
             made = exporting.export_application(
                 session, cut, access, to, wanted, records_per_file=records_per_file
             )
@@ -117,11 +118,12 @@ def _load_application(
     reference: str | None,
     config: Path | None,
     bootstrap_servers: str | None,
+    connection: Path | None,
     settings: list[str] | None,
 ) -> tuple[App | None, StreamsConfig]:
     """Import the App that is referred to, if any, and return it and the configuration."""
     given = {"bootstrap_servers": bootstrap_servers} if bootstrap_servers else {}
-    given |= parse_settings(settings or [])
+    given |= read_connection(connection) | parse_settings(settings or [])
     if reference is None:
         return None, load_config(config, **given)
     app = import_app(reference)

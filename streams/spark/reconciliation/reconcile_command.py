@@ -11,14 +11,17 @@ import typer
 
 from streams.app import import_app
 from streams.errors import ConfigError
-from streams.settings.command_line import parse_settings
+from streams.settings.command_line import parse_settings, read_connection
+from streams.spark.application_access import resolve_access
 from streams.spark.commands import (
     BootstrapServers,
     ConfigFile,
+    ConnectionFile,
     Master,
     SettingOptions,
     SparkSettings,
     Verbose,
+    exit_on_user_error,
     open_spark_session,
     parse_pairs,
 )
@@ -58,6 +61,7 @@ def reconcile(
     to: Annotated[
         Path | None, typer.Option(help="Write all rows as Parquet, below this directory.")
     ] = None,
+    connection: ConnectionFile = None,
     config: ConfigFile = None,
     settings: SettingOptions = None,
     kafka: Annotated[
@@ -75,18 +79,23 @@ def reconcile(
     checked: all stores and topics, unless --account or --expected names some, but for those of
     --allow-unchecked.
     """
+    with exit_on_user_error():
+        application = import_app(app)
+        overrides = {} if bootstrap_servers is None else {"bootstrap_servers": bootstrap_servers}
+        application.configure(
+            config, **overrides, **read_connection(connection), **parse_settings(settings or [])
+        )
+        librdkafka = parse_pairs("--kafka", kafka)
+        resolve_access(application.config, kafka=librdkafka).check_connection()
     with open_spark_session("millrace reconcile", master, spark, verbose=verbose) as session:
         from streams.spark.reconciliation.reconcile import reconcile as compared
 
-        application = import_app(app)
-        overrides = {} if bootstrap_servers is None else {"bootstrap_servers": bootstrap_servers}
-        application.configure(config, **overrides, **parse_settings(settings or []))
         with compared(
             session,
             application,
             expected=None if expected is None else _import_function(expected),
             cut=None if cut is None else Cut.load(cut),
-            kafka=parse_pairs("--kafka", kafka),
+            kafka=librdkafka,
             accounts=accounts,
             tolerance=tolerance,
             allow_unchecked=allow_unchecked or (),

@@ -1,4 +1,4 @@
-"""Test what `millrace run` logs, and what only with `-v`."""
+"""Test what `millrace run` logs, and what only with `-v`; and which options commands have."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import logging
 from collections.abc import Iterator
 
 import pytest
+import typer
 
-from streams.commands.cli import _configure_logging
+from streams.commands.cli import _configure_logging, cli
 from streams.runtime.clients.errors import librdkafka_log
 
 REFUSED = "127.0.0.1:9092/1: Connect to ipv4#127.0.0.1:9092 failed: Connection refused"
@@ -50,3 +51,18 @@ def test_warnings_are_shown_and_attempts_to_connect_are_not(
     librdkafka_log.warning("%s", "slow")
     librdkafka_log.error("%s", DENIED)
     assert [line.split(": ", 1)[1] for line in capsys.readouterr().err.splitlines()] == told
+
+
+def list_commands_with(option: str) -> set[str]:
+    """Return the names of the commands that have an option."""
+    return {
+        name
+        for name, command in typer.main.get_group(cli).commands.items()
+        if any(option in parameter.opts for parameter in command.params)
+    }
+
+
+def test_each_command_that_reaches_a_broker_takes_its_connection_from_a_file() -> None:
+    reaching = list_commands_with("--bootstrap-servers")
+    assert reaching == {"run", "plan", "create-topics", "export", "reconcile"}
+    assert list_commands_with("--connection") == reaching
