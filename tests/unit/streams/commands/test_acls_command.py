@@ -73,7 +73,7 @@ def test_the_table_comes_first_and_then_the_commands() -> None:
 
 
 def test_the_table_of_the_page_is_what_the_command_prints() -> None:
-    (shown,) = re.findall(r"```text\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (shown,) = re.findall(r"```text\n(  resource .*?)```", PAGE.read_text(), re.DOTALL)
     printed = [line.strip() for line in run_acls().stdout.splitlines()]
     assert [line.strip() for line in shown.splitlines() if line.strip() not in printed] == []
     assert len(shown.splitlines()) == 1 + len(ROWS)
