@@ -165,6 +165,7 @@ class StreamsProducer:
             try:
                 self._producer.begin_transaction()
             except KafkaException as fatal:
+                self._check_authorized(fatal.args[0], ())
                 return translate_client_error(fatal, action)
         return translate_produce_error(error, action, topic)
 
@@ -181,6 +182,7 @@ class StreamsProducer:
             try:
                 self._producer.begin_transaction()
             except KafkaException as fatal:
+                self._check_authorized(fatal.args[0], arguments)
                 raise translate_client_error(fatal, name) from error
             raise
 

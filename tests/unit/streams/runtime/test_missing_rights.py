@@ -125,6 +125,22 @@ def test_a_producer_names_the_group_the_transactional_id_or_the_cluster(
         getattr(producer, call)(*arguments)
 
 
+def test_a_fatal_error_that_confluent_kafka_loses_in_a_callback_is_named_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def lose(*_: Any) -> None:
+        raise SystemError("returned a result with an exception set")
+
+    def refuse(*_: Any) -> None:
+        raise failure(KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+
+    client = SimpleNamespace(produce=lose, flush=lose, begin_transaction=refuse)
+    monkeypatch.setattr(producer_module, "create_client", lambda *_: client)
+    producer = StreamsProducer("a-0", {}, transactional=False, timeout_s=1.0)
+    with pytest.raises(AuthorizationError, match="not allowed to Write transactional id 'a-0'"):
+        producer.flush()
+
+
 def test_a_refused_topic_is_named_where_it_is_known() -> None:
     assert isinstance(translate_client_error(failure(TOPIC_REFUSED), "commit"), TopicRefused)
     named = translate_produce_error(failure(TOPIC_REFUSED), "what", "out")
