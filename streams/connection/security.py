@@ -1,18 +1,19 @@
 """Prepare what clients of a cluster share: the TLS context, the source of tokens, the settings.
 
 Certificates, keys and secrets are read here, once for all connections of one application. To take
-up files that have changed, prepare it again.
+up files that have changed, prepare it again. What is read from files stays as it was read.
 """
 
 from __future__ import annotations
 
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from streams.connection.file_copies import FileCopy, copy_files, digest_files
 from streams.connection.sasl import Exchange, begin_exchange
 from streams.connection.settings import (
-    FILE_SUFFIX,
     GSSAPI,
     OAUTHBEARER,
     TOKEN_CALLBACK,
@@ -26,11 +27,17 @@ from streams.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ConnectionSecurity:
-    """Secures the connections of one application; `tls` and `tokens` are None where unused."""
+    """Secures the connections of one application; `tls` and `tokens` are None where unused.
+
+    `settings` name `copies` of the files; `file_digests` are those of the files when they were
+    read, by setting.
+    """
 
     settings: ConnectionSettings
     tls: ssl.SSLContext | None
     tokens: TokenSource | None
+    file_digests: Mapping[str, str]
+    copies: tuple[FileCopy, ...]
 
     @property
     def mechanism(self) -> str | None:
@@ -42,19 +49,13 @@ class ConnectionSecurity:
         return begin_exchange(self.settings, self.tokens)
 
     def librdkafka_settings(self) -> dict[str, Any]:
-        """Return the settings for a client of librdkafka, with secrets read from their files.
+        """Return the settings for a client of librdkafka.
 
         Raises: ConfigError.
         """
-        found: dict[str, Any] = {}
-        for name, value in self.settings.items():
-            if name.endswith(FILE_SUFFIX):
-                plain_name = name.removesuffix(FILE_SUFFIX)
-                found[plain_name] = self.settings.read_secret(plain_name)
-            elif name == TOKEN_CALLBACK:
-                found[name] = load_token_callback(self.settings)
-            else:
-                found[name] = value
+        found = dict(self.settings)
+        if TOKEN_CALLBACK in found:
+            found[TOKEN_CALLBACK] = load_token_callback(self.settings)
         if found.get("ssl.endpoint.identification.algorithm") == "":
             found["ssl.endpoint.identification.algorithm"] = "none"
         return found
@@ -72,11 +73,14 @@ def prepare_security(settings: ConnectionSettings) -> ConnectionSecurity:
             "built with libsasl2, and confluent-kafka built from source on it), and Millrace's own "
             "group membership doesn't speak it. Use SCRAM, OAUTHBEARER or a client certificate"
         )
-    return ConnectionSecurity(
-        settings,
-        create_tls_context(settings) if settings.uses_tls else None,
-        TokenSource(settings) if settings.mechanism == OAUTHBEARER else None,
-    )
+    digests = digest_files(settings)
+    # From the files themselves, so that an error names them.
+    tls = create_tls_context(settings) if settings.uses_tls else None
+    copied, copies = copy_files(settings)
+    if digest_files(settings) != digests:
+        raise ConfigError("connection: its files were changed while they were read: try again")
+    tokens = TokenSource(copied) if settings.mechanism == OAUTHBEARER else None
+    return ConnectionSecurity(copied, tls, tokens, digests, copies)
 
 
 PLAINTEXT = prepare_security(parse_connection({}))
