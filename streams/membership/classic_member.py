@@ -230,6 +230,10 @@ class ClassicProtocolMember(GroupMember):
                 self._coordinator.ensure_connection(), self._group_id, partitions, operation="Read"
             )
 
+    def renew_connection(self) -> None:
+        """Open another connection at the next request; the membership goes on."""
+        self._coordinator.renew_connection()
+
     def leave_group(self, *, is_handed_over: bool = False) -> None:
         """Leave the group at once, so that others need not wait for the session to expire.
 

@@ -123,6 +123,11 @@ class BrokerConnection:
     def close(self) -> None:
         self._socket.close()
 
+    def close_when_unused(self) -> None:
+        """Close the connection after the request that another thread may have on it."""
+        with self._lock:
+            self.close()
+
     def _begin_tls(self, context: ssl.SSLContext) -> None:
         """Begin TLS. Raises AuthenticationError, or ConnectionLost for a mere network error."""
         try:

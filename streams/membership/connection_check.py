@@ -7,7 +7,6 @@ connection of ours goes first: its errors say which setting is wrong, within sec
 from __future__ import annotations
 
 import time
-from contextlib import closing
 from threading import Lock
 from typing import Any
 
@@ -40,14 +39,23 @@ def check_connection(servers: str, security: ConnectionSecurity) -> None:
     until_s = time.monotonic() + _HINTED_RETRY_S
     while True:
         try:
-            with closing(connect_to_any_server(servers, lambda at: _connect(at, security))):
-                return
+            try_connection(servers, security)
+            return
         except ConnectionLost as lost:
             if not lost.hint:
                 return
             if time.monotonic() > until_s:
                 raise AuthenticationError(f"connection: {lost.hint}") from None
         time.sleep(_PAUSE_S)
+
+
+def try_connection(servers: str, security: ConnectionSecurity) -> None:
+    """Connect to a bootstrap server once, and send it a request.
+
+    Raises AuthenticationError if it refuses the credentials or isn't trusted, ConnectionLost if no
+    server answers.
+    """
+    connect_to_any_server(servers, lambda at: _connect(at, security)).close()
 
 
 def _connect(address: tuple[str, int], security: ConnectionSecurity) -> BrokerConnection:

@@ -47,6 +47,13 @@ class CoordinatorConnection:
             self.close_connection()
             raise
 
+    def renew_connection(self) -> None:
+        """Let the next request open another connection; close this one once it is unused."""
+        with self._lock:
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close_when_unused()
+
     def close_connection(self) -> None:
         """Close the connection if there is one."""
         connection, self._connection = self._connection, None

@@ -8,10 +8,12 @@ alone.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 from streams.common.host import Event, Host
-from streams.errors import ConfigError
+from streams.connection.security import ConnectionSecurity
+from streams.errors import AuthenticationError, ConfigError
 from streams.membership.connection import (
     BrokerConnection,
     ConnectionLost,
@@ -28,9 +30,21 @@ _RESTART_INTERVAL_S = 10.0
 
 
 class BrokerConnector:
-    """Opens connections to a broker's address, or to any of the bootstrap `servers`."""
+    """Opens connections to a broker's address, or to any of the bootstrap servers.
 
-    def __init__(self, config: StreamsConfig, cluster: Cluster, host: Host, stop: Event) -> None:
+    `renew_refused` is called with a security that a broker refuses, and returns whether another has
+    taken its place.
+    """
+
+    def __init__(
+        self,
+        config: StreamsConfig,
+        cluster: Cluster,
+        host: Host,
+        stop: Event,
+        renew_refused: Callable[[ConnectionSecurity], bool] = lambda refused: False,
+    ) -> None:
+        self._renew_refused = renew_refused
         self._security = cluster.security
         self._servers = cluster.bootstrap_servers
         self._host = host
@@ -61,9 +75,19 @@ class BrokerConnector:
         return connect_to_any_server(self._servers, self._open_connection)
 
     def _open_connection(self, address: tuple[str, int]) -> BrokerConnection:
-        """Open a connection to one address. Raises ConnectionLost."""
+        """Open a connection to one address. Raises ConnectionLost, AuthenticationError."""
+        security = self._security.value
+        try:
+            return self._connect(address, security)
+        except AuthenticationError:
+            if not self._renew_refused(security):
+                raise
+        return self._connect(address, self._security.value)
+
+    def _connect(self, address: tuple[str, int], security: ConnectionSecurity) -> BrokerConnection:
+        """Connect to one address. Raises ConnectionLost, AuthenticationError."""
         return BrokerConnection(
-            address, "millrace", BROKER_WAIT_S, self._host.create_lock(), self._security
+            address, "millrace", BROKER_WAIT_S, self._host.create_lock(), security
         )
 
     def _restart_embedded_broker(self, state_dir: Path) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streams.connection.security import ConnectionSecurity, prepare_security
+from streams.connection.current import CurrentSecurity
+from streams.connection.security import prepare_security
 from streams.membership.connection_check import check_connection
 from streams.processes.embedded import resolve_bootstrap_servers
 from streams.settings.config import EMBEDDED, StreamsConfig
@@ -15,7 +16,7 @@ class Cluster:
     """Holds what clients need to reach the brokers: addresses and security."""
 
     bootstrap_servers: str
-    security: ConnectionSecurity
+    security: CurrentSecurity
 
 
 def find_cluster(config: StreamsConfig) -> Cluster:
@@ -25,7 +26,7 @@ def find_cluster(config: StreamsConfig) -> Cluster:
     credentials or isn't trusted.
     """
     servers = resolve_bootstrap_servers(config)
-    cluster = Cluster(servers, prepare_security(config.connection))
+    cluster = Cluster(servers, CurrentSecurity(prepare_security(config.connection)))
     if config.bootstrap_servers != EMBEDDED:
-        check_connection(servers, cluster.security)
+        check_connection(servers, cluster.security.value)
     return cluster

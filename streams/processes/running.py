@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, TypeVar, overload
@@ -32,8 +32,8 @@ View = TypeVar("View")
 class RunningApp:
     """Controls the threads of one worker; a context manager that closes at its end.
 
-    `App.start` returns it; `streams.processes.start` makes what it is given. Kafka Streams'
-    counterpart is KafkaStreams.
+    `App.start` returns it; `streams.processes.start` makes what it is given. `watch_security` runs
+    on a thread of its own until the stop. Kafka Streams' counterpart is KafkaStreams.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class RunningApp:
         all_threads_ended: Event,
         *,
         bootstrap_servers: str,
+        watch_security: Callable[[Event], None] = lambda stop: None,
     ) -> None:
         self.bootstrap_servers = bootstrap_servers
         self.ports: dict[str, int] = {}
@@ -53,6 +54,7 @@ class RunningApp:
         self._threads = threads
         self._lifecycle = lifecycle
         self._stuck_after_s = worker.config.stuck_after_ms / 1000
+        self._watch_security = watch_security
         self._watchdog = Watchdog(
             threads, worker.host, all_threads_ended, stuck_after_s=self._stuck_after_s
         )
@@ -79,6 +81,7 @@ class RunningApp:
         self._replication_thread = spawn("global-tables", self._replicate_global_tables)
         self._watchdog_thread = spawn("watchdog", self._watchdog.watch_until_stopped)
         spawn("cleanup", self._cleaner.clean_until_stopped)
+        spawn("security", lambda: self._watch_security(self._worker.stop))
 
     @property
     def state(self) -> ApplicationState:

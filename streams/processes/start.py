@@ -23,6 +23,7 @@ from streams.processes.cluster import Cluster, find_cluster
 from streams.processes.endpoints import start_endpoints
 from streams.processes.lifecycle import ApplicationLifecycle
 from streams.processes.running import RunningApp
+from streams.processes.security_watch import SecurityWatch
 from streams.runtime.acls import derive_acls, list_topic_operations
 from streams.runtime.assembly import WorkerResources
 from streams.runtime.assignment import check_topics
@@ -61,6 +62,7 @@ def start_application(
         exits.callback(slot.release_lock)
         stop = host.create_event()
         memory = MemoryBudget(config.rocksdb_memory_max_bytes)
+        security_watch = SecurityWatch(brokers.cluster, config.connection, host)
         worker = WorkerResources(
             process_id=str(slot.id),
             topology=topology,
@@ -68,7 +70,9 @@ def start_application(
             clients=brokers.clients,
             directory=directory,
             host=host,
-            open_connection=BrokerConnector(config, brokers.cluster, host, stop),
+            open_connection=BrokerConnector(
+                config, brokers.cluster, host, stop, security_watch.renew_refused
+            ),
             stop=stop,
             metadata_bytes_max=brokers.metadata_bytes_max,
             memory=memory,
@@ -91,6 +95,7 @@ def start_application(
             lifecycle,
             all_threads_ended,
             bootstrap_servers=brokers.cluster.bootstrap_servers,
+            watch_security=security_watch.watch_until_stopped,
         )
         for setting, endpoint in start_endpoints(
             config,
@@ -201,4 +206,5 @@ def _open_global_tables(
         host=host,
         handler=config.handlers.deserialization,
         timeout_ms=config.task_timeout_ms,
+        security=clients.security,
     )

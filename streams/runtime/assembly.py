@@ -23,7 +23,7 @@ from streams.membership.protocol import SubscriptionInfo
 from streams.runtime.acls import derive_acls, list_topic_operations
 from streams.runtime.assignment import StreamsPartitionAssignor, name_task_by_topic
 from streams.runtime.changelog_reader import StoreChangelogReader
-from streams.runtime.clients import Admin, KafkaClientSupplier
+from streams.runtime.clients import Admin, DataConsumer, KafkaClientSupplier
 from streams.runtime.commit import CommitStep
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import FailureHandler
@@ -97,14 +97,17 @@ def _create_purger(worker: WorkerResources, admin: Admin) -> RepartitionPurger:
 
 
 def _create_restorer(
-    worker: WorkerResources, name: str, on_commit_step: Callable[[CommitStep], None]
+    worker: WorkerResources,
+    name: str,
+    consumer: DataConsumer,
+    admin: Admin,
+    on_commit_step: Callable[[CommitStep], None],
 ) -> Restorer[Task]:
     """Create the restorer of a thread, with a consumer and an admin client of its own."""
     reader = StoreChangelogReader[Task](
         name,
-        worker.clients.create_restore_consumer(name),
-        # The reader retries by itself; a rebalance, or a stop, waits for its open requests.
-        worker.clients.create_admin(timeout_s=_RESTORE_TIMEOUT_S),
+        consumer,
+        admin,
         worker.host,
         is_transactional=worker.config.exactly_once,
         timeout_ms=worker.config.task_timeout_ms,
@@ -166,10 +169,23 @@ def create_stream_loop(
 ) -> StreamLoop:
     """Create the loop of thread `thread_number`, with clients and a membership of its own."""
     topology, config, clients = worker.topology, worker.config, worker.clients
+    security_version = clients.security.version
     admin = clients.create_admin()
+    consumer = clients.create_consumer(f"consumer-{thread_number}")
+    restore_name = f"restore-{thread_number}"
+    restore_consumer = clients.create_restore_consumer(restore_name)
+    # The restorer retries by itself; a rebalance, or a stop, waits for its open requests.
+    restore_admin = clients.create_admin(timeout_s=_RESTORE_TIMEOUT_S)
     counters = ThreadCounters()
     planner = StreamsPartitionAssignor(topology, config, admin)
     member = _create_member(worker, thread_number, planner)
+
+    def renew_clients() -> None:
+        settings = clients.security.value.librdkafka_settings()
+        for client in (consumer, restore_consumer, admin, restore_admin):
+            client.renew_client(settings)
+        member.renew_connection()
+
     resetting = OffsetResetter(
         admin,
         worker.host,
@@ -182,8 +198,10 @@ def create_stream_loop(
             name=f"thread {thread_number}",
             group=topology.application_id,
             member=member,
-            consumer=clients.create_consumer(f"consumer-{thread_number}"),
-            restorer=_create_restorer(worker, f"restore-{thread_number}", on_commit_step),
+            consumer=consumer,
+            restorer=_create_restorer(
+                worker, restore_name, restore_consumer, restore_admin, on_commit_step
+            ),
             offset_resetter=resetting,
             admin=admin,
             task_creator=_create_task_creator(
@@ -213,6 +231,9 @@ def create_stream_loop(
                 list_topic_operations(derive_acls(topology, config)),
                 _RIGHTS_TIMEOUT_S,
             ),
+            security=clients.security,
+            security_version=security_version,
+            renew_clients=renew_clients,
         )
     )
 
@@ -252,7 +273,7 @@ def _create_lone_member(worker: WorkerResources, number: int) -> GroupMember:
 
 def _create_member(
     worker: WorkerResources, number: int, assignor: StreamsPartitionAssignor
-) -> GroupMember:
+) -> ClassicProtocolMember:
     """Create a thread's member of the group, with an instance id that outlives the process."""
     topology, config = worker.topology, worker.config
     return ClassicProtocolMember(

@@ -24,6 +24,8 @@ from state.rocksdb import MemoryBudget, RocksDisk
 from state.store import StoreCheckpoint, StoreDisk
 from streams.common.host import Event, Host
 from streams.common.topic_partitions import Partition
+from streams.connection.current import CurrentSecurity
+from streams.connection.security import PLAINTEXT
 from streams.errors import OutcomeUnknown, StreamsError
 from streams.graph.nodes import GlobalTableSpec
 from streams.runtime.changelog import ChangelogRange, find_restore_start, tombstone_retention_ms
@@ -44,7 +46,7 @@ class GlobalTables:
 
     `replicas` are by the name of their store: opened, and closed when nobody reads them any more,
     by the caller. `timeout_ms` is how long copying may make no progress at the start, or the broker
-    be away.
+    be away. `security` is that of the consumers that `create_consumer` creates.
     """
 
     def __init__(
@@ -57,7 +59,10 @@ class GlobalTables:
         host: Host,
         handler: ExceptionHandler = "fail",
         timeout_ms: int = 300_000,
+        security: CurrentSecurity | None = None,
     ) -> None:
+        self._security = security or CurrentSecurity(PLAINTEXT)
+        self._security_version = self._security.version
         self._tables = {table.topic: table for table in tables}
         self._replicas = replicas
         self._create_consumer = create_consumer
@@ -113,6 +118,7 @@ class GlobalTables:
 
     def copy_existing_records(self, stop: Event) -> None:
         """Assign all partitions, and copy records until they have caught up or `stop` is set."""
+        self._security_version = self._security.version
         self._consumer = self._create_consumer()
         self._assign_partitions(self._consumer, stop)
         self._copy_until_caught_up(self._consumer, stop)
@@ -120,8 +126,24 @@ class GlobalTables:
     def copy_new_records(self) -> None:
         """Copy the records written since the last call, after a short wait if there are none."""
         assert self._consumer is not None, "nothing was begun"
+        if self._security.version != self._security_version:
+            self._consumer = self._renew_consumer(self._consumer)
         self._poll_and_copy(self._consumer)
         self._check_in_range(self._consumer)
+
+    def _renew_consumer(self, replaced: ConsumerClient) -> ConsumerClient:
+        """Create a consumer with the present security, which reads on after what was copied."""
+        self._security_version = self._security.version
+        replaced.close()
+        consumer = self._create_consumer()
+        consumer.add_partitions(
+            {
+                Partition(topic, number): position
+                for topic, checkpoint in self._checkpoints.items()
+                for number, position in enumerate(checkpoint.positions)
+            }
+        )
+        return consumer
 
     def stop_copying(self) -> None:
         """Stop copying and close the consumer; the replicas stay open for readers."""

@@ -14,6 +14,7 @@ from streams.common.topic_partitions import Partition
 from streams.errors import AuthenticationError, OutcomeUnknown, TaskMigrated
 from streams.membership.connection import ConnectionLost
 from streams.membership.group_member import MembershipSignal
+from streams.runtime.client_renewal import ClientRenewal
 from streams.runtime.clients import encode_group_metadata
 from streams.runtime.commit import TaskCommitter
 from streams.runtime.context import COMMIT_ORIGIN
@@ -41,6 +42,7 @@ class StreamLoop:
         self._thread_tasks = ThreadTasks(dependencies, restored_wait_s=_POLL_WAIT_S)
         self.tasks = self._thread_tasks.by_name
         self._executor = self._thread_tasks.executor
+        self._renewal = ClientRenewal(dependencies, self._thread_tasks, self._commit_tasks)
         self._rebalance = ThreadRebalance(dependencies, self._thread_tasks, self._commit_tasks)
         self.recovery = ThreadRecovery(dependencies, self._thread_tasks)
         self._is_to_be_replaced = False
@@ -107,6 +109,7 @@ class StreamLoop:
     def _do_next_steps(self) -> None:
         """Keep the membership, start tasks, process polled records, and commit if it is time."""
         parts = self._dependencies
+        self._renewal.renew_if_replaced()
         self._rebalance.maintain_membership()
         if self._thread_tasks.assignment is None:
             return

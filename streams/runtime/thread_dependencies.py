@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from streams.common.host import Event, Host
+from streams.connection.current import CurrentSecurity
+from streams.connection.security import PLAINTEXT
 from streams.membership.group_member import GroupMember
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.commit import CommitStep, PartitionOffsets
@@ -60,6 +62,12 @@ class ThreadDependencies:
     if no broker answers soon."""
     input_check_interval_ms: int = 300_000
     """The interval at which the group's leader checks the inputs."""
+    security: CurrentSecurity = field(default_factory=lambda: CurrentSecurity(PLAINTEXT))
+    """The security of the connections of all clients of the worker."""
+    security_version: int = 0
+    """The version of it with which the thread's clients were created."""
+    renew_clients: Callable[[], None] = lambda: None
+    """Replaces the thread's clients, but for producers, by others with the present security."""
     decide_replacement: Callable[[Exception], bool] = lambda error: False
     """Is called with the error that ends the loop, and returns whether another loop takes its
     place, and its membership."""

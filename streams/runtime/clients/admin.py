@@ -327,6 +327,11 @@ class Admin:
     def _call_with_retries(self, request: Callable[[], T]) -> T:
         return call_with_retries(lambda _: request(), self._retry_s, NotReady)
 
+    def renew_client(self, changed_settings: Mapping[str, Any]) -> None:
+        """Replace the client by one with these settings changed."""
+        self._settings |= changed_settings
+        self._recreate_client()
+
     def _recreate_client(self) -> None:
         """Replace the admin client by a new one, which fetches the leader epochs again.
 

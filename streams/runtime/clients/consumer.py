@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -23,11 +23,17 @@ _WATERMARK_TIMEOUT_S = 1.0
 
 
 class DataConsumer:
-    """Reads committed records of assigned partitions, each from the position that it is given."""
+    """Reads committed records of assigned partitions, each from the position that it is given.
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
+    `on_error` is called at each error of its connections, from within its other methods.
+    """
+
+    def __init__(
+        self, settings: Mapping[str, Any], on_error: Callable[[], None] = lambda: None
+    ) -> None:
+        self._settings = settings
         self._group = str(settings.get("group.id"))
-        self._librdkafka_logger = LibrdkafkaLogger()
+        self._librdkafka_logger = LibrdkafkaLogger(on_error)
         self._consumer = create_client("consumer", Consumer, settings, self._librdkafka_logger)
         self._out_of_range: dict[Partition, int] = {}
         self._known_partition_counts: dict[str, int] = {}
@@ -49,6 +55,19 @@ class DataConsumer:
         for partition in positions:
             self._fetched_ends.pop(partition, None)
         self._consumer.incremental_assign([TopicPartition(*p, o) for p, o in positions.items()])
+
+    def renew_client(self, changed_settings: Mapping[str, Any]) -> None:
+        """Replace the client by one with these settings changed, which reads on where it stands."""
+        positions = self._start_offsets | self.next_offsets(self._start_offsets)
+        self._settings = {**self._settings, **changed_settings}
+        renewed = create_client("consumer", Consumer, self._settings, self._librdkafka_logger)
+        self._consumer.close()
+        self._consumer = renewed
+        self._known_partition_counts.clear()
+        if positions:
+            self.add_partitions(positions)
+        if self._paused:
+            self._consumer.pause([TopicPartition(*partition) for partition in self._paused])
 
     def _fetch_leaders(self, topic: str) -> None:
         """Fetch the leaders of a topic's partitions now, before librdkafka would.

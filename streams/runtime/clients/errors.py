@@ -9,6 +9,10 @@
     OutcomeUnknown    all others: time-outs, lost answers,          it may have taken effect, or may
                       transactions that must be aborted             the next time
 
+A client that can't authenticate is among the others: a provider of tokens may be away for a moment.
+Whether brokers refuse the credentials is found out by a connection of our own
+(`streams.processes.security_watch`), which ends the thread then.
+
 librdkafka has retried before what it can retry (kafka-rules, section 1). A transaction with an
 error that it calls abortable is not aborted: the producer is replaced, and the new epoch aborts it.
 Source: RecordCollectorImpl and StreamsProducer of Kafka Streams, which take time-outs for corrupted
@@ -18,7 +22,7 @@ tasks instead.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
@@ -65,7 +69,6 @@ _REFUSED_RESOURCES = {
 }
 PERMANENT_ERRORS = {
     *_REFUSED_RESOURCES,
-    KafkaError.SASL_AUTHENTICATION_FAILED,
     KafkaError.INVALID_TRANSACTION_TIMEOUT,
     KafkaError.OFFSET_METADATA_TOO_LARGE,
     KafkaError.MSG_SIZE_TOO_LARGE,
@@ -74,7 +77,6 @@ PERMANENT_ERRORS = {
     KafkaError.INVALID_CONFIG,
     KafkaError.POLICY_VIOLATION,
     KafkaError.TOPIC_EXCEPTION,
-    KafkaError._AUTHENTICATION,
     *UNKNOWN_TOPIC_ERRORS,
 }
 
@@ -139,10 +141,12 @@ class LibrdkafkaLogger:
     """Logs the lines of one librdkafka client.
 
     They wait until the client is polled: for a client that nobody polls they would come at its
-    close, minutes late and with that time. `is_muted` drops them.
+    close, minutes late and with that time. `is_muted` drops them. `on_error` is called at each
+    error of the client's connections.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_error: Callable[[], None] = lambda: None) -> None:
+        self._on_error = on_error
         self.is_muted = False
         """Whether further lines are dropped."""
 
@@ -156,6 +160,7 @@ class LibrdkafkaLogger:
         An error that a call meets is raised by that call.
         """
         self.log(logging.INFO, "%s (%s)", error.str(), error.name())
+        self._on_error()
 
 
 def create_client(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Producer
 
-from streams.connection.security import PLAINTEXT, ConnectionSecurity
+from streams.connection.current import CurrentSecurity
+from streams.connection.security import PLAINTEXT
 from streams.runtime.clients.admin import Admin
 from streams.runtime.clients.consumer import DataConsumer
 from streams.runtime.clients.errors import create_client
@@ -32,16 +33,19 @@ five minutes."""
 
 
 class KafkaClientSupplier:
-    """Creates the clients of one application (Kafka Streams' KafkaClientSupplier)."""
+    """Creates the clients of one application (Kafka Streams' KafkaClientSupplier).
+
+    Each is created with the security of that moment, and tells it about its errors.
+    """
 
     def __init__(
         self,
         application_id: str,
         config: StreamsConfig,
         bootstrap_servers: str,
-        security: ConnectionSecurity = PLAINTEXT,
+        security: CurrentSecurity | None = None,
     ) -> None:
-        self._security = security
+        self.security = security or CurrentSecurity(PLAINTEXT)
         self._application_id = application_id
         self._config = config
         self._bootstrap_servers = bootstrap_servers
@@ -74,7 +78,8 @@ class KafkaClientSupplier:
                 **self._common_settings(name),
                 **self._config.consumer,
                 **self._read_committed_settings(),
-            }
+            },
+            self.security.note_client_error,
         )
 
     def create_restore_consumer(self, name: str) -> DataConsumer:
@@ -90,7 +95,8 @@ class KafkaClientSupplier:
                 **self._config.consumer,
                 **_RESTORE_FETCH_SETTINGS,
                 **self._read_committed_settings(),
-            }
+            },
+            self.security.note_client_error,
         )
 
     def _read_committed_settings(self) -> dict[str, Any]:
@@ -111,6 +117,7 @@ class KafkaClientSupplier:
             transactional=self._config.exactly_once,
             timeout_s=self._timeout_s,
             track_deliveries=self._config.ledger,
+            on_error=self.security.note_client_error,
         )
 
     def check_user_settings(self) -> None:
@@ -144,5 +151,5 @@ class KafkaClientSupplier:
             # See docs/decisions/0001: with librdkafka's default a transaction hangs when all
             # brokers were away for a moment.
             "metadata.recovery.strategy": "none",
-            **self._security.librdkafka_settings(),
+            **self.security.value.librdkafka_settings(),
         }

@@ -13,6 +13,7 @@ from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import AuthorizationError, OutcomeUnknown, StreamsError, TaskMigrated
 from streams.runtime.clients.delivered_offsets import DeliveredOffsets
 from streams.runtime.clients.errors import (
+    LibrdkafkaLogger,
     check_authorized,
     create_client,
     log,
@@ -44,7 +45,8 @@ class StreamsProducer:
 
     `name` is its transactional id. With `track_deliveries` it knows where everything that it wrote
     went (`delivered_offsets`), at a price for each record; `identity` is set by who needs it. After
-    any error but StreamsError the producer has to be discarded.
+    any error but StreamsError the producer has to be discarded. `on_error` is called at each error
+    of its connections, from within its other methods.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class StreamsProducer:
         timeout_s: float,
         track_deliveries: bool = False,
         producer_class: type[Producer] | None = None,
+        on_error: Callable[[], None] = lambda: None,
     ) -> None:
         self.name = name
         self.transactional = transactional
@@ -69,7 +72,10 @@ class StreamsProducer:
         elif not transactional:
             reports["on_delivery"] = _create_failure_report(self._undelivered)
         self._producer = create_client(
-            "producer", producer_class or Producer, {**settings, **reports}
+            "producer",
+            producer_class or Producer,
+            {**settings, **reports},
+            LibrdkafkaLogger(on_error),
         )
         self.produce: Callable[..., None] = self._producer.produce
         self._is_transaction_open = False

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from streams.common.host import SystemHost
+from streams.connection.current import CurrentSecurity
 from streams.connection.security import PLAINTEXT
 from streams.errors import ConfigError
 from streams.membership.connection import ConnectionLost
@@ -38,7 +39,8 @@ class Gone:
         [port] = free_ports(1)
         self.address = f"{HOST}:{port}"
         config = load_config(bootstrap_servers=servers or "embedded", state_dir=tmp_path)
-        self.dial = BrokerConnector(config, Cluster(self.address, PLAINTEXT), self.host, self.stop)
+        cluster = Cluster(self.address, CurrentSecurity(PLAINTEXT))
+        self.dial = BrokerConnector(config, cluster, self.host, self.stop)
 
     def _start(self, state_dir: Path, address: str) -> int:
         self.started.append(address)

@@ -147,3 +147,30 @@ def test_lines_that_a_consumer_without_partitions_tells_at_its_close_are_of_long
         made.remove_partitions([INPUT])
     made.close()
     assert caplog.messages == told
+
+
+def test_a_renewed_client_reads_on_where_the_last_one_stood(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clients: list[Client] = []
+    settings: list[Any] = []
+
+    def create(name: str, kind: Any, given: Any, *more: Any) -> Client:
+        settings.append(dict(given))
+        clients.append(Client())
+        return clients[-1]
+
+    monkeypatch.setattr(module, "create_client", create)
+    consumer = DataConsumer({"client.id": "a", "sasl.password": "first"})
+    consumer.add_partitions({INPUT: 5})
+    consumer.pause_partition(INPUT)
+    clients[0].position_at = 9
+    assigned: list[list[TopicPartition]] = []
+    monkeypatch.setattr(
+        Client, "incremental_assign", lambda _, given: assigned.append(given), raising=False
+    )
+    consumer.renew_client({"sasl.password": "second"})
+    assert settings[1] == {"client.id": "a", "sasl.password": "second"}
+    assert "close" in clients[0].calls
+    assert assigned == [[TopicPartition("in", 0, 9)]]
+    assert clients[1].calls == ["list_topics", "pause"]

@@ -9,6 +9,8 @@ from typing import ClassVar
 from state.directory import StateDirectory
 from streams import App, Processor, Record, Store, serdes
 from streams.common.topic_partitions import Partition
+from streams.connection.current import CurrentSecurity
+from streams.connection.security import PLAINTEXT
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.commit import CommitStep
@@ -112,7 +114,10 @@ class World:
         inputs_changed: Callable[[], bool] = lambda: False,
         metadata_bytes_max: int = METADATA_BYTES_MAX,
         adopt: Callable[[AssignmentInfo], AssignmentInfo] = lambda assigned: assigned,
+        security: CurrentSecurity | None = None,
     ) -> None:
+        self.renewals = 0
+        """How often the clients were renewed."""
         self._guarantee = guarantee
         self.script = Script()
         self.clock = Clock()
@@ -189,6 +194,8 @@ class World:
                 input_check_interval_ms=1_000,
                 decide_replacement=replaced,
                 check_rights=self.check_rights,
+                security=security or CurrentSecurity(PLAINTEXT),
+                renew_clients=self._renew_clients,
             )
         )
 
@@ -216,6 +223,9 @@ class World:
             counted = int.from_bytes(value or b"", "big")
             written.setdefault((key or b"").decode(), []).append(counted)
         return written
+
+    def _renew_clients(self) -> None:
+        self.renewals += 1
 
     def _new_producer(self, name: str) -> FakeProducer:
         transactional = self._guarantee != "at_least_once"

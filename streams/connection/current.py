@@ -1,0 +1,41 @@
+"""Hold the security that an application's connections use now, and what is known against it.
+
+One thread of a worker replaces it when certificates or secrets have changed; whoever makes a client
+or a connection reads it at that moment. Stream threads compare versions between commits.
+"""
+
+from __future__ import annotations
+
+from streams.connection.security import ConnectionSecurity
+from streams.errors import AuthenticationError
+
+
+class CurrentSecurity:
+    """Holds the present `ConnectionSecurity` of all clients of one worker."""
+
+    def __init__(self, security: ConnectionSecurity) -> None:
+        self.value = security
+        self.version = 0
+        """How often the security was replaced."""
+        self.is_in_doubt = False
+        """Whether a client has met an error since the brokers were last asked for the cause."""
+        self._refusal = ""
+
+    def replace(self, security: ConnectionSecurity) -> None:
+        """Let all clients and connections that are made from now on use `security`."""
+        self.value = security
+        self._refusal = ""
+        self.version += 1  # last: who sees the new version gets the new value
+
+    def note_client_error(self) -> None:
+        """Note that a client can't use its connection, for whatever reason."""
+        self.is_in_doubt = True
+
+    def note_refusal(self, reason: str) -> None:
+        """Note why brokers refuse the security; an empty reason: they don't."""
+        self._refusal = reason
+
+    def require_accepted(self) -> None:
+        """Raise AuthenticationError if brokers refuse the security."""
+        if self._refusal:
+            raise AuthenticationError(self._refusal)

@@ -1,0 +1,167 @@
+"""Test when changed files of a connection are taken, kept out or tried again, in virtual time."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from streams.connection.current import CurrentSecurity
+from streams.connection.security import ConnectionSecurity, prepare_security
+from streams.connection.settings import ConnectionSettings, parse_connection
+from streams.errors import AuthenticationError
+from streams.membership.connection import ConnectionLost
+from streams.processes import security_watch
+from streams.processes.cluster import Cluster
+from streams.processes.security_watch import SecurityWatch
+from streams.testing.simulated_host import SimulatedHost
+
+RETRY_S = 60
+
+
+class Broker:
+    """Stands in for a broker with one password, and for the worker whose password is in a file."""
+
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.password = "first"
+        self.is_away = False
+        self.connections = 0
+        self.file = directory / "password"
+        self.file.write_text("first\n")
+        settings: ConnectionSettings = parse_connection(
+            {
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "PLAIN",
+                "sasl.username": "a",
+                "sasl.password.file": str(self.file),
+            }
+        )
+        self.current = CurrentSecurity(prepare_security(settings))
+        self.host = SimulatedHost(0)
+        cluster = Cluster("broker:9092", self.current)
+        self.watch = SecurityWatch(cluster, settings, self.host)
+        monkeypatch.setattr(security_watch, "try_connection", self._connect)
+
+    def _connect(self, servers: str, security: ConnectionSecurity) -> None:
+        self.connections += 1
+        if self.is_away:
+            raise ConnectionLost("connection refused")
+        if security.settings["sasl.password"] != self.password:
+            raise AuthenticationError("the broker refuses the credentials of user 'a'")
+
+    def check(self, times: int = 2) -> int:
+        """Check so many times, and return the version of the security then."""
+        for _ in range(times):
+            self.watch.check_once()
+        return self.current.version
+
+
+@pytest.fixture
+def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Broker:
+    return Broker(tmp_path, monkeypatch)
+
+
+def change_password(watched: Broker) -> None:
+    watched.password = "second"
+    watched.file.write_text("second\n")
+
+
+def test_files_that_stay_the_same_cost_no_connection(watched: Broker) -> None:
+    assert watched.check(5) == 0
+    assert watched.connections == 0
+
+
+def test_a_changed_file_is_taken_when_it_is_the_same_at_two_checks(watched: Broker) -> None:
+    change_password(watched)
+    assert watched.check(1) == 0
+    assert watched.check(1) == 1
+    assert watched.current.value.settings["sasl.password"] == "second"
+    assert watched.check(5) == 1
+    assert watched.connections == 1
+
+
+def test_a_file_that_is_being_written_is_left_alone(
+    watched: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    for text in ("", "s", "sec", "second"):
+        watched.file.write_text(text)
+        assert watched.check(1) == 0
+    assert (watched.connections, caplog.messages) == (0, [])
+
+
+def test_a_wrong_password_is_kept_out_with_one_warning_and_tried_again_later(
+    watched: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    watched.file.write_text("third\n")
+    assert watched.check(10) == 0
+    assert watched.connections == 1
+    [warning] = caplog.messages
+    assert "sasl.password.file" in warning
+    assert "user 'a'" in warning
+    assert "third" not in warning
+    assert watched.current.value.settings["sasl.password"] == "first"
+    watched.host.advance_monotonic_clock(RETRY_S)
+    watched.password = "third"
+    assert watched.check(1) == 1
+    assert len(caplog.messages) == 1
+
+
+def test_each_change_that_is_kept_out_has_a_warning(
+    watched: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number, text in enumerate(("third", "fourth"), start=1):
+        watched.file.write_text(text)
+        assert watched.check(3) == 0
+        assert len(caplog.messages) == number
+    watched.file.unlink()
+    assert watched.check(3) == 0
+    assert "can't be read" in caplog.messages[-1]
+    watched.file.write_text("first\n")
+    assert watched.check(3) == 0
+    assert len(caplog.messages) == 3
+
+
+def test_no_broker_that_answers_is_neither_a_refusal_nor_a_consent(
+    watched: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    change_password(watched)
+    watched.is_away = True
+    watched.current.note_client_error()
+    assert watched.check(5) == 0
+    watched.current.require_accepted()
+    assert caplog.messages == []
+    watched.is_away = False
+    assert watched.check(1) == 1
+
+
+def test_clients_with_errors_end_the_application_only_if_a_broker_refuses_them(
+    watched: Broker,
+) -> None:
+    watched.current.note_client_error()
+    watched.check()
+    watched.current.require_accepted()
+    assert watched.connections == 1, "it asked again without another error"
+    watched.password = "second"
+    watched.current.note_client_error()
+    watched.check()
+    with pytest.raises(AuthenticationError, match="user 'a'"):
+        watched.current.require_accepted()
+    watched.password = "first"
+    watched.check()
+    watched.current.require_accepted()
+
+
+def test_a_refusal_takes_a_changed_file_at_once(watched: Broker) -> None:
+    refused = watched.current.value
+    assert not watched.watch.renew_refused(refused)
+    change_password(watched)
+    assert watched.watch.renew_refused(refused)
+    assert watched.watch.renew_refused(refused), "another thread's connection with the old one"
+    assert (watched.current.version, watched.connections) == (1, 1)
+
+
+def test_what_was_prepared_does_not_change_with_its_files(watched: Broker) -> None:
+    watched.file.write_text("third\n")
+    assert watched.current.value.librdkafka_settings()["sasl.password"] == "first"
