@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.kafka.secured.administration import Administration
 from tests.kafka.secured.listeners import SecurityOptions
 from tests.kafka.secured.server import SecuredKafka
 from tests.kafka.server import missing
+from tests.security.counting import CountingApplication
 
 RunSecuredKafka = Callable[[SecurityOptions], AbstractContextManager[SecuredKafka]]
 _RUNNING: list[SecuredKafka] = []
@@ -62,3 +64,13 @@ def secured_kafka(run_secured_kafka: RunSecuredKafka) -> Iterator[SecuredKafka]:
 def administration(secured_kafka: SecuredKafka) -> Administration:
     """Provide the administration of that Kafka."""
     return Administration(secured_kafka)
+
+
+@pytest.fixture
+def application(
+    secured_kafka: SecuredKafka, unique: Callable[[str], str], tmp_path: Path
+) -> Iterator[CountingApplication]:
+    """Provide an application with topics of its own, not started yet."""
+    application = CountingApplication(secured_kafka, unique("counting"), tmp_path / "state")
+    yield application
+    application.close()

@@ -1,0 +1,80 @@
+"""Test that an application outlives its sessions (KIP-368): on the same connection, and exactly."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from tests.kafka.secured.access import describe_access
+from tests.kafka.secured.listeners import REAUTHENTICATION_MS
+from tests.kafka.secured.server import SecuredKafka
+from tests.security.counting import CountingApplication
+from tests.security.tokens import fetch_token
+
+SESSIONS = 4
+TOKEN_LIFETIME_S = 10
+"""A token is used for 80 % of it: with less, sessions would be shorter than those of the listener,
+and a broker refuses who authenticates twice within a second (KIP-368)."""
+LISTENER = "REAUTHENTICATED"
+MECHANISMS = ("PLAIN", "SCRAM-SHA-512", "OAUTHBEARER", "function", "named function")
+
+
+@pytest.fixture
+def short_tokens(secured_kafka: SecuredKafka) -> Iterator[None]:
+    oidc = secured_kafka.oidc
+    before, oidc.token_lifetime_s = oidc.token_lifetime_s, TOKEN_LIFETIME_S
+    yield
+    oidc.token_lifetime_s = before
+
+
+def describe_mechanism(kafka: SecuredKafka, mechanism: str) -> Mapping[str, Any]:
+    """Return the connection for a mechanism, or for tokens from a function."""
+    if "function" not in mechanism:
+        return describe_access(kafka, f"{LISTENER}/{mechanism}").settings
+    return {
+        "bootstrap.servers": kafka.listener_servers(LISTENER),
+        "security.protocol": "SASL_SSL",
+        "ssl.ca.location": str(kafka.authority.path),
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.config": kafka.oidc.token_url,
+        "oauth_cb": fetch_token if mechanism == "function" else "tests.security.tokens:fetch_token",
+    }
+
+
+@pytest.mark.usefixtures("short_tokens")
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_sessions_end_and_the_application_goes_on(
+    secured_kafka: SecuredKafka,
+    application: CountingApplication,
+    monkeypatch: pytest.MonkeyPatch,
+    mechanism: str,
+) -> None:
+    dialled: list[int] = []
+    connect = socket.create_connection
+
+    def note_connection(address: tuple[str, int], *more: Any, **named: Any) -> socket.socket:
+        dialled.append(address[1])
+        return connect(address, *more, **named)
+
+    monkeypatch.setattr(socket, "create_connection", note_connection)
+    before = secured_kafka.read_reauthentications(LISTENER)
+    with application.start(describe_mechanism(secured_kafka, mechanism)) as running:
+        application.load(50)
+        application.wait_until_counted()
+        at_start = running.metrics()
+        opened = dialled.count(secured_kafka.ports[LISTENER])
+        over_at_s = time.monotonic() + SESSIONS * REAUTHENTICATION_MS / 1_000
+        while time.monotonic() < over_at_s:
+            application.load(10)
+            application.wait_until_counted()
+        metrics = running.metrics()
+        assert dialled.count(secured_kafka.ports[LISTENER]) == opened, "the membership reconnected"
+        assert metrics["rebalances"] == at_start["rebalances"]
+        assert metrics["recoveries"] == 0
+    application.check_exact()
+    # The membership, the consumer and the producer each authenticate once in a session.
+    assert secured_kafka.read_reauthentications(LISTENER) - before >= 3 * (SESSIONS - 1)
