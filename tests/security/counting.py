@@ -105,6 +105,11 @@ class CountingApplication:
         )
         assert not Counter(self._copied) - Counter(self._loaded_values)
 
+    def count_copies(self) -> int:
+        """Return how many copies are committed."""
+        self.read_counts()
+        return len(self._copied)
+
     def read_counts(self) -> Counter[str]:
         """Return the latest committed count of each key."""
         if self._reader is None:
