@@ -1,16 +1,16 @@
 """Exchange the messages of a SASL mechanism, apart from how they are sent.
 
 An exchange is a generator: it yields what the client sends, and is sent what the broker answers.
-Sources: RFC 4616 (PLAIN), RFC 5802 (SCRAM, by `scramp`), RFC 7628 (OAUTHBEARER).
+Sources: RFC 4616 (PLAIN), RFC 7628 (OAUTHBEARER).
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator
 
+from streams.connection.scram import exchange_scram
 from streams.connection.settings import OAUTHBEARER, ConnectionSettings
 from streams.connection.tokens import Token, TokenSource
-from streams.errors import AuthenticationError
 
 Exchange = Generator[bytes, bytes, None]
 
@@ -36,22 +36,6 @@ def begin_exchange(settings: ConnectionSettings, tokens: TokenSource | None) -> 
 def exchange_plain(username: str, password: str) -> Exchange:
     """Send the user and the password."""
     yield f"\0{username}\0{password}".encode()
-
-
-def exchange_scram(mechanism: str, username: str, password: str) -> Exchange:
-    """Prove the password without sending it, and check that the broker knows it too."""
-    from scramp import ScramClient, ScramException  # only applications that use SCRAM wait for it
-
-    client = ScramClient([mechanism], username, password)
-    try:
-        server_first = yield client.get_client_first().encode()
-        client.set_server_first(server_first.decode())
-        server_final = yield client.get_client_final().encode()
-        client.set_server_final(server_final.decode())
-    except (ScramException, UnicodeDecodeError) as error:
-        raise AuthenticationError(
-            f"the exchange of {mechanism} for user {username!r} failed: {error}"
-        ) from None
 
 
 def exchange_oauthbearer(token: Token) -> Exchange:
