@@ -26,7 +26,8 @@ from streams.processes.start import start_application
 from streams.processes.workers import run_workers, watcher_is_gone
 from streams.runtime.progress import RestoreListener
 from streams.serdes import Serde
-from streams.settings.config import StreamsConfig, check_ports, load_config, merge_settings
+from streams.settings.client_settings import merge_settings
+from streams.settings.config import StreamsConfig, check_ports, load_config
 from streams.settings.keywords import StreamsSettings
 from streams.settings.optimizations import parse_optimizations
 from streams.topology.build import Topology, build_topology

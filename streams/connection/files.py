@@ -5,6 +5,7 @@ Lines NAME=VALUE are what librdkafka's tools and `kcat -F` read.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,9 +32,11 @@ def read_connection_file(path: Path) -> dict[str, Any]:
             settings = tomllib.loads(text)
         else:
             settings = dict(_parse_lines(text, path))
-    except (orjson.JSONDecodeError, tomllib.TOMLDecodeError):
+    except (orjson.JSONDecodeError, tomllib.TOMLDecodeError) as error:
         kind = path.suffix.removeprefix(".").upper()
-        raise ConfigError(f"connection file {str(path)!r} is no {kind}") from None
+        raise ConfigError(
+            f"connection file {str(path)!r} is no {kind}{_find_place(error)}"
+        ) from None
     if not isinstance(settings, dict):
         raise ConfigError(f"connection file {str(path)!r} holds no object with settings")
     if isinstance(settings.get("connection"), dict):
@@ -41,6 +44,12 @@ def read_connection_file(path: Path) -> dict[str, Any]:
     return {
         name: _resolve_path(name, value, path.parent) for name, value in flatten_tables(settings)
     }
+
+
+def _find_place(error: ValueError) -> str:
+    """Return where a file can't be parsed; the rest of the error's text may show a secret."""
+    place = re.search(r"line \d+,? column \d+", str(error))
+    return f" ({place[0]})" if place else ""
 
 
 def flatten_tables(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -199,7 +199,7 @@ def parse_connection(given: Mapping[str, Any]) -> ConnectionSettings:
             raise ConfigError(f"connection: {given_name} and {name} are the same, so give one")
         if value is None or (value == "" and name != "ssl.endpoint.identification.algorithm"):
             raise ConfigError(f"connection: {name} is empty")
-        settings[name] = _to_text(value)
+        settings[name] = _to_text(name, value)
     for name in _FILED & settings.keys():
         if name.removesuffix(FILE_SUFFIX) in settings:
             raise ConfigError(f"connection: give {name.removesuffix(FILE_SUFFIX)} or {name}")
@@ -208,11 +208,53 @@ def parse_connection(given: Mapping[str, Any]) -> ConnectionSettings:
     return settings
 
 
-def _to_text(value: Any) -> Any:
-    """Return a value as librdkafka reads it from text, functions as they are."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return value if callable(value) else str(value)
+def _to_text(name: str, value: Any) -> Any:
+    """Return a value as librdkafka reads it from text, and the function of `oauth_cb` as it is.
+
+    Raises ConfigError, without the value.
+    """
+    if name == TOKEN_CALLBACK and callable(value):
+        return value
+    if not isinstance(value, str | int | float):
+        raise ConfigError(f"connection: {name} can't be a {type(value).__name__}: it is text")
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if name in _FILES and "-----BEGIN" in text:
+        pem = name.replace(".location", ".pem")
+        raise ConfigError(
+            f"connection: {name} is the path of a file, and was given its text"
+            + (f": set {pem}" if pem in _KNOWN else "")
+        )
+    if name == "enable.ssl.certificate.verification" and text.lower() not in ("true", "false"):
+        raise ConfigError(f"connection: {name} can't be {text!r}: it is true or false")
+    if name == "sasl.oauthbearer.token.endpoint.url":
+        _check_endpoint(text)
+    # librdkafka compares it letter by letter.
+    return text.upper() if name == "sasl.mechanism" else text
+
+
+def _check_endpoint(url: str) -> None:
+    """Raise ConfigError for the URL of a token endpoint that isn't http or has a password in it."""
+    name = "connection: sasl.oauthbearer.token.endpoint.url"
+    scheme, _, rest = url.partition("://")
+    if scheme.lower() not in ("http", "https") or not rest:
+        raise ConfigError(f"{name} is no http:// or https:// address")
+    if "@" in rest.partition("/")[0]:
+        raise ConfigError(
+            f"{name} has credentials in it: set sasl.oauthbearer.client.id and "
+            "sasl.oauthbearer.client.secret"
+        )
+
+
+def rename_aliases(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with names in place of aliases, so that two places can be merged by name.
+
+    Where one place has both, the alias stays, for `parse_connection` to refuse.
+    """
+    renamed = {}
+    for given_name, value in given.items():
+        name = _ALIASES.get(given_name, given_name)
+        renamed[given_name if name in given else name] = value
+    return renamed
 
 
 def _describe_unknown(name: str) -> str:

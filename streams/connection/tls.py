@@ -37,7 +37,6 @@ _CERTIFICATE_ALERTS = (
     "UNKNOWN_CA",
     "ACCESS_DENIED",
     "DECRYPT_ERROR",
-    "HANDSHAKE_FAILURE",
 )
 
 
@@ -142,6 +141,11 @@ def explain_handshake_failure(error: OSError, address: tuple[str, int]) -> str |
         )
     if "PROTOCOL_VERSION" in reason or "UNSUPPORTED_PROTOCOL" in reason:
         return f"{broker} and this client have no version of TLS in common ({reason})"
+    if "ALERT_HANDSHAKE_FAILURE" in reason:
+        return (
+            f"{broker} and this client can't agree on TLS ({reason}): check ssl.cipher.suites, and "
+            "ssl.certificate.location and ssl.key.location if the broker wants a certificate"
+        )
     if "ALERT" in reason and any(alert in reason for alert in _CERTIFICATE_ALERTS):
         return (
             f"{broker} refused the client certificate, or wants one ({reason}): check "

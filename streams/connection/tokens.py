@@ -7,7 +7,9 @@ returns (token, time of its end in seconds since 1970), or these and (principal,
 from __future__ import annotations
 
 import base64
+import http.client
 import importlib
+import ssl
 import sys
 import time
 import urllib.error
@@ -25,6 +27,7 @@ from streams.connection.tls import create_tls_context
 from streams.errors import AuthenticationError, ConfigError
 
 _TIMEOUT_S = 10.0
+_ANSWER_BYTES_MAX = 1 << 20
 _REUSED_PART = 0.8
 """The part of a token's life in which connections reuse it, as librdkafka refreshes it then."""
 
@@ -108,7 +111,7 @@ def _call_function(callback: Callable[[str], Any], settings: ConnectionSettings)
     try:
         value, ends_at_s, *more = callback(str(settings.get("sasl.oauthbearer.config", "")))
         extensions = dict(more[1]) if len(more) > 1 and more[1] else {}
-        return Token(str(value), float(ends_at_s), extensions)
+        return Token(_require_text(value), float(ends_at_s), extensions)
     except Exception as error:
         # Neither the cause nor its text is passed on: they may hold a token.
         raise TokenUnavailable(
@@ -138,10 +141,10 @@ def _request_token(settings: ConnectionSettings) -> Token:
     tls = create_tls_context(_endpoint_settings(settings)) if shown.startswith("https:") else None
     now_s = time.time()
     try:
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_S, context=tls) as answer:
-            fields = orjson.loads(answer.read())
+        with _create_opener(tls).open(request, timeout=_TIMEOUT_S) as answer:
+            fields = orjson.loads(answer.read(_ANSWER_BYTES_MAX))
         return Token(
-            str(fields["access_token"]),
+            _require_text(fields["access_token"]),
             now_s + float(fields.get("expires_in", 3600)),
             _parse_extensions(str(settings.get("sasl.oauthbearer.extensions", ""))),
         )
@@ -155,8 +158,28 @@ def _request_token(settings: ConnectionSettings) -> Token:
         raise TokenUnavailable(f"the token endpoint {shown} answered HTTP {error.code}") from None
     except OSError as error:
         raise TokenUnavailable(f"the token endpoint {shown} doesn't answer: {error}") from None
-    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+    except (http.client.HTTPException, KeyError, TypeError, ValueError):
         raise TokenUnavailable(f"the token endpoint {shown} answered without a token") from None
+
+
+class _RedirectRefuser(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: the next server would be sent the client's secret."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def _create_opener(tls: ssl.SSLContext | None) -> urllib.request.OpenerDirector:
+    """Create what opens the token endpoint."""
+    https = urllib.request.HTTPSHandler(context=tls)
+    return urllib.request.build_opener(_RedirectRefuser, https)
+
+
+def _require_text(value: Any) -> str:
+    """Return a token if it is text. Raises TypeError, without the value."""
+    if not isinstance(value, str) or not value:
+        raise TypeError("a token is text")
+    return value
 
 
 def _endpoint_settings(settings: ConnectionSettings) -> ConnectionSettings:

@@ -51,6 +51,10 @@ class ConnectionLost(Exception):
         self.hint = hint
 
 
+class ConnectionClosed(ConnectionLost):
+    """Signals that the broker closed the connection instead of an answer."""
+
+
 def build_entity(entity: type[Any], **fields: Any) -> Any:
     """Build a kio entity of any version; fields that this version doesn't have are left out."""
     names = {field.name for field in dataclasses.fields(entity)}
@@ -196,7 +200,7 @@ class BrokerConnection:
                 "without TLS does: take the port of an SSL or SASL_SSL listener, or set "
                 "security.protocol to PLAINTEXT or SASL_PLAINTEXT",
             )
-        return ConnectionLost(text)
+        return ConnectionClosed(text) if is_closed else ConnectionLost(text)
 
     def _exchange(self, request: Any, timeout_s: float, is_given_up: Callable[[], bool]) -> Any:
         """Send a request and read its response."""
@@ -260,7 +264,7 @@ class BrokerConnection:
                     raise ConnectionLost("no answer in time") from None
                 continue
             if not chunk:
-                raise ConnectionLost("closed by the broker")
+                raise ConnectionClosed("closed by the broker")
             chunks += chunk
         return bytes(chunks)
 

@@ -16,6 +16,7 @@ from streams.connection.security import ConnectionSecurity
 from streams.errors import AuthenticationError
 from streams.membership.connection import (
     BrokerConnection,
+    ConnectionClosed,
     ConnectionLost,
     connect_to_any_server,
 )
@@ -64,8 +65,8 @@ def _connect(address: tuple[str, int], security: ConnectionSecurity) -> BrokerCo
     request: Any = load_request_schema(_METADATA_API_KEY, _METADATA_VERSION)
     try:
         connection.send_request(request(topics=(), allow_auto_topic_creation=False))
-    except ConnectionLost as lost:
-        if security.mechanism is not None or lost.hint:
+    except ConnectionClosed as lost:
+        if security.mechanism is not None:
             raise
         protocol = "SASL_PLAINTEXT" if security.tls is None else "SASL_SSL"
         raise ConnectionLost(

@@ -7,7 +7,7 @@ from typing import Any
 
 from streams.connection.files import read_connection_file
 from streams.errors import ConfigError
-from streams.settings.config import CLIENT_SETTINGS, parse_client_settings
+from streams.settings.client_settings import CLIENT_SETTINGS, parse_client_settings
 
 
 def parse_settings(pairs: list[str]) -> dict[str, Any]:

@@ -11,7 +11,6 @@ import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import orjson
 from pydantic import (
     Field,
     PlainValidator,
@@ -30,10 +29,12 @@ from pydantic_settings import (
 from streams.connection.files import flatten_tables
 from streams.connection.settings import (
     ConnectionSettings,
+    hides_value,
     is_security_setting,
     parse_connection,
 )
 from streams.errors import ConfigError
+from streams.settings.client_settings import CLIENT_SETTINGS, name_alike, parse_client_settings
 from streams.settings.exception_handlers import ExceptionHandler, ExceptionHandlers, parse_handler
 from streams.settings.offset_reset import STOP_WORDS, parse_reset_policy
 from streams.settings.optimizations import parse_optimizations
@@ -93,7 +94,13 @@ UncaughtHandler = Annotated[UncaughtExceptionHandler, PlainValidator(parse_uncau
 class StreamsConfig(BaseSettings):
     """Holds the settings of one application, each checked at construction; durations in ms."""
 
-    model_config = SettingsConfigDict(env_prefix="MILLRACE_", extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="MILLRACE_",
+        extra="forbid",
+        frozen=True,
+        # It may be a secret, in `connection` or in a setting whose name is wrong.
+        hide_input_in_errors=True,
+    )
 
     bootstrap_servers: str = EMBEDDED
     """`embedded`, or addresses of a Kafka cluster as host:port,host:port."""
@@ -274,40 +281,19 @@ class StreamsConfig(BaseSettings):
         env_settings: PydanticBaseSettingsSource,
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return (init_settings, env_settings, TomlConfigSettingsSource(settings_cls))
-
-
-CLIENT_SETTINGS = ("connection", "consumer", "producer")
-"""The settings that are dictionaries of librdkafka's own settings."""
-
-
-def parse_client_settings(setting: str, text: str) -> dict[str, Any]:
-    """Parse librdkafka's settings from a JSON object.
-
-    Raises ConfigError, which calls the setting `setting`.
-    """
-    try:
-        settings = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        settings = None
-    if not isinstance(settings, dict):
-        # The text of a connection may hold a secret.
-        shown = "this text" if "connection" in setting.lower() else repr(text)
-        raise ConfigError(
-            f"{setting} can't be {shown}: it takes a JSON object of librdkafka's settings, "
-            'as in {"fetch.min.bytes": 1}'
+    ) -> tuple[Any, ...]:
+        return (
+            lambda: name_alike(init_settings()),
+            lambda: name_alike(env_settings()),
+            _TomlFile(settings_cls),
         )
-    return settings
 
 
-def merge_settings(lower: dict[str, Any], higher: dict[str, Any]) -> dict[str, Any]:
-    """Merge settings of two places; `higher` wins, in dictionaries by name."""
-    merged = {**lower, **higher}
-    for name in CLIENT_SETTINGS:
-        if isinstance(lower.get(name), dict) and isinstance(higher.get(name), dict):
-            merged[name] = {**lower[name], **higher[name]}
-    return merged
+class _TomlFile(TomlConfigSettingsSource):
+    """Reads the TOML file, with names that other sources have, too."""
+
+    def __call__(self) -> dict[str, Any]:
+        return name_alike(super().__call__())
 
 
 def load_config(file: Path | None = None, /, **overrides: Any) -> StreamsConfig:
@@ -379,15 +365,18 @@ def _explain_validation_error(error: ValidationError) -> str:
     for problem in error.errors():
         name = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
-            # A dictionary may hold a secret.
-            is_short = isinstance(problem["input"], str | int | float | bool)
-            shown = f"{name} = {problem['input']!r}" if is_short else name
+            # A text or a dictionary may hold a secret: settings of `connection` come here when
+            # the word `connection` is missing or misspelt.
+            is_shown = isinstance(problem["input"], int | float) and not hides_value(name)
+            shown = f"{name} = {problem['input']!r}" if is_shown else name
             lines.append(_unknown_setting_message(shown, name))
         elif problem["type"] in ("greater_than_equal", "less_than_equal"):
             lines.append(f"{name} must be {_describe_bounds(name)}, not {problem['input']}")
         elif problem["type"] == "value_error":
             message = problem["msg"].removeprefix("Value error, ")
             lines.append(f"setting {name!r}: {message}" if name else message)
+        elif name in CLIENT_SETTINGS:
+            lines.append(f"setting {name!r} takes librdkafka's settings by their names")
         else:
             lines.append(f"setting {name!r} can't be {problem['input']!r}: {problem['msg']}")
     return "; ".join(lines)

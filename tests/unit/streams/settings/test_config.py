@@ -67,7 +67,7 @@ def test_the_command_line_takes_librdkafkas_settings_by_name_and_as_json(
         ("consumer={fetch.min.bytes:1}", "--set consumer can't be '{fetch"),
         ("consumer.=3", "names no setting of librdkafka"),
         ("consumer", "is not NAME=VALUE"),
-        ("consumers.a=3", "unknown setting consumers.a = '3'"),
+        ("consumers.a=3", "unknown setting consumers.a"),
         ("consumer.isolation.level=x", "isolation.level can't be set"),
     ],
 )
