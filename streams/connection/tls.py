@@ -82,12 +82,22 @@ def _load_authorities(context: ssl.SSLContext, settings: ConnectionSettings) -> 
 def _load_client_certificate(context: ssl.SSLContext, settings: ConnectionSettings) -> None:
     """Load the client certificate and its key."""
     password = settings.read_secret("ssl.key.password") or ""
+    was_asked = False
+
+    def answer() -> str:
+        # OpenSSL asks for an encrypted key; without a function it would ask on the terminal.
+        nonlocal was_asked
+        was_asked = True
+        return password
+
+    def explain(error: OSError) -> str:
+        return _explain_key(error, is_encrypted=was_asked)
+
     with ExitStack() as files:
         certificate = _open_pem(settings, "ssl.certificate", files)
         key = _open_pem(settings, "ssl.key", files)
-        with _explain_refusal("ssl.key.location or ssl.key.pem", hint=_explain_key):
-            # Without a password OpenSSL would ask for one on the terminal.
-            context.load_cert_chain(certificate, key, password=lambda: password)
+        with _explain_refusal("ssl.key.location or ssl.key.pem", hint=explain):
+            context.load_cert_chain(certificate, key, password=answer)
 
 
 def _open_pem(settings: ConnectionSettings, subject: str, files: ExitStack) -> str:
@@ -116,12 +126,12 @@ def _explain_refusal(
         raise ConfigError(f"connection: {name}{shown} can't be used: {reason}") from None
 
 
-def _explain_key(error: OSError) -> str:
+def _explain_key(error: OSError, *, is_encrypted: bool) -> str:
     """Say in plain words why a certificate and a key don't load."""
     text = str(error)
     if "KEY_VALUES_MISMATCH" in text:
         return "the key isn't that of the client certificate"
-    if any(word in text for word in ("BAD_DECRYPT", "bad decrypt", "BAD_PASSWORD", "pkcs12")):
+    if is_encrypted:
         return "ssl.key.password is missing or wrong"
     return f"no certificate and key in PEM ({text})"
 

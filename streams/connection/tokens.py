@@ -26,7 +26,7 @@ from streams.connection.settings import TOKEN_CALLBACK, ConnectionSettings
 from streams.connection.tls import create_tls_context
 from streams.errors import AuthenticationError, ConfigError
 
-_TIMEOUT_S = 10.0
+TIMEOUT_S = 10.0
 _ANSWER_BYTES_MAX = 1 << 20
 _REUSED_PART = 0.8
 """The part of a token's life in which connections reuse it, as librdkafka refreshes it then."""
@@ -141,7 +141,7 @@ def _request_token(settings: ConnectionSettings) -> Token:
     tls = create_tls_context(_endpoint_settings(settings)) if shown.startswith("https:") else None
     now_s = time.time()
     try:
-        with _create_opener(tls).open(request, timeout=_TIMEOUT_S) as answer:
+        with _create_opener(tls).open(request, timeout=TIMEOUT_S) as answer:
             fields = orjson.loads(answer.read(_ANSWER_BYTES_MAX))
         return Token(
             _require_text(fields["access_token"]),

@@ -114,14 +114,22 @@ def test_aliases_and_values_are_brought_to_the_form_that_librdkafka_reads() -> N
 
 def test_gssapi_is_refused_with_what_to_take_instead() -> None:
     settings = parse_connection({"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"})
-    with pytest.raises(ConfigError, match="GSSAPI is not supported.*Use SCRAM"):
+    with pytest.raises(ConfigError, match=r"GSSAPI is not supported.*Use SCRAM"):
         prepare_security(settings)
 
 
 @pytest.mark.parametrize(
     "name",
-    ["sasl.password", "ssl.key.password", "ssl.key.pem", "sasl.oauthbearer.client.secret"]
-    + ["sasl.oauthbearer.config", "my.token", "api.key", "sasl.pasword.secret"],
+    [
+        "sasl.password",
+        "ssl.key.password",
+        "ssl.key.pem",
+        "sasl.oauthbearer.client.secret",
+        "sasl.oauthbearer.config",
+        "my.token",
+        "api.key",
+        "sasl.pasword.secret",
+    ],
 )
 def test_no_form_of_text_shows_a_secret(name: str) -> None:
     assert hides_value(name)
@@ -140,8 +148,15 @@ def test_paths_and_names_are_shown() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["security.protocol", "sasl.mechanisms", "ssl.providers", "oauth_cb", "https.ca.location"]
-    + ["enable.ssl.certificate.verification", "sasl.password.file"],
+    [
+        "security.protocol",
+        "sasl.mechanisms",
+        "ssl.providers",
+        "oauth_cb",
+        "https.ca.location",
+        "enable.ssl.certificate.verification",
+        "sasl.password.file",
+    ],
 )
 def test_settings_of_security_are_told_from_those_of_a_client(name: str) -> None:
     assert is_security_setting(name)
