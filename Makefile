@@ -27,8 +27,8 @@ $(VENV)/installed-spark: $(VENV)/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,spark]'
 	touch $@
 
-demo: $(VENV)/installed$(if $(SPARK),-spark)  ## word count on real input with kills: SPARK=1 checks the books, GUARANTEE=at_least_once, BROKER=host:port
-	$(BIN)/python -m examples.demo --guarantee $(GUARANTEE) --broker $(BROKER) $(if $(SPARK),--spark)
+demo: $(VENV)/installed$(if $(SPARK),-spark)  ## word count on real input with kills: SPARK=1 checks the books, GUARANTEE=at_least_once, BROKER=host:port CONNECTION=file
+	$(BIN)/python -m examples.demo --guarantee $(GUARANTEE) --broker $(BROKER) $(if $(CONNECTION),--connection $(CONNECTION)) $(if $(SPARK),--spark)
 
 test: $(VENV)/installed-spark  ## gates, unit, simulation, conformance, integration: under 8 minutes
 	$(BIN)/python -m tests.ci test

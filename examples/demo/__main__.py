@@ -34,12 +34,17 @@ from examples.demo.processes import (
     Broker,
     DemoFailed,
     Process,
+    Target,
     run_reconcile,
     start_worker,
 )
+from streams.connection.settings import parse_connection
 from streams.errors import OutcomeUnknown, UserError
 from streams.membership.connection import ConnectionLost
+from streams.settings.command_line import read_connection
+from streams.settings.config import EMBEDDED
 from streams.spark.environment import check_java, check_packages
+from streams.spark.source.broker_access import BrokerAccess
 
 WORKERS = 2
 WORKER_KILLS_AT = (("written", 0.1), ("written", 0.3), ("counted", 0.6))
@@ -146,6 +151,10 @@ def demo(
         str, typer.Option(help="exactly_once_v2 or at_least_once.")
     ] = "exactly_once_v2",
     broker: Annotated[str, typer.Option(help="embedded, or host:port of any Kafka.")] = "embedded",
+    connection: Annotated[
+        Path | None,
+        typer.Option(help="Settings of a secured cluster: TOML, JSON, or lines NAME=VALUE."),
+    ] = None,
     spark: Annotated[bool, typer.Option("--spark", help="Let Spark check the books too.")] = False,
     lines: Annotated[int | None, typer.Option(min=1, help="Only so many lines.")] = None,
     wait_s: Annotated[
@@ -156,9 +165,10 @@ def demo(
     if guarantee not in GUARANTEES:
         console.print(f"guarantee {guarantee!r}: choose {' or '.join(GUARANTEES)}")
         raise typer.Exit(2)
+    target = Target(broker, connection)
     directory = Path(tempfile.mkdtemp(prefix="millrace-demo-"))
     try:
-        exact = run_demo(guarantee, broker, directory, spark=spark, lines_max=lines, wait_s=wait_s)
+        exact = run_demo(guarantee, target, directory, spark=spark, lines_max=lines, wait_s=wait_s)
     except (DemoFailed, UserError, OutcomeUnknown, ConnectionLost, KafkaException) as error:
         console.print(f"[bold red]{escape(str(error))}[/]\nlogs and data are in {directory}")
         raise typer.Exit(2) from None
@@ -171,7 +181,7 @@ def demo(
 
 def run_demo(
     guarantee: str,
-    address: str,
+    target: Target,
     directory: Path,
     *,
     spark: bool = False,
@@ -181,30 +191,37 @@ def run_demo(
     """Run the demo and return whether every word was counted exactly once.
 
     Raises DemoFailed where something could not run at all, and what the clients raise where brokers
-    don't answer, or not in time.
+    don't answer, or not in time, or refuse the credentials.
     """
     if spark:
         check_spark()
+    given = parse_connection(read_connection(target.connection).get("connection", {}))
+    if given and target.address == EMBEDDED:
+        raise DemoFailed("a connection is for a cluster: name it, --broker host:port")
     console.print(
-        "starting a broker" if address == "embedded" else f"creating topics on broker {address}"
+        "starting a broker"
+        if target.address == EMBEDDED
+        else f"creating topics on broker {target.address}"
     )
-    embedded = Broker(directory) if address == "embedded" else None
+    embedded = Broker(directory) if target.address == EMBEDDED else None
     suffix = "" if embedded is not None else f"-{uuid4().hex[:8]}"
     workers: list[Process] = []
     try:
-        address = embedded.address if embedded is not None else address
-        books = Books(address, suffix, wait_s=wait_s)
+        target = Target(embedded.address) if embedded is not None else target
+        access = BrokerAccess(target.address, given)
+        books = Books(access, suffix, wait_s=wait_s)
         books.create_topics()
         console.print(
-            f"broker {address}, {WORKERS} workers, session time-out {SESSION_TIMEOUT_MS / 1000:g} s"
+            f"broker {target.address}, {WORKERS} workers, "
+            f"session time-out {SESSION_TIMEOUT_MS / 1000:g} s"
         )
         lines = list(islice(read_lines(), lines_max))
         truth = count_words(lines)
         with progress_bars() as progress:
             load_lines(books, lines, progress)
-            follower = Follower(address, suffix)
+            follower = Follower(access, suffix)
             for number in range(WORKERS):
-                workers.append(start_worker(number, address, guarantee, suffix, directory))
+                workers.append(start_worker(number, target, guarantee, suffix, directory))
             run = Run(books, follower, embedded, workers, truth, progress)
             seconds = run.follow()
         for process in workers:
@@ -213,9 +230,9 @@ def run_demo(
         verdict = compare(truth, books.read_final_counts())
         console.print(result_table(run, len(lines), seconds, verdict, guarantee))
         if spark:
-            check_agreement(verdict, balanced=run_reconcile(address, suffix))
+            check_agreement(verdict, balanced=run_reconcile(target, suffix))
         if embedded is None and (why := books.delete_topics()):
-            console.print(f"topics of this run may be left on {address} ({escape(why)})")
+            console.print(f"topics of this run may be left on {target.address} ({escape(why)})")
     finally:
         for process in [*workers, *([embedded] if embedded is not None else [])]:
             process.stop()

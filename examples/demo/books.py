@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from confluent_kafka import (
     Consumer,
@@ -25,7 +25,7 @@ from streams import serdes
 from streams.common.topic_partitions import Partition
 from streams.membership.connection import ConnectionLost
 from streams.membership.group_offsets import fetch_group_offsets
-from streams.runtime.clients import Admin, call_with_retries
+from streams.runtime.clients import call_with_retries
 from streams.spark.source.broker_access import BrokerAccess
 
 PARTITIONS = 4
@@ -35,10 +35,6 @@ _LOG = logging.getLogger("examples.demo.kafka")
 for _quiet in (_LOG, logging.getLogger("streams.runtime.clients.librdkafka")):
     _quiet.addHandler(logging.NullHandler())
     _quiet.propagate = False
-
-
-def _client_settings(address: str) -> dict[str, Any]:
-    return {"bootstrap.servers": address, "metadata.recovery.strategy": "none"}
 
 
 class Verdict(NamedTuple):
@@ -70,11 +66,11 @@ def compare(truth: Counter[str], counts: Counter[str]) -> Verdict:
 class Books:
     """Manages the input and output topics of one run on one broker."""
 
-    def __init__(self, address: str, suffix: str, *, wait_s: float = WAIT_S) -> None:
-        self._address = address
+    def __init__(self, access: BrokerAccess, suffix: str, *, wait_s: float = WAIT_S) -> None:
+        self._access = access
         self._wait_s = wait_s
-        self._settings = _client_settings(address)
-        self._admin = Admin(self._settings, address, wait_s, retry_s=wait_s)
+        self._settings = access.client_settings()
+        self._admin = access.create_admin(wait_s, retry_s=wait_s)
         self._group = f"word-count{suffix}"
         self._lines = f"lines{suffix}"
         self._counts = f"counts-by-word{suffix}"
@@ -151,9 +147,8 @@ class Books:
             for topic in (self._lines, self._repartition)
             for number in range(PARTITIONS)
         ]
-        dial = BrokerAccess(self._address).open_connection
         found = call_with_retries(
-            lambda _: fetch_group_offsets(dial, self._group, partitions),
+            lambda _: fetch_group_offsets(self._access.open_connection, self._group, partitions),
             self._wait_s,
             ConnectionLost,
         )
@@ -198,7 +193,8 @@ class Books:
                     yield message
                 elif time.monotonic() >= deadline_s:
                     why = "" if error is None else f": {error.str()}"
-                    raise DemoFailed(f"no answer from {self._address} in {self._wait_s:g} s{why}")
+                    servers = self._access.bootstrap_servers
+                    raise DemoFailed(f"no answer from {servers} in {self._wait_s:g} s{why}")
                 else:  # Brokers come and go; librdkafka reports it and tries again.
                     continue
                 deadline_s = time.monotonic() + self._wait_s
@@ -209,13 +205,13 @@ class Books:
 class Follower:
     """Follows the committed records of the output topic, and keeps the last count of each word."""
 
-    def __init__(self, address: str, suffix: str) -> None:
+    def __init__(self, access: BrokerAccess, suffix: str) -> None:
         self.latest: dict[str, int] = {}
         self.counted = 0
         self._stop = threading.Event()
         self._consumer = Consumer(
             {
-                **_client_settings(address),
+                **access.client_settings(),
                 "group.id": f"word-count{suffix}-follower",
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 SESSION_TIMEOUT_MS = 20_000
@@ -107,12 +108,26 @@ class Broker(Process):
         return time.monotonic() - began
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Says where the demo runs: the broker's address, and the file with its connection, if any."""
+
+    address: str
+    connection: Path | None = None
+
+    @property
+    def options(self) -> list[str]:
+        """Return the options by which `millrace` reaches the broker."""
+        connection = [] if self.connection is None else ["--connection", str(self.connection)]
+        return ["--bootstrap-servers", self.address, *connection]
+
+
 def start_worker(
-    number: int, address: str, guarantee: str, suffix: str, directory: Path
+    number: int, target: Target, guarantee: str, suffix: str, directory: Path
 ) -> Process:
     """Start a worker's process: `millrace run examples.word_count:app`."""
     command = [sys.executable, "-m", "streams", "run", "examples.word_count:app", "--verbose"]
-    command += ["--bootstrap-servers", address, "--processing-guarantee", guarantee]
+    command += [*target.options, "--processing-guarantee", guarantee]
     command += ["--state-dir", str(directory / "state")]
     for setting in _SETTINGS:
         command += ["--set", setting]
@@ -120,14 +135,14 @@ def start_worker(
     return Process(command, log, {"WORD_COUNT_SUFFIX": suffix})
 
 
-def run_reconcile(address: str, suffix: str) -> bool:
+def run_reconcile(target: Target, suffix: str) -> bool:
     """Run `millrace reconcile examples.word_count:app`, and return whether the counts are right.
 
     The command prints its report. Raises DemoFailed if it could not tell, or not of all stores and
     topics.
     """
     command = [sys.executable, "-m", "streams", "reconcile", "examples.word_count:app"]
-    command += ["--bootstrap-servers", address]
+    command += target.options
     environment = {**os.environ, "WORD_COUNT_SUFFIX": suffix}
     try:
         ended = subprocess.run(
