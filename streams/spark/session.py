@@ -27,6 +27,9 @@ from streams.spark.environment import (
 )
 
 MASTER = "local[*]"
+REDACTION = {"spark.sql.redaction.options.regex": r"(?i)url|ssl[.]key|oauthbearer[.]config"}
+"""The setting by which Spark shows no secret of a connection that is given as options in SQL. What
+is called secret, password or token it hides without."""
 _SUBMIT_VARIABLE = "PYSPARK_GATEWAY_PORT"
 """The environment variable that spark-submit sets; it then chooses master, Java and logging."""
 _QUIET_LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
@@ -76,7 +79,7 @@ def _create_session(
     Raises ConfigError if spark-submit chooses the master and `master` is given too.
     """
     check_packages()
-    chosen = {"spark.sql.session.timeZone": "UTC"}
+    chosen = {"spark.sql.session.timeZone": "UTC", **REDACTION}
     builder = SparkSession.builder.appName(name)
     if _SUBMIT_VARIABLE not in os.environ:
         check_java(os.environ)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,6 +15,11 @@ from tests.kafka.secured.listeners import SecurityOptions
 from tests.kafka.secured.server import SecuredKafka
 from tests.kafka.server import missing
 from tests.security.counting import CountingApplication
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.security.observed_spark import ObservedSpark
 
 RunSecuredKafka = Callable[[SecurityOptions], AbstractContextManager[SecuredKafka]]
 _RUNNING: list[SecuredKafka] = []
@@ -74,3 +80,19 @@ def application(
     application = CountingApplication(secured_kafka, unique("counting"), tmp_path / "state")
     yield application
     application.close()
+
+
+@pytest.fixture(scope="session")
+def observed_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObservedSpark]:
+    """Start a Spark session, and keep all that it shows."""
+    pytest.importorskip("pyspark")
+    from tests.security.observed_spark import observe_spark
+
+    with observe_spark(tmp_path_factory.mktemp("spark")) as observed:
+        yield observed
+
+
+@pytest.fixture(scope="session")
+def spark(observed_spark: ObservedSpark) -> SparkSession:
+    """Provide that session."""
+    return observed_spark.session

@@ -224,7 +224,7 @@ def read_as_spark(
         host, _, port = servers.partition(":")
         return BrokerConnection(address or (host, int(port)), "test", 30.0, Lock(), security)
 
-    access = BrokerAccess(servers, connection)
+    access = BrokerAccess(servers, parse_connection(connection))
     admin = access.create_admin()
     topics = sorted({each.name for each in rights if each.resource == "topic"})
     settings_read = [topic for topic in topics if not topic.endswith("-ledger")]
