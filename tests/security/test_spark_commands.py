@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from streams.commands.cli import cli
 from streams.spark import session as sessions
