@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka.admin import AclOperation, ResourcePatternType, ResourceType
 
 from streams import App
+from streams.connection.settings import parse_connection
 from streams.errors import AuthenticationError
 from streams.spark import options_for, read_cut, reconcile
 from streams.spark.application_access import resolve_access
-from streams.spark.session import session, translate_spark_errors
+from streams.spark.session import translate_spark_errors
+from streams.spark.source.broker_access import CLIENT_ID, BrokerAccess, create_access
+from tests.conformance.calls import create_topic
+from tests.conformance.wire import Client
 from tests.kafka.secured.access import describe_access
-from tests.kafka.secured.server import SecuredKafka
+from tests.kafka.secured.administration import Administration, create_allow_acl
+from tests.kafka.secured.server import ADMIN, PASSWORDS, SecuredKafka
+from tests.security.token_function import fetch_token
 from tests.spark.books import LINES, Counting
 
 if TYPE_CHECKING:
@@ -44,12 +52,6 @@ class Secured:
     def options(self, app: App, **more: str) -> dict[str, str]:
         """Return the options of the data source for the topic that the application writes."""
         return resolve_access(app.config).to_options() | {"topic": self.output, **more}
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    with session("local[2]", settings={"spark.sql.shuffle.partitions": "2"}) as made:
-        yield made
 
 
 @pytest.fixture(scope="module", params=REFUSALS)
@@ -121,3 +123,73 @@ def test_a_cut_is_taken_and_a_store_is_read_and_reconciled(
     refuse(secured, lambda: read_cut(secured.refused))
     refuse(secured, lambda: read_store(secured.refused))
     refuse(secured, lambda: reconcile(spark, secured.refused))
+
+
+def test_a_user_with_the_rights_of_the_page_reads_writes_and_takes_cuts(
+    spark: SparkSession,
+    secured_kafka: SecuredKafka,
+    administration: Administration,
+    unique: Callable[[str], str],
+    tmp_path: Path,
+) -> None:
+    plain, user = secured_kafka.listener_servers("PLAINTEXT"), unique("reports")
+    counting = Counting(plain, unique("words"), tmp_path)
+    counting.feed(*LINES)
+    counting.run()
+    administration.set_scram_password(user, "open")
+    given = dict(describe_access(secured_kafka, "SASL_SSL/SCRAM-SHA-512", user, "open").settings)
+    servers = given.pop("bootstrap.servers")
+    application = counting.app.application_id
+    access = create_access(servers, given)
+
+    def allow(kind: ResourceType, name: str, *operations: AclOperation) -> None:
+        pattern = (
+            ResourcePatternType.PREFIXED if name.endswith("-") else ResourcePatternType.LITERAL
+        )
+        administration.add_acls(
+            *(create_allow_acl(user, operation, kind, name, pattern) for operation in operations)
+        )
+
+    def read(**options: str) -> int:
+        options = access.to_options() | options
+        return spark.read.format("millrace").options(**options).load().count()
+
+    def write() -> None:
+        options = access.to_options() | {"topic": counting.lines, "write_id": user}
+        row = spark.createDataFrame([("more",)], "value STRING").coalesce(1)
+        row.write.format("millrace").mode("append").options(**options).save()
+
+    allow(ResourceType.TOPIC, counting.out, AclOperation.READ)
+    allow(ResourceType.GROUP, CLIENT_ID, AclOperation.DESCRIBE)
+    assert read(topic=counting.out) == len(COUNTS)
+    for topic in (counting.lines, counting.repartition, counting.changelog):
+        allow(ResourceType.TOPIC, topic, AclOperation.READ)
+    allow(ResourceType.TOPIC, counting.changelog, AclOperation.DESCRIBE_CONFIGS)
+    allow(ResourceType.GROUP, application, AclOperation.DESCRIBE)
+    assert read_cut(application, bootstrap_servers=servers, kafka=given).stores
+    assert read(application_id=application, store="counts") == len(COUNTS)
+    allow(ResourceType.TOPIC, counting.lines, AclOperation.WRITE)
+    allow(ResourceType.TRANSACTIONAL_ID, "millrace-write-", AclOperation.WRITE)
+    allow(ResourceType.GROUP, "millrace-write-", AclOperation.READ)
+    write()
+    assert read(topic=counting.lines) == len(LINES) + 1
+
+
+def test_executors_get_their_tokens_from_a_function(
+    spark: SparkSession, secured_kafka: SecuredKafka, unique: Callable[[str], str]
+) -> None:
+    topic = unique("tokens")
+    with Client(secured_kafka.listener_servers("PLAINTEXT")) as client:
+        create_topic(client, topic)
+    connection = {
+        "security.protocol": "SASL_SSL",
+        "ssl.ca.location": str(secured_kafka.authority.path),
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.config": f"{secured_kafka.oidc.token_url} {ADMIN} {PASSWORDS[ADMIN]}",
+        "oauth_cb": fetch_token,
+    }
+    servers = secured_kafka.listener_servers("SASL_SSL")
+    options = BrokerAccess(servers, parse_connection(connection)).to_options() | {"topic": topic}
+    row = spark.createDataFrame([("one",)], "value STRING").coalesce(1)
+    row.write.format("millrace").mode("append").options(**options).save()
+    assert spark.read.format("millrace").options(**options).load().count() == 1
