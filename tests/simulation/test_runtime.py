@@ -78,7 +78,7 @@ def test_at_least_once_nobody_writes_to_a_changelog_after_its_successor(seed: in
 def test_histories_of_the_runtime_are_about_something() -> None:
     """Check that histories have ends, rebalances, recoveries, restores, and leave no threads."""
     threads = _thread._count()
-    histories = [RuntimeHistory(scenario(seed)) for seed in range(10)]
+    histories = [RuntimeHistory(scenario(seed)) for seed in range(12)]
     for history in histories:
         assert history.run() is None
     workers = [worker for history in histories for worker in history.world.workers]

@@ -94,7 +94,7 @@ class SimAdminClient:
         found = await self._client.metadata([name])
         if name not in found:
             raise Failed(Code.UNKNOWN_TOPIC_OR_PARTITION)
-        return SimpleNamespace(name=name, topic_id=found[name].topic_id)
+        return SimpleNamespace(name=name, topic_id=found[name].topic_id, authorized_operations=None)
 
     async def _create(self, topic: Any) -> None:
         wanted = {
