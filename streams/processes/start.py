@@ -54,11 +54,7 @@ def start_application(
     host = SystemHost()
     brokers = _connect_to_brokers(topology, config)
     with ExitStack() as exits:
-        try:
-            directory = StateDirectory(config.state_dir, topology.application_id)
-            slot = directory.claim_slot(uuid4)
-        except StateError as error:
-            raise ConfigError(str(error)) from error
+        directory, slot = _claim_slot(config, topology.application_id)
         exits.callback(slot.release_lock)
         stop = host.create_event()
         memory = MemoryBudget(config.rocksdb_memory_max_bytes)
@@ -160,6 +156,15 @@ def _create_ledger(admin: Admin, application_id: str, replication_factor: int) -
         admin.create_topics({topic: 1}, {topic: LEDGER_SETTINGS}, replication_factor)
     except OutcomeUnknown as error:
         raise ConfigError(f"the ledger can't be made: {error}") from error
+
+
+def _claim_slot(config: StreamsConfig, application_id: str) -> tuple[StateDirectory, ProcessSlot]:
+    """Claim a worker's slot of the state directory. Raises ConfigError."""
+    try:
+        directory = StateDirectory(config.state_dir, application_id)
+        return directory, directory.claim_slot(uuid4)
+    except StateError as error:
+        raise ConfigError(str(error)) from error
 
 
 def _create_thread(

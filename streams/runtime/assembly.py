@@ -5,9 +5,10 @@ The real machine and a simulated one differ in what they pass in, and in nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from state.cache import ObjectCache
 from state.directory import StateDirectory
@@ -96,18 +97,43 @@ def _create_purger(worker: WorkerResources, admin: Admin) -> RepartitionPurger:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _ThreadClients:
+    """Holds the consumers and admin clients of one stream thread."""
+
+    consumer: DataConsumer
+    admin: Admin
+    restore_consumer: DataConsumer
+    restore_admin: Admin
+
+    def renew(self, settings: Mapping[str, Any]) -> None:
+        """Create each client anew with these settings of its connections."""
+        for client in (self.consumer, self.restore_consumer, self.admin, self.restore_admin):
+            client.renew_client(settings)
+
+
+def _create_thread_clients(clients: KafkaClientSupplier, thread_number: int) -> _ThreadClients:
+    """Create the consumers and admin clients of a stream thread."""
+    return _ThreadClients(
+        clients.create_consumer(f"consumer-{thread_number}"),
+        clients.create_admin(),
+        clients.create_restore_consumer(f"restore-{thread_number}"),
+        # The restorer retries by itself; a rebalance, or a stop, waits for its open requests.
+        clients.create_admin(timeout_s=_RESTORE_TIMEOUT_S),
+    )
+
+
 def _create_restorer(
     worker: WorkerResources,
-    name: str,
-    consumer: DataConsumer,
-    admin: Admin,
+    thread_number: int,
+    own: _ThreadClients,
     on_commit_step: Callable[[CommitStep], None],
 ) -> Restorer[Task]:
     """Create the restorer of a thread, with a consumer and an admin client of its own."""
     reader = StoreChangelogReader[Task](
-        name,
-        consumer,
-        admin,
+        f"restore-{thread_number}",
+        own.restore_consumer,
+        own.restore_admin,
         worker.host,
         is_transactional=worker.config.exactly_once,
         timeout_ms=worker.config.task_timeout_ms,
@@ -170,20 +196,14 @@ def create_stream_loop(
     """Create the loop of thread `thread_number`, with clients and a membership of its own."""
     topology, config, clients = worker.topology, worker.config, worker.clients
     security_version = clients.security.version
-    admin = clients.create_admin()
-    consumer = clients.create_consumer(f"consumer-{thread_number}")
-    restore_name = f"restore-{thread_number}"
-    restore_consumer = clients.create_restore_consumer(restore_name)
-    # The restorer retries by itself; a rebalance, or a stop, waits for its open requests.
-    restore_admin = clients.create_admin(timeout_s=_RESTORE_TIMEOUT_S)
+    own = _create_thread_clients(clients, thread_number)
+    admin = own.admin
     counters = ThreadCounters()
     planner = StreamsPartitionAssignor(topology, config, admin)
     member = _create_member(worker, thread_number, planner)
 
     def renew_clients() -> None:
-        settings = clients.security.value.librdkafka_settings()
-        for client in (consumer, restore_consumer, admin, restore_admin):
-            client.renew_client(settings)
+        own.renew(clients.security.value.librdkafka_settings())
         member.renew_connection()
 
     resetting = OffsetResetter(
@@ -198,10 +218,8 @@ def create_stream_loop(
             name=f"thread {thread_number}",
             group=topology.application_id,
             member=member,
-            consumer=consumer,
-            restorer=_create_restorer(
-                worker, restore_name, restore_consumer, restore_admin, on_commit_step
-            ),
+            consumer=own.consumer,
+            restorer=_create_restorer(worker, thread_number, own, on_commit_step),
             offset_resetter=resetting,
             admin=admin,
             task_creator=_create_task_creator(
