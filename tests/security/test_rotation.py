@@ -20,7 +20,7 @@ from tests.kafka.secured.access import describe_access
 from tests.kafka.secured.administration import Administration, create_allow_acl
 from tests.kafka.secured.certificates import Authority, Certificate
 from tests.kafka.secured.listeners import REAUTHENTICATION_MS
-from tests.kafka.secured.server import ADMIN, SecuredKafka
+from tests.kafka.secured.server import ADMIN, PASSWORDS, SecuredKafka
 from tests.processes import HANG_LIMIT_S, wait_until
 from tests.security.counting import CountingApplication
 
@@ -43,6 +43,23 @@ def trusted_by_mtls(
     """Provide what sets the authorities that the broker trusts, and set back the first one."""
     yield lambda authorities: administration.replace_trust_store("MTLS", authorities)
     administration.replace_trust_store("MTLS", [secured_kafka.authority])
+
+
+@pytest.fixture
+def restart_kafka(
+    secured_kafka: SecuredKafka, administration: Administration
+) -> Callable[[], None]:
+    """Provide what restarts the broker and gives its own users their SCRAM passwords again.
+
+    Kafka 4.3 loses them at a restart after another user of SCRAM was removed.
+    """
+
+    def restart() -> None:
+        secured_kafka.restart()
+        for user, password in PASSWORDS.items():
+            administration.set_scram_password(user, password)
+
+    return restart
 
 
 class CertificateFiles:
@@ -85,6 +102,7 @@ def require_no_rebalance(running: RunningApp, at_start: Mapping[str, int]) -> No
 def test_a_client_certificate_is_replaced_and_the_old_one_revoked(
     secured_kafka: SecuredKafka,
     application: CountingApplication,
+    restart_kafka: Callable[[], None],
     trusted_by_mtls: Callable[[list[Authority]], None],
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
@@ -103,7 +121,7 @@ def test_a_client_certificate_is_replaced_and_the_old_one_revoked(
         application.load(100)
         application.wait_until_counted()
         trusted_by_mtls([new])
-        secured_kafka.restart()  # cuts every connection that the old certificate has opened
+        restart_kafka()  # cuts every connection that the old certificate has opened
         application.load(100)
         application.wait_until_counted()
         require_no_rebalance(running, at_start)
@@ -247,14 +265,17 @@ def test_a_removed_user_ends_the_application_at_once(
 
 
 def test_a_broker_that_is_no_longer_trusted_ends_the_application_at_once(
-    secured_kafka: SecuredKafka, administration: Administration, application: CountingApplication
+    secured_kafka: SecuredKafka,
+    administration: Administration,
+    application: CountingApplication,
+    restart_kafka: Callable[[], None],
 ) -> None:
     running = application.start(describe_access(secured_kafka, "SSL").settings)
     application.load(100)
     application.wait_until_counted()
     try:
         administration.replace_key_store("SSL", secured_kafka.untrusted_authority.issue_server())
-        secured_kafka.restart()
+        restart_kafka()
         running.wait_for("ERROR", HANG_LIMIT_S)
         with pytest.raises(UserError, match=r"is not trusted .* set ssl\.ca\.location"):
             running.close()
@@ -295,3 +316,25 @@ def test_the_command_ends_with_status_2_and_one_line(
     [line] = [line for line in printed.splitlines() if line.startswith("millrace: ")]
     assert f"refuses the credentials of user '{user}'" in line
     assert "Traceback" not in printed
+
+
+@pytest.mark.parametrize("name", ["MTLS", "REAUTHENTICATED/PLAIN"])
+def test_a_broker_that_is_away_for_a_moment_refuses_nobody(
+    secured_kafka: SecuredKafka,
+    application: CountingApplication,
+    restart_kafka: Callable[[], None],
+    name: str,
+) -> None:
+    access = describe_access(secured_kafka, name).settings
+    with application.start(access, num_stream_threads=THREADS) as running:
+        application.load(100)
+        application.wait_until_counted()
+        at_start = running.metrics()
+        secured_kafka.kill()
+        time.sleep(3 * CHECK_INTERVAL_S)  # so that the watch meets a broker that is away
+        restart_kafka()
+        application.load(100)
+        application.wait_until_counted()
+        assert running.state == "RUNNING"
+        require_no_rebalance(running, at_start)
+    application.check_exact()
