@@ -64,6 +64,7 @@ def test_whoever_was_replaced_has_lost_its_tasks(code: int) -> None:
         KafkaError._STATE,
         KafkaError._TRANSPORT,
         KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._AUTHENTICATION,
         KafkaError.NOT_COORDINATOR,
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
         KafkaError.CONCURRENT_TRANSACTIONS,
@@ -79,7 +80,6 @@ def test_what_is_not_known_to_be_final_leaves_the_outcome_unknown(code: int) -> 
     [
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
         KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        KafkaError._AUTHENTICATION,
         KafkaError.INVALID_TRANSACTION_TIMEOUT,
         KafkaError.OFFSET_METADATA_TOO_LARGE,
         KafkaError.MSG_SIZE_TOO_LARGE,
