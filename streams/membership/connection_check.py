@@ -30,7 +30,9 @@ or stopping ends them so, too."""
 _PAUSE_S = 0.2
 
 
-def check_connection(servers: str, security: ConnectionSecurity) -> None:
+def check_connection(
+    servers: str, security: ConnectionSecurity, timeout_s: float = _TIMEOUT_S
+) -> None:
     """Connect to a bootstrap server and send it a request.
 
     Returns also if none answers: whoever needs them waits as long as it may. Raises
@@ -40,7 +42,7 @@ def check_connection(servers: str, security: ConnectionSecurity) -> None:
     until_s = time.monotonic() + _HINTED_RETRY_S
     while True:
         try:
-            try_connection(servers, security)
+            try_connection(servers, security, timeout_s)
             return
         except ConnectionLost as lost:
             if not lost.hint:
@@ -50,18 +52,22 @@ def check_connection(servers: str, security: ConnectionSecurity) -> None:
         time.sleep(_PAUSE_S)
 
 
-def try_connection(servers: str, security: ConnectionSecurity) -> None:
+def try_connection(
+    servers: str, security: ConnectionSecurity, timeout_s: float = _TIMEOUT_S
+) -> None:
     """Connect to a bootstrap server once, and send it a request.
 
     Raises AuthenticationError if it refuses the credentials or isn't trusted, ConnectionLost if no
     server answers.
     """
-    connect_to_any_server(servers, lambda at: _connect(at, security)).close()
+    connect_to_any_server(servers, lambda at: _connect(at, security, timeout_s)).close()
 
 
-def _connect(address: tuple[str, int], security: ConnectionSecurity) -> BrokerConnection:
+def _connect(
+    address: tuple[str, int], security: ConnectionSecurity, timeout_s: float
+) -> BrokerConnection:
     """Connect, and ask for the brokers: before SASL a broker answers ApiVersions only."""
-    connection = BrokerConnection(address, _CLIENT_ID, _TIMEOUT_S, Lock(), security)
+    connection = BrokerConnection(address, _CLIENT_ID, timeout_s, Lock(), security)
     request: Any = load_request_schema(_METADATA_API_KEY, _METADATA_VERSION)
     try:
         connection.send_request(request(topics=(), allow_auto_topic_creation=False))

@@ -70,9 +70,8 @@ def test_certificates_and_keys_are_read_from_files_and_from_text(
         ssl_key_pem=client.key_path.read_text(),
     )
     for context in (from_files, from_text):
-        assert [each["subject"] for each in context.get_ca_certs()] == [
-            ((("commonName", "authority"),),)
-        ]
+        subjects = [each["subject"] for each in context.get_ca_certs()]
+        assert subjects == [((("commonName", "authority"),),)]
         assert context.minimum_version == ssl.TLSVersion.TLSv1_2
         assert (context.check_hostname, context.verify_mode) == (True, ssl.CERT_REQUIRED)
 

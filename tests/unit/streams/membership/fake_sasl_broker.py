@@ -1,0 +1,78 @@
+"""Provide a broker on a socket that speaks as much as a client's first requests need."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from contextlib import suppress
+
+from tests.processes import HOST
+
+METADATA, API_VERSIONS, HANDSHAKE, AUTHENTICATE = 3, 18, 17, 36
+NONE, FAILED = 0, 58
+APIS = {METADATA: 4, HANDSHAKE: 1, AUTHENTICATE: 1}
+
+
+class FakeSaslBroker:
+    """Answers ApiVersions, SaslHandshake, SaslAuthenticate and Metadata, one connection at a time.
+
+    `codes` are the errors of the next SaslAuthenticate requests (then NONE), `session_ms` how long
+    their sessions are. Metadata is answered, or as `metadata` says: "close", or "hang".
+    """
+
+    def __init__(self) -> None:
+        self.codes: list[int] = []
+        self.session_ms = 0
+        self.metadata = "answer"
+        self.requests: list[int] = []
+        """The API keys of all requests but ApiVersions."""
+        self.ended_count = 0
+        self._listener = socket.create_server((HOST, 0))
+        self.address: tuple[str, int] = self._listener.getsockname()[:2]
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    @property
+    def servers(self) -> str:
+        return f"{self.address[0]}:{self.address[1]}"
+
+    def close(self) -> None:
+        self._ended.set()
+        socket.create_connection(self.address).close()
+        self._thread.join()
+        self._listener.close()
+
+    def _serve(self) -> None:
+        while not self._ended.is_set():
+            peer, _ = self._listener.accept()
+            with peer, peer.makefile("rb") as stream, suppress(OSError):
+                while (size := stream.read(4)) and self._respond(
+                    peer, stream.read(int.from_bytes(size, "big"))
+                ):
+                    pass
+            self.ended_count += 1
+
+    def _respond(self, peer: socket.socket, request: bytes) -> bool:
+        """Answer a request; return whether the connection goes on."""
+        key, _, correlation = struct.unpack_from(">hhi", request)
+        if key != API_VERSIONS:
+            self.requests.append(key)
+        if key == METADATA and self.metadata != "answer":
+            return self.metadata == "hang"
+        match key:
+            case 18:
+                body = struct.pack(">hi", NONE, len(APIS))
+                body += b"".join(struct.pack(">hhh", api, 0, most) for api, most in APIS.items())
+            case 17:
+                body = struct.pack(">hi", NONE, 0)
+            case 36:
+                code = self.codes.pop(0) if self.codes else NONE
+                body = struct.pack(">hhiq", code, -1, 0, self.session_ms)
+            case _:
+                # No throttling, no brokers, no cluster id, no controller, no topics.
+                body = struct.pack(">iihii", 0, 0, -1, -1, 0)
+        answer = struct.pack(">i", correlation) + body
+        peer.sendall(len(answer).to_bytes(4, "big") + answer)
+        return True
