@@ -45,9 +45,11 @@ def connect(fake: FakeSaslBroker) -> BrokerConnection:
     return BrokerConnection(fake.address, "client", HANG_LIMIT_S, threading.Lock(), security)
 
 
-def send(connection: BrokerConnection) -> None:
+def send(connection: BrokerConnection) -> bool:
+    """Send a request and return True, as a condition of `wait_until`."""
     request: Any = load_request_schema(METADATA, 4)
     connection.send_request(request(topics=(), allow_auto_topic_creation=False))
+    return True
 
 
 def test_a_session_without_an_end_is_authenticated_once(fake: FakeSaslBroker) -> None:
@@ -63,7 +65,7 @@ def test_a_session_that_ends_is_renewed_on_the_same_connection(fake: FakeSaslBro
     connection = connect(fake)
     fake.session_ms = 0
     # The request after it is sent in a session that has no end.
-    wait_until(lambda: send(connection) is None and len(fake.requests) > 3, what="no renewal")
+    wait_until(lambda: send(connection) and len(fake.requests) > 3, what="no renewal")
     connection.close()
     assert fake.requests.count(AUTHENTICATE) == 2
     wait_until(lambda: fake.ended_count == 1, what="the end of the connection")
@@ -74,7 +76,7 @@ def test_a_refused_renewal_closes_the_connection(fake: FakeSaslBroker) -> None:
     connection = connect(fake)
 
     with pytest.raises(AuthenticationError, match="SASL_AUTHENTICATION_FAILED") as refused:
-        wait_until(lambda: send(connection) is not None, what="no refusal")
+        wait_until(lambda: not send(connection), what="no refusal")
     assert PASSWORD not in repr(refused.value)
     wait_until(lambda: fake.ended_count == 1, what="the end of the connection")
     with pytest.raises(ConnectionLost):
