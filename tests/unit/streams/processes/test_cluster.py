@@ -1,4 +1,4 @@
-"""Which ends of the first connection are the settings' fault, and which are the broker's."""
+"""The first connection tells ends that are the settings' fault from those of the broker."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -22,7 +23,9 @@ class SchemaRegistry:
     sent, as a talkative proxy would.
     """
 
-    def __init__(self, user: str = "", password: str = "") -> None:
+    def __init__(
+        self, user: str = "", password: str = "", tls: ssl.SSLContext | None = None
+    ) -> None:
         self.ids: dict[str, int] = {}
         """The id of each schema, which is given as canonical JSON."""
         self.subjects: dict[str, list[int]] = {}
@@ -54,6 +57,9 @@ class SchemaRegistry:
                 """Log nothing, because the tests read `requests`."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._scheme = "http" if tls is None else "https"
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
 
     @property
@@ -62,7 +68,7 @@ class SchemaRegistry:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_port}"
 
     def get(self, path: list[str]) -> tuple[int, Any]:
         match path:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import ssl
 import sys
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from streams import App, TopologyTestDriver, Windowed, serdes
 from streams.serdes import Serde
 from streams.serdes.registry_client import RegistryConnection
 from tests import brokers
+from tests.kafka.secured.certificates import Authority
 from tests.unit.streams.serdes.schema_registry import SchemaRegistry
 
 needs_extra = pytest.mark.skipif(
@@ -291,6 +294,33 @@ def test_secrets_stay_out_of_names_and_messages(where: str) -> None:
             serde.for_topic("u", "value").serialize(TEA)
     for text in (repr(serde), repr(bound), repr(RegistryConnection(there))):
         assert SECRET not in text
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
+
+
+@needs_extra
+def test_a_registry_with_mutual_tls_and_a_password_is_reached(tmp_path: Path) -> None:
+    authority = Authority("authority", tmp_path)
+    server, client = authority.issue_server(), authority.issue_client("user")
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(authority.path))
+    tls.load_cert_chain(server.certificate_path, server.key_path)
+    tls.verify_mode = ssl.CERT_REQUIRED
+    with SchemaRegistry("user", SECRET, tls) as registry:
+        there = {
+            "url": registry.url,
+            "ssl.ca.location": str(authority.path),
+            "basic.auth.user.info": f"user:{SECRET}",
+            **QUICK,
+        }
+        certificate = {
+            "ssl.certificate.location": str(client.certificate_path),
+            "ssl.key.location": str(client.key_path),
+        }
+        serde = serdes.avro(registry={**there, **certificate}, schema=AVRO, type=Order)
+        bound = serde.for_topic("t", "value")
+        assert bound.deserialize(bound.serialize(TEA)) == TEA
+        refused = serdes.avro(registry=there, schema=AVRO, type=Order).for_topic("t", "value")
+        with pytest.raises(ValueError, match="for t-value") as caught:
+            refused.serialize(TEA)
     assert SECRET not in "".join(traceback.format_exception(caught.value))
 
 
