@@ -48,8 +48,9 @@ def test_what_does_not_fit_the_connection_is_refused() -> None:
 
 def test_executors_read_files_themselves(tmp_path: Path) -> None:
     password = tmp_path / "password"
-    access = create_access("b:1", {"sasl.password.file": str(password)}, SECURED)
+    access = create_access("127.0.0.1:1", {"sasl.password.file": str(password)}, SECURED)
     password.write_text("open sesame\n")
+    access.create_admin()
     assert access.client_settings()["sasl.password"] == "open sesame"
     sent = pickle.dumps(access)
     assert b"sesame" not in sent
