@@ -13,7 +13,8 @@ from streams.errors import AuthenticationError
 from streams.membership.connection_check import check_connection
 from streams.processes.cluster import find_cluster
 from streams.settings.config import load_config
-from tests.kafka.secured.access import ACCESS_NAMES, WRONG, describe_access
+from tests.kafka.secured.access import ACCESS_NAMES, WRONG, describe_access, try_access
+from tests.kafka.secured.administration import Administration
 from tests.kafka.secured.server import SecuredKafka
 
 MESSAGES = {
@@ -94,3 +95,15 @@ def test_a_port_that_speaks_another_protocol_is_explained(
     with pytest.raises(AuthenticationError, match=message):
         check_connection(secured_kafka.listener_servers(listener), security)
     assert time.monotonic() - began_s < SECONDS_MAX
+
+
+@pytest.mark.parametrize("password", ["x²", "ﬁsh", "a\u00a0b", "e\u0301", "pw😀", "a\tb", "a,b=c"])
+def test_scram_takes_a_password_as_it_is_like_librdkafka(
+    secured_kafka: SecuredKafka, administration: Administration, password: str
+) -> None:
+    user = f"user-{password.encode().hex()}"
+    administration.set_scram_password(user, password)
+    for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+        access = describe_access(secured_kafka, f"SASL_SSL/{mechanism}", user, password)
+        connect(access.settings)
+        assert try_access(access.settings) is None
