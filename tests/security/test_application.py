@@ -125,7 +125,7 @@ def keep_loading(topics: Topics) -> Iterator[None]:
         thread.join()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("way", WAYS)
 def test_an_application_counts_exactly_once_when_it_is_killed_under_load(
     way: str, secured_kafka: SecuredKafka, topics: Topics, place: Place
@@ -146,7 +146,7 @@ def test_an_application_counts_exactly_once_when_it_is_killed_under_load(
     assert stored_counts(place.state, topics.application) == topics.truth
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("way", WAYS)
 def test_commands_work_and_wrong_credentials_are_refused_in_one_line(
     way: str, secured_kafka: SecuredKafka, topics: Topics, place: Place

@@ -37,6 +37,7 @@ def connect(settings: Mapping[str, str]) -> None:
     find_cluster(load_config(bootstrap_servers=servers, connection=connection))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", ACCESS_NAMES)
 def test_each_way_in_works_and_wrong_credentials_are_refused_by_name(
     secured_kafka: SecuredKafka, name: str
@@ -67,6 +68,7 @@ def test_a_broker_with_a_wrong_certificate_is_not_trusted(
         connect({**access.settings, "ssl.endpoint.identification.algorithm": "none"})
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("spoken", "listener", "message"),
     [
@@ -97,6 +99,7 @@ def test_a_port_that_speaks_another_protocol_is_explained(
     assert time.monotonic() - began_s < SECONDS_MAX
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("password", ["x²", "ﬁsh", "a\u00a0b", "e\u0301", "pw😀", "a\tb", "a,b=c"])
 def test_scram_takes_a_password_as_it_is_like_librdkafka(
     secured_kafka: SecuredKafka, administration: Administration, password: str

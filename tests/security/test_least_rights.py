@@ -26,6 +26,8 @@ from tests.kafka.secured.server import SecuredKafka
 from tests.kafka.server import java
 from tests.security.rights import LimitedApplication, Right, create_user, find_messages
 
+pytestmark = pytest.mark.sampled(2, by="test")
+
 RIGHTS = [
     Right("topic", "{id}-in", "Read"),
     Right("topic", "{id}-out", "Write"),
@@ -133,13 +135,13 @@ def grant_by_kafkas_tool(application: LimitedApplication, kafka: SecuredKafka) -
         java("org.apache.kafka.tools.AclCommand", *arguments)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("right", RIGHTS, ids=label)
 def test_an_application_without_one_right_ends_and_names_it(limited: Limited, right: Right) -> None:
     assert_needed_at_start(limited(), right)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("guarantee", "right"),
     OTHER_GUARANTEES,
@@ -170,7 +172,7 @@ def assert_needed_at_start(application: LimitedApplication, template: Right) -> 
     application.count_to_the_end()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("right", AT_RUNTIME, ids=label)
 def test_a_right_that_is_taken_away_at_runtime_ends_the_worker_and_is_named(
     limited: Limited, right: Right

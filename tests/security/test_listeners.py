@@ -26,6 +26,8 @@ from tests.kafka.secured.server import GUEST, SecuredKafka
 from tests.processes import HANG_LIMIT_S, HOST
 from tests.security.records import consume_one, produce_one
 
+pytestmark = pytest.mark.sampled(1, by="test")
+
 REFUSING = tuple(name for name in ACCESS_NAMES if name != "PLAINTEXT")
 PERSONAL = ("MTLS", *(f"SASL_SSL/{mechanism}" for mechanism in MECHANISMS))
 """Ways in that tell the broker who it is."""
@@ -58,6 +60,7 @@ def shake_hands(kafka: SecuredKafka, listener: str, context: ssl.SSLContext) -> 
         return version, certificate
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ACCESS_NAMES)
 def test_a_client_produces_and_consumes(
     name: str, secured_kafka: SecuredKafka, unique: Callable[[str], str]
@@ -68,6 +71,7 @@ def test_a_client_produces_and_consumes(
     assert consume_one(settings, topic) == name.encode()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", REFUSING)
 def test_wrong_credentials_are_refused_with_the_code_that_says_so(
     name: str, secured_kafka: SecuredKafka
@@ -135,6 +139,7 @@ def test_a_listener_speaks_the_versions_of_tls_that_it_was_told(
                 shake_hands(secured_kafka, listener, context)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", PERSONAL)
 def test_a_user_without_rights_writes_once_an_acl_allows_it(
     name: str,

@@ -18,6 +18,8 @@ from tests.kafka.secured.server import GUEST, SecuredKafka
 from tests.security.conftest import RunSecuredKafka
 from tests.security.records import produce_one
 
+pytestmark = pytest.mark.sampled(1, by="test")
+
 OPTIONS = SecurityOptions(
     authorizer=False, reauthentication_ms={}, tls_versions={"MTLS": "TLSv1.2"}
 )

@@ -13,7 +13,10 @@ from tests.kafka.secured.listeners import MECHANISMS, REAUTHENTICATION_MS
 from tests.kafka.secured.server import SecuredKafka
 from tests.processes import HANG_LIMIT_S, wait_until
 
+pytestmark = pytest.mark.sampled(1, by="test")
 
+
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_the_broker_counts_how_often_clients_authenticate_again(
     mechanism: str, secured_kafka: SecuredKafka

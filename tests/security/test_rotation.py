@@ -24,6 +24,8 @@ from tests.kafka.secured.server import ADMIN, PASSWORDS, SecuredKafka
 from tests.processes import HANG_LIMIT_S, wait_until
 from tests.security.counting import CountingApplication
 
+pytestmark = pytest.mark.sampled(2, by="test")
+
 THREADS = 2
 CHECK_INTERVAL_S = 0.2
 RENEWED = "goes on with new connections"

@@ -45,6 +45,7 @@ def describe_mechanism(kafka: SecuredKafka, mechanism: str) -> Mapping[str, Any]
     }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.usefixtures("short_tokens")
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_sessions_end_and_the_application_goes_on(

@@ -26,6 +26,8 @@ from tests.kafka.secured.server import ADMIN, PASSWORDS, SecuredKafka
 from tests.security.token_function import fetch_token
 from tests.spark.books import LINES, Counting
 
+pytestmark = pytest.mark.sampled(1, by="test")
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -90,6 +92,7 @@ def refuse(secured: Secured, run: Callable[[], object]) -> None:
     assert "-secret" not in str(refused.value)
 
 
+@pytest.mark.sampled(1)
 def test_topics_are_read_and_written(spark: SparkSession, secured: Secured) -> None:
     def read(app: App) -> dict[str, int]:
         options = secured.options(app, key="string", value="int64")
@@ -109,6 +112,7 @@ def test_topics_are_read_and_written(spark: SparkSession, secured: Secured) -> N
     assert read(secured.app) == COUNTS | {"more": 5}
 
 
+@pytest.mark.sampled(1)
 def test_a_cut_is_taken_and_a_store_is_read_and_reconciled(
     spark: SparkSession, secured: Secured
 ) -> None:

@@ -17,6 +17,8 @@ from tests.kafka.secured.access import describe_access
 from tests.kafka.secured.server import SecuredKafka
 from tests.spark.books import LINES, Counting
 
+pytestmark = pytest.mark.sampled(1, by="test")
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
