@@ -26,7 +26,7 @@ from streams.processes.start import start_application
 from streams.processes.workers import run_workers, watcher_is_gone
 from streams.runtime.progress import RestoreListener
 from streams.serdes import Serde
-from streams.settings.client_settings import merge_settings
+from streams.settings.client_settings import merge_settings, name_alike
 from streams.settings.config import StreamsConfig, check_ports, load_config
 from streams.settings.keywords import StreamsSettings
 from streams.settings.optimizations import parse_optimizations
@@ -61,10 +61,10 @@ class App:
                 "letters, digits, '.', '_' and '-' only, at most 200"
             )
         self.application_id = application_id
-        self._given_settings = {
-            **(config.model_dump(exclude_unset=True) if config else {}),
-            **overrides,
-        }
+        of_config = (
+            {name: getattr(config, name) for name in config.model_fields_set} if config else {}
+        )
+        self._given_settings = name_alike({**of_config, **overrides})
         self.config = load_config(**self._given_settings)
         self._builder = InternalStreamsBuilder(application_id)
         self._streams: dict[str, Stream[Any, Any]] = {}

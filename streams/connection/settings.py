@@ -107,9 +107,13 @@ class ConnectionSettings(dict[str, Any]):
     """Holds the settings of a connection by librdkafka's names; its repr shows no secret."""
 
     def __repr__(self) -> str:
-        return repr({name: "***" if hides_value(name) else self[name] for name in self})
+        return repr(self.hide_secrets())
 
     __str__ = __repr__
+
+    def hide_secrets(self) -> dict[str, Any]:
+        """Return the settings with `***` in place of secrets."""
+        return {name: "***" if hides_value(name) else self[name] for name in self}
 
     @property
     def protocol(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from streams.connection.files import flatten_tables
-from streams.connection.settings import rename_aliases
+from streams.connection.settings import ConnectionSettings, hides_value, rename_aliases
 from streams.errors import ConfigError
 
 CLIENT_SETTINGS = ("connection", "consumer", "producer")
@@ -28,8 +28,9 @@ def parse_client_settings(setting: str, text: str) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         settings = None
     if not isinstance(settings, dict):
-        # The text of a connection may hold a secret.
-        shown = "this text" if "connection" in setting.lower() else repr(text)
+        # The text of a connection may hold a secret, and so may one that is in the wrong place.
+        is_hidden = "connection" in setting.lower() or hides_value(text)
+        shown = "this text" if is_hidden else repr(text)
         raise ConfigError(
             f"{setting} can't be {shown}: it takes a JSON object of librdkafka's settings, "
             'as in {"fetch.min.bytes": 1}'
@@ -48,10 +49,15 @@ def merge_settings(lower: dict[str, Any], higher: dict[str, Any]) -> dict[str, A
 
 
 def name_alike(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return settings with librdkafka's by their dotted names, aliases replaced."""
+    """Return settings with librdkafka's by their dotted names, aliases replaced.
+
+    The repr of what it returns shows no secret of the connection.
+    """
     named = dict(settings)
     for setting in CLIENT_SETTINGS:
         if isinstance(named.get(setting), dict):
             flat = dict(flatten_tables(named[setting]))
-            named[setting] = rename_aliases(flat) if setting == "connection" else flat
+            named[setting] = (
+                ConnectionSettings(rename_aliases(flat)) if setting == "connection" else flat
+            )
     return named

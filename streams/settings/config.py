@@ -16,6 +16,7 @@ from pydantic import (
     PlainValidator,
     ValidationError,
     ValidationInfo,
+    field_serializer,
     field_validator,
     model_validator,
 )
@@ -205,6 +206,11 @@ class StreamsConfig(BaseSettings):
         return ExceptionHandlers(
             self.deserialization_handler, self.processing_handler, self.production_handler
         )
+
+    @field_serializer("connection")
+    def _hide_secrets(self, connection: ConnectionSettings) -> dict[str, Any]:
+        """Return the connection for a dump of the settings, which is for people and logs."""
+        return connection.hide_secrets()
 
     @field_validator("topology_optimization")
     @classmethod

@@ -66,6 +66,19 @@ def test_a_config_object_hands_its_connection_to_an_app() -> None:
     assert SECRET not in repr(app.config) + str(app.config)
 
 
+def test_nothing_that_an_app_or_a_config_holds_or_dumps_shows_a_secret() -> None:
+    nested = {"security.protocol": "SASL_SSL", "sasl": {"mechanism": "PLAIN", "password": SECRET}}
+    config = load_config(connection=SCRAM)
+    apps = [App("app", config=config), App("app", connection=nested | {"sasl.username": "user"})]
+    for app in apps:
+        app.configure(None, max_poll_records=5)
+        assert app.config.connection["sasl.password"] == SECRET
+    shown = [repr(vars(each)) for each in (*apps, config)]
+    for text in (*shown, repr(config.model_dump()), repr(json.loads(config.model_dump_json()))):
+        assert SECRET not in text
+        assert "'sasl.password': '***'" in text
+
+
 @pytest.mark.parametrize(
     "settings",
     [
@@ -108,6 +121,15 @@ def test_a_variable_that_is_no_json_object_is_refused_without_its_text(
     with pytest.raises(ConfigError) as refused:
         load_config()
     assert SECRET not in "".join(traceback.format_exception(refused.value))
+
+
+def test_a_password_in_the_variable_of_another_setting_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MILLRACE_CONSUMER", '{"sasl.password": open-sesame}')
+    with pytest.raises(ConfigError, match="MILLRACE_CONSUMER can't be this text") as refused:
+        load_config()
+    assert "sesame" not in "".join(traceback.format_exception(refused.value))
 
 
 def test_a_misspelt_variable_is_named_without_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
