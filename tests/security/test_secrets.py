@@ -70,6 +70,7 @@ app = App(
     "{name}",
     ledger=True,
     commit_interval_ms=100,
+    heartbeat_interval_ms=500,
     consumer=DEBUG,
     producer=DEBUG,
     uncaught_exception_handler=respond,
