@@ -228,8 +228,8 @@ def _read_store(
         end = _compute_window_end(start, target.window_size_ms)
     return (
         convert_timestamps(frame)
-        .withColumn("window_start", start.cast("BIGINT"))
-        .withColumn("window_end", end.cast("BIGINT"))
+        # All at once: the end of a window is computed from the start as it was read.
+        .withColumns({"window_start": start.cast("BIGINT"), "window_end": end.cast("BIGINT")})
         .withColumn("topic", F.lit(store.changelog))
         .select(*_ROW_COLUMNS)
     )
