@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests import brokers
+from tests import brokers, sampling
 from tests.kafka.secured.administration import Administration
 from tests.kafka.secured.listeners import SecurityOptions
 from tests.kafka.secured.server import SecuredKafka
@@ -23,6 +23,24 @@ if TYPE_CHECKING:
 
 RunSecuredKafka = Callable[[SecurityOptions], AbstractContextManager[SecuredKafka]]
 _RUNNING: list[SecuredKafka] = []
+
+
+_ALWAYS = "test_application.py"
+_SAMPLED_MODULES = 4
+"""How many of the other modules a sample runs: all of them take too long for each run of CI."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave a sample's modules of this directory, besides those of other directories."""
+    here = Path(__file__).parent
+    others = {each.path.name for each in items if each.path.parent == here} - {_ALWAYS}
+    chosen = sampling.choose("modules of security", sorted(others), _SAMPLED_MODULES)
+    if chosen is None:
+        return
+    dropped = [each for each in items if each.path.parent == here and each.path.name in others]
+    dropped = [each for each in dropped if each.path.name not in chosen]
+    config.hook.pytest_deselected(items=dropped)
+    items[:] = [each for each in items if each not in set(dropped)]
 
 
 @contextmanager
