@@ -7,33 +7,14 @@ was copied has been checked. librdkafka reads the copies by the paths of open fi
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from streams.connection.nameless_file import NamelessFile
 from streams.connection.settings import FILE_SUFFIX, ConnectionSettings
 
 _ABSENT = "absent"
 _LOCATION_SUFFIX = ".location"
-
-
-class FileCopy:
-    """Holds a copy of a file in a file without a name, which is gone with this object."""
-
-    def __init__(self, path: Path) -> None:
-        with tempfile.TemporaryFile() as copy:
-            copy.write(path.read_bytes())
-            copy.flush()
-            self._descriptor = os.dup(copy.fileno())
-
-    @property
-    def path(self) -> str:
-        """Return the path by which this process can open the copy."""
-        return f"/dev/fd/{self._descriptor}"
-
-    def __del__(self) -> None:
-        os.close(self._descriptor)
 
 
 def digest_files(settings: ConnectionSettings) -> Mapping[str, str]:
@@ -45,24 +26,22 @@ def digest_files(settings: ConnectionSettings) -> Mapping[str, str]:
     }
 
 
-def copy_files(settings: ConnectionSettings) -> tuple[ConnectionSettings, tuple[FileCopy, ...]]:
-    """Return settings with copies in place of files, and these copies.
+def copy_files(settings: ConnectionSettings) -> ConnectionSettings:
+    """Return settings with copies in place of files.
 
     Secrets stand in the settings themselves. Directories, and the authorities of a token provider,
     which librdkafka reads at each token, are left as they are. Raises ConfigError, OSError.
     """
     copied = ConnectionSettings()
-    copies: list[FileCopy] = []
     for name, value in settings.items():
         if name.endswith(FILE_SUFFIX):
             plain_name = name.removesuffix(FILE_SUFFIX)
             copied[plain_name] = settings.read_secret(plain_name)
         elif _is_copied(name, value) and settings.uses_tls:
-            copies.append(FileCopy(Path(str(value))))
-            copied[name] = copies[-1].path
+            copied[name] = NamelessFile(Path(str(value)).read_bytes())
         else:
             copied[name] = value
-    return copied, tuple(copies)
+    return copied
 
 
 def _is_copied(name: str, value: object) -> bool:
@@ -74,9 +53,9 @@ def _is_copied(name: str, value: object) -> bool:
 
 def _digest(path: Path) -> str:
     """Return a digest of a file, or of the files in a directory."""
-    paths = sorted(path.iterdir()) if path.is_dir() else [path]
     digest = hashlib.sha256()
     try:
+        paths = sorted(path.iterdir()) if path.is_dir() else [path]
         for each in paths:
             if each.is_file() or each is path:
                 digest.update(each.read_bytes() + b"\0")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from streams.connection.file_copies import FileCopy, copy_files, digest_files
+from streams.connection.file_copies import copy_files, digest_files
 from streams.connection.sasl import Exchange, begin_exchange
 from streams.connection.settings import (
     GSSAPI,
@@ -29,15 +29,14 @@ from streams.errors import ConfigError
 class ConnectionSecurity:
     """Secures the connections of one application; `tls` and `tokens` are None where unused.
 
-    `settings` name `copies` of the files; `file_digests` are those of the files when they were
-    read, by setting.
+    `settings` name copies of the files; `file_digests` are those of the files when they were read,
+    by setting.
     """
 
     settings: ConnectionSettings
     tls: ssl.SSLContext | None
     tokens: TokenSource | None
     file_digests: Mapping[str, str]
-    copies: tuple[FileCopy, ...]
 
     @property
     def mechanism(self) -> str | None:
@@ -76,11 +75,14 @@ def prepare_security(settings: ConnectionSettings) -> ConnectionSecurity:
     digests = digest_files(settings)
     # From the files themselves, so that an error names them.
     tls = create_tls_context(settings) if settings.uses_tls else None
-    copied, copies = copy_files(settings)
+    try:
+        copied = copy_files(settings)
+    except OSError as error:
+        raise ConfigError(f"connection: its files can't be copied: {error}") from None
     if digest_files(settings) != digests:
         raise ConfigError("connection: its files were changed while they were read: try again")
     tokens = TokenSource(copied) if settings.mechanism == OAUTHBEARER else None
-    return ConnectionSecurity(copied, tls, tokens, digests, copies)
+    return ConnectionSecurity(copied, tls, tokens, digests)
 
 
 PLAINTEXT = prepare_security(parse_connection({}))

@@ -7,11 +7,11 @@ through a file without a name, since `ssl` takes keys from files only.
 from __future__ import annotations
 
 import ssl
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
+from streams.connection.nameless_file import NamelessFile
 from streams.connection.settings import ConnectionSettings, has_pem
 from streams.errors import ConfigError
 
@@ -66,7 +66,8 @@ def _load_authorities(context: ssl.SSLContext, settings: ConnectionSettings) -> 
     """Trust the authorities of the settings, or else those of the system."""
     if pem := settings.get("ssl.ca.pem"):
         with _explain_refusal("ssl.ca.pem"):
-            context.load_verify_locations(cadata=pem)
+            # Not as `cadata`, which may have no comment that isn't ASCII.
+            context.load_verify_locations(cafile=NamelessFile(str(pem).encode()))
     elif path := settings.get("ssl.ca.location"):
         with _explain_refusal("ssl.ca.location", path):
             where = "capath" if Path(path).is_dir() else "cafile"
@@ -93,24 +94,18 @@ def _load_client_certificate(context: ssl.SSLContext, settings: ConnectionSettin
     def explain(error: OSError) -> str:
         return _explain_key(error, is_encrypted=was_asked)
 
-    with ExitStack() as files:
-        certificate = _open_pem(settings, "ssl.certificate", files)
-        key = _open_pem(settings, "ssl.key", files)
-        with _explain_refusal("ssl.key.location or ssl.key.pem", hint=explain):
-            context.load_cert_chain(certificate, key, password=answer)
+    certificate, key = _open_pem(settings, "ssl.certificate"), _open_pem(settings, "ssl.key")
+    with _explain_refusal("ssl.key.location or ssl.key.pem", hint=explain):
+        context.load_cert_chain(certificate, key, password=answer)
 
 
-def _open_pem(settings: ConnectionSettings, subject: str, files: ExitStack) -> str:
+def _open_pem(settings: ConnectionSettings, subject: str) -> str:
     """Return the path of a certificate or key, with text of the settings in a nameless file."""
     if path := settings.get(f"{subject}.location"):
         with _explain_refusal(f"{subject}.location", path):
             Path(path).read_bytes()
         return str(path)
-    file = files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
-    file.write(str(settings[f"{subject}.pem"]).encode())
-    file.flush()
-    file.seek(0)
-    return f"/dev/fd/{file.fileno()}"
+    return NamelessFile(str(settings[f"{subject}.pem"]).encode())
 
 
 @contextmanager
@@ -136,6 +131,19 @@ def _explain_key(error: OSError, *, is_encrypted: bool) -> str:
     return f"no certificate and key in PEM ({text})"
 
 
+def explain_missing_tls(error: OSError, address: tuple[str, int]) -> str:
+    """Say which setting to change if an answer looks like that of a port without TLS; else ''.
+
+    A proxy answers so too while its brokers restart, so that a later attempt may succeed.
+    """
+    if not isinstance(error, ssl.SSLError) or error.reason not in _NO_TLS_REASONS:
+        return ""
+    return (
+        f"the broker at {address[0]}:{address[1]} doesn't speak TLS on this port: take the port of "
+        "its SSL or SASL_SSL listener, or set security.protocol to PLAINTEXT or SASL_PLAINTEXT"
+    )
+
+
 def explain_handshake_failure(error: OSError, address: tuple[str, int]) -> str | None:
     """Say what a TLS error means and which setting to change; None for a mere network error."""
     broker = f"the broker at {address[0]}:{address[1]}"
@@ -144,11 +152,6 @@ def explain_handshake_failure(error: OSError, address: tuple[str, int]) -> str |
     if not isinstance(error, ssl.SSLError):
         return None
     reason = error.reason or ""
-    if reason in _NO_TLS_REASONS:
-        return (
-            f"{broker} doesn't speak TLS on this port: take the port of its SSL or SASL_SSL "
-            "listener, or set security.protocol to PLAINTEXT or SASL_PLAINTEXT"
-        )
     if "PROTOCOL_VERSION" in reason or "UNSUPPORTED_PROTOCOL" in reason:
         return f"{broker} and this client have no version of TLS in common ({reason})"
     if "ALERT_HANDSHAKE_FAILURE" in reason:

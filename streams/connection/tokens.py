@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import http.client
 import importlib
+import logging
 import ssl
 import sys
 import time
@@ -26,8 +27,12 @@ from streams.connection.settings import TOKEN_CALLBACK, ConnectionSettings
 from streams.connection.tls import create_tls_context
 from streams.errors import AuthenticationError, ConfigError
 
+log = logging.getLogger(__name__)
+
 TIMEOUT_S = 10.0
 _ANSWER_BYTES_MAX = 1 << 20
+_MARGIN_S = 1.0
+"""How long before its end a token is no longer used, and how often a provider is asked again."""
 _REUSED_PART = 0.8
 """The part of a token's life in which connections reuse it, as librdkafka refreshes it then."""
 
@@ -51,26 +56,37 @@ class TokenSource:
     def __init__(self, settings: ConnectionSettings) -> None:
         self._settings = settings
         self._callback = load_token_callback(settings)
+        self._tls = _create_endpoint_context(settings)
         self._lock = Lock()
         self._token: Token | None = None
         self._reused_until_s = 0.0
 
     def fetch_token(self) -> Token:
-        """Return a token that is valid now.
+        """Return a token that is valid now; one in hand while the provider is away.
 
         Raises AuthenticationError if the provider refuses the credentials, TokenUnavailable if it
         can't be reached.
         """
         with self._lock:
             now_s = time.time()
-            if self._token is None or now_s >= self._reused_until_s:
-                self._token = (
-                    _request_token(self._settings)
-                    if self._callback is None
-                    else _call_function(self._callback, self._settings)
-                )
-                self._reused_until_s = now_s + _REUSED_PART * (self._token.ends_at_s - now_s)
-            return self._token
+            held = self._token
+            if held is None or now_s >= self._reused_until_s:
+                try:
+                    held = self._token = self._fetch_new_token()
+                except TokenUnavailable as error:
+                    if held is None or now_s >= held.ends_at_s - _MARGIN_S:
+                        raise
+                    log.warning("the token in hand is used again: %s", error)
+                    self._reused_until_s = now_s + _MARGIN_S
+                else:
+                    self._reused_until_s = now_s + _REUSED_PART * (held.ends_at_s - now_s)
+            return held
+
+    def _fetch_new_token(self) -> Token:
+        """Fetch a token from the user's function or the provider."""
+        if self._callback is None:
+            return _request_token(self._settings, self._tls)
+        return _call_function(self._callback, self._settings)
 
 
 def load_token_callback(settings: ConnectionSettings) -> Callable[[str], Any] | None:
@@ -115,11 +131,12 @@ def _call_function(callback: Callable[[str], Any], settings: ConnectionSettings)
     except Exception as error:
         # Neither the cause nor its text is passed on: they may hold a token.
         raise TokenUnavailable(
-            f"oauth_cb raised {type(error).__name__}; it returns (token, end in seconds since 1970)"
+            f"oauth_cb raised {type(error).__name__}, or did not return (token, end in seconds "
+            "since 1970)"
         ) from None
 
 
-def _request_token(settings: ConnectionSettings) -> Token:
+def _request_token(settings: ConnectionSettings, tls: ssl.SSLContext | None) -> Token:
     """Request a token by client credentials (RFC 6749, section 4.4)."""
     endpoint = str(settings["sasl.oauthbearer.token.endpoint.url"])
     client_id = settings.read_secret("sasl.oauthbearer.client.id") or ""
@@ -138,7 +155,6 @@ def _request_token(settings: ConnectionSettings) -> Token:
         },
     )
     shown = urllib.parse.urlsplit(endpoint)._replace(query="").geturl()
-    tls = create_tls_context(_endpoint_settings(settings)) if shown.startswith("https:") else None
     now_s = time.time()
     try:
         with _create_opener(tls).open(request, timeout=TIMEOUT_S) as answer:
@@ -180,6 +196,16 @@ def _require_text(value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise TypeError("a token is text")
     return value
+
+
+def _create_endpoint_context(settings: ConnectionSettings) -> ssl.SSLContext | None:
+    """Create the TLS context for the token endpoint; None without TLS. Raises ConfigError."""
+    if not str(settings.get("sasl.oauthbearer.token.endpoint.url", "")).startswith("https:"):
+        return None
+    try:
+        return create_tls_context(_endpoint_settings(settings))
+    except ConfigError as error:
+        raise ConfigError(str(error).replace("ssl.ca.", "https.ca.")) from None
 
 
 def _endpoint_settings(settings: ConnectionSettings) -> ConnectionSettings:
