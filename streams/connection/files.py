@@ -22,7 +22,7 @@ def read_connection_file(path: Path) -> dict[str, Any]:
     A relative path in it is below the file's directory. Raises ConfigError, without values.
     """
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"connection file {str(path)!r} can't be read: {error}") from None
     try:
@@ -39,8 +39,13 @@ def read_connection_file(path: Path) -> dict[str, Any]:
         ) from None
     if not isinstance(settings, dict):
         raise ConfigError(f"connection file {str(path)!r} holds no object with settings")
-    if isinstance(settings.get("connection"), dict):
-        settings = settings["connection"]
+    if isinstance(table := settings.get("connection"), dict):
+        if others := sorted(settings.keys() - {"connection"}):
+            raise ConfigError(
+                f"connection file {str(path)!r} has {', '.join(others)} beside the table "
+                "[connection]: put all settings of the connection into the table"
+            )
+        settings = table
     return {
         name: _resolve_path(name, value, path.parent) for name, value in flatten_tables(settings)
     }

@@ -70,7 +70,6 @@ _KNOWN = (
         "ssl.cipher.suites",
         "ssl.endpoint.identification.algorithm",
         "enable.ssl.certificate.verification",
-        "enable.sasl.oauthbearer.unsecure.jwt",
         "sasl.oauthbearer.method",
         "sasl.oauthbearer.client.id",
         "sasl.oauthbearer.token.endpoint.url",
@@ -97,7 +96,6 @@ _INSTEAD = {
     "ssl.keystore.certificate.chain": "set ssl.certificate.pem",
     "ssl.keystore.key": "set ssl.key.pem",
     "sasl.login.callback.handler.class": "set oauth_cb to a function that returns a token",
-    "sasl.oauthbearer.unsecure.jwt": "set enable.sasl.oauthbearer.unsecure.jwt",
 }
 """What to set instead of names that Java clients have, or that belong elsewhere."""
 _SECURITY_PREFIXES = ("security.", "ssl.", "sasl.", "https.", "enable.ssl.", "enable.sasl.")
@@ -113,7 +111,7 @@ class ConnectionSettings(dict[str, Any]):
 
     def hide_secrets(self) -> dict[str, Any]:
         """Return the settings with `***` in place of secrets."""
-        return {name: "***" if hides_value(name) else self[name] for name in self}
+        return {name: _show_value(name, value) for name, value in self.items()}
 
     @property
     def protocol(self) -> str:
@@ -130,10 +128,6 @@ class ConnectionSettings(dict[str, Any]):
         if self.protocol not in ("SASL_PLAINTEXT", "SASL_SSL"):
             return None
         return str(self.get("sasl.mechanism", "")).upper()
-
-    def list_files(self) -> list[Path]:
-        """Return the files that the settings name: certificates, keys and secrets."""
-        return [Path(str(self[name])) for name in sorted(self) if name in _FILES | _FILED]
 
     def read_secret(self, name: str) -> str | None:
         """Return the value of a setting, or of the file that stands in its place; None without.
@@ -163,6 +157,13 @@ def hides_value(name: str) -> bool:
     )
 
 
+def _show_value(name: str, value: Any) -> Any:
+    """Return `***` for a secret, and a URL without its query, which may hold one."""
+    if hides_value(name):
+        return "***"
+    return str(value).partition("?")[0] if name.endswith(".url") else value
+
+
 def is_security_setting(name: str) -> bool:
     """Return whether a setting of librdkafka's belongs to the connection, so not to one client."""
     return name in _KNOWN or name in _ALIASES or name.startswith(_SECURITY_PREFIXES)
@@ -173,11 +174,12 @@ def override_connection(
 ) -> ConnectionSettings:
     """Return the settings of a connection with those that are `given` in place of theirs.
 
-    A value replaces a file that stands for it, and the other way round. Raises ConfigError.
+    A value replaces a file that stands for it, and the other way round. What has no effect with the
+    protocol is passed on, as librdkafka takes it. Raises ConfigError.
     """
     replaced = {_remove_form(name) for name in given}
     kept = {name: value for name, value in settings.items() if _remove_form(name) not in replaced}
-    return parse_connection({**kept, **given})
+    return parse_connection({**kept, **given}, refuses_unused=False)
 
 
 def _remove_form(name: str) -> str:
@@ -188,11 +190,14 @@ def _remove_form(name: str) -> str:
     return name
 
 
-def parse_connection(given: Mapping[str, Any]) -> ConnectionSettings:
+def parse_connection(
+    given: Mapping[str, Any], *, refuses_unused: bool = True
+) -> ConnectionSettings:
     """Return the settings of a connection after a check of their names and of what goes together.
 
-    No file is read yet: an application can be built where its certificates are not. Raises
-    ConfigError, without values.
+    No file is read yet: an application can be built where its certificates are not. With
+    `refuses_unused` a setting that has no effect with the protocol is an error. Raises ConfigError,
+    without values.
     """
     settings = ConnectionSettings()
     for given_name, value in given.items():
@@ -208,7 +213,10 @@ def parse_connection(given: Mapping[str, Any]) -> ConnectionSettings:
         if name.removesuffix(FILE_SUFFIX) in settings:
             raise ConfigError(f"connection: give {name.removesuffix(FILE_SUFFIX)} or {name}")
     _check_protocol(settings)
-    _check_certificates(settings)
+    if refuses_unused:
+        _check_effects(settings)
+    if refuses_unused or settings.uses_tls:
+        _check_certificates(settings)
     return settings
 
 
@@ -280,17 +288,6 @@ def _check_protocol(settings: ConnectionSettings) -> None:
             f"connection: security.protocol can't be {settings['security.protocol']!r}: it is one "
             f"of {', '.join(PROTOCOLS)}"
         )
-    for name in settings:
-        if mechanism is None and name.startswith(("sasl.", "oauth_cb")):
-            raise ConfigError(
-                f"connection: {name} has no effect with security.protocol {protocol}: set "
-                "SASL_SSL, or SASL_PLAINTEXT"
-            )
-        if not settings.uses_tls and name.startswith("ssl."):
-            raise ConfigError(
-                f"connection: {name} has no effect with security.protocol {protocol}: set "
-                f"{'SSL' if mechanism is None else 'SASL_SSL'}"
-            )
     if mechanism is None:
         return
     if mechanism not in MECHANISMS:
@@ -306,6 +303,28 @@ def _check_protocol(settings: ConnectionSettings) -> None:
                 )
     if mechanism == OAUTHBEARER:
         _check_token_source(settings)
+
+
+def _check_effects(settings: ConnectionSettings) -> None:
+    """Raise ConfigError for a setting that has no effect with the protocol or the mechanism."""
+    protocol, mechanism = settings.protocol, settings.mechanism
+    for name in settings:
+        is_for_tokens = name.startswith(("sasl.oauthbearer.", "https.", TOKEN_CALLBACK))
+        if mechanism is None and (is_for_tokens or name.startswith("sasl.")):
+            raise ConfigError(
+                f"connection: {name} has no effect with security.protocol {protocol}: set "
+                "SASL_SSL, or SASL_PLAINTEXT"
+            )
+        if not settings.uses_tls and name.startswith(("ssl.", "enable.ssl.")):
+            raise ConfigError(
+                f"connection: {name} has no effect with security.protocol {protocol}: set "
+                f"{'SSL' if mechanism is None else 'SASL_SSL'}"
+            )
+        if is_for_tokens and mechanism != OAUTHBEARER:
+            raise ConfigError(
+                f"connection: {name} has no effect with sasl.mechanism {mechanism}: it is for "
+                f"{OAUTHBEARER}"
+            )
 
 
 def _check_token_source(settings: ConnectionSettings) -> None:

@@ -13,6 +13,11 @@ from streams.connection.security import ConnectionSecurity
 from streams.connection.settings import OAUTHBEARER
 from streams.errors import AuthenticationError
 
+_REFUSALS = {
+    ErrorCode.sasl_authentication_failed,
+    ErrorCode.illegal_sasl_state,
+    ErrorCode.unsupported_sasl_mechanism,
+}
 _SASL_HANDSHAKE_API_KEY, _SASL_AUTHENTICATE_API_KEY = 17, 36
 
 
@@ -25,8 +30,8 @@ def authenticate_connection(
     """Authenticate by the mechanism of `security`; return the session's length in seconds.
 
     0.0: the session doesn't end. `broker` is how errors call the broker. Raises AuthenticationError
-    for SASL_AUTHENTICATION_FAILED, UNSUPPORTED_SASL_MECHANISM and ILLEGAL_SASL_STATE, and what
-    `send_request` raises.
+    for SASL_AUTHENTICATION_FAILED, UNSUPPORTED_SASL_MECHANISM and ILLEGAL_SASL_STATE,
+    ConnectionError for any other error code, and what `send_request` raises.
     """
     exchange = security.begin_exchange()
     handshake: Any = load_request_schema(_SASL_HANDSHAKE_API_KEY, 1)
@@ -38,8 +43,10 @@ def authenticate_connection(
     message: bytes | None = next(exchange)
     while message is not None:
         answer = send_request(request(auth_bytes=message))
-        if answer.error_code is not ErrorCode.none:
+        if answer.error_code in _REFUSALS:
             raise AuthenticationError(_explain_refusal(answer, security, broker))
+        if answer.error_code is not ErrorCode.none:
+            raise ConnectionError(f"{broker} can't authenticate: {answer.error_code.name.upper()}")
         lifetime = getattr(answer, "session_lifetime", None)
         lifetime_s = lifetime.total_seconds() if lifetime is not None else 0.0
         message = _continue_exchange(exchange, answer.auth_bytes)
@@ -61,6 +68,8 @@ def _check_handshake(answer: Any, security: ConnectionSecurity, broker: str) -> 
             f"{broker} doesn't take sasl.mechanism {security.mechanism} on this port "
             f"({answer.error_code.name.upper()}): it takes {', '.join(answer.mechanisms) or 'none'}"
         )
+    if answer.error_code not in (ErrorCode.none, ErrorCode.illegal_sasl_state):
+        raise ConnectionError(f"{broker} can't authenticate: {answer.error_code.name.upper()}")
     if answer.error_code is not ErrorCode.none:
         protocol = "SSL" if security.tls is not None else "PLAINTEXT"
         raise AuthenticationError(

@@ -24,7 +24,7 @@ from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 
 from streams.connection.security import PLAINTEXT, ConnectionSecurity
-from streams.connection.tls import explain_handshake_failure
+from streams.connection.tls import explain_handshake_failure, explain_missing_tls
 from streams.connection.tokens import TokenUnavailable
 from streams.errors import AuthenticationError
 from streams.membership.authentication import authenticate_connection
@@ -177,6 +177,10 @@ class BrokerConnection:
         except OSError as error:
             self.close()
             raise self._translate_network_error(error, "") from error
+        except UnicodeEncodeError:
+            self.close()
+            # Its text would show the user and the password.
+            raise ConnectionLost("sasl.username or sasl.password is no UTF-8") from None
         except (SerialError, ValueError) as error:
             self.close()
             raise ConnectionLost(f"an answer that can't be read: {error!r}") from error
@@ -191,6 +195,8 @@ class BrokerConnection:
         """Return AuthenticationError for what TLS refuses, and ConnectionLost for all else."""
         if explained := explain_handshake_failure(error, self._address):
             return AuthenticationError(explained)
+        if hint := explain_missing_tls(error, self._address):
+            return ConnectionLost(str(error), hint)
         text = f"{str(error) or 'closed by the broker'} {moment}".rstrip()
         is_closed = isinstance(error, ConnectionResetError | BrokenPipeError | ssl.SSLEOFError)
         if moment and is_closed:
@@ -278,16 +284,19 @@ def connect_to_any_server(
 ) -> BrokerConnection:
     """Connect to the first of the bootstrap `servers` (host:port,...) that answers.
 
-    Raises: ConnectionLost if none does.
+    Raises: AuthenticationError if one refuses and none lets in, else ConnectionLost if none does.
     """
+    refusal: AuthenticationError | None = None
     failure: ConnectionLost | None = None
     for server in servers.split(","):
         host, _, port = server.strip().rpartition(":")
         try:
             return open_connection((host, int(port)))
+        except AuthenticationError as error:
+            refusal = refusal or error
         except ConnectionLost as error:
-            failure = error
-    raise failure or ConnectionLost(f"no address in {servers!r}")
+            failure = failure if failure and failure.hint else error
+    raise refusal or failure or ConnectionLost(f"no address in {servers!r}")
 
 
 def find_coordinator(

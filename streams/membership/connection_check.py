@@ -6,6 +6,7 @@ connection of ours goes first: its errors say which setting is wrong, within sec
 
 from __future__ import annotations
 
+import logging
 import time
 from threading import Lock
 from typing import Any
@@ -20,6 +21,8 @@ from streams.membership.connection import (
     ConnectionLost,
     connect_to_any_server,
 )
+
+log = logging.getLogger(__name__)
 
 _METADATA_API_KEY, _METADATA_VERSION = 3, 4
 _CLIENT_ID = "millrace"
@@ -46,6 +49,7 @@ def check_connection(
             return
         except ConnectionLost as lost:
             if not lost.hint:
+                log.warning("the connection can't be checked now: %s", lost)
                 return
             if time.monotonic() > until_s:
                 raise AuthenticationError(f"connection: {lost.hint}") from None

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from kio.schema.errors import ErrorCode
 
 from streams.common.host import Event, Host, SpawnedThread
-from streams.errors import UserError
+from streams.errors import StreamsError, UserError
 from streams.membership.connection import ConnectionLost
 from streams.membership.coordinator_connection import CoordinatorConnection
 from streams.membership.group_member import Membership, MembershipSignal, MemberTimeouts
@@ -96,6 +96,9 @@ class HeartbeatThread:
             self._heartbeat_until_closed()
         except UserError as error:
             self._failure = error
+        except Exception as error:
+            log.exception("the heartbeats of %s ended", self._instance_id)
+            self._failure = StreamsError(f"the heartbeats of {self._instance_id} ended: {error!r}")
 
     def _heartbeat_until_closed(self) -> None:
         """Send heartbeats and note what they signal, until the member is closed."""

@@ -52,7 +52,10 @@ class SecurityWatch:
     def watch_until_stopped(self, stop: Event) -> None:
         """Check files and refusals every few seconds until `stop` is set."""
         while self._settings and not stop.wait(CHECK_INTERVAL_S):
-            self.check_once()
+            try:
+                self.check_once()
+            except Exception:
+                log.exception("the files of the connection could not be checked, and will be again")
 
     def check_once(self) -> None:
         """Take up files that have changed; find out why clients have errors, if they have some."""

@@ -14,19 +14,17 @@ from streams.connection.settings import parse_connection
 
 PAGE = Path(__file__).parents[3].joinpath("docs/security.md").read_text()
 EXAMPLES = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-FIRST_COLUMNS = re.findall(r"^\| (`[a-z_.]+`.*?) \|", PAGE, re.MULTILINE)
 
 
 def named_settings() -> set[str]:
-    """The settings that the page names, with those that it derives by `.pem`."""
+    """Return the settings that the page names, with those that it derives by `.pem`."""
     named = set(re.findall(r"`((?:security|ssl|sasl|https|enable|oauth)[a-z._]+)`", PAGE))
     pems = {name.replace(".location", ".pem") for name in named if name.endswith(".location")}
     return named | (pems & connection._KNOWN)
 
 
 def test_every_setting_is_on_the_page_and_every_name_there_is_one() -> None:
-    unusual = {"enable.sasl.oauthbearer.unsecure.jwt"}  # for brokers that check no signature
-    assert connection._KNOWN - named_settings() == unusual
+    assert connection._KNOWN - named_settings() == set()
     of_brokers = {"ssl.principal.mapping.rules"}
     assert named_settings() - connection._KNOWN == of_brokers
 

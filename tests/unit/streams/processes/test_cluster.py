@@ -14,7 +14,7 @@ from streams.membership.connection_check import check_connection
 from streams.processes.cluster import find_cluster
 from streams.settings.config import load_config
 from tests.processes import HOST, free_ports
-from tests.unit.streams.membership.fake_sasl_broker import FAILED, METADATA, FakeSaslBroker
+from tests.unit.streams.membership.fake_sasl_broker import FAILED, METADATA, NONE, FakeSaslBroker
 
 SASL = {
     "security.protocol": "SASL_PLAINTEXT",
@@ -38,11 +38,17 @@ def test_a_broker_that_answers_is_taken(fake: FakeSaslBroker) -> None:
     assert fake.requests.count(METADATA) == 2
 
 
-def test_refused_credentials_are_not_tried_at_the_next_server(fake: FakeSaslBroker) -> None:
-    fake.codes = [FAILED]
+def test_credentials_that_each_server_refuses_are_refused(fake: FakeSaslBroker) -> None:
+    fake.codes = [FAILED, FAILED]
     with pytest.raises(AuthenticationError, match=r"check sasl.username and sasl.password"):
         check_connection(f"{fake.servers},{fake.servers}", prepare_security(parse_connection(SASL)))
     assert METADATA not in fake.requests
+
+
+def test_one_server_that_lets_in_is_enough(fake: FakeSaslBroker) -> None:
+    fake.codes = [FAILED, NONE]
+    check_connection(f"{fake.servers},{fake.servers}", prepare_security(parse_connection(SASL)))
+    assert fake.requests.count(METADATA) == 1
 
 
 def test_a_broker_that_closes_after_its_versions_wants_sasl(fake: FakeSaslBroker) -> None:
