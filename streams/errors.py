@@ -65,11 +65,15 @@ class AuthorizationError(ConfigError, StreamsError):
         pattern = " or on a prefix of it" if resource == "transactional id" else ""
         super().__init__(
             f"not allowed to {operation} {resource} {name!r}: add the ACL {operation} on "
-            f"{resource} {name}{pattern} for this user (`millrace acls MODULE:APP` lists all)"
+            f"{resource} {name}{pattern} for this user (`millrace acls MODULE:APP` lists all; "
+            f"{resource.replace(' ', '_').upper()}_AUTHORIZATION_FAILED)"
         )
         self.operation = operation
         self.resource = resource
         self.name = name
+
+    def __reduce__(self) -> tuple[type[AuthorizationError], tuple[str, str, str]]:
+        return type(self), (self.operation, self.resource, self.name)
 
 
 class NotClosed(StreamsError):

@@ -52,7 +52,6 @@ def run(
     bootstrap_servers: Annotated[
         str | None, typer.Option(help="Kafka as host:port,...; or 'embedded'.")
     ] = None,
-    connection: ConnectionFile = None,
     state_dir: Annotated[Path | None, typer.Option(help="Where state is kept.")] = None,
     processing_guarantee: Annotated[
         str | None, typer.Option(help="exactly_once_v2, exactly_once or at_least_once.")
@@ -72,6 +71,7 @@ def run(
     ] = None,
     settings: SettingOptions = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what happens.")] = False,
+    connection: ConnectionFile = None,
 ) -> None:
     """Run an application until SIGTERM or SIGINT, then commit and leave."""
     _configure_logging(verbose=verbose)
@@ -127,8 +127,8 @@ def create_topics(
     bootstrap_servers: Annotated[
         str | None, typer.Option(help="Kafka as host:port,...; or 'embedded'.")
     ] = None,
-    connection: ConnectionFile = None,
     state_dir: Annotated[Path | None, typer.Option(help="The embedded broker's place.")] = None,
+    connection: ConnectionFile = None,
 ) -> None:
     """Create topics for an application to read and write; those that exist stay as they are."""
     given: dict[str, Any] = {"bootstrap_servers": bootstrap_servers, "state_dir": state_dir}
@@ -170,11 +170,11 @@ def plan(
     bootstrap_servers: Annotated[
         str | None, typer.Option(help="Ask this Kafka for the topics' partitions.")
     ] = None,
-    connection: ConnectionFile = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
     rolling: Annotated[
         bool, typer.Option("--rolling", help="The new version is to run beside the old one.")
     ] = False,
+    connection: ConnectionFile = None,
 ) -> None:
     """Tell what a new version of an application means for the state that the old one has left.
 

@@ -6,6 +6,7 @@ error leaves nothing behind: brokers, state directory, clients, HTTP endpoints, 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -36,6 +37,10 @@ from streams.runtime.progress import RestoreListener
 from streams.runtime.stream_thread import StreamThread
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
+
+_NEW_TOPIC_WAIT_S, _NEW_TOPIC_PAUSE_S = 1.0, 0.1
+"""How long, and how often, a missing topic is looked for: with KRaft a broker lists a new topic a
+moment after the controller has answered whoever created it."""
 
 
 def start_application(
@@ -125,14 +130,32 @@ def _connect_to_brokers(topology: Topology, config: StreamsConfig) -> _Brokers:
     clients = KafkaClientSupplier(topology.application_id, config, servers, cluster.security)
     clients.check_user_settings()
     admin = clients.create_admin(retry_s=BROKER_WAIT_S)
-    counts = admin.fetch_partition_counts_at_start(BROKER_WAIT_S)
-    _check_rights_to_unlisted_topics(admin, topology, config, counts)
-    check_topics(topology, counts, servers, config.handlers.dead_letter_topics())
+    counts = _fetch_checked_counts(admin, topology, config, servers)
     metadata_bytes_max = admin.fetch_metadata_bytes_max()
     check_metadata_sizes(topology, metadata_bytes_max)
     if config.ledger and ledger_topic(topology.application_id) not in counts:
         _create_ledger(admin, topology.application_id, config.replication_factor)
     return _Brokers(cluster, clients, metadata_bytes_max)
+
+
+def _fetch_checked_counts(
+    admin: Admin, topology: Topology, config: StreamsConfig, servers: str
+) -> dict[str, int]:
+    """Return every topic's number of partitions, once those of the application are there.
+
+    Raises ConfigError for a topic that does not exist, or if no broker answers.
+    """
+    until_s = time.monotonic() + _NEW_TOPIC_WAIT_S
+    while True:
+        counts = admin.fetch_partition_counts_at_start(BROKER_WAIT_S)
+        _check_rights_to_unlisted_topics(admin, topology, config, counts)
+        try:
+            check_topics(topology, counts, servers, config.handlers.dead_letter_topics())
+            return counts
+        except ConfigError:
+            if time.monotonic() > until_s:
+                raise
+        time.sleep(_NEW_TOPIC_PAUSE_S)
 
 
 def _check_rights_to_unlisted_topics(

@@ -297,5 +297,8 @@ def test_an_application_asks_again_for_its_ledger(
         assert fault.struck == 2
     fault = embedded.faults.add(RequestFault("error", api="CreateTopics", error="NOT_CONTROLLER"))
     monkeypatch.setattr("streams.processes.start.BROKER_WAIT_S", 0.5)
+    app = App("more-counts")  # the ledger of the first one exists now
+    app.stream("lines", key=serdes.string, value=serdes.string).peek(lambda k, v: None)
+    app.configure(None, bootstrap_servers=servers, state_dir=tmp_path, ledger=True)
     with pytest.raises(ConfigError, match=r"ledger can't be made: .*NOT_CONTROLLER"):
         app.start()
