@@ -152,9 +152,9 @@ def bench(
             figures += measure_part(runs, part, rounds)
             runs.clear()
     print_table(figures)
-    tls.bench(quick, rounds)
     if output is not None:
         output.write_text(json.dumps([asdict(figure) for figure in figures], indent=2) + "\n")
+    tls.bench(quick, rounds)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     dropped = [each for each in items if each.path.parent == here and each.path.name in others]
     dropped = [each for each in dropped if each.path.name not in chosen]
     config.hook.pytest_deselected(items=dropped)
-    items[:] = [each for each in items if each not in set(dropped)]
+    gone = set(dropped)
+    items[:] = [each for each in items if each not in gone]
 
 
 @contextmanager

@@ -130,7 +130,7 @@ def _compare_rows(
 ) -> Iterator[Finding]:
     """Compare exported and topic rows in those runs of offsets whose digests differ."""
     hashes = _hash_rows(files, is_exported=True).unionAll(_hash_rows(records, is_exported=False))
-    # A row that is exported twice leaves the parity as it is, but not the surplus.
+    # A row that is exported twice and gone from the topic leaves the parity, but not the surplus.
     runs = (
         hashes.groupBy("partition", "run")
         .agg(

@@ -171,7 +171,7 @@ def _render_cut(report: ReconciliationResult) -> str:
 
 
 def _render_table(headings: Iterable[str], rows: Iterable[Sequence[str | int | None]]) -> str:
-    """Render a table from its headings and its rendered rows."""
+    """Render a table from its headings and the cells of its rows."""
     head = "".join(f"<th>{escape(each)}</th>" for each in headings)
     body = "".join(f"<tr>{''.join(map(_render_cell, row))}</tr>" for row in rows)
     return f"<table><tr>{head}</tr>{body}</table>"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyspark import StorageLevel
 
-from streams.errors import ConfigError, UserError
+from streams.errors import AuthenticationError, AuthorizationError, ConfigError, UserError
 from streams.spark.application_access import resolve_access
 from streams.spark.cuts.cut import Cut
 from streams.spark.cuts.members import in_flight
@@ -272,6 +272,8 @@ class _Reconciliation:
                     checked = check_account(
                         place, account, rows, tolerance=tolerance, ledger_verdicts=ledger_verdicts
                     )
+            except (AuthenticationError, AuthorizationError):
+                raise  # of the whole, and not of one account
             except ConfigError as error:
                 self._refuse(place, str(error))
                 continue

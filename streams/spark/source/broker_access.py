@@ -127,8 +127,12 @@ class BrokerAccess:
 
     @cached_property
     def _checked_settings(self) -> dict[str, Any]:
-        """Check the connection once in this process, and return the settings of clients."""
-        self.check_connection()
+        """Check the connection once in this process, and return the settings of clients.
+
+        Without security there is nothing that a broker could refuse, so nothing waits for one.
+        """
+        if self.connection:
+            self.check_connection()
         return self.client_settings()
 
 

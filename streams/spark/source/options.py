@@ -180,8 +180,8 @@ def parse_read_options(
 ) -> ReadOptions:
     """Parse the options of a batch read.
 
-    `allows_streaming`: options of a streaming read may be there too, and say nothing: when Spark
-    asks for the columns it doesn't say whether for a batch or a streaming read. Raises ConfigError.
+    `allows_streaming`: options of a streaming read may be there too; they are checked and not used:
+    when Spark asks for the columns it doesn't say for which kind of read. Raises ConfigError.
     """
     names = _BATCH_READ_OPTIONS.keys() | (_STREAM_READ_OPTIONS.keys() if allows_streaming else ())
     found: ReadOptions = _parse_options(ReadOptions, option_texts, names, "a batch read")

@@ -58,7 +58,11 @@ def scan_range(
     to_high_watermark: bool = False,
     bytes_max: int = _BYTES_MAX,
 ) -> LogScan:
-    """Scan the batches of an offset range for removed offsets. Raises StreamsError on failure."""
+    """Scan the batches of an offset range for removed offsets. Raises StreamsError on failure.
+
+    `to_high_watermark`: up to the high watermark of now, whatever the end of the range. The scan
+    starts anew when the leader changes, as another leader's log has other segments.
+    """
     partition = Partition(offset_range.topic, offset_range.partition)
     deadline_s = time.monotonic() + REQUEST_TIMEOUT_S
     while True:

@@ -41,9 +41,9 @@ def test_settings_override_those_of_the_connection_and_the_files_that_stand_for_
     assert create_access("b:1", {}, SECURED).connection == SECURED
 
 
-def test_what_does_not_fit_the_connection_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"sasl\.\w+ has no effect"):
-        create_access("b:1", {"security.protocol": "PLAINTEXT"}, SECURED)
+def test_what_has_no_effect_is_passed_on_as_librdkafka_takes_it() -> None:
+    access = create_access("b:1", {"security.protocol": "PLAINTEXT"}, SECURED)
+    assert access.connection == {**SECURED, "security.protocol": "PLAINTEXT"}
 
 
 def test_executors_read_files_themselves(tmp_path: Path) -> None:

@@ -174,9 +174,7 @@ def test_settings_of_librdkafka_pass_through_except_those_that_exact_reading_nee
 
 
 def test_settings_of_the_connection_are_checked_as_elsewhere() -> None:
-    assert "has no effect with security.protocol PLAINTEXT" in refusal(
-        **{"kafka.ssl.ca.location": "ca.pem"}
-    )
+    assert "security.protocol can't be 'TLS'" in refusal(**{"kafka.security.protocol": "TLS"})
     assert "did you mean 'sasl.password'?" in refusal(**{**SECURED, "kafka.sasl.pasword": "x"})
     assert "set ssl.ca.location to a PEM file" in refusal(**{"kafka.ssl.truststore.location": "x"})
 
