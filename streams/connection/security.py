@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streams.connection.file_copies import copy_files, digest_files
+from streams.connection.librdkafka_thread import call_without_collection
 from streams.connection.sasl import Exchange, begin_exchange
 from streams.connection.settings import (
     GSSAPI,
@@ -53,8 +54,8 @@ class ConnectionSecurity:
         Raises: ConfigError.
         """
         found = dict(self.settings)
-        if TOKEN_CALLBACK in found:
-            found[TOKEN_CALLBACK] = load_token_callback(self.settings)
+        if (callback := load_token_callback(self.settings)) is not None:
+            found[TOKEN_CALLBACK] = call_without_collection(callback)
         if found.get("ssl.endpoint.identification.algorithm") == "":
             found["ssl.endpoint.identification.algorithm"] = "none"
         return found
