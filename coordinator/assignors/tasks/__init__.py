@@ -1,0 +1,24 @@
+"""Assign the tasks of a stream application: who runs which one, and who keeps a copy of its state.
+
+Pure functions of what a group's leader knows, after KIP-441 (smooth scaling out of Kafka Streams)
+and KIP-708 (rack aware standbys). `state` has what goes in and comes out, `high_availability` the
+steps in their order.
+"""
+
+from coordinator.assignors.tasks.high_availability import assign_tasks_and_replicas
+from coordinator.assignors.tasks.state import (
+    AssignmentConfigs,
+    AssignmentInput,
+    ClientState,
+    MemberTasks,
+    TaskAssignment,
+)
+
+__all__ = [
+    "AssignmentConfigs",
+    "AssignmentInput",
+    "ClientState",
+    "MemberTasks",
+    "TaskAssignment",
+    "assign_tasks_and_replicas",
+]
