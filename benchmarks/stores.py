@@ -3,7 +3,9 @@
     python -m benchmarks.stores [--records 100000]
 
 Transactions of 10 000 records, keys at random; times are of this process, so that other load of the
-machine counts little. `few keys` are all in the cache, of `many keys` hardly any is.
+machine counts little. `few keys` are all in the cache, of `many keys` hardly any is. `a join` looks
+the key of each record up in 100 ms, of 1 000 records, and stores it: with the newest entries in
+memory (`state.recent_windows`), and from the disk alone, as a store without a changelog does.
 """
 
 from __future__ import annotations
@@ -60,6 +62,8 @@ def main() -> None:
             _measure_count(Path(directory) / name, f"count, {keys} keys", keys, records)
         _measure_windows(Path(directory) / "windows", records)
         _measure_versions(Path(directory) / "versions", records)
+        for name, logged in (("memory", True), ("disk", False)):
+            _measure_join(Path(directory) / name, f"a join, from {name}", records, logged=logged)
 
 
 def _open_store(path: Path, kind: StoreKind, **settings: Any) -> AnyStore:
@@ -125,6 +129,21 @@ def _measure_versions(path: Path, records: int) -> None:
         "get as of an earlier time": get_as_of,
     }
     _run_transactions(store, "versions", 1_000, records, actions)
+
+
+def _measure_join(path: Path, title: str, records: int, *, logged: bool) -> None:
+    """Measure the store operations of a join of streams within 50 ms."""
+    settings = {"window_size_ms": 100, "retention_ms": 1_100, "retain_duplicates": True}
+    store: Any = _open_store(path, StoreKind.WINDOW, logged=logged, **settings)
+    times = iter(range(10**9))
+
+    def find_and_put(names: list[str]) -> None:
+        for name in names:
+            time_ms = next(times) // 10
+            store.find_values(name, max(time_ms - 50, 0), time_ms + 50)
+            store.put(name, 1, time_ms, time_ms)
+
+    _run_transactions(store, title, 10_000, records, {"find and put": find_and_put})
 
 
 def _run_transactions(

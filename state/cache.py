@@ -15,6 +15,7 @@ import sys
 from typing import Any
 
 from state.entry import StoreEntry, is_immutable
+from state.recent_windows import RECENT_WINDOWS_MAX_BYTES, RecentWindowsBudget
 
 ENTRY_BYTES = 360
 """The measured size of an entry, the three objects that it surely has, and its place in a dict."""
@@ -46,13 +47,24 @@ class StoreCache:
 
 
 class ObjectCache:
-    """Keeps a cache for each store of a thread and evicts the oldest entries beyond `max_bytes`."""
+    """Keeps a cache for each store of a thread and evicts the oldest entries beyond `max_bytes`.
 
-    def __init__(self, max_bytes: int) -> None:
+    Beside it, with a budget of their own, are the newest entries of stores that joins scan.
+    """
+
+    def __init__(
+        self, max_bytes: int, *, recent_windows_max_bytes: int = RECENT_WINDOWS_MAX_BYTES
+    ) -> None:
         self._max_bytes = max_bytes
+        self.recent_windows = RecentWindowsBudget(recent_windows_max_bytes)
         self._store_caches: list[StoreCache] = []
         self.commit_count = 1
         """The number of commits; an entry has the number of the one that used it last, or 0."""
+
+    @property
+    def is_enabled(self) -> bool:
+        """Return whether the cache has any room for entries."""
+        return self._max_bytes > 0
 
     @property
     def used_bytes(self) -> int:

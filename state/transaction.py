@@ -177,7 +177,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         if drained.changes:
             self._disk.write_changes(drained.changes, self._complete_checkpoint(checkpoint))
         self._committed_stream_time_ms = self._stream_time_ms
-        if self._early is None:
+        if self._early is None and self._cache.is_enabled:
             drained.commit_to_cache(self._cached, self._overlay)
         else:
             self._cached.evict_all()

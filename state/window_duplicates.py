@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 from state.drained_writes import write_after_drain
 from state.entry import StoreEntry
-from state.keys import SEQUENCE_MAX
+from state.keys import SEQUENCE_MAX, TIME_MAX, pack_window
+from state.recent_windows import RecentWindowsBudget
 from state.state_serdes import StateSerdes, StoreCodecs
 from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
 from state.transaction import raise_no_record
@@ -17,6 +18,9 @@ from state.windowed import Windowed
 
 V = TypeVar("V")
 
+_NO_KEY: Any = None
+"""Stands for the key of an entry, which is made from the bytes of its key on disk."""
+
 
 class DuplicatesWindowStore(WindowStore[V]):
     """Stores each value beside those that its key has in the window (Kafka's `retainDuplicates`).
@@ -24,6 +28,8 @@ class DuplicatesWindowStore(WindowStore[V]):
     `fetch(key, time)` and `entry_for_update` don't make sense here, and putting None does nothing.
     A value is serialised when it is put: no two have an object in common with each other or with
     anybody else. The values of a window are told apart by a sequence number in their keys.
+    `recent_windows` bounds the newest entries, which are kept in memory (`state.recent_windows`);
+    None keeps none.
     """
 
     def __init__(
@@ -36,6 +42,7 @@ class DuplicatesWindowStore(WindowStore[V]):
         window_size_ms: int,
         segment_ms: int | None = None,
         by_time: bool = False,
+        recent_windows: RecentWindowsBudget | None = None,
         clock: Callable[[], int] = raise_no_record,
     ) -> None:
         super().__init__(  # without a cache: such windows are read as ranges, which don't use it
@@ -53,6 +60,10 @@ class DuplicatesWindowStore(WindowStore[V]):
         checkpoint = disk.read_checkpoint()
         if checkpoint is not None:
             self._restore_sequence(checkpoint)
+        self._recent_budget = recent_windows or RecentWindowsBudget(0)
+        self._recent = self._recent_budget.add_store(window_size_ms)
+        self._keeps_recent = recent_windows is not None
+        self._restart_recent()
 
     def put(
         self, key: Any, value: V | None, window_start_ms: int, timestamp_ms: int | None = None
@@ -70,22 +81,41 @@ class DuplicatesWindowStore(WindowStore[V]):
         serialized: Any = self._serialize_put(value)
         if not self._admit_write(window_start_ms):
             return False
-        sequence = self._sequence = (self._sequence + 1) & SEQUENCE_MAX
-        disk_key = self._build_disk_key(encoded, window_start_ms, sequence)
-        self._write_value(
-            disk_key, self._create_window(key, window_start_ms), serialized, timestamp_ms
-        )
+        if timestamp_ms is None:
+            timestamp_ms = self.clock()
+        self._sequence = (self._sequence + 1) & SEQUENCE_MAX
+        suffix = pack_window(window_start_ms, self._sequence)
+        disk_key = self._segment_of(window_start_ms) + encoded + suffix
+        # No two puts have a key in common, so there is no entry of it, in the cache neither.
+        self._overlay[disk_key] = StoreEntry(_NO_KEY, serialized, timestamp_ms, None)
+        self._recent.add_entry(encoded, window_start_ms, suffix, serialized)
         return True
+
+    def find_values(self, key: Any, from_ms: int, to_ms: int) -> list[tuple[int, V]]:
+        """Return start and value of the windows of `key` that start between two times.
+
+        These are what `fetch` yields, oldest first, in less time where they are in memory.
+        """
+        live_ms = self._stream_time_ms - self._retention_ms + 1
+        if from_ms < live_ms:
+            from_ms = live_ms
+        if from_ms < self._recent.complete_from_ms:
+            return list(self.fetch(key, from_ms, to_ms))
+        found = self._recent.find_values(self._serialize_key(key), from_ms, to_ms)
+        return [(start_ms, self._decode_value(value)) for start_ms, value in found]
 
     def commit(self, checkpoint: StoreCheckpoint) -> None:
         """Commit as any segmented store does, and keep the sequence number that was reached."""
         super().commit(checkpoint)
         self._committed_sequence = self._sequence
+        self._recent.evict_before(self._live_from_ms)
+        self._recent_budget.evict_to_fit()
 
     def rollback_transaction(self) -> None:
         """Discard the transaction's writes, and go back to the committed sequence number."""
         super().rollback_transaction()
         self._sequence = self._committed_sequence
+        self._restart_recent()
 
     def replay_changelog(
         self, entries: Iterable[ChangelogEntry], checkpoint: StoreCheckpoint
@@ -93,6 +123,12 @@ class DuplicatesWindowStore(WindowStore[V]):
         """Replay as any segmented store does, and restore the sequence number of duplicates."""
         super().replay_changelog(entries, checkpoint)
         self._restore_sequence(checkpoint)
+        self._restart_recent()
+
+    def close(self) -> None:
+        """Release the disk and the memory; what was not committed is lost."""
+        super().close()
+        self._recent_budget.remove_store(self._recent)
 
     def clear_all_data(self) -> None:
         """Delete all data, and number duplicates from 0 again."""
@@ -102,6 +138,10 @@ class DuplicatesWindowStore(WindowStore[V]):
     def serialize_early(self, on_refused: Callable[[], object] | None) -> None:
         """Do nothing: each value is serialised as it is put in any case."""
         return
+
+    def _restart_recent(self) -> None:
+        """Forget the entries in memory: those that are read from now on are newer than the disk."""
+        self._recent.restart(self._stream_time_ms + 1 if self._keeps_recent else TIME_MAX)
 
     def _restore_sequence(self, checkpoint: StoreCheckpoint) -> None:
         """Continue the sequence numbers of duplicates from the checkpoint's changelog offset.
@@ -116,6 +156,11 @@ class DuplicatesWindowStore(WindowStore[V]):
         noted = super()._complete_checkpoint(checkpoint)
         # Without a changelog there is no offset: the sequence number stands in its place.
         return noted if checkpoint.topic_id else replace(noted, position=self._sequence)
+
+    def _window_of_entry(
+        self, key_bytes: bytes, start_ms: int, entry: StoreEntry[Windowed[Any], V] | None
+    ) -> Windowed[Any]:
+        return super()._window_of_entry(key_bytes, start_ms, None)
 
     def _entry_value(self, entry: StoreEntry[Windowed[Any], V] | None, stored_value: bytes) -> V:
         """Return the value of an entry, whose overlay has the serialised value."""

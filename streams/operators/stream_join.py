@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from state.window import WindowStore
+from state.window_duplicates import DuplicatesWindowStore
 from streams.graph.nodes import Binding, ForwardRecord, Operator
 from streams.operators.lateness import OnLate, create_late_handler
 
@@ -53,7 +53,7 @@ def store_join_record(store_name: str, on_late: OnLate | None = None) -> Operato
 
     def bind_operator(binding: Binding) -> ForwardRecord:
         downstream, failed = binding.downstream, binding.handle_failure
-        store: WindowStore[Any] = binding.context.get_store(store_name)
+        store: DuplicatesWindowStore[Any] = binding.context.get_store(store_name)
         put = store.put
         handle_late = create_late_handler(binding, on_late)
 
@@ -154,13 +154,14 @@ def create_match_finder(
 
     They are in order, the oldest first.
     """
-    fetch = binding.context.get_store(store_name).fetch
+    store: DuplicatesWindowStore[Any] = binding.context.get_store(store_name)
+    find_values = store.find_values
     before_ms, after_ms = window.before_ms, window.after_ms
 
     def find_matches(key: Any, timestamp_ms: int) -> list[tuple[int, Any]]:
         # All at once: the disk's iterator is closed before steps downstream are called.
         from_ms, to_ms = timestamp_ms - before_ms, timestamp_ms + after_ms
-        return list(fetch(key, max(from_ms, 0), max(to_ms, 0)))
+        return find_values(key, max(from_ms, 0), max(to_ms, 0))
 
     return find_matches
 

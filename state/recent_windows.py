@@ -1,0 +1,163 @@
+"""Keep the newest entries of window stores in memory, so that a join finds matches without a scan.
+
+A join looks up the last few moments of one key for each record. On disk that is an iterator; here
+it is a dict. The store stays the truth: this is a copy of it, complete from a time on.
+
+Theory of operation. `complete_from_ms` is a time such that every entry of the store, committed or
+not, whose window starts then or later is here. A range that begins there or later is read here, any
+other from the store. What is evicted raises that time, so a range never misses an entry.
+
+    operation      when                                   complete from
+    restart        open, rollback, replay of a changelog  after the store's stream time: nothing on
+                                                          disk is newer, and nothing is here
+    add_entry      a put                                  as before
+    evict_before   commit: what has expired               the end of what was evicted
+    evict_oldest   commit: beyond the thread's budget     the end of what was evicted
+
+Entries lie in buckets of time, which are evicted whole.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+
+from state.keys import TIME_MAX, WINDOW_SUFFIX_BYTES, pack_time, unpack_window
+
+RECENT_WINDOWS_MAX_BYTES = 32 << 20
+"""The memory that the newest entries of all stores of a process may take, in bytes."""
+
+_BUCKET_MS_MIN = 10
+_BUCKET_BYTES = 400
+"""The measured size of an empty bucket, with its places in the dict and the list of numbers."""
+_ENTRY_BYTES = 200
+"""The measured size of an entry and its place in a bucket, without the bytes of key and value."""
+_AFTER_SEQUENCES = b"\xff"
+"""Sorts after every sequence number."""
+
+
+class _Bucket:
+    """Holds the entries of a stretch of time by key, and their size in bytes.
+
+    An entry is what the store has in its key after the key's own bytes (start and sequence number),
+    and the value: entries sort as on disk, and the garbage collector need not visit them. A key has
+    a single entry, or a list of them in order.
+    """
+
+    __slots__ = ("bytes", "entries_by_key")
+
+    def __init__(self) -> None:
+        self.entries_by_key: dict[bytes, bytes | list[bytes]] = {}
+        self.bytes = _BUCKET_BYTES
+
+
+class RecentWindows:
+    """Holds the entries of one store whose windows start at `complete_from_ms` or later.
+
+    Ranges are best as long as `window_size_ms`. A restore calls `restart` on a thread of its own;
+    nothing is here then.
+    """
+
+    __slots__ = ("_bucket_ms", "_buckets", "_numbers", "bytes", "complete_from_ms")
+
+    def __init__(self, window_size_ms: int) -> None:
+        self._bucket_ms = max(window_size_ms // 2, _BUCKET_MS_MIN)
+        self.restart(TIME_MAX)
+
+    def restart(self, complete_from_ms: int) -> None:
+        """Forget all entries; the store has none that starts at `complete_from_ms` or later."""
+        self._buckets: dict[int, _Bucket] = {}
+        self._numbers: list[int] = []
+        """The numbers of the buckets, in order."""
+        self.bytes = 0
+        self.complete_from_ms = complete_from_ms
+
+    def add_entry(self, key: bytes, start_ms: int, suffix: bytes, value: bytes) -> None:
+        """Add an entry that the store was given, unless what is as old has been evicted.
+
+        `suffix` is what follows the key on disk: start and sequence number.
+        """
+        if start_ms < self.complete_from_ms:
+            return
+        number = start_ms // self._bucket_ms
+        bucket = self._buckets.get(number)
+        if bucket is None:
+            bucket = self._buckets[number] = _Bucket()
+            insort(self._numbers, number)
+            self.bytes += _BUCKET_BYTES
+        entry = suffix + value
+        entries = bucket.entries_by_key.setdefault(key, entry)
+        if entries is not entry:
+            if isinstance(entries, bytes):
+                entries = bucket.entries_by_key[key] = [entries]
+            insort(entries, entry)
+        size = _ENTRY_BYTES + len(key) + len(entry)
+        bucket.bytes += size
+        self.bytes += size
+
+    def find_values(self, key: bytes, from_ms: int, to_ms: int) -> list[tuple[int, bytes]]:
+        """Return start and value of a key's entries that start between two times, in order.
+
+        Both times are included, and `from_ms` is at least `complete_from_ms`.
+        """
+        numbers, buckets = self._numbers, self._buckets
+        found: list[bytes] = []
+        last = to_ms // self._bucket_ms
+        for index in range(bisect_left(numbers, from_ms // self._bucket_ms), len(numbers)):
+            number = numbers[index]
+            if number > last:
+                break
+            entries = buckets[number].entries_by_key.get(key)
+            if entries is not None:
+                found += [entries] if isinstance(entries, bytes) else entries
+        if not found:
+            return []
+        first = bisect_left(found, pack_time(from_ms))
+        end = bisect_left(found, pack_time(to_ms) + _AFTER_SEQUENCES)
+        return [
+            (unpack_window(entry[:WINDOW_SUFFIX_BYTES])[0], entry[WINDOW_SUFFIX_BYTES:])
+            for entry in found[first:end]
+        ]
+
+    def evict_before(self, time_ms: int) -> None:
+        """Evict the buckets that end at `time_ms` or before."""
+        while self._numbers and (self._numbers[0] + 1) * self._bucket_ms <= time_ms:
+            self.evict_oldest()
+
+    def evict_oldest(self) -> None:
+        """Evict the oldest bucket; there is one."""
+        number = self._numbers.pop(0)
+        self.bytes -= self._buckets.pop(number).bytes
+        self.complete_from_ms = max(self.complete_from_ms, (number + 1) * self._bucket_ms)
+
+
+class RecentWindowsBudget:
+    """Bounds the memory that the newest entries of a thread's stores take, in bytes.
+
+    What a transaction adds is bounded with its other writes; the budget holds after each commit.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._windows: list[RecentWindows] = []
+
+    @property
+    def used_bytes(self) -> int:
+        """Return about how much memory the entries of all stores take, in bytes."""
+        return sum(windows.bytes for windows in self._windows)
+
+    def add_store(self, window_size_ms: int) -> RecentWindows:
+        """Register one more store and return the place for its newest entries."""
+        windows = RecentWindows(window_size_ms)
+        self._windows.append(windows)
+        return windows
+
+    def remove_store(self, windows: RecentWindows) -> None:
+        """Remove the entries of a store that is closed; a second call does nothing."""
+        windows.restart(TIME_MAX)
+        if windows in self._windows:
+            self._windows.remove(windows)
+
+    def evict_to_fit(self) -> None:
+        """Evict oldest buckets, of the store that takes most, until all fit the budget."""
+        while self.used_bytes > self._max_bytes:
+            max(self._windows, key=lambda windows: windows.bytes).evict_oldest()
