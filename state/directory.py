@@ -3,6 +3,7 @@
     <state_dir>/<application.id>/
         millrace.json       the format of what is here, and the application that it belongs to
         subtopologies.json  which numbers the directories of each sub-topology's tasks have
+        directory-id        a UUID: workers with the same one share the state of tasks
         process-<n>/id      a UUID, kept for the worker slot n; the slot is held by a lock on it
         process-<n>/global/<store>/   the slot's own copy of a global table
         <number>_<partition>/.lock     held by the process that runs the task; names that process
@@ -36,8 +37,10 @@ _MARKER = "millrace.json"
 _TASK = re.compile(r"\d+_\d+")
 _SUBTOPOLOGIES = "subtopologies.json"
 _SUBTOPOLOGIES_LOCK = ".subtopologies.lock"
+_ID, _ID_LOCK = "directory-id", ".directory-id.lock"
 _OWN_NAMES = re.compile(
     rf"{_TASK.pattern}|process-\d+|{re.escape(REMOVED)}.*|\.writable-\d+|\.?subtopologies\..*"
+    r"|\.?directory-id.*"
 )
 
 
@@ -119,6 +122,17 @@ class StateDirectory:
                 "and the state is rebuilt from changelogs"
             )
 
+    def read_or_create_id(self, create_id: Callable[[], UUID]) -> UUID:
+        """Return the UUID of the directory, which `create_id` returns the first time.
+
+        Raises StateError if it can't be read or written.
+        """
+        try:
+            with lock_exclusively(self.path / _ID_LOCK):
+                return self._read_or_create_id(self.path / _ID, create_id)
+        except OSError as error:
+            raise StateError(f"{self.path / _ID} can't be used: {error.strerror}") from error
+
     def claim_slot(self, create_id: Callable[[], UUID]) -> ProcessSlot:
         """Lock and return the first worker slot that no live process holds.
 
@@ -197,9 +211,7 @@ class StateDirectory:
             }
         except FileNotFoundError:
             stores: dict[int, frozenset[str]] = {}
-            for task in (
-                entry.name for entry in self.path.iterdir() if is_task_directory(entry.name)
-            ):
+            for task in self.list_tasks():
                 number = int(task.partition("_")[0])
                 stores[number] = stores.get(number, frozenset()) | self.store_names(task)
             return {n: SubtopologyContents(frozenset(), each) for n, each in stores.items() if each}
@@ -216,6 +228,10 @@ class StateDirectory:
         one holds it.
         """
         return ProcessFileLock(self.path / task_name / LOCK_FILE, self._owner)
+
+    def list_tasks(self) -> list[str]:
+        """Return the names of the tasks that have a directory, in order."""
+        return sorted(each.name for each in self.path.iterdir() if is_task_directory(each.name))
 
     def store_names(self, task_name: str) -> frozenset[str]:
         """Return the names of the stores that have a directory in that of a task."""

@@ -1,16 +1,18 @@
 """Keep a store's data on RocksDB; no other package imports rocksdict.
 
-disk         one database: reads, writes, bulk load, closing
-batches      writes in bounded batches, the checkpoint in the last
-checkpoints  the checkpoint's encoding in a column family
-ranges       iterators that their database owns
-options      how a database is configured, and what a store's own tuning may not change
-memory       one budget for all databases of a process
-stalls       waiting while RocksDB takes no writes
-failures     translation of RocksDB's errors: damaged, locked, or a machine in trouble
+disk               one database: reads, writes, bulk load, closing
+batches            writes in bounded batches, the checkpoint in the last
+checkpoints        the checkpoint's encoding in a column family
+ranges             iterators that their database owns
+options            how a database is configured, and what a store's own tuning may not change
+memory             one budget for all databases of a process
+stalls             waiting while RocksDB takes no writes
+stored_checkpoint  how far a store is that nobody has open
+failures           translation of RocksDB's errors: damaged, locked, or a machine in trouble
 """
 
 from state.rocksdb.disk import RocksDisk
 from state.rocksdb.memory import MemoryBudget, MemoryUse
+from state.rocksdb.stored_checkpoint import read_stored_checkpoint
 
-__all__ = ["MemoryBudget", "MemoryUse", "RocksDisk"]
+__all__ = ["MemoryBudget", "MemoryUse", "RocksDisk", "read_stored_checkpoint"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
 from uuid import UUID
 
 import pytest
@@ -21,6 +22,29 @@ def test_a_slot_keeps_its_identity_when_it_is_claimed_again(tmp_path: Path) -> N
     assert (slot.number, slot.id) == (0, FIRST)
     slot.release_lock()
     assert directory.claim_slot(lambda: SECOND).id == FIRST
+
+
+def test_a_directory_keeps_its_id_which_its_workers_share(tmp_path: Path) -> None:
+    directory = StateDirectory(tmp_path, "app")
+    assert directory.read_or_create_id(lambda: FIRST) == FIRST
+    assert StateDirectory(tmp_path, "app").read_or_create_id(lambda: SECOND) == FIRST
+    (directory.path / "millrace.json").unlink()
+    StateDirectory(tmp_path, "app")  # what is left is known to be its own
+
+
+def test_two_workers_that_start_together_have_one_id(tmp_path: Path) -> None:
+    first, second = StateDirectory(tmp_path, "app"), StateDirectory(tmp_path, "app")
+    found: list[UUID] = []
+    other = Thread(target=lambda: found.append(second.read_or_create_id(lambda: SECOND)))
+
+    def create_while_the_other_looks() -> UUID:
+        other.start()
+        other.join(0.3)
+        return FIRST
+
+    found.append(first.read_or_create_id(create_while_the_other_looks))
+    other.join()
+    assert found == [FIRST, FIRST]
 
 
 def test_two_live_workers_have_two_slots(tmp_path: Path) -> None:
