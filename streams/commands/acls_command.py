@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import groupby
-from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import orjson
@@ -19,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streams.app import import_app, report_error
+from streams.command_options import ConfigFile, SettingOptions
 from streams.errors import ConfigError, UserError
 from streams.runtime.acls import (
     Acl,
@@ -77,11 +77,8 @@ def acls(
     processing_guarantee: Annotated[
         str | None, typer.Option(help="exactly_once_v2, exactly_once or at_least_once.")
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting, as often as needed."),
-    ] = None,
+    config: ConfigFile = None,
+    settings: SettingOptions = None,
 ) -> None:
     """Print the least rights that an application needs, as a table and as kafka-acls commands.
 

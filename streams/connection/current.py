@@ -7,7 +7,7 @@ or a connection reads it at that moment. Stream threads compare versions between
 from __future__ import annotations
 
 from streams.connection.security import ConnectionSecurity
-from streams.errors import AuthenticationError
+from streams.errors import AuthenticationError, OutcomeUnknown
 
 
 class CurrentSecurity:
@@ -16,16 +16,22 @@ class CurrentSecurity:
     def __init__(self, security: ConnectionSecurity) -> None:
         self.value = security
         self.version = 0
-        """How often the security was replaced."""
+        """The number of times that the security was replaced."""
         self.is_in_doubt = False
-        """Whether a client has met an error since the brokers were last asked for the cause."""
+        """True if a client has met an error since the brokers were last asked for the cause."""
         self._refusal = ""
+        self._usable_from_version = 0
 
-    def replace(self, security: ConnectionSecurity) -> None:
-        """Let all clients and connections that are made from now on use `security`."""
+    def replace(self, security: ConnectionSecurity, *, is_old_refused: bool = False) -> None:
+        """Let all clients and connections that are made from now on use `security`.
+
+        `is_old_refused`: brokers have refused what it replaces.
+        """
         self.value = security
         self._refusal = ""
         self.version += 1  # last: who sees the new version gets the new value
+        if is_old_refused:
+            self._usable_from_version = self.version
 
     def note_client_error(self) -> None:
         """Note that a client can't use its connection, for whatever reason."""
@@ -39,3 +45,13 @@ class CurrentSecurity:
         """Raise AuthenticationError if brokers refuse the security."""
         if self._refusal:
             raise AuthenticationError(self._refusal)
+
+    def require_usable(self, version: int) -> None:
+        """Raise an error if a client with the security of that version waits for brokers in vain.
+
+        Raises: AuthenticationError if brokers refuse the present security, OutcomeUnknown if they
+        have refused that of `version` and another has taken its place.
+        """
+        self.require_accepted()
+        if version < self._usable_from_version:
+            raise OutcomeUnknown("brokers refuse its credentials, which have been replaced since")

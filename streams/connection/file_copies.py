@@ -6,24 +6,10 @@ was copied has been checked. librdkafka reads the copies by the paths of open fi
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
 from pathlib import Path
 
 from streams.connection.nameless_file import NamelessFile
-from streams.connection.settings import FILE_SUFFIX, ConnectionSettings
-
-_ABSENT = "absent"
-_LOCATION_SUFFIX = ".location"
-
-
-def digest_files(settings: ConnectionSettings) -> Mapping[str, str]:
-    """Return a digest of each file that the settings name, by the name of its setting."""
-    return {
-        name: _digest(Path(str(value)))
-        for name, value in settings.items()
-        if name.endswith((FILE_SUFFIX, _LOCATION_SUFFIX))
-    }
+from streams.connection.settings import FILE_SUFFIX, LOCATION_SUFFIX, ConnectionSettings
 
 
 def copy_files(settings: ConnectionSettings) -> ConnectionSettings:
@@ -46,19 +32,4 @@ def copy_files(settings: ConnectionSettings) -> ConnectionSettings:
 
 def _is_copied(name: str, value: object) -> bool:
     """Return whether a setting names a file that is read when a client is made."""
-    return (
-        name.startswith("ssl.") and name.endswith(_LOCATION_SUFFIX) and Path(str(value)).is_file()
-    )
-
-
-def _digest(path: Path) -> str:
-    """Return a digest of a file, or of the files in a directory."""
-    digest = hashlib.sha256()
-    try:
-        paths = sorted(path.iterdir()) if path.is_dir() else [path]
-        for each in paths:
-            if each.is_file() or each is path:
-                digest.update(each.read_bytes() + b"\0")
-    except OSError:
-        return _ABSENT
-    return digest.hexdigest()
+    return name.startswith("ssl.") and name.endswith(LOCATION_SUFFIX) and Path(str(value)).is_file()

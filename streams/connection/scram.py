@@ -31,7 +31,7 @@ def exchange_scram(
     """
     algorithm = _HASHES[mechanism]
     nonce = nonce or secrets.token_urlsafe(24)
-    client_first = f"n={_escape(username)},r={nonce}"
+    client_first = f"n={_escape_username(username)},r={nonce}"
     server_first = yield (_NO_CHANNEL_BINDING + client_first).encode()
     try:
         fields = _parse_fields(server_first)
@@ -39,11 +39,11 @@ def exchange_scram(
         iterations = int(fields["i"])
         server_nonce = fields["r"]
     except (KeyError, ValueError):
-        raise _refuse(mechanism, "its first answer can't be read") from None
+        raise _build_refusal(mechanism, "its first answer can't be read") from None
     if not server_nonce.startswith(nonce) or server_nonce == nonce:
-        raise _refuse(mechanism, "its nonce isn't the client's with one of its own")
+        raise _build_refusal(mechanism, "its nonce isn't the client's with one of its own")
     if not _ITERATIONS_MIN <= iterations <= _ITERATIONS_MAX:
-        raise _refuse(mechanism, f"it wants {iterations} iterations")
+        raise _build_refusal(mechanism, f"it wants {iterations} iterations")
 
     salted = hashlib.pbkdf2_hmac(algorithm, password.encode(), salt, iterations)
     client_key = hmac.digest(salted, b"Client Key", algorithm)
@@ -60,12 +60,14 @@ def exchange_scram(
     try:
         shown = base64.b64decode(_parse_fields(server_final)["v"], validate=True)
     except (KeyError, ValueError):
-        raise _refuse(mechanism, "its last answer can't be read") from None
+        raise _build_refusal(mechanism, "its last answer can't be read") from None
     if not hmac.compare_digest(shown, expected):
-        raise _refuse(mechanism, "it doesn't know the password either, so it may be another server")
+        raise _build_refusal(
+            mechanism, "it doesn't know the password either, so it may be another server"
+        )
 
 
-def _escape(username: str) -> str:
+def _escape_username(username: str) -> str:
     """Return a user name without the characters that separate fields."""
     return username.replace("=", "=3D").replace(",", "=2C")
 
@@ -78,5 +80,5 @@ def _parse_fields(message: bytes) -> dict[str, str]:
     }
 
 
-def _refuse(mechanism: str, problem: str) -> AuthenticationError:
+def _build_refusal(mechanism: str, problem: str) -> AuthenticationError:
     return AuthenticationError(f"the broker's side of {mechanism} is wrong: {problem}")

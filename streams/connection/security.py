@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from streams.connection.file_copies import copy_files, digest_files
+from streams.connection.file_copies import copy_files
+from streams.connection.file_digests import digest_files
 from streams.connection.librdkafka_thread import call_without_collection
 from streams.connection.sasl import Exchange, begin_exchange
 from streams.connection.settings import (
@@ -43,6 +44,11 @@ class ConnectionSecurity:
     def mechanism(self) -> str | None:
         """Return the SASL mechanism, or None."""
         return self.settings.mechanism
+
+    @property
+    def is_secured(self) -> bool:
+        """Return whether there is anything that a broker could refuse: TLS, or SASL."""
+        return self.tls is not None or self.mechanism is not None
 
     def begin_exchange(self) -> Exchange:
         """Begin a SASL exchange. Raises what `sasl.begin_exchange` raises."""

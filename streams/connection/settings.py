@@ -28,6 +28,7 @@ OAUTHBEARER, GSSAPI = "OAUTHBEARER", "GSSAPI"
 MECHANISMS = (*PASSWORD_MECHANISMS, OAUTHBEARER, GSSAPI)
 
 FILE_SUFFIX = ".file"
+LOCATION_SUFFIX = ".location"
 TOKEN_CALLBACK = "oauth_cb"
 _SECRETS = frozenset(
     {
@@ -97,7 +98,7 @@ _INSTEAD = {
     "ssl.keystore.key": "set ssl.key.pem",
     "sasl.login.callback.handler.class": "set oauth_cb to a function that returns a token",
 }
-"""What to set instead of names that Java clients have, or that belong elsewhere."""
+"""The advice that an error gives for names that Java clients have, or that belong elsewhere."""
 _SECURITY_PREFIXES = ("security.", "ssl.", "sasl.", "https.", "enable.ssl.", "enable.sasl.")
 
 
@@ -150,7 +151,7 @@ class ConnectionSettings(dict[str, Any]):
 def hides_value(name: str) -> bool:
     """Return whether the value of a setting, known or not, may be secret."""
     lowered = name.lower()
-    if lowered.endswith((FILE_SUFFIX, ".location", ".url")):
+    if lowered.endswith((FILE_SUFFIX, LOCATION_SUFFIX, ".url")):
         return False
     return name in _SECRETS or any(
         word in lowered for word in ("password", "secret", "token", "jaas", "key", "credential")
@@ -185,7 +186,7 @@ def override_connection(
 def _remove_form(name: str) -> str:
     """Return what a setting is about, be it given as a value, as text, or as a file."""
     name = _ALIASES.get(name, name)
-    for suffix in (FILE_SUFFIX, ".location", ".pem"):
+    for suffix in (FILE_SUFFIX, LOCATION_SUFFIX, ".pem"):
         name = name.removesuffix(suffix)
     return name
 

@@ -32,7 +32,8 @@ log = logging.getLogger(__name__)
 TIMEOUT_S = 10.0
 _ANSWER_BYTES_MAX = 1 << 20
 _MARGIN_S = 1.0
-"""How long before its end a token is no longer used, and how often a provider is asked again."""
+"""The seconds before its end in which a token is not used, and after which a provider is asked
+again."""
 _REUSED_PART = 0.8
 """The part of a token's life in which connections reuse it, as librdkafka refreshes it then."""
 

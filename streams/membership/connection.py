@@ -11,7 +11,6 @@ import dataclasses
 import importlib
 import io
 import itertools
-import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator
@@ -29,13 +28,19 @@ from streams.connection.tokens import TokenUnavailable
 from streams.errors import AuthenticationError
 from streams.membership.authentication import authenticate_connection
 from streams.membership.authorization import check_authorized
+from streams.membership.broker_socket import (
+    WaitLimit,
+    connect_socket,
+    limit_wait,
+    read_bytes,
+    shake_hands,
+)
 from streams.membership.response_schemas import RESPONSE_SCHEMAS
 
 _FIND_COORDINATOR_API_KEY, _API_VERSIONS_API_KEY = 10, 18
 _FRAME_BYTES_MAX = 100 * 1024 * 1024
-_WAKE_INTERVAL_S = 0.1
 _TLS_ALERT = b"\x15\x03"
-"""How the answer of a port that speaks TLS begins: an alert (RFC 8446, section 5.1)."""
+"""The first bytes of a TLS alert, which a port that speaks TLS answers (RFC 8446, section 5.1)."""
 _REAUTHENTICATED_AFTER = 0.85
 """The part of a session after which the next request authenticates again, as in Kafka's clients."""
 
@@ -77,7 +82,12 @@ class BrokerConnection:
         timeout_s: float,
         lock: AbstractContextManager[object],
         security: ConnectionSecurity = PLAINTEXT,
+        is_given_up: Callable[[], bool] = lambda: False,
     ) -> None:
+        """Open the connection within `timeout_s`, or until `is_given_up()` is true.
+
+        A request has `timeout_s` of its own, unless it says otherwise.
+        """
         self._address = address
         self._client_id = client_id
         self._timeout_s = timeout_s
@@ -85,18 +95,18 @@ class BrokerConnection:
         self._security = security
         self._correlation_ids = itertools.count()
         self._reauthenticate_at_s = float("inf")
+        limit = limit_wait(timeout_s, is_given_up)
         try:
-            self._socket = socket.create_connection(address, timeout=timeout_s)
+            self._socket = connect_socket(address, limit)
         except OSError as error:
             raise ConnectionLost(f"{address[0]}:{address[1]}: {error}") from error
         if security.tls is not None:
-            self._begin_tls(security.tls)
-        self._socket.settimeout(_WAKE_INTERVAL_S)
-        answer = self.send_request(load_request_schema(_API_VERSIONS_API_KEY, 0)())
-        self._broker_versions = {key.api_key: int(key.max_version) for key in answer.api_keys}
-        if security.mechanism is not None:
-            with self._lock, self._close_on_failure():
-                self._authenticate()
+            self._begin_tls(security.tls, limit)
+        with self._lock, self._close_on_failure():
+            answer = self._exchange_messages(load_request_schema(_API_VERSIONS_API_KEY, 0)(), limit)
+            self._broker_versions = {key.api_key: int(key.max_version) for key in answer.api_keys}
+            if security.mechanism is not None:
+                self._authenticate(limit)
 
     def negotiate_version(self, api_key: int, version_max: int) -> int:
         """Return the highest version of an API that the broker has, at most `version_max`.
@@ -121,8 +131,8 @@ class BrokerConnection:
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
         with self._lock, self._close_on_failure():
             if time.monotonic() >= self._reauthenticate_at_s:
-                self._reauthenticate()
-            return self._exchange(request, timeout_s, is_given_up)
+                self._renew_session(limit_wait(self._timeout_s, is_given_up))
+            return self._exchange_messages(request, limit_wait(timeout_s, is_given_up))
 
     def close(self) -> None:
         self._socket.close()
@@ -132,19 +142,19 @@ class BrokerConnection:
         with self._lock:
             self.close()
 
-    def _begin_tls(self, context: ssl.SSLContext) -> None:
+    def _begin_tls(self, context: ssl.SSLContext, limit: WaitLimit) -> None:
         """Begin TLS. Raises AuthenticationError, or ConnectionLost for a mere network error."""
         try:
-            self._socket = context.wrap_socket(self._socket, server_hostname=self._address[0])
+            self._socket = shake_hands(self._socket, context, self._address[0], limit)
         except OSError as error:
             self._socket.close()
             raise self._translate_network_error(error, "in the TLS handshake") from error
 
-    def _authenticate(self) -> None:
+    def _authenticate(self, limit: WaitLimit) -> None:
         """Authenticate by SASL, and note when the session is to be renewed."""
         began_s = time.monotonic()
         session_s = authenticate_connection(
-            lambda request: self._exchange(request, self._timeout_s, lambda: False),
+            lambda request: self._exchange_messages(request, limit),
             self.negotiate_version,
             self._security,
             self._describe_broker(),
@@ -153,13 +163,13 @@ class BrokerConnection:
             began_s + _REAUTHENTICATED_AFTER * session_s if session_s else float("inf")
         )
 
-    def _reauthenticate(self) -> None:
+    def _renew_session(self, limit: WaitLimit) -> None:
         """Authenticate again. Raises ConnectionLost if the broker refuses the credentials.
 
         They were right before, and may be replaced by others since: the next connection has those.
         """
         try:
-            self._authenticate()
+            self._authenticate(limit)
         except AuthenticationError as error:
             raise ConnectionLost(f"the session is over: {error}") from error
 
@@ -208,14 +218,12 @@ class BrokerConnection:
             )
         return ConnectionClosed(text) if is_closed else ConnectionLost(text)
 
-    def _exchange(self, request: Any, timeout_s: float, is_given_up: Callable[[], bool]) -> Any:
+    def _exchange_messages(self, request: Any, limit: WaitLimit) -> Any:
         """Send a request and read its response."""
         correlation = next(self._correlation_ids)
-        wakes = round(timeout_s / _WAKE_INTERVAL_S)
-        self._socket.settimeout(self._timeout_s)
+        self._socket.settimeout(min(limit.remaining_s, self._timeout_s))
         self._socket.sendall(self._encode_frame(request, correlation))
-        self._socket.settimeout(_WAKE_INTERVAL_S)
-        prefix = self._read_bytes(4, wakes, is_given_up)
+        prefix = read_bytes(self._socket, 4, limit)
         size = int.from_bytes(prefix, "big")
         if size > _FRAME_BYTES_MAX:
             if prefix.startswith(_TLS_ALERT) and self._security.tls is None:
@@ -224,9 +232,7 @@ class BrokerConnection:
                     "security.protocol to SSL, or SASL_SSL"
                 )
             raise ConnectionLost(f"an answer of {size} bytes")
-        return self._decode_response(
-            request, correlation, self._read_bytes(size, wakes, is_given_up)
-        )
+        return self._decode_response(request, correlation, read_bytes(self._socket, size, limit))
 
     def _encode_frame(self, request: Any, correlation_id: int) -> bytes:
         """Return the bytes of a request with its size and header."""
@@ -256,42 +262,33 @@ class BrokerConnection:
         answer, _ = entity_reader(answer_type)(data, size)
         return answer
 
-    def _read_bytes(self, size: int, wakes_left: int, is_given_up: Callable[[], bool]) -> bytes:
-        """Read `size` bytes; raise ConnectionLost after `wakes_left` intervals without data."""
-        chunks = bytearray()
-        while len(chunks) < size:
-            try:
-                chunk = self._socket.recv(size - len(chunks))
-            except TimeoutError:
-                wakes_left -= 1
-                if is_given_up():
-                    raise ConnectionLost("given up") from None
-                if wakes_left <= 0:
-                    raise ConnectionLost("no answer in time") from None
-                continue
-            if not chunk:
-                raise ConnectionClosed("closed by the broker")
-            chunks += chunk
-        return bytes(chunks)
-
 
 OpenConnection = Callable[[tuple[str, int] | None], BrokerConnection]
 """Connects to an address, or to any of the bootstrap servers (None)."""
 
 
+def parse_servers(servers: str) -> list[tuple[str, int]]:
+    """Return the addresses of bootstrap `servers` (host:port,...)."""
+    parts = [server.strip().rpartition(":") for server in servers.split(",")]
+    return [(host, int(port)) for host, _, port in parts]
+
+
 def connect_to_any_server(
-    servers: str, open_connection: Callable[[tuple[str, int]], BrokerConnection]
+    servers: str,
+    open_connection: Callable[[tuple[str, int]], BrokerConnection],
+    *,
+    first_address: tuple[str, int] | None = None,
 ) -> BrokerConnection:
     """Connect to the first of the bootstrap `servers` (host:port,...) that answers.
 
-    Raises: AuthenticationError if one refuses and none lets in, else ConnectionLost if none does.
+    `first_address` is tried before the others. Raises: AuthenticationError if one refuses and none
+    lets in, else ConnectionLost if none does.
     """
     refusal: AuthenticationError | None = None
     failure: ConnectionLost | None = None
-    for server in servers.split(","):
-        host, _, port = server.strip().rpartition(":")
+    for address in sorted(parse_servers(servers), key=lambda each: each != first_address):
         try:
-            return open_connection((host, int(port)))
+            return open_connection(address)
         except AuthenticationError as error:
             refusal = refusal or error
         except ConnectionLost as error:

@@ -1,14 +1,18 @@
 """Check the connection to a cluster, before any client is made.
 
-librdkafka's clients retry refused credentials and certificates for ever, and only log them. So one
-connection of ours goes first: its errors say which setting is wrong, within seconds.
+librdkafka's clients retry refused credentials and certificates for ever, and only log them. So
+connections of ours go first: their errors say which setting is wrong, within seconds. The brokers
+of a cluster may differ, such as by a certificate that has expired at one of them: each is asked.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from threading import Lock
+from collections import deque
+from collections.abc import Iterator, Sequence
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
 from typing import Any
 
 from kio.index import load_request_schema
@@ -19,62 +23,161 @@ from streams.membership.connection import (
     BrokerConnection,
     ConnectionClosed,
     ConnectionLost,
-    connect_to_any_server,
+    parse_servers,
 )
 
 log = logging.getLogger(__name__)
 
+Address = tuple[str, int]
 _METADATA_API_KEY, _METADATA_VERSION = 3, 4
 _CLIENT_ID = "millrace"
 _TIMEOUT_S = 10.0
+_OTHER_BROKERS_TIMEOUT_S = 3.0
+"""The seconds for which the other brokers are asked, once one has let in: a broker that is away
+delays the start by no more."""
+_CONNECTIONS_MAX = 16
 _HINTED_RETRY_S = 2.0
-"""How long connections are tried that end as with a wrong protocol: a broker that is just starting
-or stopping ends them so, too."""
+"""The seconds for which connections are tried that end as with a wrong protocol: a broker that is
+just starting or stopping ends them so, too."""
 _PAUSE_S = 0.2
 
 
 def check_connection(
-    servers: str, security: ConnectionSecurity, timeout_s: float = _TIMEOUT_S
+    servers: str,
+    security: ConnectionSecurity,
+    timeout_s: float = _TIMEOUT_S,
+    *,
+    asks_each_broker: bool = True,
 ) -> None:
-    """Connect to a bootstrap server and send it a request.
+    """Connect to a bootstrap server and send it a request; then do so with each broker.
 
-    Returns also if none answers: whoever needs them waits as long as it may. Raises
-    AuthenticationError for refused credentials, a certificate that isn't trusted, and a port that
-    speaks another protocol.
+    Takes `timeout_s` at most. Returns also if none answers: whoever needs them waits as long as it
+    may. Raises AuthenticationError for refused credentials, a certificate that isn't trusted, and a
+    port that speaks another protocol. What only some brokers refuse is a warning. With
+    `asks_each_broker` False only a bootstrap server is asked.
     """
-    until_s = time.monotonic() + _HINTED_RETRY_S
+    deadline_s = time.monotonic() + timeout_s
+    hinted_until_s = min(deadline_s, time.monotonic() + _HINTED_RETRY_S)
     while True:
         try:
-            try_connection(servers, security, timeout_s)
-            return
+            answering, brokers = try_connection(servers, security, _seconds_until(deadline_s))
+            break
         except ConnectionLost as lost:
             if not lost.hint:
                 log.warning("the connection can't be checked now: %s", lost)
                 return
-            if time.monotonic() > until_s:
+            if time.monotonic() > hinted_until_s:
                 raise AuthenticationError(f"connection: {lost.hint}") from None
         time.sleep(_PAUSE_S)
+    if asks_each_broker and security.is_secured:
+        limit_s = min(_OTHER_BROKERS_TIMEOUT_S, _seconds_until(deadline_s))
+        _check_other_brokers(answering, brokers, security, limit_s)
 
 
 def try_connection(
     servers: str, security: ConnectionSecurity, timeout_s: float = _TIMEOUT_S
-) -> None:
-    """Connect to a bootstrap server once, and send it a request.
+) -> tuple[Address, Sequence[Address]]:
+    """Connect to all bootstrap servers at once; return the first that answers, and its brokers.
 
-    Raises AuthenticationError if it refuses the credentials or isn't trusted, ConnectionLost if no
-    server answers.
+    Raises AuthenticationError if one refuses the credentials or isn't trusted and none lets in,
+    ConnectionLost if no server answers.
     """
-    connect_to_any_server(servers, lambda at: _connect(at, security, timeout_s)).close()
+    refusal: AuthenticationError | None = None
+    failure: ConnectionLost | None = None
+    for address, answer in _ask_brokers(parse_servers(servers), security, timeout_s):
+        match answer:
+            case AuthenticationError():
+                refusal = refusal or answer
+            case ConnectionLost():
+                failure = failure if failure and failure.hint else answer
+            case Exception():
+                raise answer
+            case brokers:
+                return address, brokers
+    raise refusal or failure or ConnectionLost(f"no answer in time from {servers}")
 
 
-def _connect(
-    address: tuple[str, int], security: ConnectionSecurity, timeout_s: float
-) -> BrokerConnection:
-    """Connect, and ask for the brokers: before SASL a broker answers ApiVersions only."""
+def _check_other_brokers(
+    answering: Address, brokers: Sequence[Address], security: ConnectionSecurity, timeout_s: float
+) -> None:
+    """Ask the brokers of a cluster other than the one that has answered.
+
+    Raises AuthenticationError if each broker refuses, as with a wrong advertised address: then no
+    client could work. Logs one warning if some do.
+    """
+    others = [each for each in brokers if each != answering]
+    refusals = [
+        answer
+        for _, answer in _ask_brokers(others, security, timeout_s)
+        if isinstance(answer, AuthenticationError)
+    ]
+    if not refusals:
+        return
+    if len(refusals) == len(brokers):
+        raise refusals[0]
+    log.warning(
+        "connection: %d of %d brokers can't be used, which ends the application once it needs "
+        "them: %s",
+        len(refusals),
+        len(brokers),
+        "; ".join(sorted(str(each) for each in refusals)),
+    )
+
+
+def _ask_brokers(
+    addresses: Sequence[Address], security: ConnectionSecurity, timeout_s: float
+) -> Iterator[tuple[Address, Sequence[Address] | Exception]]:
+    """Ask brokers at the same time for those of the cluster; yield what each of them answers.
+
+    Ends when all have answered or the time is over. An error is yielded in place of the answer.
+    """
+    deadline_s = time.monotonic() + timeout_s
+    waiting = deque(addresses)
+    answers: SimpleQueue[tuple[Address, Sequence[Address] | Exception]] = SimpleQueue()
+
+    def ask_waiting() -> None:
+        while True:
+            try:
+                address = waiting.popleft()
+            except IndexError:
+                return
+            try:
+                answers.put((address, _ask_broker(address, security, _seconds_until(deadline_s))))
+            except Exception as error:
+                answers.put((address, error))
+
+    for _ in range(min(len(addresses), _CONNECTIONS_MAX)):
+        # A daemon: the name of a host may take long to look up, which nothing interrupts.
+        Thread(target=ask_waiting, name="connection-check", daemon=True).start()
+    try:
+        for _ in addresses:
+            yield answers.get(timeout=_seconds_until(deadline_s) + _PAUSE_S)
+    except Empty:
+        return
+    finally:
+        waiting.clear()
+
+
+def _seconds_until(deadline_s: float) -> float:
+    """Return the seconds until a deadline, 0 if it is over."""
+    return max(deadline_s - time.monotonic(), 0.0)
+
+
+def _ask_broker(
+    address: Address, security: ConnectionSecurity, timeout_s: float
+) -> Sequence[Address]:
+    """Ask a broker for the addresses of all: before SASL a broker answers ApiVersions only.
+
+    Raises ConnectionLost, AuthenticationError.
+    """
+    deadline_s = time.monotonic() + timeout_s
     connection = BrokerConnection(address, _CLIENT_ID, timeout_s, Lock(), security)
     request: Any = load_request_schema(_METADATA_API_KEY, _METADATA_VERSION)
     try:
-        connection.send_request(request(topics=(), allow_auto_topic_creation=False))
+        answer = connection.send_request(
+            request(topics=(), allow_auto_topic_creation=False),
+            timeout_s=_seconds_until(deadline_s),
+        )
     except ConnectionClosed as lost:
         if security.mechanism is not None:
             raise
@@ -85,4 +188,5 @@ def _connect(
             f"connection, as a port that wants SASL does: set security.protocol to {protocol} and "
             "sasl.mechanism, or take the port of a listener without SASL",
         ) from lost
-    return connection
+    connection.close()
+    return [(str(broker.host), int(broker.port)) for broker in answer.brokers]

@@ -23,29 +23,41 @@ class CoordinatorConnection:
         self._connection: BrokerConnection | None = None
         self._lock = host.create_lock()
 
-    def ensure_connection(self) -> BrokerConnection:
+    @contextmanager
+    def use_connection(self) -> Iterator[BrokerConnection]:
+        """Yield the connection to the coordinator; find it and connect if there is none.
+
+        If the block raises ConnectionLost, the connection is closed, and the next use finds the
+        coordinator anew.
+        """
+        connection = self._ensure_connection()
+        try:
+            yield connection
+        except ConnectionLost:
+            self._discard_connection(connection)
+            raise
+
+    def _ensure_connection(self) -> BrokerConnection:
         """Return the connection to the coordinator; find it and connect if there is none."""
         with self._lock:  # the stream thread and the heartbeats share one connection
             if self._connection is None:
                 self._connection = self._open_connection(self._find_coordinator())
             return self._connection
 
+    def _discard_connection(self, lost: BrokerConnection) -> None:
+        """Close a connection, and forget it unless another one has taken its place.
+
+        The other thread may have a request on that one.
+        """
+        lost.close()
+        with self._lock:
+            if self._connection is lost:
+                self._connection = None
+
     def _find_coordinator(self) -> tuple[str, int]:
         """Return the address of the group's coordinator, asked of a bootstrap server."""
         with closing(self._open_connection(None)) as bootstrap:
             return find_coordinator(bootstrap, self._group_id, operation="Read")
-
-    @contextmanager
-    def disconnect_on_loss(self) -> Iterator[None]:
-        """Close the connection if ConnectionLost is raised in this context manager's block.
-
-        The next request finds the coordinator anew.
-        """
-        try:
-            yield
-        except ConnectionLost:
-            self.close_connection()
-            raise
 
     def renew_connection(self) -> None:
         """Let the next request open another connection; close this one once it is unused."""
@@ -56,6 +68,7 @@ class CoordinatorConnection:
 
     def close_connection(self) -> None:
         """Close the connection if there is one."""
-        connection, self._connection = self._connection, None
+        with self._lock:
+            connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()

@@ -1,11 +1,11 @@
-"""Fetch a producer's id and epoch from its transaction coordinator.
+"""Fetch a producer's id and epoch from its transaction coordinator, or see what that refuses.
 
-librdkafka has them and does not tell. Source: KIP-664 (DescribeTransactions).
+librdkafka has both and does not tell. Source: KIP-664 (DescribeTransactions).
 """
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
@@ -13,6 +13,7 @@ from kio.schema.errors import ErrorCode
 from streams.errors import StreamsError
 from streams.membership.authorization import check_authorized
 from streams.membership.connection import (
+    BrokerConnection,
     ConnectionLost,
     OpenConnection,
     build_entity,
@@ -39,11 +40,7 @@ def fetch_producer_identity(
 
     Raises: ConnectionLost where the coordinator is to be found again, StreamsError for a refusal.
     """
-    with closing(open_connection(None)) as bootstrap:
-        address = find_coordinator(
-            bootstrap, transactional_id, key_type=_KEY_IS_TRANSACTIONAL_ID, operation="Write"
-        )
-    with closing(open_connection(address)) as connection:
+    with closing(_connect_to_coordinator(open_connection, transactional_id)) as connection:
         classes = load_request_classes(connection, DESCRIBE_TRANSACTIONS_API_KEY, 0)
         request = build_entity(
             classes["DescribeTransactionsRequest"], transactional_ids=(transactional_id,)
@@ -56,3 +53,27 @@ def fetch_producer_identity(
     if transaction.error_code is not ErrorCode.none:
         raise StreamsError(f"{action}: {transaction.error_code.name}")
     return ProducerIdentity(int(transaction.producer_id), int(transaction.producer_epoch))
+
+
+def check_transaction_coordinator(open_connection: OpenConnection, transactional_id: str) -> None:
+    """Raise an error if the coordinator of a transactional id refuses the connection.
+
+    AuthenticationError for credentials or a certificate, AuthorizationError for a missing right. A
+    coordinator that doesn't answer is none: the producer waits for it.
+    """
+    with suppress(ConnectionLost):
+        _connect_to_coordinator(open_connection, transactional_id).close()
+
+
+def _connect_to_coordinator(
+    open_connection: OpenConnection, transactional_id: str
+) -> BrokerConnection:
+    """Find the coordinator of a transactional id and connect to it.
+
+    Raises: ConnectionLost, AuthenticationError, AuthorizationError.
+    """
+    with closing(open_connection(None)) as bootstrap:
+        address = find_coordinator(
+            bootstrap, transactional_id, key_type=_KEY_IS_TRANSACTIONAL_ID, operation="Write"
+        )
+    return open_connection(address)

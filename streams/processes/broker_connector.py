@@ -47,6 +47,7 @@ class BrokerConnector:
         self._renew_refused = renew_refused
         self._security = cluster.security
         self._servers = cluster.bootstrap_servers
+        self._answering_server: tuple[str, int] | None = None
         self._host = host
         self._stop = stop
         self._embedded_state_dir: Path | None = (
@@ -58,12 +59,15 @@ class BrokerConnector:
     def __call__(self, address: tuple[str, int] | None) -> BrokerConnection:
         """Connect to `address`, or to any bootstrap server if it is None.
 
-        Restarts an embedded broker that refuses connections. Raises ConnectionLost.
+        Restarts an embedded broker that refuses connections. A stop of the worker ends the wait;
+        one that stops already may still open connections, to leave its groups. Raises
+        ConnectionLost, AuthenticationError.
         """
+        is_given_up = (lambda: False) if self._stop.is_set() else self._stop.is_set
         if address is not None:
-            return self._open_connection(address)
+            return self._open_connection(address, is_given_up)
         try:
-            return connect_to_any_server(self._servers, self._open_connection)
+            return self._open_bootstrap_connection(is_given_up)
         except ConnectionLost as lost:
             is_refused = isinstance(lost.__cause__, ConnectionRefusedError)
             if not (
@@ -72,23 +76,45 @@ class BrokerConnector:
                 and self._restart_embedded_broker(self._embedded_state_dir)
             ):
                 raise
-        return connect_to_any_server(self._servers, self._open_connection)
+        return self._open_bootstrap_connection(is_given_up)
 
-    def _open_connection(self, address: tuple[str, int]) -> BrokerConnection:
-        """Open a connection to one address. Raises ConnectionLost, AuthenticationError."""
+    def _open_bootstrap_connection(self, is_given_up: Callable[[], bool]) -> BrokerConnection:
+        """Connect to any bootstrap server, and first to the one that has answered last."""
+
+        def open_connection(address: tuple[str, int]) -> BrokerConnection:
+            opened = self._open_connection(address, is_given_up)
+            self._answering_server = address
+            return opened
+
+        return connect_to_any_server(
+            self._servers, open_connection, first_address=self._answering_server
+        )
+
+    def _open_connection(
+        self, address: tuple[str, int], is_given_up: Callable[[], bool]
+    ) -> BrokerConnection:
+        """Open a connection to one address, with changed files where the present are refused.
+
+        Raises ConnectionLost also for a refusal, until it has held for so long that the worker is
+        to end (`streams.processes.security_watch`): then AuthenticationError.
+        """
+
+        def connect_with(security: ConnectionSecurity) -> BrokerConnection:
+            lock = self._host.create_lock()
+            return BrokerConnection(address, "millrace", BROKER_WAIT_S, lock, security, is_given_up)
+
         security = self._security.value
         try:
-            return self._connect(address, security)
-        except AuthenticationError:
-            if not self._renew_refused(security):
-                raise
-        return self._connect(address, self._security.value)
-
-    def _connect(self, address: tuple[str, int], security: ConnectionSecurity) -> BrokerConnection:
-        """Connect to one address. Raises ConnectionLost, AuthenticationError."""
-        return BrokerConnection(
-            address, "millrace", BROKER_WAIT_S, self._host.create_lock(), security
-        )
+            try:
+                return connect_with(security)
+            except AuthenticationError:
+                if not self._renew_refused(security):
+                    raise
+            return connect_with(self._security.value)
+        except AuthenticationError as refusal:
+            self._security.note_client_error()
+            self._security.require_accepted()
+            raise ConnectionLost(str(refusal)) from refusal
 
     def _restart_embedded_broker(self, state_dir: Path) -> bool:
         """Restart an embedded broker that is gone; return False if none can be expected to answer.

@@ -6,12 +6,14 @@
     brokers refuse them                             files are tried again later
     files have changed, and no broker answers,      they are looked at again at the next check
     or they may still be in the making
-    a client has errors, and brokers refuse what    stream threads end with AuthenticationError
-    is in use
+    brokers refuse what is in use, for a moment     nothing yet: clients connect again by themselves
+    they have refused it for REFUSAL_HOLD_S, and    stream threads end with AuthenticationError
+    no changed files are yet to be taken
     a client has errors for another reason          nothing: clients connect again by themselves
 
 librdkafka's clients retry refused credentials for ever, and report a refused certificate as a lost
-connection. So a connection of our own asks for the cause.
+connection. So a connection of our own asks for the cause. A refusal has to hold because a secret is
+changed at the brokers and in its file one after the other, in either order.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import logging
 from collections.abc import Mapping
 
 from streams.common.host import Event, Host
-from streams.connection.file_copies import digest_files
+from streams.connection.file_digests import FileDigests
 from streams.connection.security import ConnectionSecurity, prepare_security
 from streams.connection.settings import ConnectionSettings
 from streams.errors import AuthenticationError, UserError
@@ -31,8 +33,11 @@ from streams.processes.cluster import Cluster
 log = logging.getLogger(__name__)
 
 CHECK_INTERVAL_S = 2.0
+REFUSAL_HOLD_S = 10.0
+"""Brokers have to refuse what is in use for this many seconds before a running worker ends."""
 _RETRY_S = 60.0
-"""How long files that were kept out are left alone, unless those in use are refused."""
+"""Files that were kept out are left alone for this many seconds, unless those in use are refused.
+"""
 
 
 class SecurityWatch:
@@ -42,16 +47,19 @@ class SecurityWatch:
         self._servers = cluster.bootstrap_servers
         self._current = cluster.security
         self._settings = settings
+        self._files = FileDigests(settings, host.monotonic_s)
         self._host = host
         self._lock = host.create_lock()
         self._seen: Mapping[str, str] = {}
-        """What the last check has found: files that are still being written differ from it."""
+        """This holds the digests of the last check: files that are being written differ from it."""
         self._kept_out: Mapping[str, str] = {}
         self._retry_at_s = 0.0
+        self._refused_since_s: float | None = None
+        """This is the monotonic time of the first refusal since brokers last let us in."""
 
     def watch_until_stopped(self, stop: Event) -> None:
         """Check files and refusals every few seconds until `stop` is set."""
-        while self._settings and not stop.wait(CHECK_INTERVAL_S):
+        while not stop.wait(CHECK_INTERVAL_S):
             try:
                 self.check_once()
             except Exception:
@@ -60,9 +68,9 @@ class SecurityWatch:
     def check_once(self) -> None:
         """Take up files that have changed; find out why clients have errors, if they have some."""
         with self._lock:
-            self._take_changed_files()
+            is_change_pending = self._take_changed_files()
             if self._current.is_in_doubt:
-                self._find_refusal()
+                self._find_refusal(is_change_pending)
 
     def renew_refused(self, refused: ConnectionSecurity) -> bool:
         """Look for changed files now, and return whether `refused` is no longer in use."""
@@ -71,24 +79,30 @@ class SecurityWatch:
                 self._take_changed_files(is_urgent=True)
             return self._current.value is not refused
 
-    def _take_changed_files(self, *, is_urgent: bool = False) -> None:
-        """Replace the security if the files have changed and brokers take what they hold."""
+    def _take_changed_files(self, *, is_urgent: bool = False) -> bool:
+        """Replace the security if the files have changed and brokers take what they hold.
+
+        `is_urgent`: brokers refuse what is in use, so files that were kept out are tried again.
+        Returns whether changed files are pending: still being written, or no broker has answered.
+        """
         in_use = self._current.value.file_digests
-        found = digest_files(self._settings)
-        is_steady, self._seen = found == self._seen, found
+        found = self._files.digest_files()
+        is_steady = found == self._seen
+        if not is_urgent:
+            self._seen = found
         if found == in_use:
             self._kept_out = {}
-            return
+            return False
         is_known = found == self._kept_out
         is_early = is_known and self._host.monotonic_s() < self._retry_at_s
         if not is_urgent and (is_early or not is_steady):
-            return
+            return not is_steady
         try:
             security = prepare_security(self._settings)
             try_connection(self._servers, security)
         except ConnectionLost as error:
             log.info("changed files of the connection are checked later: %s", error)
-            return
+            return True
         except UserError as error:
             self._kept_out = found
             self._retry_at_s = self._host.monotonic_s() + _RETRY_S
@@ -100,26 +114,40 @@ class SecurityWatch:
                     changed,
                     error,
                 )
-            return
+            return False
         log.info("connection: %s: changed", ", ".join(_list_changed(in_use, security.file_digests)))
         self._kept_out = {}
-        self._current.replace(security)
+        is_old_refused = is_urgent or self._refused_since_s is not None
+        self._refused_since_s = None
+        self._current.replace(security, is_old_refused=is_old_refused)
+        return False
 
-    def _find_refusal(self) -> None:
-        """Ask the brokers whether they refuse the security in use, and note their reason."""
+    def _find_refusal(self, is_change_pending: bool) -> None:
+        """Ask the brokers whether they refuse the security in use, and note what they answer."""
         self._current.is_in_doubt = False
-        refused = self._current.value
+        asked = self._current.value
         try:
-            try_connection(self._servers, refused)
+            try_connection(self._servers, asked)
         except ConnectionLost:
             self._current.is_in_doubt = True  # a broker that is away may refuse it when it is back
+            self._refused_since_s = None  # and may have been about to let us in
         except AuthenticationError as error:
             self._current.is_in_doubt = True  # so that its end is noticed
-            self._take_changed_files(is_urgent=True)
-            if self._current.value is refused:
-                self._current.note_refusal(str(error))
+            is_change_pending |= self._take_changed_files(is_urgent=True)
+            if self._current.value is asked:
+                self._note_refusal(str(error), is_change_pending)
         else:
+            self._refused_since_s = None
             self._current.note_refusal("")
+
+    def _note_refusal(self, reason: str, is_change_pending: bool) -> None:
+        """Note a refusal for the stream threads to end, if it has held and no change is pending."""
+        now_s = self._host.monotonic_s()
+        if self._refused_since_s is None:
+            self._refused_since_s = now_s
+            log.warning("the worker ends if this holds for %g s: %s", REFUSAL_HOLD_S, reason)
+        if now_s - self._refused_since_s >= REFUSAL_HOLD_S and not is_change_pending:
+            self._current.note_refusal(reason)
 
 
 def _list_changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:

@@ -98,7 +98,7 @@ class AclList:
     def __init__(self) -> None:
         self._purposes: dict[Acl, dict[str, None]] = {}
 
-    def allow(
+    def allow_operations(
         self,
         resource_type: AclResource,
         name: str,
@@ -117,7 +117,7 @@ class AclList:
             prefix = topic.removesuffix(_PREFIX_MARK)
             # The name * alone stands for all topics, in Kafka too.
             is_prefix = prefix not in (topic, "")
-            self.allow(
+            self.allow_operations(
                 AclResource.TOPIC,
                 prefix if is_prefix else topic,
                 *operations,
@@ -125,7 +125,7 @@ class AclList:
                 pattern=PatternType.PREFIXED if is_prefix else PatternType.LITERAL,
             )
 
-    def sorted_acls(self) -> list[Acl]:
+    def list_acls(self) -> list[Acl]:
         """Return the ACLs by type, pattern, name and operation."""
         types, operations = list(AclResource), list(AclOperation)
         ordered = sorted(
@@ -156,26 +156,26 @@ def derive_acls(
     the topology; one that ends with `*` is a prefix.
     """
     acls = AclList()
-    _allow_topics(acls, topology, config)
+    _add_topic_rights(acls, topology, config)
     acls.allow_chosen_topics(chosen_topics, AclOperation.WRITE)
-    _allow_groups(acls, topology)
+    _add_group_rights(acls, topology)
     if config.exactly_once:
-        acls.allow(
+        acls.allow_operations(
             AclResource.TRANSACTIONAL_ID,
             transactional_id_prefix(topology.application_id, config.processing_guarantee),
             AclOperation.WRITE,
-            purpose=f"a producer for each {_producer_owner(config)}",
+            purpose=f"a producer for each {_describe_producer_owner(config)}",
             pattern=PatternType.PREFIXED,
         )
-    writes = any(acl.operation is AclOperation.WRITE for acl in acls.sorted_acls())
+    writes = any(acl.operation is AclOperation.WRITE for acl in acls.list_acls())
     if not config.exactly_once and not (writes and kafka_version >= WRITE_IS_ENOUGH_SINCE):
-        acls.allow(
+        acls.allow_operations(
             AclResource.CLUSTER,
             CLUSTER_NAME,
             AclOperation.IDEMPOTENT_WRITE,
             purpose="idempotent producers",
         )
-    return acls.sorted_acls()
+    return acls.list_acls()
 
 
 def list_topic_operations(acls: Iterable[Acl]) -> dict[str, list[AclOperation]]:
@@ -207,34 +207,39 @@ def find_topic_choosers(topology: Topology, config: StreamsConfig) -> list[str]:
     return steps + handlers
 
 
-def _producer_owner(config: StreamsConfig) -> str:
+def _describe_producer_owner(config: StreamsConfig) -> str:
+    """Return what each has a producer of its own: a task or a stream thread."""
     return "task" if config.processing_guarantee == PRODUCER_PER_TASK else "stream thread"
 
 
-def _allow_topics(acls: AclList, topology: Topology, config: StreamsConfig) -> None:
+def _add_topic_rights(acls: AclList, topology: Topology, config: StreamsConfig) -> None:
     """Add the rights on topics whose names are known from the topology and the settings."""
     topic, do = AclResource.TOPIC, AclOperation
     for name in topology.input_topics:
-        acls.allow(topic, name, do.READ, purpose="input")
+        acls.allow_operations(topic, name, do.READ, purpose="input")
     for table in topology.global_tables:
-        acls.allow(topic, table.topic, do.READ, do.DESCRIBE_CONFIGS, purpose="global table")
+        acls.allow_operations(
+            topic, table.topic, do.READ, do.DESCRIBE_CONFIGS, purpose="global table"
+        )
     for name in _list_outputs(topology):
-        acls.allow(topic, name, do.WRITE, purpose="output")
+        acls.allow_operations(topic, name, do.WRITE, purpose="output")
     for name in config.handlers.dead_letter_topics():
-        acls.allow(topic, name, do.WRITE, purpose="dead letters")
+        acls.allow_operations(topic, name, do.WRITE, purpose="dead letters")
     for name in topology.repartition_topics:
-        acls.allow(topic, name, do.READ, do.WRITE, do.CREATE, do.DELETE, purpose="repartition")
+        acls.allow_operations(
+            topic, name, do.READ, do.WRITE, do.CREATE, do.DELETE, purpose="repartition"
+        )
     for spec in (s for sub in topology.subtopologies for s in sub.stores if s.logged):
         name = topology.restore_topic_of(spec.name)
         if spec.source_topic is not None:
-            acls.allow(topic, name, do.DESCRIBE_CONFIGS, purpose="changelog")
+            acls.allow_operations(topic, name, do.DESCRIBE_CONFIGS, purpose="changelog")
         else:
-            acls.allow(
+            acls.allow_operations(
                 topic, name, do.READ, do.WRITE, do.CREATE, do.DESCRIBE_CONFIGS, purpose="changelog"
             )
     if config.ledger:
         name = ledger_topic(topology.application_id)
-        acls.allow(topic, name, do.WRITE, do.CREATE, purpose="ledger")
+        acls.allow_operations(topic, name, do.WRITE, do.CREATE, purpose="ledger")
 
 
 def _list_outputs(topology: Topology) -> Iterator[str]:
@@ -245,12 +250,12 @@ def _list_outputs(topology: Topology) -> Iterator[str]:
     yield from (topic for topic in sinks if isinstance(topic, str))
 
 
-def _allow_groups(acls: AclList, topology: Topology) -> None:
+def _add_group_rights(acls: AclList, topology: Topology) -> None:
     """Add the rights on the application's group, and on groups that keep its cuts."""
     group, application_id = AclResource.GROUP, topology.application_id
-    acls.allow(group, application_id, AclOperation.READ, purpose="membership, offsets")
+    acls.allow_operations(group, application_id, AclOperation.READ, purpose="membership, offsets")
     if topology.repartition_topics:
-        acls.allow(
+        acls.allow_operations(
             group,
             cut_group_prefix(application_id),
             AclOperation.DESCRIBE,

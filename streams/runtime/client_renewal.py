@@ -8,7 +8,6 @@ their producer: its successor's epoch follows on its own.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 
 from streams.runtime.thread_dependencies import ThreadDependencies
 from streams.runtime.thread_state import ThreadState
@@ -18,36 +17,27 @@ log = logging.getLogger(__name__)
 
 
 class ClientRenewal:
-    """Renews one thread's clients, or ends the thread where brokers refuse its security.
+    """Renews one thread's clients, or ends the thread where brokers refuse its security."""
 
-    `commit_tasks` is called before the clients are renewed.
-    """
-
-    def __init__(
-        self,
-        dependencies: ThreadDependencies,
-        tasks: ThreadTasks,
-        commit_tasks: Callable[[], None],
-    ) -> None:
+    def __init__(self, dependencies: ThreadDependencies, tasks: ThreadTasks) -> None:
         self._dependencies = dependencies
         self._tasks = tasks
-        self._commit_tasks = commit_tasks
         self._version = dependencies.security_version
 
-    def renew_if_replaced(self) -> None:
-        """Renew the clients if the security was replaced since they were created.
+    def is_due(self) -> bool:
+        """Return whether the security was replaced since the clients were created.
 
-        Raises: AuthenticationError where brokers refuse the security, and what a commit raises.
+        Raises: AuthenticationError where brokers refuse the security.
         """
+        self._dependencies.security.require_accepted()
+        return self._dependencies.security.version != self._version
+
+    def renew_clients(self) -> None:
+        """Renew the clients of tasks that are committed."""
         parts, tasks = self._dependencies, self._tasks
-        parts.security.require_accepted()
         version = parts.security.version
-        if version == self._version:
-            return
-        self._commit_tasks()
-        parts.producers.discard_producers()
-        tasks.roll_back_tasks()
-        parts.renew_clients()
+        tasks.discard_uncommitted_work()
+        parts.restorer.run_between_batches(parts.renew_clients)
         self._version = version
         log.info("%s goes on with new connections", parts.name)
         parts.on_state_change(ThreadState.REBALANCING)

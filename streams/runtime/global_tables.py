@@ -47,7 +47,7 @@ class GlobalTables:
 
     `replicas` are by the name of their store: opened, and closed when nobody reads them any more,
     by the caller. `timeout_ms` is how long copying may make no progress at the start, or the broker
-    be away. `security` is that of the consumers that `create_consumer` creates.
+    be away. `security` is that of `admin` and of the consumer that `create_consumer` creates.
     """
 
     def __init__(
@@ -105,7 +105,8 @@ class GlobalTables:
         """Copy the topics until `stop` is set.
 
         Raises: StreamsError where a topic can't be read or is not what it was, StateError where a
-        copy can't be written.
+        copy can't be written, AuthenticationError where brokers refuse the security before all
+        tables have caught up. Later the stream threads end, or are replaced, for a refusal.
         """
         if not self._tables:
             self._caught_up.set()
@@ -119,7 +120,6 @@ class GlobalTables:
 
     def copy_existing_records(self, stop: Event) -> None:
         """Assign all partitions, and copy records until they have caught up or `stop` is set."""
-        self._security_version = self._security.version
         self._consumer = self._create_consumer()
         self._assign_partitions(self._consumer, stop)
         self._copy_until_caught_up(self._consumer, stop)
@@ -127,24 +127,20 @@ class GlobalTables:
     def copy_new_records(self) -> None:
         """Copy the records written since the last call, after a short wait if there are none."""
         assert self._consumer is not None, "nothing was begun"
-        if self._security.version != self._security_version:
-            self._consumer = self._renew_consumer(self._consumer)
+        self._renew_replaced_clients(self._consumer)
         self._poll_and_copy(self._consumer)
         self._check_in_range(self._consumer)
 
-    def _renew_consumer(self, replaced: ConsumerClient) -> ConsumerClient:
-        """Create a consumer with the present security, which reads on after what was copied."""
-        self._security_version = self._security.version
-        replaced.close()
-        consumer = self._create_consumer()
-        consumer.add_partitions(
-            {
-                Partition(topic, number): position
-                for topic, checkpoint in self._checkpoints.items()
-                for number, position in enumerate(checkpoint.positions)
-            }
-        )
-        return consumer
+    def _renew_replaced_clients(self, consumer: ConsumerClient) -> None:
+        """Renew the clients if the security was replaced since they were created."""
+        version = self._security.version
+        if version == self._security_version:
+            return
+        settings = self._security.value.librdkafka_settings()
+        self._admin.renew_client(settings)
+        consumer.renew_client(settings)
+        self._security_version = version
+        log.info("global tables go on with new connections")
 
     def stop_copying(self) -> None:
         """Stop copying and close the consumer; the replicas stay open for readers."""
@@ -155,10 +151,13 @@ class GlobalTables:
         """Assign all partitions to the consumer, from the offsets at which the replicas go on."""
         began_at_s = self._host.monotonic_s()
         while not stop.is_set():
+            self._security.require_accepted()
+            self._renew_replaced_clients(consumer)
             try:
                 changelogs = self._fetch_ranges()
                 break
             except OutcomeUnknown as error:
+                self._security.note_client_error()  # an admin client tells of none by itself
                 if self._host.monotonic_s() - began_at_s > self._timeout_s:
                     raise StreamsError(f"no answer for {self._timeout_s:g} s: {error}") from error
                 stop.wait(_RETRY_S)
@@ -245,11 +244,13 @@ class GlobalTables:
         """Copy records until no partition has a lag, and raise StreamsError if that stalls."""
         began_s = progressed_at_s = logged_at_s = self._host.monotonic_s()
         while not stop.is_set():
+            self._security.require_accepted()
+            self._renew_replaced_clients(consumer)
             now_s = self._host.monotonic_s()
             if self._poll_and_copy(consumer):
                 progressed_at_s = now_s
             self._check_in_range(consumer)
-            lags = [consumer.record_lag(partition) for partition in self._copied_partitions()]
+            lags = self._measure_lags(consumer)
             if all(lag == 0 for lag in lags):
                 self._write_checkpoint_times()
                 log.info(
@@ -268,12 +269,18 @@ class GlobalTables:
                     f"{self._timeout_s:g} s, with lags {lags}"
                 )
 
-    def _copied_partitions(self) -> list[Partition]:
-        return [
-            Partition(topic, number)
-            for topic, checkpoint in self._checkpoints.items()
-            for number in range(len(checkpoint.positions))
-        ]
+    def _measure_lags(self, consumer: ConsumerClient) -> list[int | None]:
+        """Return the lag of each partition; the last one is None if it is unknown.
+
+        The others are not asked for then: where no broker answers, each would wait for it again.
+        """
+        lags: list[int | None] = []
+        for topic, checkpoint in self._checkpoints.items():
+            for number in range(len(checkpoint.positions)):
+                lags.append(consumer.record_lag(Partition(topic, number)))
+                if lags[-1] is None:
+                    return lags
+        return lags
 
     def _write_checkpoint_times(self) -> None:
         """Write each replica's checkpoint with the present time, as it has caught up.

@@ -47,11 +47,13 @@ def derive_reader_acls(
         }
     purposes |= dict.fromkeys(config.handlers.dead_letter_topics(), "dead letters")
     for name, purpose in purposes.items():
-        acls.allow(topic, name, *_READ_TOPIC, purpose=purpose)
+        acls.allow_operations(topic, name, *_READ_TOPIC, purpose=purpose)
     acls.allow_chosen_topics(chosen_topics, *_READ_TOPIC)
     if config.ledger:
         name = ledger_topic(topology.application_id)
-        acls.allow(topic, name, AclOperation.READ, purpose="ledger")
-    acls.allow(group, topology.application_id, AclOperation.DESCRIBE, purpose="committed offsets")
-    acls.allow(group, CLIENT_ID, AclOperation.DESCRIBE, purpose="consumers of Spark")
-    return acls.sorted_acls()
+        acls.allow_operations(topic, name, AclOperation.READ, purpose="ledger")
+    acls.allow_operations(
+        group, topology.application_id, AclOperation.DESCRIBE, purpose="committed offsets"
+    )
+    acls.allow_operations(group, CLIENT_ID, AclOperation.DESCRIBE, purpose="consumers of Spark")
+    return acls.list_acls()

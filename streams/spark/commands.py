@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.app import report_error
-from streams.errors import ConfigError, OutcomeUnknown, UserError
+from streams.command_options import exit_on_user_error
+from streams.errors import ConfigError
 from streams.spark.environment import check_packages
 
 if TYPE_CHECKING:
@@ -27,33 +26,7 @@ SparkSettings = Annotated[
     list[str] | None,
     typer.Option("--spark", metavar="NAME=VALUE", help="A setting of Spark, as often as needed."),
 ]
-BootstrapServers = Annotated[
-    str | None, typer.Option(help="Kafka as host:port,...; or 'embedded'.")
-]
-ConfigFile = Annotated[Path | None, typer.Option(help="A TOML file with settings.")]
-SettingOptions = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="A setting, as often as needed."),
-]
-ConnectionFile = Annotated[
-    Path | None,
-    typer.Option(help="Settings of a secured cluster: TOML, JSON, or lines NAME=VALUE."),
-]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log what Spark does.")]
-
-
-@contextmanager
-def exit_on_user_error() -> Iterator[None]:
-    """Exit with status 2 on an error that the user of a command can mend.
-
-    UserError and OutcomeUnknown of the with block are one line on standard error.
-    """
-    try:
-        yield
-    except UserError as error:
-        raise typer.Exit(report_error(error)) from None
-    except OutcomeUnknown as error:
-        raise typer.Exit(report_error(UserError(str(error)))) from None
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -17,7 +17,13 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from streams.errors import AuthenticationError, ConfigError, StreamsError, UserError
+from streams.errors import (
+    AuthenticationError,
+    AuthorizationError,
+    ConfigError,
+    StreamsError,
+    UserError,
+)
 from streams.spark.datasource import MillraceDataSource
 from streams.spark.environment import (
     check_environment,
@@ -38,7 +44,11 @@ _ERROR_SUFFIX = re.compile(
     r"\s*(SQLSTATE: \w+|\n\s*at org\.|\nJVM stacktrace|\n\nDuring handling).*", re.S
 )
 
-_SAME_ERRORS = {each.__name__: each for each in (ConfigError, AuthenticationError)}
+_SAME_ERRORS: Mapping[str, Callable[[str], UserError]] = {
+    "AuthenticationError": AuthenticationError,
+    "AuthorizationError": AuthorizationError.from_message,
+    "ConfigError": ConfigError,
+}
 
 
 @contextmanager
@@ -136,11 +146,15 @@ def translate_spark_errors() -> Iterator[None]:
 def to_user_error(error: Exception) -> UserError:
     """Translate a Spark error into a UserError of one line, Millrace's own error where it has one.
 
-    Returns a ConfigError or AuthenticationError where that was raised, otherwise a StreamsError.
+    Returns a ConfigError, AuthenticationError or AuthorizationError where that was raised,
+    otherwise a StreamsError.
     """
     said = str(error.java_exception if isinstance(error, Py4JJavaError) else error)
     found = list(_MILLRACE_ERROR.finditer(said))
     if not found:
         return StreamsError(f"Spark: {said.strip().splitlines()[0] if said.strip() else error!r}")
     message = _ERROR_SUFFIX.sub("", said[found[-1].end() :]).strip()
-    return _SAME_ERRORS.get(found[-1][1], StreamsError)(message)
+    try:
+        return _SAME_ERRORS.get(found[-1][1], StreamsError)(message)
+    except ValueError:
+        return StreamsError(message)

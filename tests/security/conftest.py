@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka.admin import AclOperation, ResourceType
 
+from streams.processes import security_watch
 from tests import brokers, sampling
-from tests.kafka.secured.administration import Administration
+from tests.kafka.secured.administration import Administration, create_allow_acl
+from tests.kafka.secured.certificates import Authority
 from tests.kafka.secured.listeners import SecurityOptions
-from tests.kafka.secured.server import SecuredKafka
+from tests.kafka.secured.server import PASSWORDS, SecuredKafka
 from tests.kafka.server import missing
 from tests.security.counting import CountingApplication
 
@@ -26,7 +30,7 @@ _RUNNING: list[SecuredKafka] = []
 
 
 _ALWAYS = "test_application.py"
-_SAMPLED_MODULES = 4
+_SAMPLED_MODULES = 3
 """How many of the other modules a sample runs: all of them take too long for each run of CI."""
 
 
@@ -92,6 +96,32 @@ def administration(secured_kafka: SecuredKafka) -> Administration:
 
 
 @pytest.fixture
+def trusted_by_mtls(
+    secured_kafka: SecuredKafka, administration: Administration
+) -> Iterator[Callable[[list[Authority]], None]]:
+    """Provide what sets the authorities that the broker trusts, and set back the first one."""
+    yield lambda authorities: administration.replace_trust_store("MTLS", authorities)
+    administration.replace_trust_store("MTLS", [secured_kafka.authority])
+
+
+@pytest.fixture
+def restart_kafka(
+    secured_kafka: SecuredKafka, administration: Administration
+) -> Callable[[], None]:
+    """Provide what restarts the broker and gives its own users their SCRAM passwords again.
+
+    Kafka 4.3 loses them at a restart after another user of SCRAM was removed.
+    """
+
+    def restart() -> None:
+        secured_kafka.restart()
+        for user, password in PASSWORDS.items():
+            administration.set_scram_password(user, password)
+
+    return restart
+
+
+@pytest.fixture
 def application(
     secured_kafka: SecuredKafka, unique: Callable[[str], str], tmp_path: Path
 ) -> Iterator[CountingApplication]:
@@ -99,6 +129,38 @@ def application(
     application = CountingApplication(secured_kafka, unique("counting"), tmp_path / "state")
     yield application
     application.close()
+
+
+@pytest.fixture
+def quick_checks(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Let the watch over credentials check often, and keep what it logs."""
+    monkeypatch.setattr(security_watch, "CHECK_INTERVAL_S", 0.2)
+    caplog.set_level(logging.INFO, "streams")
+
+
+@pytest.fixture
+def scram_user(
+    administration: Administration, unique: Callable[[str], str]
+) -> Iterator[Callable[[str], str]]:
+    """Provide what creates a user of SCRAM with a password, who may do everything."""
+    user = unique("user")
+    acls = [
+        create_allow_acl(user, AclOperation.ALL, kind, name)
+        for kind, name in (
+            (ResourceType.TOPIC, "*"),
+            (ResourceType.GROUP, "*"),
+            (ResourceType.TRANSACTIONAL_ID, "*"),
+            (ResourceType.BROKER, "kafka-cluster"),
+        )
+    ]
+
+    def create(password: str) -> str:
+        administration.set_scram_password(user, password)
+        administration.add_acls(*acls)
+        return user
+
+    yield create
+    administration.remove_acls(*acls)
 
 
 @pytest.fixture(scope="session")

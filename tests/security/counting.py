@@ -7,7 +7,7 @@ application depends on the security under test.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,15 @@ class CountingApplication:
             self._loaded_values.append(value)
             self.loaded[key] += 1
         assert self._producer.flush(HANG_LIMIT_S) == 0, "no answer to records"
+
+    def load_until(self, is_over: Callable[[], bool], *, what: str | Callable[[], str]) -> None:
+        """Write records to the input until `is_over()` is true."""
+
+        def load_some() -> bool:
+            self.load(20)
+            return is_over()
+
+        wait_until(load_some, what=what)
 
     def wait_until_counted(self) -> None:
         """Wait until all records that were loaded are counted and copied."""

@@ -45,7 +45,7 @@ REFUSED_SECONDS_MAX = 10
 PART = 200
 """How many records are waited for at a time."""
 MADE_PARTITIONS = 2
-COMMANDS = ("run", "create-topics", "plan")
+COMMANDS = ("run", "create-topics", "plan", "group describe")
 LOADED_RECORDS, LOAD_INTERVAL_S = 10, 0.05
 
 
@@ -64,7 +64,7 @@ class Place:
         (directory / "program.py").write_text(program)
 
     def start(self, command: str, settings: Mapping[str, str]) -> Command:
-        """Start `run`, `create-topics` or `plan` with these settings of librdkafka's."""
+        """Start one of `COMMANDS` with these settings of librdkafka's."""
         number = len(self._commands)
         connection = dict(settings)
         servers = connection.pop("bootstrap.servers")
@@ -78,10 +78,11 @@ class Place:
                 str(MADE_PARTITIONS),
             ],
             "plan": ["program:app", "--save", str(self.plan)],
+            "group describe": [self._topics.application],
         }[command]
         started = Command(
             [
-                *("-m", "streams", command, *arguments),
+                *("-m", "streams", *command.split(), *arguments),
                 *("--bootstrap-servers", servers, "--connection", str(file)),
             ],
             self._directory,
@@ -134,6 +135,9 @@ def test_an_application_counts_exactly_once_when_it_is_killed_under_load(
     topics.load(PART)
     worker = place.start("run", settings)
     topics.wait_for_counts(PART)
+    described = place.start("group describe", settings)
+    assert described.wait_for_end() == 0, described.log_tail()
+    assert f"group {topics.application}: " in described.log_tail()
     with keep_loading(topics):
         counted = topics.wait_for_counts(PART + 1).total()
         worker.kill()

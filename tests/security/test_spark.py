@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka.admin import AclOperation, ResourcePatternType, ResourceType
+from confluent_kafka.admin import AclBinding, AclOperation, ResourcePatternType, ResourceType
 
 from streams import App
 from streams.connection.settings import parse_connection
-from streams.errors import AuthenticationError
+from streams.errors import AuthenticationError, StreamsError
 from streams.spark import options_for, read_cut, reconcile
 from streams.spark.application_access import resolve_access
 from streams.spark.session import translate_spark_errors
@@ -129,7 +129,25 @@ def test_a_cut_is_taken_and_a_store_is_read_and_reconciled(
     refuse(secured, lambda: reconcile(spark, secured.refused))
 
 
-def test_a_user_with_the_rights_of_the_page_reads_writes_and_takes_cuts(
+def create_user(
+    kafka: SecuredKafka, administration: Administration, user: str
+) -> tuple[str, dict[str, str]]:
+    """Create a user with no right; return the servers and the connection by which it gets in."""
+    administration.set_scram_password(user, "open")
+    given = dict(describe_access(kafka, "SASL_SSL/SCRAM-SHA-512", user, "open").settings)
+    return given.pop("bootstrap.servers"), given
+
+
+def create_acls(
+    user: str, kind: ResourceType, name: str, *operations: AclOperation
+) -> list[AclBinding]:
+    """Return the ACLs for operations on a resource; a name that ends with `-` is a prefix."""
+    is_prefix = name.endswith("-")
+    pattern = ResourcePatternType.PREFIXED if is_prefix else ResourcePatternType.LITERAL
+    return [create_allow_acl(user, operation, kind, name, pattern) for operation in operations]
+
+
+def test_a_user_with_the_rights_of_the_page_reads_and_takes_cuts(
     spark: SparkSession,
     secured_kafka: SecuredKafka,
     administration: Administration,
@@ -140,28 +158,16 @@ def test_a_user_with_the_rights_of_the_page_reads_writes_and_takes_cuts(
     counting = Counting(plain, unique("words"), tmp_path)
     counting.feed(*LINES)
     counting.run()
-    administration.set_scram_password(user, "open")
-    given = dict(describe_access(secured_kafka, "SASL_SSL/SCRAM-SHA-512", user, "open").settings)
-    servers = given.pop("bootstrap.servers")
+    servers, given = create_user(secured_kafka, administration, user)
     application = counting.app.application_id
     access = create_access(servers, given)
 
     def allow(kind: ResourceType, name: str, *operations: AclOperation) -> None:
-        pattern = (
-            ResourcePatternType.PREFIXED if name.endswith("-") else ResourcePatternType.LITERAL
-        )
-        administration.add_acls(
-            *(create_allow_acl(user, operation, kind, name, pattern) for operation in operations)
-        )
+        administration.add_acls(*create_acls(user, kind, name, *operations))
 
     def read(**options: str) -> int:
         options = access.to_options() | options
         return spark.read.format("millrace").options(**options).load().count()
-
-    def write() -> None:
-        options = access.to_options() | {"topic": counting.lines, "write_id": user}
-        row = spark.createDataFrame([("more",)], "value STRING").coalesce(1)
-        row.write.format("millrace").mode("append").options(**options).save()
 
     allow(ResourceType.TOPIC, counting.out, AclOperation.READ)
     allow(ResourceType.GROUP, CLIENT_ID, AclOperation.DESCRIBE)
@@ -172,11 +178,48 @@ def test_a_user_with_the_rights_of_the_page_reads_writes_and_takes_cuts(
     allow(ResourceType.GROUP, application, AclOperation.DESCRIBE)
     assert read_cut(application, bootstrap_servers=servers, kafka=given).stores
     assert read(application_id=application, store="counts") == len(COUNTS)
-    allow(ResourceType.TOPIC, counting.lines, AclOperation.WRITE)
-    allow(ResourceType.TRANSACTIONAL_ID, "millrace-write-", AclOperation.WRITE)
-    allow(ResourceType.GROUP, "millrace-write-", AclOperation.READ)
-    write()
-    assert read(topic=counting.lines) == len(LINES) + 1
+
+
+def describe_missing_right(acl: AclBinding) -> str:
+    """Return the beginning of the error that names a right, whose name may be a prefix."""
+    operation, resource = acl.operation.name.capitalize(), acl.restype.name.lower()
+    return f"^not allowed to {operation} {resource.replace('_', ' ')} '{acl.name}"
+
+
+def test_a_user_with_the_rights_of_the_page_writes_and_needs_each_of_them(
+    spark: SparkSession,
+    secured_kafka: SecuredKafka,
+    administration: Administration,
+    unique: Callable[[str], str],
+) -> None:
+    topic, user = unique("written"), unique("writer")
+    with Client(secured_kafka.listener_servers("PLAINTEXT")) as client:
+        create_topic(client, topic)
+    servers, given = create_user(secured_kafka, administration, user)
+    acls = [
+        *create_acls(user, ResourceType.TOPIC, topic, AclOperation.READ, AclOperation.WRITE),
+        *create_acls(user, ResourceType.TRANSACTIONAL_ID, "millrace-write-", AclOperation.WRITE),
+        *create_acls(user, ResourceType.GROUP, "millrace-write-", AclOperation.READ),
+    ]
+
+    def write(number: int) -> None:
+        options = create_access(servers, given).to_options()
+        options |= {"topic": topic, "write_id": f"{user}-{number}"}
+        row = spark.createDataFrame([("more",)], "value STRING").coalesce(1)
+        with translate_spark_errors():
+            row.write.format("millrace").mode("append").options(**options).save()
+
+    administration.add_acls(*acls)
+    write(0)
+    for number, acl in enumerate(acls, start=1):
+        administration.remove_acls(acl)
+        with pytest.raises(StreamsError, match=describe_missing_right(acl)):
+            write(number)
+        administration.add_acls(acl)
+        write(number)
+    options = create_access(secured_kafka.listener_servers("PLAINTEXT"), {}).to_options()
+    rows = spark.read.format("millrace").options(**options, topic=topic).load()
+    assert rows.count() == 1 + len(acls)
 
 
 def test_executors_get_their_tokens_from_a_function(

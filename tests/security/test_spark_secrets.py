@@ -27,6 +27,7 @@ from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
 from tests.kafka.secured.access import describe_access
 from tests.kafka.secured.administration import Administration, create_allow_acl
+from tests.kafka.secured.oidc import Client as OidcClient
 from tests.kafka.secured.server import SecuredKafka
 from tests.processes import HANG_LIMIT_S
 from tests.security.observed_spark import ObservedSpark, read_files
@@ -40,11 +41,29 @@ PASSWORD, KEY_PASSWORD, CLIENT_SECRET, CONFIG = (
 )
 
 
+SECRETS = {
+    "SCRAM-SHA-512": {"sasl.password", "ssl.key.pem", "ssl.key.password"},
+    "OAUTHBEARER": {
+        *("sasl.oauthbearer.client.secret", "sasl.oauthbearer.config"),
+        *("ssl.key.pem", "ssl.key.password"),
+    },
+}
+"""The settings with a secret by mechanism: one of another mechanism would be refused."""
+
+
 def create_connection(
-    kafka: SecuredKafka, administration: Administration, user: str
+    kafka: SecuredKafka, administration: Administration, user: str, mechanism: str
 ) -> dict[str, str]:
-    """Create a user with rights, and return a connection in which each kind of secret is."""
-    administration.set_scram_password(user, PASSWORD)
+    """Create a user with rights, and return a connection with all secrets of the mechanism."""
+    if mechanism == "OAUTHBEARER":
+        kafka.oidc.clients[user] = OidcClient(CLIENT_SECRET)
+        access = describe_access(kafka, f"SASL_SSL/{mechanism}", user, CLIENT_SECRET)
+        # Without use for `oidc`, and passed on all the same.
+        settings = {**access.settings, "sasl.oauthbearer.config": CONFIG}
+    else:
+        administration.set_scram_password(user, PASSWORD)
+        access = describe_access(kafka, f"SASL_SSL/{mechanism}", user, PASSWORD)
+        settings = dict(access.settings)
     administration.add_acls(
         *(
             create_allow_acl(user, AclOperation.ALL, kind, stem, ResourcePatternType.PREFIXED)
@@ -55,18 +74,14 @@ def create_connection(
             )
         )
     )
-    access = describe_access(kafka, "SASL_SSL/SCRAM-SHA-512", user, PASSWORD)
     certificate = kafka.authority.issue_client(user)
     key = load_pem_private_key(certificate.key_path.read_bytes(), None)
     encryption = BestAvailableEncryption(KEY_PASSWORD.encode())
     return {
-        **access.settings,
+        **settings,
         "ssl.certificate.pem": certificate.certificate_path.read_text(),
         "ssl.key.pem": key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption).decode(),
         "ssl.key.password": KEY_PASSWORD,
-        # Without use with this mechanism, and passed on all the same.
-        "sasl.oauthbearer.client.secret": CLIENT_SECRET,
-        "sasl.oauthbearer.config": CONFIG,
     }
 
 
@@ -92,22 +107,24 @@ def explain(frame: DataFrame) -> str:
     return text.getvalue()
 
 
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("mechanism", SECRETS)
 def test_secrets_are_in_nothing_that_spark_shows_or_writes(
     observed_spark: ObservedSpark,
     secured_kafka: SecuredKafka,
     administration: Administration,
     unique: Callable[[str], str],
     tmp_path: Path,
+    mechanism: str,
 ) -> None:
     spark, topic = observed_spark.session, unique("marked")
     with Client(secured_kafka.listener_servers("PLAINTEXT")) as client:
         create_topic(client, topic)
-    connection = create_connection(secured_kafka, administration, topic)
+    connection = create_connection(secured_kafka, administration, topic, mechanism)
     servers = connection.pop("bootstrap.servers")
     access = BrokerAccess(servers, parse_connection(connection))
     options = access.to_options() | {"topic": topic}
-    assert find_secrets(connection, str(options)) == find_secrets(connection, str(connection))
-    assert len(find_secrets(connection, str(options))) == 5
+    assert find_secrets(connection, str(options)) == SECRETS[mechanism]
     shown: dict[str, str] = {}
 
     def read(**more: str) -> Any:

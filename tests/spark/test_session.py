@@ -13,11 +13,18 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader
 
-from streams.errors import ConfigError, StreamsError
+from streams.errors import AuthorizationError, ConfigError, StreamsError
 from streams.spark.environment import check_environment
 from streams.spark.session import session, translate_spark_errors
 
 pytestmark = pytest.mark.sampled(2, by="test")
+
+
+MISTAKES = {
+    "driver": ConfigError("option x: 'y' is no number"),
+    "worker": ConfigError("topic t: gone\nsince yesterday"),
+    "worker without a right": AuthorizationError("Read", "topic", "lines"),
+}
 
 
 class Failing(DataSource):
@@ -29,33 +36,32 @@ class Failing(DataSource):
 
     def schema(self) -> str:
         if self.options["where"] == "driver":
-            raise ConfigError("option x: 'y' is no number")
+            raise MISTAKES["driver"]
         return "a int"
 
     def reader(self, schema: Any) -> DataSourceReader:
-        return FailingReader()
+        return FailingReader(MISTAKES[self.options["where"]])
 
 
 class FailingReader(DataSourceReader):
+    def __init__(self, mistake: Exception) -> None:
+        self._mistake = mistake
+
     def read(self, partition: Any) -> Iterator[tuple[int]]:
         yield (1,)
-        raise ConfigError("topic t: gone\nsince yesterday")
+        raise self._mistake
 
 
-@pytest.mark.parametrize(
-    ("where", "said"),
-    [
-        ("driver", "option x: 'y' is no number"),
-        ("worker", "topic t: gone\nsince yesterday"),
-    ],
-)
+@pytest.mark.parametrize("where", MISTAKES)
 def test_a_mistake_told_inside_of_spark_is_the_same_outside(
-    spark: SparkSession, where: str, said: str
+    spark: SparkSession, where: str
 ) -> None:
     spark.dataSource.register(Failing)
     with pytest.raises(ConfigError) as told, translate_spark_errors():
         spark.read.format("failing").option("where", where).load().collect()
-    assert str(told.value) == said
+    assert type(told.value) is type(MISTAKES[where])
+    assert vars(told.value) == vars(MISTAKES[where])
+    assert str(told.value) == str(MISTAKES[where])
 
 
 def test_an_error_of_spark_is_told_in_one_line(spark: SparkSession) -> None:

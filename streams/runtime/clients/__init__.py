@@ -9,6 +9,7 @@ from streams.runtime.clients.committed_offset import fetch_stable_offset
 from streams.runtime.clients.consumer import DataConsumer
 from streams.runtime.clients.errors import translate_client_error
 from streams.runtime.clients.factory import KafkaClientSupplier
+from streams.runtime.clients.mechanisms import refuse_gssapi
 from streams.runtime.clients.producer import (
     StreamsProducer,
     encode_group_metadata,
@@ -27,6 +28,7 @@ __all__ = [
     "call_with_retries",
     "encode_group_metadata",
     "fetch_stable_offset",
+    "refuse_gssapi",
     "translate_client_error",
     "translate_produce_error",
 ]

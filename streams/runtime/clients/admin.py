@@ -221,20 +221,25 @@ class Admin:
             lambda: self._fetch_spec_offsets(partitions, OffsetSpec.earliest())
         )
 
-    def fetch_latest_offsets(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
-        """Return the high watermark of each partition.
+    def fetch_latest_offsets(
+        self, partitions: Sequence[Partition], timeout_s: float = math.inf
+    ) -> dict[Partition, int]:
+        """Return the high watermark of each partition, in one request.
 
-        It is above every record, those of open transactions included.
+        It is above every record, those of open transactions included. Raises OutcomeUnknown if
+        brokers don't answer within `timeout_s`.
         """
         return self._call_with_retries(
-            lambda: self._fetch_spec_offsets(partitions, OffsetSpec.latest())
+            lambda: self._fetch_spec_offsets(partitions, OffsetSpec.latest(), timeout_s=timeout_s)
         )
 
-    def fetch_last_stable_offsets(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+    def fetch_last_stable_offsets(
+        self, partitions: Sequence[Partition], timeout_s: float = math.inf
+    ) -> dict[Partition, int]:
         """Return the last stable offset of each partition: below it, no transaction is open."""
         return self._call_with_retries(
             lambda: self._fetch_spec_offsets(
-                partitions, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED
+                partitions, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED, timeout_s
             )
         )
 
@@ -271,8 +276,10 @@ class Admin:
         partitions: Sequence[Partition],
         spec: OffsetSpec,
         isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+        timeout_s: float = math.inf,
     ) -> dict[Partition, int]:
-        results = self._request_offsets(dict.fromkeys(partitions, spec), isolation)
+        specs = dict.fromkeys(partitions, spec)
+        results = self._request_offsets(specs, isolation, timeout_s)
         for partition, result in results.items():
             if result.offset < 0:
                 # librdkafka 2.16 returns this, without an error, when the connection was cut.
@@ -284,6 +291,7 @@ class Admin:
         self,
         specs: Mapping[Partition, OffsetSpec],
         isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+        timeout_s: float = math.inf,
     ) -> dict[Partition, Any]:
         if not specs:
             return {}
@@ -294,7 +302,10 @@ class Admin:
         try:
             return {
                 Partition(a.topic, a.partition): self._wait_for_result(
-                    future, f"offset of {a.topic}[{a.partition}]", Right("Read", a.topic)
+                    future,
+                    f"offset of {a.topic}[{a.partition}]",
+                    Right("Read", a.topic),
+                    timeout_s=min(self._timeout_s, timeout_s),
                 )
                 for a, future in futures.items()
             }

@@ -168,8 +168,7 @@ class DataConsumer:
             return False
         partition_name = f"{message.topic()}[{message.partition()}]"
         if error.code() in OUT_OF_RANGE_ERRORS:
-            log.warning("%s: %s", partition_name, error.str())
-            self._out_of_range[Partition(message.topic(), message.partition())] = message.offset()
+            self._note_out_of_range(message)
             return True
         is_group = error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
         check_authorized(error, "Read", self._group if is_group else message.topic())
@@ -177,3 +176,32 @@ class DataConsumer:
             raise StreamsError(f"{partition_name} can't be read: {error.str()}")
         log.warning("%s: %s; librdkafka goes on trying", partition_name, error.str())
         return True
+
+    def _note_out_of_range(self, message: Message) -> None:
+        """Note that a partition's position is out of range, unless the error is an older one.
+
+        librdkafka drops the queued records of a partition that was removed, and delivers its queued
+        errors, also after it was added again. A position below that of the last addition is an
+        older one, or where a log was truncated: fetching again from here tells which.
+        """
+        partition, position = Partition(message.topic(), message.partition()), message.offset()
+        start_offset = self._start_offsets.get(partition)
+        if start_offset is None:
+            log.info("%s: %d was out of range when it was still read", partition, position)
+        elif 0 <= position < start_offset:
+            log.info(
+                "%s: %d was out of range, read from %d since", partition, position, start_offset
+            )
+            self._fetch_again(partition)
+        else:
+            log.warning("%s: %s", partition, message.error().str())
+            self._out_of_range[partition] = position
+
+    def _fetch_again(self, partition: Partition) -> None:
+        """Remove a partition and add it again at the next offset to poll; paused, if it was."""
+        position = {partition: self._start_offsets[partition]} | self.next_offsets([partition])
+        is_paused = partition in self._paused
+        self.remove_partitions([partition])
+        self.add_partitions(position)
+        if is_paused:
+            self.pause_partition(partition)

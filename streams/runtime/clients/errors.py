@@ -1,8 +1,10 @@
 """Translate a client's error to the error that selects the recovery.
 
     recovery          errors                                        why
-    TaskMigrated      fenced; stale generation or member; unknown   another has, or will get, the
-                      id mapping; sequences out of order            tasks or the transactional id
+    TaskMigrated      fenced; unknown member; unknown id mapping;   another has, or will get, the
+                      sequences out of order                        tasks or the transactional id
+    GenerationOver    ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS     as TaskMigrated, unless a join
+                                                                    is under way
     StreamsError      not allowed, too large, no such topic, ...    trying again changes nothing
     TopicRefused      a topic that may not be used                  as StreamsError; which topic, a
                                                                     look at the rights tells
@@ -30,14 +32,17 @@ from confluent_kafka import KafkaError, KafkaException
 from streams.errors import (
     AuthorizationError,
     ConfigError,
+    GenerationOver,
     OutcomeUnknown,
     StreamsError,
     TaskMigrated,
 )
+from streams.membership.authorization import REFUSED_RESOURCES
 
 log = logging.getLogger("streams.runtime.clients")
 librdkafka_log = logging.getLogger("streams.runtime.clients.librdkafka")
 """The logger of librdkafka's own lines: each client logs each broker that comes and goes."""
+_TRANSACTION_ERROR_FACILITY = "TXNERR"
 
 _FENCED_ERRORS = {
     KafkaError._FENCED,
@@ -46,11 +51,10 @@ _FENCED_ERRORS = {
     KafkaError.INVALID_PRODUCER_ID_MAPPING,
     KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER,
     KafkaError.UNKNOWN_PRODUCER_ID,
-    KafkaError.ILLEGAL_GENERATION,
     KafkaError.UNKNOWN_MEMBER_ID,
     KafkaError.FENCED_INSTANCE_ID,
-    KafkaError.REBALANCE_IN_PROGRESS,
 }
+_GENERATION_ERRORS = {KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS}
 UNKNOWN_TOPIC_ERRORS = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError._UNKNOWN_TOPIC,
@@ -61,10 +65,9 @@ OUT_OF_RANGE_ERRORS = {
     KafkaError._LOG_TRUNCATION,
     KafkaError.OFFSET_OUT_OF_RANGE,
 }
-_REFUSED_RESOURCES = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: "topic",
-    KafkaError.GROUP_AUTHORIZATION_FAILED: "group",
-    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "transactional id",
+# librdkafka's codes of brokers' errors are Kafka's.
+_REFUSED_RESOURCES: Mapping[int, str] = {
+    **REFUSED_RESOURCES,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED: "cluster",
 }
 PERMANENT_ERRORS = {
@@ -119,6 +122,8 @@ def translate_client_error(error: KafkaException, action: str) -> Exception:
     """
     cause: KafkaError = error.args[0]
     what = f"{action}: {cause.str()} ({cause.name()})"
+    if cause.code() in _GENERATION_ERRORS:
+        return GenerationOver(what)
     if cause.code() in _FENCED_ERRORS:
         return TaskMigrated(what)
     if cause.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
@@ -151,8 +156,14 @@ class LibrdkafkaLogger:
         """Whether further lines are dropped."""
 
     def log(self, level: int, form: str, *what: object) -> None:
+        """Log a line, unless they are muted; at most as INFO that a transaction has failed.
+
+        The transaction's next call raises that error, and its recovery is logged. A commit that a
+        rebalance has overtaken is aborted and done again, which is nothing to look at.
+        """
         if not self.is_muted:
-            librdkafka_log.log(level, form, *what)
+            is_raised_by_call = what[:1] == (_TRANSACTION_ERROR_FACILITY,)
+            librdkafka_log.log(logging.INFO if is_raised_by_call else level, form, *what)
 
     def log_error(self, error: KafkaError) -> None:
         """Log an error of a client's connection, such as a broker that is away.

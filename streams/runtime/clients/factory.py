@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Producer
@@ -26,6 +27,13 @@ _RESTORE_FETCH_SETTINGS = {
 }
 """Settings of the restore consumer. What it fetches ahead is bounded for all of its partitions
 together."""
+_STANDBY_FETCH_SETTINGS = {
+    "fetch.wait.max.ms": 500,
+    "fetch.queue.backoff.ms": 20,
+    "queued.max.messages.kbytes": 8 << 10,
+}
+"""Settings of the consumer that follows changelogs: it waits for new records without haste, for as
+long as the worker runs."""
 
 _SOCKET_TIMEOUT_MS_MIN, _SOCKET_TIMEOUT_MS_MAX = 2_000, 300_000
 """The bounds of `socket.timeout.ms` for librdkafka: a second more than the longest fetch, at most
@@ -99,6 +107,19 @@ class KafkaClientSupplier:
             self.security.note_client_error,
         )
 
+    def create_standby_consumer(self, name: str) -> DataConsumer:
+        """Create a consumer that follows the changelogs of standby tasks."""
+        return DataConsumer(
+            {
+                "socket.timeout.ms": self._socket_timeout_ms,
+                **self._common_settings(name),
+                **self._config.consumer,
+                **_STANDBY_FETCH_SETTINGS,
+                **self._read_committed_settings(),
+            },
+            self.security.note_client_error,
+        )
+
     def _read_committed_settings(self) -> dict[str, Any]:
         """Return the settings that make a consumer read committed records and commit nothing."""
         return {
@@ -111,13 +132,18 @@ class KafkaClientSupplier:
 
     def create_producer(self, transactional_id: str) -> StreamsProducer:
         """Create a producer; a transactional one has fenced its predecessor when this returns."""
+        security = self.security
+        # Read before the settings, so that these are of this version or a later one.
+        require_usable = partial(security.require_usable, security.version)
         return StreamsProducer(
             transactional_id,
             self._producer_settings(transactional_id),
             transactional=self._config.exactly_once,
             timeout_s=self._timeout_s,
             track_deliveries=self._config.ledger,
-            on_error=self.security.note_client_error,
+            on_error=security.note_client_error,
+            # Without settings of a connection there is nothing that brokers could refuse.
+            require_usable=require_usable if security.value.settings else None,
         )
 
     def check_user_settings(self) -> None:

@@ -19,11 +19,20 @@ from streams.runtime.clients.errors import (
     log,
     translate_client_error,
 )
+from streams.runtime.clients.refusable_call import call_while_usable
 
 if TYPE_CHECKING:
     from streams.membership.producer_identity import ProducerIdentity
 
 
+_WAITING_METHODS = {
+    "init_transactions",
+    "send_offsets_to_transaction",
+    "commit_transaction",
+    "abort_transaction",
+    "flush",
+    "list_topics",
+}
 _METADATA_MAGIC = b"CGMDv2:"
 _GROUP_AT = len(_METADATA_MAGIC) + struct.calcsize("=i")
 
@@ -46,7 +55,8 @@ class StreamsProducer:
     `name` is its transactional id. With `track_deliveries` it knows where everything that it wrote
     went (`delivered_offsets`), at a price for each record; `identity` is set by who needs it. After
     any error but StreamsError the producer has to be discarded. `on_error` is called at each error
-    of its connections, from within its other methods.
+    of its connections, from within its other methods. `require_usable` is called while a method
+    waits for a broker; what it raises ends the method, and any outcome is unknown.
     """
 
     def __init__(
@@ -59,12 +69,14 @@ class StreamsProducer:
         track_deliveries: bool = False,
         producer_class: type[Producer] | None = None,
         on_error: Callable[[], None] = lambda: None,
+        require_usable: Callable[[], None] | None = None,
     ) -> None:
         self.name = name
         self.transactional = transactional
         self.delivered_offsets = DeliveredOffsets() if track_deliveries else None
         self.identity: ProducerIdentity | None = None
         self._timeout_s = timeout_s
+        self._require_usable = require_usable
         self._undelivered: list[str] = []
         reports: dict[str, Any] = {}
         if self.delivered_offsets is not None:
@@ -132,6 +144,12 @@ class StreamsProducer:
         self._call_producer("commit_transaction", self._timeout_s)
         self._is_transaction_open = False
 
+    def abort_transaction(self) -> None:
+        """Abort the transaction if one is open, and go on with the same epoch."""
+        if self._is_transaction_open:
+            self._call_producer("abort_transaction", self._timeout_s)
+            self._is_transaction_open = False
+
     def discard(self) -> None:
         """Discard the producer with all that it holds; its successor's epoch fences it.
 
@@ -150,12 +168,11 @@ class StreamsProducer:
         Returns False if that was not possible: no broker answered, or the producer was fenced.
         """
         aborted = True
-        if self._is_transaction_open:
-            try:
-                self._call_producer("abort_transaction", self._timeout_s)
-            except (TaskMigrated, OutcomeUnknown, StreamsError) as error:
-                log.info("the open transaction is left to its time-out: %s", error)
-                aborted = False
+        try:
+            self.abort_transaction()
+        except (TaskMigrated, OutcomeUnknown, StreamsError) as error:
+            log.info("the open transaction is left to its time-out: %s", error)
+            aborted = False
         self.discard()
         return aborted
 
@@ -176,9 +193,15 @@ class StreamsProducer:
         return translate_produce_error(error, action, topic)
 
     def _call_producer(self, name: str, *arguments: Any) -> Any:
-        """Call a method of the client, and translate its error to the recovery error."""
+        """Call a method of the client, and translate its error to the recovery error.
+
+        Raises also what `require_usable` raises while a method waits.
+        """
+        method = getattr(self._producer, name)
         try:
-            return getattr(self._producer, name)(*arguments)
+            if self._require_usable is None or name not in _WAITING_METHODS:
+                return method(*arguments)
+            return call_while_usable(method, arguments, self._require_usable)
         except KafkaException as error:
             self._check_authorized(error.args[0], arguments)
             raise translate_client_error(error, name) from error

@@ -27,9 +27,14 @@ def read_ledger_transactions(
     with closing(access.create_range_reader("read_committed")) as reader:
         for lists in reader.read_range(ledger, first_offset, end_offset, _BATCH_RECORDS_MAX):
             for offset, value in zip(lists.offsets, lists.values, strict=True):
-                try:
-                    yield decode(value or b"")
-                except (ValueError, KeyError, TypeError) as error:
-                    raise ConfigError(
-                        f"{ledger} at offset {offset} is no entry of a ledger: {error}"
-                    ) from error
+                yield _decode_entry(ledger, offset, value)
+
+
+def _decode_entry(ledger: Partition, offset: int, value: bytes | None) -> LedgerTransaction:
+    """Decode a record of the ledger. Raises ConfigError for one that is no entry."""
+    try:
+        return decode(value or b"")
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            f"{ledger} at offset {offset} is no entry of a ledger: {error}"
+        ) from error

@@ -39,9 +39,11 @@ class OffsetClient:
         self.servers = access.bootstrap_servers
         self.timeout_s = timeout_ms / 1000
         self._deadline_s = time.monotonic() + self.timeout_s
-        self._admin = access.create_admin(min(self.timeout_s, _REQUEST_TIMEOUT_S), retry_s=0.0)
+        self._request_timeout_s = min(self.timeout_s, _REQUEST_TIMEOUT_S)
+        # The check of a secured connection, which comes first, has no longer than a request.
+        self._admin = access.create_admin(self._request_timeout_s, retry_s=0.0)
         self.partition_counts: Mapping[str, int] = self._admin.fetch_partition_counts_at_start(
-            min(self.timeout_s, _REQUEST_TIMEOUT_S)
+            min(self.remaining_s, _REQUEST_TIMEOUT_S)
         )
         """Of every topic, as of the beginning."""
 
@@ -69,9 +71,10 @@ class OffsetClient:
         """
 
         def fetch_from_coordinator() -> CommittedOffsets:
-            with closing(self.access.open_connection(None, _REQUEST_TIMEOUT_S)) as bootstrap:
+            timeout_s = self._request_timeout_s
+            with closing(self.access.open_connection(None, timeout_s)) as bootstrap:
                 address = find_coordinator(bootstrap, group_id)
-            with closing(self.access.open_connection(address, _REQUEST_TIMEOUT_S)) as connection:
+            with closing(self.access.open_connection(address, timeout_s)) as connection:
                 return fetch_offsets(connection, group_id, partitions)
 
         return self._retry_until_answered(

@@ -9,21 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streams.app import App, import_app
+from streams.command_options import (
+    BootstrapServers,
+    ConfigFile,
+    ConnectionFile,
+    SettingOptions,
+    exit_on_user_error,
+)
 from streams.errors import ConfigError
 from streams.settings.command_line import parse_settings, read_connection
 from streams.settings.config import StreamsConfig, load_config
 from streams.spark.application_access import resolve_access
-from streams.spark.commands import (
-    BootstrapServers,
-    ConfigFile,
-    ConnectionFile,
-    Master,
-    SettingOptions,
-    SparkSettings,
-    Verbose,
-    exit_on_user_error,
-    open_spark_session,
-)
+from streams.spark.commands import Master, SparkSettings, Verbose, open_spark_session
 from streams.spark.source.options import RECORDS_PER_SPLIT
 
 if TYPE_CHECKING:

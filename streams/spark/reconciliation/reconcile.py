@@ -188,7 +188,7 @@ class _Reconciliation:
         )
         for each in missed:
             if why := exempt.get(account_key(each)):
-                self._refuse(each, why)
+                self._refuse_account(each, why)
         known = [each for each in wanted if isinstance(each, ReconciliationTarget)]
         keys = [account_key(each) for each in known if each not in missed]
         return wanted, [accounts[key] for key in keys], found.recomputed
@@ -205,7 +205,9 @@ class _Reconciliation:
             own | {account_key(each) for each in list_opaque_accounts(self.topology)} | wanted_keys
         )
 
-    def _refuse(self, account: ReconciliationTarget | OpaqueAccount | Account, reason: str) -> None:
+    def _refuse_account(
+        self, account: ReconciliationTarget | OpaqueAccount | Account, reason: str
+    ) -> None:
         """Note why a store or topic can't be checked."""
         self.refusals.append(RefusedCheck(account.name, account.subtopology, reason))
 
@@ -222,7 +224,7 @@ class _Reconciliation:
             if why is None:
                 decided.append(each)
             else:
-                self._refuse(each, why)
+                self._refuse_account(each, why)
         return decided
 
     def _explain_not_comparable(self, subtopology: int, in_transit_count: int | None) -> str | None:
@@ -251,7 +253,7 @@ class _Reconciliation:
             ledger_runs = LedgerRuns(records.spark, entries_in_cut(records.access, self.cut))
         for place, account in pairs:
             if account.kind is AccountKind.STREAM and records.is_compacted(place.name):
-                self._refuse(
+                self._refuse_account(
                     place, "it is compacted and no table: records that were written may be gone"
                 )
                 continue
@@ -275,7 +277,7 @@ class _Reconciliation:
             except (AuthenticationError, AuthorizationError):
                 raise  # of the whole, and not of one account
             except ConfigError as error:
-                self._refuse(place, str(error))
+                self._refuse_account(place, str(error))
                 continue
             yield checked
 
@@ -295,7 +297,7 @@ class _Reconciliation:
             steps = [name for name in before if name not in names]
             causes = ", ".join(dict.fromkeys(steps or before)) or "its inputs"
             why = f"it comes of what is not checked: {causes}"
-            self._refuse(each, why if is_derived else "expected says nothing of it")
+            self._refuse_account(each, why if is_derived else "expected says nothing of it")
 
     def _add_origins(self, checked: dict[str, CheckedAccount]) -> dict[str, CheckedAccount]:
         """Add to the user's accounts the origins of rows that the topology tells, if any is off."""

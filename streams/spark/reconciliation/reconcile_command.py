@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from streams.app import import_app
+from streams.command_options import (
+    BootstrapServers,
+    ConfigFile,
+    ConnectionFile,
+    SettingOptions,
+    exit_on_user_error,
+)
 from streams.errors import ConfigError
 from streams.settings.command_line import parse_settings, read_connection
 from streams.spark.application_access import resolve_access
 from streams.spark.commands import (
-    BootstrapServers,
-    ConfigFile,
-    ConnectionFile,
     Master,
-    SettingOptions,
     SparkSettings,
     Verbose,
-    exit_on_user_error,
     open_spark_session,
     parse_pairs,
 )

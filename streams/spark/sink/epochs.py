@@ -38,6 +38,7 @@ from streams.runtime.clients import (
     encode_group_metadata,
     fetch_stable_offset,
 )
+from streams.runtime.clients.errors import TopicRefused
 from streams.spark.source.broker_access import REQUEST_TIMEOUT_S, BrokerAccess
 
 TRANSACTION_TIMEOUT_SETTING = "transaction.timeout.ms"
@@ -54,6 +55,8 @@ _PRODUCER_DEFAULTS = {
     TRANSACTION_TIMEOUT_SETTING: TRANSACTION_TIMEOUT_MS,
 }
 _PRODUCER_OVERRIDES = {"partitioner": "murmur2_random", "enable.idempotence": True}
+_TOPIC_OPERATIONS = ["Read", "Write"]
+"""What has to be allowed on the topic: offsets of it are committed, as the marks of epochs."""
 _LOOKUP_THREADS_MAX = 16
 _TALLY_METADATA = re.compile(r"rows=(\d+) digest=([0-9a-f]{16})")
 _DIGEST_BITS = 64
@@ -281,7 +284,8 @@ def open_epoch_attempt(
 ) -> Iterator[EpochAttempt]:
     """Open a transaction for an epoch for the with block, and abort it unless the block commits.
 
-    Raises StreamsError, which says what a failure means for the task.
+    Raises StreamsError, which says what a failure means for the task; AuthorizationError where a
+    right is missing.
     """
     doing = _describe_epoch_write(sink, partition, epoch)
     timeout = access.librdkafka_settings.get(TRANSACTION_TIMEOUT_SETTING, TRANSACTION_TIMEOUT_MS)
@@ -289,6 +293,9 @@ def open_epoch_attempt(
     try:
         made = EpochAttempt(access, sink, partition, epoch)
         yield made
+    except TopicRefused as error:
+        access.create_admin().check_topic_rights({sink.topic: _TOPIC_OPERATIONS}, REQUEST_TIMEOUT_S)
+        raise StreamsError(f"{doing} was not written: {error}") from error
     except TaskMigrated as error:
         raise StreamsError(
             f"{doing} was not written by this attempt: another one of the same task has taken its "

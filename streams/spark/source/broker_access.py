@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from threading import Lock
+from threading import Event, Lock
 from typing import Any
 
 from streams.connection.security import PLAINTEXT, ConnectionSecurity, prepare_security
@@ -24,7 +24,7 @@ from streams.connection.tokens import name_token_callback
 from streams.errors import OutcomeUnknown, StreamsError
 from streams.membership.connection import BrokerConnection, connect_to_any_server
 from streams.membership.connection_check import check_connection
-from streams.runtime.clients import Admin, RangeReader
+from streams.runtime.clients import Admin, RangeReader, refuse_gssapi
 
 CLIENT_ID = "millrace-spark"
 REQUEST_TIMEOUT_S = 30.0
@@ -51,6 +51,7 @@ class BrokerAccess:
     bootstrap_servers: str
     connection: ConnectionSettings = field(default_factory=ConnectionSettings)
     librdkafka_settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    _was_checked: Event = field(default_factory=Event, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[type[BrokerAccess], tuple[Any, ...]]:
         """Pickle the settings alone: each process reads certificates and secrets itself."""
@@ -59,6 +60,7 @@ class BrokerAccess:
     @cached_property
     def security(self) -> ConnectionSecurity:
         """Read certificates and keys, and return what secures connections. Raises ConfigError."""
+        refuse_gssapi(self.connection)
         return prepare_security(self.connection)
 
     def to_options(self) -> dict[str, str]:
@@ -91,15 +93,18 @@ class BrokerAccess:
         Raises: ConfigError for settings that can't be used, AuthenticationError if a broker refuses
         the credentials or isn't trusted.
         """
-        return Admin(self._checked_settings, self.bootstrap_servers, timeout_s, retry_s)
+        self._check_once(min(timeout_s, START_TIMEOUT_S), asks_each_broker=True)
+        return Admin(self.client_settings(), self.bootstrap_servers, timeout_s, retry_s)
 
     def create_range_reader(self, isolation: str) -> RangeReader:
         """Create a client that reads ranges of offsets with the isolation level `isolation`.
 
         Its consumer group commits nothing. Raises what `create_admin` raises.
         """
+        # One of many executors, whose driver has asked each broker.
+        self._check_once(START_TIMEOUT_S, asks_each_broker=False)
         return RangeReader(
-            {"group.id": CLIENT_ID, **self._checked_settings}, isolation, REQUEST_TIMEOUT_S
+            {"group.id": CLIENT_ID, **self.client_settings()}, isolation, REQUEST_TIMEOUT_S
         )
 
     def open_connection(
@@ -125,15 +130,20 @@ class BrokerAccess:
         """
         check_connection(self.bootstrap_servers, self.security)
 
-    @cached_property
-    def _checked_settings(self) -> dict[str, Any]:
-        """Check the connection once in this process, and return the settings of clients.
+    def _check_once(self, timeout_s: float, *, asks_each_broker: bool) -> None:
+        """Check the connection within a time limit, unless that was done in this process.
 
         Without security there is nothing that a broker could refuse, so nothing waits for one.
+        Raises what `check_connection` raises.
         """
-        if self.connection:
-            self.check_connection()
-        return self.client_settings()
+        if self.connection and not self._was_checked.is_set():
+            check_connection(
+                self.bootstrap_servers,
+                self.security,
+                timeout_s,
+                asks_each_broker=asks_each_broker,
+            )
+            self._was_checked.set()
 
 
 def create_access(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+import re
 import threading
 import time
 from collections.abc import Mapping
@@ -28,6 +29,7 @@ TOKEN_PATH = "/token"
 KEYS_PATH = "/keys"
 KEY_ID = "tests-1"
 READ_TIMEOUT_S = 30.0
+_NOT_FORM_ENCODED = re.compile("%(?![0-9A-Fa-f]{2})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +43,16 @@ class Client:
 class OidcProvider:
     """Serves token and key endpoints on a free port of the loopback until it is closed.
 
-    A test may register and remove `clients` and set `token_lifetime_s` while it runs.
+    A test may register and remove `clients`, and set `token_lifetime_s` and `decodes_credentials`,
+    while it runs.
     """
 
     def __init__(self, clients: Mapping[str, Client], token_lifetime_s: int = 3_600) -> None:
         self.clients = dict(clients)
         self.token_lifetime_s = token_lifetime_s
+        self.decodes_credentials = True
+        """Whether id and secret of an Authorization header are form-decoded (RFC 6749, 2.3.1), as
+        by Keycloak and Spring; other providers compare them as they come."""
         self.issued_count = 0
         self.refused_count = 0
         self._counted = threading.Lock()
@@ -138,8 +144,7 @@ def _create_handler(provider: OidcProvider) -> type[BaseHTTPRequestHandler]:
             scheme, _, encoded = self.headers.get("Authorization", "").partition(" ")
             if scheme.lower() != "basic":
                 return fields.get("client_id", ""), fields.get("client_secret", "")
-            client_id, _, secret = base64.b64decode(encoded).decode().partition(":")
-            return unquote_plus(client_id), unquote_plus(secret)
+            return _parse_basic_credentials(encoded, is_form=provider.decodes_credentials)
 
         def _respond(self, status: int, content: Mapping[str, object]) -> None:
             encoded = json.dumps(content).encode()
@@ -153,6 +158,16 @@ def _create_handler(provider: OidcProvider) -> type[BaseHTTPRequestHandler]:
             """Print nothing: a request is no event of the test's output."""
 
     return Handler
+
+
+def _parse_basic_credentials(encoded: str, *, is_form: bool) -> tuple[str, str]:
+    """Return the client id and secret of an Authorization header; empty for what is no form."""
+    client_id, _, secret = base64.b64decode(encoded).decode().partition(":")
+    if not is_form:
+        return client_id, secret
+    if _NOT_FORM_ENCODED.search(client_id + secret):
+        return "", ""
+    return unquote_plus(client_id), unquote_plus(secret)
 
 
 def _encode(data: bytes) -> str:

@@ -18,10 +18,17 @@ class FakeSaslBroker:
     """Answers ApiVersions, SaslHandshake, SaslAuthenticate and Metadata, one connection at a time.
 
     `codes` are the errors of the next SaslAuthenticate requests (then NONE), `session_ms` how long
-    their sessions are. Metadata is answered, or as `metadata` says: "close", or "hang".
+    their sessions are. Metadata is answered with the addresses of `brokers`, or as `metadata` says:
+    "close", or "hang". Requests of the APIs in `ignored` get no answer, and those in `refused` end
+    the connection. Each answer takes `delay_s`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, delay_s: float = 0.0) -> None:
+        self._delay_s = delay_s
+        self.ignored: set[int] = set()
+        self.refused: set[int] = set()
+        self.connection_count = 0
+        self.brokers: list[tuple[str, int]] = []
         self.codes: list[int] = []
         self.session_ms = 0
         self.metadata = "answer"
@@ -47,6 +54,7 @@ class FakeSaslBroker:
     def _serve(self) -> None:
         while not self._ended.is_set():
             peer, _ = self._listener.accept()
+            self.connection_count += 1
             with peer, peer.makefile("rb") as stream, suppress(OSError):
                 while (size := stream.read(4)) and self._respond(
                     peer, stream.read(int.from_bytes(size, "big"))
@@ -61,6 +69,9 @@ class FakeSaslBroker:
             self.requests.append(key)
         if key == METADATA and self.metadata != "answer":
             return self.metadata == "hang"
+        if key in self.ignored or key in self.refused:
+            return key in self.ignored
+        self._ended.wait(self._delay_s)
         match key:
             case 18:
                 body = struct.pack(">hi", NONE, len(APIS))
@@ -71,8 +82,14 @@ class FakeSaslBroker:
                 code = self.codes.pop(0) if self.codes else NONE
                 body = struct.pack(">hhiq", code, -1, 0, self.session_ms)
             case _:
-                # No throttling, no brokers, no cluster id, no controller, no topics.
-                body = struct.pack(">iihii", 0, 0, -1, -1, 0)
+                # No throttling; each broker without a rack.
+                body = struct.pack(">ii", 0, len(self.brokers))
+                for number, (host, port) in enumerate(self.brokers):
+                    name = host.encode()
+                    body += struct.pack(">ih", number, len(name)) + name
+                    body += struct.pack(">ih", port, -1)
+                # No cluster id, no controller, no topics.
+                body += struct.pack(">hii", -1, -1, 0)
         answer = struct.pack(">i", correlation) + body
         peer.sendall(len(answer).to_bytes(4, "big") + answer)
         return True

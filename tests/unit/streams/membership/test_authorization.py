@@ -9,8 +9,9 @@ from kio.schema.errors import ErrorCode
 
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import AuthorizationError
+from streams.membership.connection import ConnectionLost
 from streams.membership.group_member import MembershipSignal
-from streams.membership.group_offsets import check_group_listed, fetch_group_offsets
+from streams.membership.group_offsets import check_groups_listed, fetch_group_offsets
 from streams.membership.producer_identity import fetch_producer_identity
 from tests.processes import wait_until
 from tests.unit.streams.membership.fakes import (
@@ -24,6 +25,7 @@ from tests.unit.streams.membership.fakes import (
     SYNC,
     FakeCoordinator,
     Worker,
+    create_coordinator_response,
     create_join_response,
     create_sync_response,
 )
@@ -86,9 +88,25 @@ def test_whoever_only_looks_at_a_group_needs_describe() -> None:
     coordinator.answer(FIND, *[refuse_to_find(GROUP_REFUSED)] * 2)
     with pytest.raises(AuthorizationError, match="not allowed to Describe group 'a-cut'"):
         fetch_group_offsets(coordinator.dial, "a-cut", [IN])
+
+
+def test_names_of_groups_are_looked_at_over_one_connection() -> None:
+    coordinator = FakeCoordinator()
+    check_groups_listed(coordinator.dial, ["a-cut", "a-cut-"])
+    assert [each.key for each in coordinator.sent(FIND)] == ["a-cut", "a-cut-"]
+    assert coordinator.dialled == [None]
+    assert not coordinator.open
+    healthy = create_coordinator_response()
+    coordinator.answer(FIND, healthy, refuse_to_find(GROUP_REFUSED))
     with pytest.raises(AuthorizationError, match="not allowed to Describe group 'a-cut-'"):
-        check_group_listed(coordinator.dial, "a-cut-")
-    check_group_listed(coordinator.dial, "a-cut-")
+        check_groups_listed(coordinator.dial, ["a-cut", "a-cut-"])
+
+
+def test_a_group_whose_coordinator_is_away_is_not_known_to_be_listed() -> None:
+    coordinator = FakeCoordinator()
+    coordinator.answer(FIND, refuse_to_find(ErrorCode.coordinator_not_available))
+    with pytest.raises(ConnectionLost, match="coordinator_not_available"):
+        check_groups_listed(coordinator.dial, ["a-cut", "a-cut-"])
 
 
 def test_the_transactional_id_may_be_allowed_by_a_prefix() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from pathlib import Path
 
 import pytest
@@ -9,14 +11,18 @@ import pytest
 from streams.common.host import SystemHost
 from streams.connection.current import CurrentSecurity
 from streams.connection.security import PLAINTEXT
-from streams.errors import ConfigError
+from streams.errors import AuthenticationError, ConfigError
 from streams.membership.connection import ConnectionLost
 from streams.processes import broker_connector
 from streams.processes.broker_connector import BrokerConnector
 from streams.processes.cluster import Cluster
 from streams.settings.config import load_config
-from tests.processes import HOST, free_ports
+from tests.processes import HOST, UNREACHED_MS, free_ports
+from tests.unit.streams.membership.fake_sasl_broker import API_VERSIONS, FakeSaslBroker
 from tests.unit.streams.runtime.fakes import Clock
+
+SHORT_S = 0.2
+WAKE_INTERVAL_S = 0.1
 
 
 class Host(SystemHost):
@@ -97,9 +103,75 @@ def test_nothing_is_started_for_a_cluster_nor_for_one_address_of_it(
 
 
 def test_one_that_hangs_is_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def hang(*_: object, **__: object) -> None:
-        raise TimeoutError("timed out")
-
+    monkeypatch.setattr(broker_connector, "BROKER_WAIT_S", SHORT_S)
     gone = Gone(monkeypatch, tmp_path)
-    monkeypatch.setattr("socket.create_connection", hang)
-    assert gone.missed() == 0
+    with socket.create_server((HOST, int(gone.address.rpartition(":")[2]))):
+        assert gone.missed() == 0
+
+
+def test_a_stop_ends_the_wait_for_a_broker_and_one_that_came_before_does_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(broker_connector, "BROKER_WAIT_S", UNREACHED_MS / 1000)
+    gone = Gone(monkeypatch, tmp_path, servers="kafka-1:9092")
+    peers: list[socket.socket] = []
+    with socket.create_server((HOST, 0)) as silent:
+
+        def stop_when_connected() -> None:
+            peers.append(silent.accept()[0])
+            gone.stop.set()
+
+        stopper = threading.Thread(target=stop_when_connected)
+        stopper.start()
+        with pytest.raises(ConnectionLost, match="given up"):
+            gone.dial(silent.getsockname()[:2])
+        stopper.join()
+        peers[0].close()
+    fake = FakeSaslBroker(delay_s=2 * WAKE_INTERVAL_S)
+    try:
+        gone.dial(fake.address).close()
+    finally:
+        fake.close()
+
+
+def test_the_server_that_has_answered_last_is_asked_first(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    first, second = FakeSaslBroker(), FakeSaslBroker()
+    try:
+        servers = f"{first.servers},{second.servers}"
+        config = load_config(bootstrap_servers=servers, state_dir=tmp_path)
+        host = Host()
+        cluster = Cluster(servers, CurrentSecurity(PLAINTEXT))
+        dial = BrokerConnector(config, cluster, host, host.create_event())
+        dial(None).close()
+        assert (first.connection_count, second.connection_count) == (1, 0)
+        first.refused.add(API_VERSIONS)
+        dial(None).close()
+        dial(None).close()
+        assert (first.connection_count, second.connection_count) == (2, 2)
+    finally:
+        first.close()
+        second.close()
+
+
+def test_a_refusal_is_a_lost_connection_until_the_worker_is_to_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AuthenticationError("refuses the credentials of user 'a'")
+
+    monkeypatch.setattr(broker_connector, "BrokerConnection", refuse)
+    host, security = SystemHost(), CurrentSecurity(PLAINTEXT)
+    config = load_config(bootstrap_servers="broker:9092", state_dir=tmp_path)
+    cluster = Cluster("broker:9092", security)
+    open_connection = BrokerConnector(config, cluster, host, host.create_event())
+    for address in (None, ("broker", 9092)):
+        security.is_in_doubt = False
+        with pytest.raises(ConnectionLost, match="user 'a'"):
+            open_connection(address)
+        assert security.is_in_doubt, "nobody looks for the cause"
+    security.note_refusal("refused for long")
+    for address in (None, ("broker", 9092)):
+        with pytest.raises(AuthenticationError, match="refused for long"):
+            open_connection(address)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,8 +14,14 @@ from streams.errors import AuthenticationError, ConfigError
 from streams.membership.connection_check import check_connection
 from streams.processes.cluster import find_cluster
 from streams.settings.config import load_config
-from tests.processes import HOST, free_ports
-from tests.unit.streams.membership.fake_sasl_broker import FAILED, METADATA, NONE, FakeSaslBroker
+from tests.processes import HOST, UNREACHED_MS, free_ports
+from tests.unit.streams.membership.fake_sasl_broker import (
+    API_VERSIONS,
+    FAILED,
+    METADATA,
+    NONE,
+    FakeSaslBroker,
+)
 
 SASL = {
     "security.protocol": "SASL_PLAINTEXT",
@@ -22,7 +29,8 @@ SASL = {
     "sasl.username": "user",
     "sasl.password": "a-planted-password",
 }
-SHORT_S = 0.2
+SECURED = prepare_security(parse_connection(SASL))
+SHORT_S, LONGER_S = 0.2, 1.0
 
 
 @pytest.fixture
@@ -32,23 +40,83 @@ def fake() -> Iterator[FakeSaslBroker]:
     fake.close()
 
 
+@pytest.fixture
+def others() -> Iterator[list[FakeSaslBroker]]:
+    """Provide two more brokers of the same cluster."""
+    others = [FakeSaslBroker(), FakeSaslBroker()]
+    yield others
+    for other in others:
+        other.close()
+
+
 def test_a_broker_that_answers_is_taken(fake: FakeSaslBroker) -> None:
     check_connection(fake.servers, PLAINTEXT)
-    check_connection(fake.servers, prepare_security(parse_connection(SASL)))
+    check_connection(fake.servers, SECURED)
     assert fake.requests.count(METADATA) == 2
 
 
 def test_credentials_that_each_server_refuses_are_refused(fake: FakeSaslBroker) -> None:
     fake.codes = [FAILED, FAILED]
     with pytest.raises(AuthenticationError, match=r"check sasl.username and sasl.password"):
-        check_connection(f"{fake.servers},{fake.servers}", prepare_security(parse_connection(SASL)))
+        check_connection(f"{fake.servers},{fake.servers}", SECURED)
     assert METADATA not in fake.requests
 
 
 def test_one_server_that_lets_in_is_enough(fake: FakeSaslBroker) -> None:
     fake.codes = [FAILED, NONE]
-    check_connection(f"{fake.servers},{fake.servers}", prepare_security(parse_connection(SASL)))
+    check_connection(f"{fake.servers},{fake.servers}", SECURED)
     assert fake.requests.count(METADATA) == 1
+
+
+def test_a_server_that_hangs_keeps_no_other_waiting(fake: FakeSaslBroker) -> None:
+    with socket.create_server((HOST, 0)) as silent:
+        servers = f"{HOST}:{silent.getsockname()[1]},{fake.servers}"
+        check_connection(servers, SECURED, timeout_s=UNREACHED_MS / 1000)
+    assert METADATA in fake.requests
+
+
+def test_a_broker_that_refuses_beside_others_is_one_warning(
+    fake: FakeSaslBroker, others: list[FakeSaslBroker], caplog: pytest.LogCaptureFixture
+) -> None:
+    fake.brokers = [fake.address, *(other.address for other in others)]
+    others[1].codes = [FAILED]
+    check_connection(fake.servers, SECURED)
+    [warning] = caplog.messages
+    assert warning.startswith("connection: 1 of 3 brokers can't be used")
+    assert f"the broker at {others[1].servers} refuses the credentials of user 'user'" in warning
+    assert "check sasl.username and sasl.password" in warning
+    assert METADATA in others[0].requests
+
+
+def test_brokers_that_all_refuse_end_the_start_though_a_server_has_let_in(
+    fake: FakeSaslBroker, others: list[FakeSaslBroker]
+) -> None:
+    fake.brokers = [other.address for other in others]
+    for other in others:
+        other.codes = [FAILED]
+    with pytest.raises(AuthenticationError, match=r"check sasl.username and sasl.password"):
+        check_connection(fake.servers, SECURED)
+
+
+def test_brokers_that_do_not_answer_refuse_nothing(
+    fake: FakeSaslBroker, others: list[FakeSaslBroker], caplog: pytest.LogCaptureFixture
+) -> None:
+    (port,) = free_ports(1)
+    fake.brokers = [(HOST, port), *(other.address for other in others)]
+    others[0].ignored.add(API_VERSIONS)
+    others[1].refused.add(API_VERSIONS)
+    check_connection(fake.servers, SECURED, timeout_s=LONGER_S)
+    assert caplog.messages == []
+    assert fake.connection_count == 1
+
+
+def test_where_nothing_can_be_refused_one_broker_is_asked(
+    fake: FakeSaslBroker, others: list[FakeSaslBroker]
+) -> None:
+    fake.brokers = [other.address for other in others]
+    check_connection(fake.servers, PLAINTEXT)
+    check_connection(fake.servers, SECURED, asks_each_broker=False)
+    assert [other.connection_count for other in others] == [0, 0]
 
 
 def test_a_broker_that_closes_after_its_versions_wants_sasl(fake: FakeSaslBroker) -> None:

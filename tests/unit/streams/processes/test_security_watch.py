@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from streams.common.host import SystemHost
 from streams.connection.current import CurrentSecurity
-from streams.connection.security import ConnectionSecurity, prepare_security
+from streams.connection.security import PLAINTEXT, ConnectionSecurity, prepare_security
 from streams.connection.settings import ConnectionSettings, parse_connection
-from streams.errors import AuthenticationError
+from streams.errors import AuthenticationError, OutcomeUnknown
 from streams.membership.connection import ConnectionLost
 from streams.processes import security_watch
 from streams.processes.cluster import Cluster
-from streams.processes.security_watch import SecurityWatch
+from streams.processes.security_watch import REFUSAL_HOLD_S, SecurityWatch
 from streams.testing.simulated_host import SimulatedHost
 
 RETRY_S = 60
@@ -26,6 +27,7 @@ class Broker:
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.password = "first"
         self.is_away = False
+        self.unanswered_password = ""
         self.connections = 0
         self.file = directory / "password"
         self.file.write_text("first\n")
@@ -45,7 +47,7 @@ class Broker:
 
     def _connect(self, servers: str, security: ConnectionSecurity) -> None:
         self.connections += 1
-        if self.is_away:
+        if self.is_away or security.settings["sasl.password"] == self.unanswered_password:
             raise ConnectionLost("connection refused")
         if security.settings["sasl.password"] != self.password:
             raise AuthenticationError("the broker refuses the credentials of user 'a'")
@@ -76,6 +78,7 @@ def test_a_changed_file_is_taken_when_it_is_the_same_at_two_checks(watched: Brok
     change_password(watched)
     assert watched.check(1) == 0
     assert watched.check(1) == 1
+    watched.current.require_usable(0)  # brokers may still accept what clients have
     assert watched.current.value.settings["sasl.password"] == "second"
     assert watched.check(5) == 1
     assert watched.connections == 1
@@ -146,11 +149,90 @@ def test_clients_with_errors_end_the_application_only_if_a_broker_refuses_them(
     watched.password = "second"
     watched.current.note_client_error()
     watched.check()
+    watched.host.advance_monotonic_clock(REFUSAL_HOLD_S)
+    watched.check(1)
     with pytest.raises(AuthenticationError, match="user 'a'"):
         watched.current.require_accepted()
     watched.password = "first"
     watched.check()
     watched.current.require_accepted()
+
+
+def test_a_refusal_that_does_not_hold_ends_nothing(
+    watched: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    watched.password = "second"
+    watched.current.note_client_error()
+    for _ in range(2):
+        watched.check(1)
+        watched.host.advance_monotonic_clock(0.9 * REFUSAL_HOLD_S)
+        watched.check(1)
+        watched.current.require_accepted()
+        watched.password = "first"  # the change is taken back, and made again
+        watched.check(1)
+        watched.password = "second"
+        watched.current.note_client_error()
+    assert sum("ends if this holds" in message for message in caplog.messages) == 2
+
+
+def test_a_broker_that_went_away_after_a_refusal_is_asked_anew(watched: Broker) -> None:
+    watched.password = "second"
+    watched.current.note_client_error()
+    watched.check(1)
+    watched.is_away = True
+    watched.host.advance_monotonic_clock(REFUSAL_HOLD_S)
+    watched.check(1)
+    watched.is_away = False
+    watched.check(1)
+    watched.current.require_accepted()
+    watched.host.advance_monotonic_clock(REFUSAL_HOLD_S)
+    watched.check(1)
+    with pytest.raises(AuthenticationError, match="user 'a'"):
+        watched.current.require_accepted()
+
+
+def test_a_password_may_be_changed_at_the_broker_before_it_is_in_the_file(watched: Broker) -> None:
+    watched.password = "second"
+    watched.current.note_client_error()
+    watched.check(1)
+    watched.host.advance_monotonic_clock(0.5 * REFUSAL_HOLD_S)
+    watched.file.write_text("second\n")
+    assert watched.check(1) == 1
+    with pytest.raises(OutcomeUnknown):
+        watched.current.require_usable(0)
+    watched.current.require_usable(1)
+    watched.current.note_client_error()
+    watched.host.advance_monotonic_clock(REFUSAL_HOLD_S)
+    watched.check(1)
+    watched.current.require_accepted()
+
+
+def test_a_new_refusal_after_a_change_has_to_hold_anew(watched: Broker) -> None:
+    for password in ("second", "third"):
+        watched.host.advance_monotonic_clock(0.9 * REFUSAL_HOLD_S)
+        watched.password = password
+        watched.current.note_client_error()
+        watched.check(1)
+        watched.current.require_accepted()
+        watched.host.advance_monotonic_clock(0.9 * REFUSAL_HOLD_S)
+        watched.file.write_text(password)
+        watched.check(1)
+    assert watched.current.version == 2
+
+
+def test_a_refusal_waits_for_files_that_are_being_written(watched: Broker) -> None:
+    watched.password = "second"
+    watched.current.note_client_error()
+    watched.check(1)
+    watched.host.advance_monotonic_clock(REFUSAL_HOLD_S)
+    for text in ("s", "sec"):
+        watched.file.write_text(text)
+        assert not watched.watch.renew_refused(watched.current.value), "a heartbeat, just now"
+        watched.check(1)
+        watched.current.require_accepted()
+    watched.check(1)
+    with pytest.raises(AuthenticationError, match="user 'a'"):
+        watched.current.require_accepted()
 
 
 def test_a_refusal_takes_a_changed_file_at_once(watched: Broker) -> None:
@@ -160,6 +242,36 @@ def test_a_refusal_takes_a_changed_file_at_once(watched: Broker) -> None:
     assert watched.watch.renew_refused(refused)
     assert watched.watch.renew_refused(refused), "another thread's connection with the old one"
     assert (watched.current.version, watched.connections) == (1, 1)
+
+
+def test_a_refusal_waits_for_files_on_which_no_broker_has_answered(watched: Broker) -> None:
+    watched.current.note_client_error()
+    watched.password = watched.unanswered_password = "second"
+    watched.check(1)
+    watched.file.write_text("second\n")
+    watched.host.advance_monotonic_clock(REFUSAL_HOLD_S)
+    assert watched.check(3) == 0
+    watched.current.require_accepted()
+    watched.unanswered_password = ""
+    assert watched.check(1) == 1
+
+
+def test_a_connection_without_settings_is_watched_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    host, current = SystemHost(), CurrentSecurity(PLAINTEXT)
+    stop = host.create_event()
+
+    def refuse(*_: object) -> None:
+        stop.set()
+        raise AuthenticationError("the broker speaks TLS on this port")
+
+    monkeypatch.setattr(security_watch, "try_connection", refuse)
+    monkeypatch.setattr(security_watch, "CHECK_INTERVAL_S", 0.001)
+    monkeypatch.setattr(security_watch, "REFUSAL_HOLD_S", 0.0)
+    current.note_client_error()
+    watch = SecurityWatch(Cluster("broker:9092", current), parse_connection({}), host)
+    watch.watch_until_stopped(stop)
+    with pytest.raises(AuthenticationError, match="speaks TLS"):
+        current.require_accepted()
 
 
 def test_what_was_prepared_does_not_change_with_its_files(watched: Broker) -> None:

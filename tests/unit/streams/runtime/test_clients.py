@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import struct
 
 import pytest
@@ -13,6 +14,7 @@ from streams.runtime.clients import (
     translate_client_error,
     translate_produce_error,
 )
+from streams.runtime.clients.errors import LibrdkafkaLogger
 
 
 def failure(code: int, reason: str = "why") -> KafkaException:
@@ -103,3 +105,14 @@ def test_an_error_from_produce_is_named_and_any_other_is_left_to_the_caller() ->
     fenced = translate_produce_error(failure(KafkaError._FENCED), "record in[0]@1", "out")
     assert isinstance(fenced, TaskMigrated)
     assert translate_produce_error(ValueError("a user's"), "record in[0]@1", "out") is None
+
+
+@pytest.mark.parametrize(
+    ("facility", "level"), [("TXNERR", logging.INFO), ("FATAL", logging.ERROR)]
+)
+def test_a_transaction_that_fails_is_left_to_the_call_that_raises_its_error(
+    facility: str, level: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    LibrdkafkaLogger().log(logging.ERROR, "%s [%s] %s", facility, "producer-1", "TXNERR happened")
+    assert [line.levelno for line in caplog.records] == [level]

@@ -13,7 +13,9 @@ from state.replica import TopicReplica
 from state.store import StoreCheckpoint
 from streams import StreamsError, serdes
 from streams.common.topic_partitions import Partition
-from streams.errors import OutcomeUnknown
+from streams.connection.current import CurrentSecurity
+from streams.connection.security import PLAINTEXT
+from streams.errors import AuthenticationError, OutcomeUnknown
 from streams.graph.nodes import GlobalTableSpec, StoreSpec
 from streams.runtime.global_tables import GlobalTables, ReadOnlyGlobalStore
 from streams.runtime.stores import create_codecs
@@ -73,6 +75,7 @@ class Copying:
         self.kafka = Kafka({RATES: 2})
         self.clock = Clock()
         self.script = Script()
+        self.security = CurrentSecurity(PLAINTEXT)
         self.disk = disk or Damaged()
         self._batch = batch
 
@@ -95,6 +98,7 @@ class Copying:
             host=self.clock,
             handler=handler,
             timeout_ms=timeout_ms,
+            security=self.security,
         )
 
     def begun(self, handler: ExceptionHandler = "fail") -> GlobalTables:
@@ -371,6 +375,103 @@ def test_a_copy_that_stands_still_ends_the_worker_and_says_how_far_it_is() -> No
     tables = copying.worker(timeout_ms=5_000, consumer=Stuck)
     with pytest.raises(StreamsError, match=r"\['rates'\] have stood still for 5 s, with lags"):
         tables.copy_existing_records(StopWhen(copying.clock, 20_000))
+
+
+RENEWALS = ["admin.renew_client", "consumer.renew_client"]
+
+
+def test_a_refusal_while_copying_at_the_start_ends_the_worker_at_once() -> None:
+    copying = Copying()
+    copying.load(("a", "1"))
+    stop = StopWhen(copying.clock)
+
+    def refuse_after_a_while() -> bool:
+        if copying.script.calls.count("consumer.poll_records") == 3:
+            copying.security.note_refusal("the broker refuses user 'a'")
+        return False
+
+    stop.condition = refuse_after_a_while
+    with pytest.raises(AuthenticationError, match="refuses user 'a'"):
+        copying.worker(consumer=Stuck).copy_until_stopped(stop)
+    assert copying.script.calls.count("consumer.poll_records") == 3
+    assert copying.script.calls[-1] == "consumer.close"
+
+
+def test_a_refusal_before_any_answer_is_looked_for_and_ends_the_worker() -> None:
+    copying = Copying()
+    for at in range(1, 10):
+        copying.script.fail("admin.fetch_latest_offsets", OutcomeUnknown("nobody answers"), at=at)
+    stop = StopWhen(copying.clock)
+
+    def refuse_when_asked() -> bool:
+        if copying.security.is_in_doubt:
+            copying.security.note_refusal("the broker refuses user 'a'")
+        return False
+
+    stop.condition = refuse_when_asked
+    with pytest.raises(AuthenticationError, match="refuses user 'a'"):
+        copying.worker().copy_until_stopped(stop)
+    assert copying.script.calls.count("admin.fetch_latest_offsets") == 1
+
+
+def test_new_connections_are_taken_up_before_any_answer() -> None:
+    copying = Copying()
+    copying.load(("a", "1"))
+    copying.script.fail("admin.fetch_latest_offsets", OutcomeUnknown("nobody answers"))
+    tables = copying.worker()
+    copying.security.replace(PLAINTEXT)
+    tables.copy_existing_records(StopWhen(copying.clock))
+    calls = copying.script.filter_calls(*RENEWALS, "admin.fetch_partition_counts")
+    assert calls == [*RENEWALS, *["admin.fetch_partition_counts"] * 2]
+    assert rows(tables) == {"a": "1"}
+
+
+def test_new_connections_are_taken_up_while_copying_at_the_start() -> None:
+    copying = Copying(batch=1)
+    copying.load(("a", "1"), ("b", "2"), ("c", "3"))
+    tables = copying.worker()
+    stop = StopWhen(copying.clock)
+
+    def replace_in_between() -> bool:
+        if tables.copied_records == 1 and copying.security.version == 0:
+            copying.security.replace(PLAINTEXT)
+        return False
+
+    stop.condition = replace_in_between
+    tables.copy_existing_records(stop)
+    calls = copying.script.filter_calls(*RENEWALS, "consumer.poll_records")
+    poll = "consumer.poll_records"
+    assert calls == [poll, *RENEWALS, poll, poll]
+    assert rows(tables) == {"a": "1", "b": "2", "c": "3"}
+
+
+def test_a_copy_that_has_caught_up_takes_up_new_connections_and_leaves_refusals() -> None:
+    copying = Copying()
+    tables = copying.begun()
+    copying.security.replace(PLAINTEXT)
+    copying.load(("a", "1"))
+    tables.copy_new_records()
+    assert copying.script.filter_calls(*RENEWALS) == RENEWALS
+    copying.security.note_refusal("the broker refuses user 'a'")
+    copying.load(("b", "2"))
+    tables.copy_new_records()
+    assert copying.script.filter_calls(*RENEWALS) == RENEWALS
+    assert rows(tables) == {"a": "1", "b": "2"}
+
+
+def test_no_further_lag_is_asked_for_where_no_broker_tells_one() -> None:
+    copying = Copying()
+    copying.load(("a", "1"))
+    asked: list[Partition] = []
+
+    class Unanswered(Slowly):
+        def record_lag(self, partition: Partition) -> int | None:
+            asked.append(partition)
+            return None if len(asked) == 1 else super().record_lag(partition)
+
+    tables = copying.worker(consumer=Unanswered)
+    tables.copy_existing_records(StopWhen(copying.clock))
+    assert asked == [ONE, ONE, TWO]
 
 
 class Stuck(Slowly):

@@ -173,8 +173,12 @@ class LimitedWorld(World):
     refusal: Exception | None = None
     looks = 0
 
+    def on_look(self) -> None:
+        """Do nothing; a test may replace it."""
+
     def check_rights(self) -> None:
         self.looks += 1
+        self.on_look()
         if self.refusal is not None:
             raise self.refusal
 
@@ -212,7 +216,43 @@ def test_a_failure_with_all_rights_is_recovered_from(
     for attempt in (1, 2, 3):
         world.script.fail("producer.commit_transaction", OutcomeUnknown("?"), at=attempt)
     world.run_until(world.consumed)
-    assert world.looks == 2  # not at the first one: it may pass
+    assert world.loop.counters.recoveries == 3
+    assert world.looks == 1  # neither at the first one, which may pass, nor at each further one
+
+
+def test_rights_are_looked_at_again_after_a_while(tmp_path: Path) -> None:
+    world = LimitedWorld(build_counting_topology(), tmp_path, task_timeout_ms=120_000)
+    world.load("1")
+    looked_at_s: list[float] = []
+
+    def note_time() -> None:
+        looked_at_s.append(world.clock.elapsed_s)
+        if len(looked_at_s) == 2:
+            raise REFUSED
+
+    world.on_look = note_time  # type: ignore[method-assign]
+    for attempt in range(1, 1_000):
+        world.script.fail("producer.commit_transaction", OutcomeUnknown("?"), at=attempt)
+    with pytest.raises(AuthorizationError, match="not allowed to Write topic 'out'"):
+        world.run_until(lambda: False)
+    first_s, second_s = looked_at_s
+    assert 60 <= second_s - first_s < 61
+
+
+def test_a_missing_right_is_named_rather_than_the_time_without_a_commit(tmp_path: Path) -> None:
+    world = LimitedWorld(build_counting_topology(), tmp_path, task_timeout_ms=5_000)
+    world.load("1")
+    for attempt in range(1, 1_000):
+        world.script.fail("producer.commit_transaction", OutcomeUnknown("?"), at=attempt)
+
+    def refuse_later() -> None:
+        if world.looks == 2:
+            world.refusal = REFUSED
+
+    world.on_look = refuse_later  # type: ignore[method-assign]
+    with pytest.raises(AuthorizationError, match="not allowed to Write topic 'out'"):
+        world.run_until(lambda: False)
+    assert world.looks == 2
 
 
 def test_a_refused_topic_is_looked_for_at_once(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from streams import App, StreamsConfig
 from streams.errors import ConfigError
+from streams.settings.client_settings import merge_settings
 from streams.settings.command_line import parse_settings, read_connection
 from streams.settings.config import load_config
 
@@ -77,6 +78,16 @@ def test_nothing_that_an_app_or_a_config_holds_or_dumps_shows_a_secret() -> None
     for text in (*shown, repr(config.model_dump()), repr(json.loads(config.model_dump_json()))):
         assert SECRET not in text
         assert "'sasl.password': '***'" in text
+
+
+def test_what_is_read_and_merged_on_the_way_to_a_config_shows_no_secret(tmp_path: Path) -> None:
+    file = tmp_path / "connection.json"
+    file.write_text(json.dumps({"sasl.password": SECRET}))
+    read = read_connection(file)
+    merged = merge_settings({"connection": {**SCRAM, "sasl.password": "older"}}, read)
+    assert merged["connection"] == SCRAM
+    for settings in (read, merged):
+        assert SECRET not in repr(settings)
 
 
 @pytest.mark.parametrize(

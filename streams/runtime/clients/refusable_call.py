@@ -1,0 +1,56 @@
+"""Wait for a call of a client for no longer than brokers may let the client in.
+
+librdkafka tries refused credentials again for as long as a call may take, and nothing ends a call
+early: `send_offsets_to_transaction` can't even be resumed after a short time-out. So the call runs
+on a thread of its own, which is left alone once its outcome does not matter any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, NamedTuple
+
+_CHECK_INTERVAL_S = 0.2
+
+
+class _Answer(NamedTuple):
+    """Represents what a call has returned, or raised."""
+
+    result: Any
+    error: BaseException | None
+
+
+def call_while_usable(
+    function: Callable[..., Any], arguments: tuple[Any, ...], require_usable: Callable[[], None]
+) -> Any:
+    """Call a function that may wait for a broker, and return its result.
+
+    Raises what `require_usable` raises while the call goes on. The outcome of the call is unknown
+    then: it may still take effect, and whoever calls discards the client.
+    """
+    answers: SimpleQueue[_Answer] = SimpleQueue()
+    Thread(target=_run_call, args=(answers, function, arguments), name="call", daemon=True).start()
+    while True:
+        try:
+            answer = answers.get(timeout=_CHECK_INTERVAL_S)
+        except Empty:
+            require_usable()
+            continue
+        if answer.error is not None:
+            raise answer.error
+        return answer.result
+
+
+def _run_call(
+    answers: SimpleQueue[_Answer], function: Callable[..., Any], arguments: tuple[Any, ...]
+) -> None:
+    """Call the function, and put what it returns or raises into `answers`."""
+    try:
+        answer = _Answer(function(*arguments), None)
+    except BaseException as error:
+        # Without its traceback: this frame has the client and the queue, and a cycle of references
+        # would leave the end of the client to the garbage collector.
+        answer = _Answer(None, error.with_traceback(None))
+    answers.put(answer)

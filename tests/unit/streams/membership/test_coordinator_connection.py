@@ -1,0 +1,66 @@
+"""Test that a lost connection to the coordinator is closed, and no other one."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from streams.membership.connection import ConnectionLost
+from streams.membership.coordinator_connection import CoordinatorConnection
+from streams.membership.group_member import Membership
+from streams.membership.group_requests import send_heartbeat
+from tests.unit.streams.membership.fakes import COORDINATOR, HEARTBEAT, FakeCoordinator
+from tests.unit.streams.runtime.fakes import Clock, ThreadsOnClock
+
+MEMBER = Membership(1, "member-1")
+
+
+@pytest.fixture
+def coordinator() -> FakeCoordinator:
+    return FakeCoordinator()
+
+
+@pytest.fixture
+def shared(coordinator: FakeCoordinator) -> CoordinatorConnection:
+    return CoordinatorConnection("a", coordinator.dial, ThreadsOnClock(Clock()))
+
+
+def test_a_connection_is_shared_until_it_is_lost(
+    shared: CoordinatorConnection, coordinator: FakeCoordinator
+) -> None:
+    with shared.use_connection() as first, shared.use_connection() as same:
+        assert first is same
+    coordinator.answer(HEARTBEAT, ConnectionLost("no answer in time"))
+    with pytest.raises(ConnectionLost), shared.use_connection() as first:
+        send_heartbeat(first, "a", "worker-0", MEMBER)
+    with shared.use_connection() as second:
+        assert second is not first
+    assert coordinator.dialled == [None, COORDINATOR] * 2
+    assert coordinator.open == {second}
+
+
+def test_a_lost_connection_takes_no_renewed_one_along(
+    shared: CoordinatorConnection, coordinator: FakeCoordinator
+) -> None:
+    with ExitStack() as heartbeat:
+        heartbeat.enter_context(pytest.raises(ConnectionLost))
+        old = heartbeat.enter_context(shared.use_connection())
+        shared.renew_connection()
+        with shared.use_connection() as renewed:
+            assert renewed is not old
+        send_heartbeat(old, "a", "worker-0", MEMBER)
+    with shared.use_connection() as used:
+        assert used is renewed
+        assert send_heartbeat(used, "a", "worker-0", MEMBER) is ErrorCode.none
+
+
+def test_an_error_of_another_kind_keeps_the_connection(
+    shared: CoordinatorConnection, coordinator: FakeCoordinator
+) -> None:
+    with pytest.raises(ValueError, match="not this"), shared.use_connection() as first:
+        raise ValueError("not this")
+    assert coordinator.open == {first}
+    shared.close_connection()
+    assert not coordinator.open
