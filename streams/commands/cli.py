@@ -1,4 +1,4 @@
-"""The command `millrace`: run an application, plan its change, list its ACLs, run a broker."""
+"""The command `millrace`: run an application, look at it, plan its change, run a broker."""
 
 from __future__ import annotations
 
@@ -11,9 +11,17 @@ import typer
 from rich.console import Console
 
 from streams.app import import_app, report_error
+from streams.command_options import (
+    BootstrapServers,
+    ConfigFile,
+    ConnectionFile,
+    SettingOptions,
+    exit_on_user_error,
+)
 from streams.commands import plan_command
 from streams.commands.acls_command import acls
-from streams.errors import ConfigError, OutcomeUnknown, UserError
+from streams.commands.group_command import group
+from streams.errors import ConfigError, UserError
 from streams.processes.cluster import find_cluster
 from streams.processes.embedded import broker_command
 from streams.runtime.clients import KafkaClientSupplier
@@ -34,24 +42,13 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-ConnectionFile = Annotated[
-    Path | None,
-    typer.Option(help="Settings of a secured cluster: TOML, JSON, or lines NAME=VALUE."),
-]
-SettingOptions = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="A setting, as often as needed."),
-]
-
 
 @cli.command()
 def run(
     app: Annotated[str, typer.Argument(help="Where the App is: module:variable.")],
     workers: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 1,
-    config: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
-    bootstrap_servers: Annotated[
-        str | None, typer.Option(help="Kafka as host:port,...; or 'embedded'.")
-    ] = None,
+    config: ConfigFile = None,
+    bootstrap_servers: BootstrapServers = None,
     state_dir: Annotated[Path | None, typer.Option(help="Where state is kept.")] = None,
     processing_guarantee: Annotated[
         str | None, typer.Option(help="exactly_once_v2, exactly_once or at_least_once.")
@@ -124,15 +121,13 @@ def broker(
 def create_topics(
     names: Annotated[list[str], typer.Argument(help="Their names.")],
     partitions: Annotated[int, typer.Option(min=1, help="Partitions of each.")] = 4,
-    bootstrap_servers: Annotated[
-        str | None, typer.Option(help="Kafka as host:port,...; or 'embedded'.")
-    ] = None,
+    bootstrap_servers: BootstrapServers = None,
     state_dir: Annotated[Path | None, typer.Option(help="The embedded broker's place.")] = None,
     connection: ConnectionFile = None,
 ) -> None:
     """Create topics for an application to read and write; those that exist stay as they are."""
     given: dict[str, Any] = {"bootstrap_servers": bootstrap_servers, "state_dir": state_dir}
-    try:
+    with exit_on_user_error():
         given = {name: value for name, value in given.items() if value is not None}
         config = load_config(**given, **read_connection(connection))
         cluster = find_cluster(config)
@@ -142,10 +137,6 @@ def create_topics(
         )
         existing = admin.fetch_partition_counts_at_start(_BROKER_WAIT_S)
         admin.create_topics(dict.fromkeys(names, partitions), {}, config.replication_factor)
-    except UserError as error:
-        raise typer.Exit(report_error(error)) from None
-    except OutcomeUnknown as error:
-        raise typer.Exit(report_error(UserError(str(error)))) from None
     typer.echo(f"{', '.join(names)} on {servers}")
     for name in names:
         if existing.get(name, partitions) != partitions:
@@ -170,7 +161,7 @@ def plan(
     bootstrap_servers: Annotated[
         str | None, typer.Option(help="Ask this Kafka for the topics' partitions.")
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
+    config: ConfigFile = None,
     rolling: Annotated[
         bool, typer.Option("--rolling", help="The new version is to run beside the old one.")
     ] = False,
@@ -216,6 +207,7 @@ def plan(
 cli.command()(acls)
 cli.command()(export)
 cli.command()(reconcile)
+cli.add_typer(group, name="group")
 
 
 def _configure_logging(*, verbose: bool) -> None:

@@ -19,6 +19,8 @@ class MembershipSignal(Enum):
 
     NOTHING = auto()
     REBALANCE = auto()
+    ASSIGNED = auto()
+    """The join that was started is over: its assignment, or its error, can be taken."""
     LOST = auto()
 
 
@@ -47,7 +49,7 @@ class GroupMember(Protocol):
 
     instance_id: str
     is_leader: bool
-    """Whether this member assigns the group's tasks, and so checks whether inputs have changed."""
+    """True if this member assigns the group's tasks, and so checks whether inputs have changed."""
 
     @property
     @abstractmethod
@@ -74,9 +76,43 @@ class GroupMember(Protocol):
         """
         ...
 
+    @property
     @abstractmethod
-    def join_group(self, subscription: SubscriptionInfo) -> AssignmentInfo | None:
-        """Join the group and return the assignment, None if the thread is to stop."""
+    def is_joining(self) -> bool:
+        """Return whether a join was started whose assignment has not been taken."""
+        ...
+
+    @property
+    @abstractmethod
+    def is_generation_over(self) -> bool:
+        """Return whether the group is known to refuse the offsets of this generation."""
+        ...
+
+    @abstractmethod
+    def mark_generation_over(self) -> None:
+        """Note that the group has refused offsets of this generation."""
+        ...
+
+    @abstractmethod
+    def start_joining(self, subscription: SubscriptionInfo) -> None:
+        """Start to join the group, beside the stream thread, which goes on meanwhile."""
+        ...
+
+    @abstractmethod
+    def peek_assignment(self, wait_s: float) -> tuple[Membership, AssignmentInfo] | None:
+        """Return the assignment of the join that was started, which stays to be taken.
+
+        With it comes the membership in which it holds. Returns None if there is none after `wait_s`
+        seconds, or if the join has failed.
+        """
+        ...
+
+    @abstractmethod
+    def take_assignment(self, wait_s: float = 0.0) -> AssignmentInfo | None:
+        """Return the assignment of a started join, and enter its generation with it.
+
+        Returns None if there is none after `wait_s` seconds, and raises what has ended the join.
+        """
         ...
 
     @abstractmethod

@@ -97,12 +97,14 @@ def fetch_offsets(
     partitions: Iterable[Partition] | None,
     *,
     operation: str = "Describe",
+    require_stable: bool = True,
 ) -> CommittedOffsets:
     """Fetch a group's committed offsets, and the partitions whose offset is still pending.
 
     A partition without one is in neither part of the result. None for the partitions fetches all
     for which one is committed; what a transaction is about to commit for the first time is then not
-    in `pending` either, as brokers don't tell it. `operation`: as for `find_coordinator`.
+    in `pending` either, as brokers don't tell it. Without `require_stable` none is pending: offsets
+    are those before a transaction that is open. `operation`: as for `find_coordinator`.
 
     Raises: ConnectionLost where the coordinator is to be found again, StreamsError for a refusal.
     """
@@ -120,7 +122,7 @@ def fetch_offsets(
             classes["OffsetFetchRequest"],
             group_id=group_id,
             topics=None if partitions is None else requested_topics,
-            require_stable=True,
+            require_stable=require_stable,
         )
     )
     action = f"offsets of group {group_id!r} can't be read"
@@ -145,22 +147,29 @@ def fetch_offsets(
 
 
 def fetch_group_offsets(
-    open_connection: OpenConnection, group_id: str, partitions: Iterable[Partition]
+    open_connection: OpenConnection,
+    group_id: str,
+    partitions: Iterable[Partition] | None,
+    *,
+    require_stable: bool = True,
 ) -> CommittedOffsets:
     """Fetch any group's committed offsets over a new connection, as `fetch_offsets` does."""
     with closing(open_connection(None)) as bootstrap:
         address = find_coordinator(bootstrap, group_id)
     with closing(open_connection(address)) as connection:
-        return fetch_offsets(connection, group_id, partitions)
+        return fetch_offsets(connection, group_id, partitions, require_stable=require_stable)
 
 
-def check_group_listed(open_connection: OpenConnection, group_id: str) -> None:
-    """Raise AuthorizationError if brokers would leave a group of this name out of a list of groups.
+def check_groups_listed(open_connection: OpenConnection, group_ids: Iterable[str]) -> None:
+    """Raise an error if brokers would leave groups of these names out of a list of groups.
 
-    FindCoordinator and ListGroups need Describe on the group alike. Raises: ConnectionLost.
+    AuthorizationError for a missing right: FindCoordinator and ListGroups need Describe on the
+    group alike. ConnectionLost also for COORDINATOR_NOT_AVAILABLE: no broker lists the groups of a
+    coordinator that is away.
     """
     with closing(open_connection(None)) as bootstrap:
-        find_coordinator(bootstrap, group_id)
+        for group_id in group_ids:
+            find_coordinator(bootstrap, group_id)
 
 
 def _raise_for_errors(codes: set[ErrorCode], action: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from streams.errors import StreamsError
+from streams.errors import GenerationOver, StreamsError
 from streams.membership.authorization import check_authorized
 from streams.membership.connection import (
     BrokerConnection,
@@ -83,7 +83,8 @@ def confirm_membership(
     brokers before 4.0 while the group is loaded, it is answered with REBALANCE_IN_PROGRESS; a
     heartbeat tells the two apart, since only a coordinator that knows the member repeats that.
 
-    Raises ConnectionLost where it can't be known now: COORDINATOR_LOAD_IN_PROGRESS,
+    Raises GenerationOver for ILLEGAL_GENERATION: the group has left the member's generation. Raises
+    ConnectionLost where it can't be known now: COORDINATOR_LOAD_IN_PROGRESS,
     COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, or no answer. Raises StreamsError for any other
     refusal, such as AuthorizationError for GROUP_AUTHORIZATION_FAILED.
     """
@@ -96,6 +97,8 @@ def confirm_membership(
             return True
         if code is ErrorCode.none:
             raise ConnectionLost(f"group {group_id!r} is being loaded by its coordinator")
+    if code is ErrorCode.illegal_generation:
+        raise GenerationOver(f"group {group_id!r} has left generation {membership.generation}")
     if code in MEMBERSHIP_LOST_ERRORS:
         return False
     check_authorized(code, "Read", group_id)

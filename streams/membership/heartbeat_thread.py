@@ -4,7 +4,8 @@ The stream thread changes the membership, marks its progress and reads the signa
 the membership and sets the signal. That needs no lock: a signal names the membership for which it
 was received, and applies to no other. They share the connection, on which requests take turns. The
 table in `streams.membership.classic_member` says what each answer means. An error that trying again
-does not change, such as refused credentials, ends this thread, and the stream thread raises it.
+does not change, such as credentials that have been refused for long, ends this thread, and the
+stream thread raises it.
 """
 
 from __future__ import annotations
@@ -111,27 +112,31 @@ class HeartbeatThread:
                 self._send_leave_group(current.member_id, "max_poll_interval_ms was exceeded")
                 continue
             try:
-                code = send_heartbeat(
-                    self._coordinator.ensure_connection(),
-                    self._group_id,
-                    self._instance_id,
-                    current,
-                )
+                code = self._send_heartbeat(current)
             except ConnectionLost as error:
                 log.info("heartbeat of %s: %s", self._instance_id, error)
-                self._close_unanswered_connection()
+                if self.silent_since_s is None:
+                    self.silent_since_s = self._host.monotonic_s()
                 continue
-            if code not in COORDINATOR_UNAVAILABLE_ERRORS:
-                self.silent_since_s = None
+            self.silent_since_s = None
             if code is ErrorCode.rebalance_in_progress:
                 self._received_signal = (current, MembershipSignal.REBALANCE)
             elif code in MEMBERSHIP_LOST_ERRORS or code is ErrorCode.group_authorization_failed:
                 log.warning("%s has lost its membership: %s", self._instance_id, code.name)
                 self._received_signal = (current, MembershipSignal.LOST)
-            elif code in COORDINATOR_UNAVAILABLE_ERRORS:
-                self._close_unanswered_connection()
             elif code is not ErrorCode.none:
                 log.error("heartbeat of %s refused: %s", self._instance_id, code.name)
+
+    def _send_heartbeat(self, current: Membership) -> ErrorCode:
+        """Send a heartbeat for the current membership, and return its error code.
+
+        Raises: ConnectionLost also for codes after which the coordinator is to be found again.
+        """
+        with self._coordinator.use_connection() as connection:
+            code = send_heartbeat(connection, self._group_id, self._instance_id, current)
+            if code in COORDINATOR_UNAVAILABLE_ERRORS:
+                raise ConnectionLost(f"no coordinator: {code.name}")
+            return code
 
     def _is_stuck(self) -> bool:
         """Return whether the loop has stood still for the rebalance time-out, and log it if so."""
@@ -147,9 +152,3 @@ class HeartbeatThread:
             self._timeouts.rebalance_ms,
         )
         return True
-
-    def _close_unanswered_connection(self) -> None:
-        """Close the connection on which a heartbeat got no answer, and note since when."""
-        if self.silent_since_s is None:
-            self.silent_since_s = self._host.monotonic_s()
-        self._coordinator.close_connection()

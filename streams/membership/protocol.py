@@ -1,24 +1,41 @@
 """Encode what members and leader tell each other: ConsumerProtocol with JSON as its user data.
 
-    field      of a subscription                     of an assignment
-    format     1                                     1
-    tasks      those that the member runs now        those that it is to run, in its own numbers
-    shutdown   why all members are to end            the same, passed on
-    topology   the member's own, declared            fingerprints: for whom it was made, and whose
+    field       of a subscription                    of an assignment
+    format      1                                    1
+    tasks       active tasks that the member owns    active tasks that it is to run, in its own
+                                                     numbers
+    shutdown    why all members are to end           the same, passed on
+    topology    the member's own, declared           fingerprints: for whom it was made, and whose
                                                      the leader's is
-    former     those that it ran before it lost its
-               membership, if it runs none now
+    former      tasks that it ran before it lost
+                its membership, if it has none now
     refused                                          why this member is to end
     notice                                           what the member is to log
+    generation  the one in which it owns `tasks`
+    process     the id of its process
+    directory   the id of its state directory
+    offsets     of each task with state in that      (see `SubscriptionInfo.offsets`)
+                directory
+    tags        its client tags (KIP-708)
+    revoked                                          active tasks that it is to give up
+    standby     standby and warm-up tasks that it    standby tasks that it is to run
+                runs
+    warmup                                           warm-up tasks that it is to run
+    following                                        the partitions that standby and warm-up tasks
+                                                     would read
+    rejoin_ms                                        when it is to join again (KIP-441)
+    cooperative                                      whether owners keep what isn't `revoked`
 
 Readers skip fields that they don't know, and all but `format` and `tasks` may be missing: so what a
 later release adds, an earlier one can read. The release before topologies were declared says and
-knows `tasks` and `shutdown` alone. `format` changes only where that can't be kept.
+knows `tasks` and `shutdown` alone. `generation` is missing from a release that gives up all of its
+tasks before it joins, and `revoked` to one. `format` changes only where that can't be kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import orjson
@@ -29,6 +46,10 @@ from streams.topology.declared import DeclaredTopology, decode_topology, encode_
 
 _FORMAT = 1
 
+RUNNING_OFFSET = -2
+"""Stands for the offset of an active task that runs, whose lag is nothing (SubscriptionInfo's
+LATEST_OFFSET)."""
+
 
 class SubscriptionInfo(NamedTuple):
     """Represents what a member tells the leader: the tasks that it runs, and its topology.
@@ -37,6 +58,13 @@ class SubscriptionInfo(NamedTuple):
     member reads. `topology` is None from a release that does not declare one. `former` are the
     tasks that a member ran before it lost its membership: they tell which version of the topology
     ran, and are nobody's now. Kafka Streams' counterpart is SubscriptionInfo.
+
+    `generation` is the one in which the member was given its tasks, if only to have none; -1 if it
+    has no assignment. It keeps
+    processing them while it joins, so that a leader gives none of them to another member before it
+    has been revoked (KIP-429). None means a release that stops all of its tasks before it joins.
+    Members with the same `directory` share a state directory, and so the state of tasks; those with
+    the same `process` share a process.
     """
 
     tasks: tuple[str, ...]
@@ -44,6 +72,15 @@ class SubscriptionInfo(NamedTuple):
     topics: tuple[str, ...] = ()
     topology: DeclaredTopology | None = None
     former: tuple[str, ...] = ()
+    generation: int | None = None
+    process: str = ""
+    directory: str = ""
+    offsets: Mapping[str, int] = MappingProxyType({})
+    """The sum of the changelog positions of each task with state in the member's directory; or
+    `RUNNING_OFFSET` for a task that runs there, whose state is up to date."""
+    tags: Mapping[str, str] = MappingProxyType({})
+    standby: tuple[str, ...] = ()
+    """The standby and warm-up tasks that it runs, so that they stay with it."""
 
 
 class AssignmentInfo(NamedTuple):
@@ -53,6 +90,10 @@ class AssignmentInfo(NamedTuple):
     `fingerprint` is of the topology that the member had declared, `leader` of the leader's own;
     both are empty where the leader is of a release that does not compare topologies. `notice` is
     what the member is to log. Kafka Streams' counterpart is AssignmentInfo.
+
+    `revoked` are tasks that the member owns, which no other has been given: it is to commit and
+    close them, and to join again, at once if it runs none of them (KIP-429). `following` are the
+    partitions that `standby` and `warmup` tasks would read if they were active.
     """
 
     tasks: tuple[str, ...]
@@ -62,6 +103,18 @@ class AssignmentInfo(NamedTuple):
     notice: str = ""
     fingerprint: str = ""
     leader: str = ""
+    revoked: tuple[str, ...] = ()
+    standby: tuple[str, ...] = ()
+    warmup: tuple[str, ...] = ()
+    following: tuple[tuple[str, int], ...] = ()
+    rejoin_ms: int = 0
+    """In how many ms the member is to join again, to let tasks move to members that have caught up
+    meanwhile; 0: not (KIP-441's probing rebalance)."""
+    is_cooperative: bool = False
+    """True if the leader leaves each task with its owner until the owner has given it up.
+
+    A leader of an earlier release does not.
+    """
 
     def is_for_other_topology(self, topology: DeclaredTopology | None) -> bool:
         """Return whether the leader made this assignment for another topology than `topology`.
@@ -81,6 +134,12 @@ def encode_subscription(
         shutdown=subscription.shutdown,
         topology=None if declared is None else encode_topology(declared),
         former=subscription.former,
+        generation=subscription.generation,
+        process=subscription.process,
+        directory=subscription.directory,
+        offsets=dict(subscription.offsets),
+        tags=dict(subscription.tags),
+        standby=subscription.standby,
     )
     return consumer_protocol.encode_subscription(ConsumerSubscription(tuple(topics), user_data))
 
@@ -96,6 +155,12 @@ def decode_subscription(data: bytes) -> SubscriptionInfo:
         tuple(subscription.topics),
         None if declared is None else decode_topology(declared),
         tuple(fields.get("former", ())),
+        fields.get("generation"),
+        fields.get("process", ""),
+        fields.get("directory", ""),
+        fields.get("offsets", {}),
+        fields.get("tags", {}),
+        tuple(fields.get("standby", ())),
     )
 
 
@@ -108,6 +173,12 @@ def encode_assignment(assignment: AssignmentInfo) -> bytes:
         refused=assignment.refused,
         notice=assignment.notice,
         topology=topology if assignment.leader else None,
+        revoked=assignment.revoked,
+        standby=assignment.standby,
+        warmup=assignment.warmup,
+        following=[tuple(each) for each in assignment.following],
+        rejoin_ms=assignment.rejoin_ms,
+        cooperative=assignment.is_cooperative,
     )
     return consumer_protocol.encode_assignment(assignment.partitions, user_data)
 
@@ -130,12 +201,22 @@ def decode_assignment(data: bytes) -> AssignmentInfo:
         fields.get("notice", ""),
         topology.get("fingerprint", ""),
         topology.get("leader", ""),
+        tuple(fields.get("revoked", ())),
+        tuple(fields.get("standby", ())),
+        tuple(fields.get("warmup", ())),
+        tuple((topic, number) for topic, number in fields.get("following", ())),
+        fields.get("rejoin_ms", 0),
+        fields.get("cooperative", False),
     )
 
 
 def _encode_fields(**fields: Any) -> bytes:
     """Encode user data as JSON, without empty fields, which earlier releases don't know."""
-    given_fields = {name: value for name, value in fields.items() if value or name == "tasks"}
+    given_fields = {
+        name: value
+        for name, value in fields.items()
+        if value or name == "tasks" or (name == "generation" and value is not None)
+    }
     return orjson.dumps({"format": _FORMAT, **given_fields})
 
 

@@ -39,6 +39,18 @@ class RestoringStore:
 
 
 @dataclass(frozen=True, slots=True)
+class StandbyStore:
+    """Reports how far a store of a standby or warm-up task has followed its changelog.
+
+    `lag` is in offsets, as of some seconds ago; None where the changelog's end is not known.
+    """
+
+    task: str
+    store: str
+    lag: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class ThreadHealth:
     """Reports the health of one stream thread.
 
@@ -58,6 +70,7 @@ class ThreadHealth:
     stack: Sequence[str]
     tasks: dict[str, str]
     restoring: Sequence[RestoringStore]
+    standby: Sequence[StandbyStore]
     last_commit_ms: int | None
     trouble: str
     trouble_s: float
@@ -97,8 +110,11 @@ def report_thread_health(
         record=doing.record_origin if doing else "",
         stuck=doing.is_stuck if doing else False,
         stack=doing.stack if doing else (),
-        tasks={task.name: task.state.name for task in thread.current_tasks()},
+        tasks={
+            task.name: task.state.name for task in (*thread.current_tasks(), *loop.standby_tasks)
+        },
         restoring=[_restore_report(store) for store in loop.restore_progress],
+        standby=[StandbyStore(each.task, each.store, each.lag) for each in loop.standby_progress],
         last_commit_ms=loop.committed_at_ms,
         trouble=loop.recovery.last_failure,
         trouble_s=0.0 if since_s is None else round(now_s - since_s, 1),

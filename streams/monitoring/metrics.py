@@ -9,6 +9,7 @@ millrace_thread_stuck              1 or 0, by where it is
 millrace_thread_tasks              by state
 millrace_thread_commit_age_seconds since its last commit
 millrace_restore_records_left      at most, of each store that is restored, by task and store
+millrace_standby_lag               offsets behind, of each store that follows, by task and store
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class WorkerCollector:
                 tasks.add_metric([each.name, name], number)
             if each.last_commit_ms is not None:
                 age.add_metric([each.name], (self._now_ms() - each.last_commit_ms) / 1000)
-        yield from (stuck, tasks, age, _records_left_metric(health))
+        yield from (stuck, tasks, age, _records_left_metric(health), _standby_lag_metric(health))
 
 
 def _records_left_metric(report: Health) -> Metric:
@@ -79,6 +80,20 @@ def _records_left_metric(report: Health) -> Metric:
     for thread in report.threads:
         for each in thread.restoring:
             family.add_metric([thread.name, each.task, each.store], each.records_left)
+    return family
+
+
+def _standby_lag_metric(report: Health) -> Metric:
+    """Return the gauge of the lag of each store of a standby task, where it is known."""
+    from prometheus_client.core import GaugeMetricFamily
+
+    family = GaugeMetricFamily(
+        "millrace_standby_lag", "Offsets behind", labels=["thread", "task", "store"]
+    )
+    for thread in report.threads:
+        for each in thread.standby:
+            if each.lag is not None:
+                family.add_metric([thread.name, each.task, each.store], each.lag)
     return family
 
 

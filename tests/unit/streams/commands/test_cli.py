@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from streams.commands.cli import _configure_logging, cli
 from streams.runtime.clients.errors import librdkafka_log
@@ -55,9 +57,14 @@ def test_warnings_are_shown_and_attempts_to_connect_are_not(
 
 def list_commands_with(option: str) -> set[str]:
     """Return the names of the commands that have an option."""
+    commands = dict(typer.main.get_group(cli).commands)
+    for group in list(commands.values()):
+        commands |= {
+            f"{group.name} {name}": each for name, each in getattr(group, "commands", {}).items()
+        }
     return {
         name
-        for name, command in typer.main.get_group(cli).commands.items()
+        for name, command in commands.items()
         if any(option in parameter.opts for parameter in command.params)
     }
 
@@ -65,5 +72,13 @@ def list_commands_with(option: str) -> set[str]:
 def test_each_command_that_reaches_a_broker_takes_its_connection_from_a_file() -> None:
     # `acls` asks no broker: the address is for the commands that it prints.
     reaching = list_commands_with("--bootstrap-servers") - {"acls"}
-    assert reaching == {"run", "plan", "create-topics", "export", "reconcile"}
+    assert reaching == {"run", "plan", "create-topics", "export", "reconcile", "group describe"}
     assert list_commands_with("--connection") == reaching
+
+
+def test_a_group_is_not_looked_for_on_an_embedded_broker_that_does_not_run(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    result = CliRunner().invoke(cli, ["group", "describe", "words", "--state-dir", str(state)])
+    assert result.exit_code == 2
+    assert f"no embedded broker runs in '{state}'" in result.stderr
+    assert not state.exists(), "nothing was started to look at it"

@@ -14,6 +14,7 @@ from streams.membership.connection import BrokerConnection, ConnectionLost, buil
 from streams.membership.group_member import MemberTimeouts
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo, encode_assignment
 from streams.topology.declared import DeclaredTopology
+from tests.processes import HANG_LIMIT_S
 from tests.unit.streams.runtime.fakes import Clock, ThreadsOnClock
 
 COMMIT, FETCH, FIND, JOIN, HEARTBEAT, LEAVE, SYNC = 8, 9, 10, 11, 12, 13, 14
@@ -68,9 +69,7 @@ class FakeCoordinator:
     def _healthy(self, request: Any) -> Mapping[str, Any]:
         match request.__api_key__:
             case 10:
-                return dict(zip(("host", "port"), COORDINATOR, strict=True)) | {
-                    "node_id": 1, "error_message": None
-                }  # fmt: skip
+                return create_coordinator_response()
             case 11:
                 return create_join_response(member_id=request.member_id or "member-1")
             case 14:
@@ -106,6 +105,15 @@ class FakeConnection(BrokerConnection):
 
     def close(self) -> None:
         self._coordinator.open.discard(self)
+
+    def close_when_unused(self) -> None:
+        self.close()
+
+
+def create_coordinator_response() -> dict[str, Any]:
+    """Return a FindCoordinator response with the address of the fake coordinator."""
+    host, port = COORDINATOR
+    return {"node_id": 1, "host": host, "port": port, "error_message": None}
 
 
 def create_join_response(
@@ -151,7 +159,8 @@ class Worker:
         self.clock = Clock()
         self.stop = threading.Event()
         self.planned: list[dict[str, SubscriptionInfo]] = []
-        self.plan: dict[str, AssignmentInfo] = {}
+        self.plan: dict[str, AssignmentInfo] | Exception = {}
+        """The assignments that the leader makes, or the error that it raises instead."""
         self.member = ClassicProtocolMember(
             "a",
             "worker-0",
@@ -165,8 +174,12 @@ class Worker:
         )
 
     def join(self, *tasks: str) -> AssignmentInfo | None:
-        return self.member.join_group(SubscriptionInfo(tasks))
+        """Join the group, and wait for the assignment unless the worker is stopped."""
+        self.member.start_joining(SubscriptionInfo(tasks))
+        return self.member.take_assignment(HANG_LIMIT_S)
 
     def _plan(self, members: Mapping[str, SubscriptionInfo]) -> dict[str, AssignmentInfo]:
         self.planned.append(dict(members))
+        if isinstance(self.plan, Exception):
+            raise self.plan
         return self.plan

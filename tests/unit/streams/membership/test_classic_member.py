@@ -54,11 +54,16 @@ def test_the_membership_is_that_of_the_generation_joined(worker: Worker) -> None
     assert worker.member.current_membership == Membership(5, "member-9")
 
 
-def test_the_coordinator_is_found_once_and_its_connection_is_kept(worker: Worker) -> None:
+def test_each_join_has_a_connection_of_its_own_which_it_closes(worker: Worker) -> None:
+    """Test that a JoinGroup without an answer holds up no other request of the member."""
     worker.join()
+    assert worker.member.confirm_membership()
+    kept = set(worker.coordinator.open)
     worker.join()
-    assert worker.coordinator.dialled == [None, COORDINATOR]
-    assert len(worker.coordinator.open) == 1
+    assert worker.member.confirm_membership()
+    assert worker.coordinator.dialled == [None, COORDINATOR] * 3
+    assert worker.coordinator.open == kept
+    assert len(kept) == 1
 
 
 def test_a_member_that_must_have_an_id_joins_again_with_the_one_it_is_given(
@@ -191,7 +196,7 @@ def test_a_coordinator_that_is_elsewhere_is_found_again(worker: Worker, code: Er
     worker.coordinator.answer(JOIN, refused(code))
     worker.join()
     assert worker.coordinator.dialled == [None, COORDINATOR] * 2
-    assert len(worker.coordinator.open) == 1
+    assert worker.coordinator.open == set()
 
 
 def test_a_lost_connection_is_made_again_and_the_join_repeated_with_the_same_id(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from kio.schema.errors import ErrorCode
 
-from streams.errors import StreamsError
+from streams.errors import GenerationOver, StreamsError
 from streams.membership.connection import ConnectionLost
 from tests.unit.streams.membership.fakes import (
     FIND,
@@ -26,11 +26,7 @@ UNKNOWN = (
     ErrorCode.coordinator_not_available,
     ErrorCode.not_coordinator,
 )
-GONE = (
-    ErrorCode.unknown_member_id,
-    ErrorCode.illegal_generation,
-    ErrorCode.fenced_instance_id,
-)
+GONE = (ErrorCode.unknown_member_id, ErrorCode.fenced_instance_id)
 
 
 def refuse_sync(worker: Worker, code: ErrorCode) -> None:
@@ -53,6 +49,13 @@ def test_a_group_that_does_not_know_the_member_denies_it(worker: Worker, code: E
     worker.join()
     refuse_sync(worker, code)
     assert not worker.member.confirm_membership()
+
+
+def test_a_group_that_has_left_the_generation_says_so(worker: Worker) -> None:
+    worker.join()
+    refuse_sync(worker, ErrorCode.illegal_generation)
+    with pytest.raises(GenerationOver, match="left generation 1"):
+        worker.member.confirm_membership()
 
 
 @pytest.mark.parametrize("code", UNKNOWN)

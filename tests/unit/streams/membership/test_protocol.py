@@ -13,7 +13,9 @@ from kio.serial import entity_reader
 
 from coordinator.assignors import consumer_protocol
 from coordinator.assignors.subscriptions import ConsumerSubscription
+from streams.common.topic_partitions import Partition
 from streams.membership.protocol import (
+    RUNNING_OFFSET,
     AssignmentInfo,
     SubscriptionInfo,
     decode_assignment,
@@ -45,6 +47,20 @@ def test_a_subscription_comes_back_with_its_topology() -> None:
 def test_a_subscription_comes_back_with_what_the_member_ran_before_it_was_lost() -> None:
     lost = SubscriptionInfo((), topics=("in",), former=("0_0", "1_1"))
     assert decode_subscription(encode_subscription(["in"], lost)) == lost
+
+
+@pytest.mark.parametrize("generation", [-1, 7])
+def test_a_subscription_comes_back_with_owner_and_offsets(generation: int) -> None:
+    owner = SubscriptionInfo(
+        ("0_0",),
+        topics=("in",),
+        generation=generation,
+        process="p",
+        directory="d",
+        offsets={"0_0": RUNNING_OFFSET, "0_1": 500},
+        tags={"zone": "a"},
+    )
+    assert decode_subscription(encode_subscription(["in"], owner)) == owner
 
 
 @pytest.mark.parametrize(
@@ -91,6 +107,13 @@ def test_fields_of_a_later_release_are_skipped() -> None:
         ASSIGNED,
         ASSIGNED._replace(notice="two versions", fingerprint="ab", leader="cd"),
         AssignmentInfo((), (), refused="another topology", fingerprint="ab", leader="cd"),
+        ASSIGNED._replace(revoked=("0_2",), is_cooperative=True),
+        ASSIGNED._replace(
+            standby=("0_2",),
+            warmup=("0_3",),
+            following=(Partition("in", 2), ("in", 3)),
+            rejoin_ms=600_000,
+        ),
     ],
 )
 def test_an_assignment_comes_back_with_tasks_and_partitions(assigned: AssignmentInfo) -> None:

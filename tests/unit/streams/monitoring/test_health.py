@@ -10,7 +10,13 @@ import pytest
 from streams import App, serdes
 from streams.common.host import SystemHost
 from streams.errors import ConfigError, StreamsError
-from streams.monitoring.health import Health, RestoringStore, ThreadHealth, judge_health
+from streams.monitoring.health import (
+    Health,
+    RestoringStore,
+    StandbyStore,
+    ThreadHealth,
+    judge_health,
+)
 from streams.monitoring.http_endpoint import HttpEndpoint, HttpResponse
 from streams.monitoring.metrics import WorkerCollector, render_prometheus_text
 from streams.runtime.watchdog import ThreadActivity, ThreadLocation
@@ -29,6 +35,7 @@ THREAD = ThreadHealth(
     stack=(),
     tasks={"0_0": "RUNNING", "0_1": "RESTORING"},
     restoring=(RestoringStore("0_1", "counts", 1_200, 300.0, 4.0),),
+    standby=(StandbyStore("0_2", "counts", 17), StandbyStore("0_3", "counts", None)),
     last_commit_ms=59_000,
     trouble="",
     trouble_s=0.0,
@@ -102,6 +109,7 @@ def test_health_is_json_with_all_that_it_has() -> None:
     found = orjson.loads(stuck(ThreadLocation.STORE).as_json())
     assert found["threads"][0]["tasks"] == {"0_0": "RUNNING", "0_1": "RESTORING"}
     assert found["threads"][0]["restoring"][0]["seconds_left"] == 4.0
+    assert [each["lag"] for each in found["threads"][0]["standby"]] == [17, None]
     assert found["live"] is False
 
 
@@ -118,8 +126,10 @@ def test_figures_are_for_prometheus() -> None:
         'millrace_thread_tasks{state="RESTORING",thread="thread 0"} 1.0',
         'millrace_thread_commit_age_seconds{thread="thread 0"} 2.0',
         'millrace_restore_records_left{store="counts",task="0_1",thread="thread 0"} 1200.0',
+        'millrace_standby_lag{store="counts",task="0_2",thread="thread 0"} 17.0',
     ):
         assert line in text.splitlines()
+    assert text.count("millrace_standby_lag{") == 1, "an unknown lag is no figure"
 
 
 @pytest.fixture

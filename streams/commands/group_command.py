@@ -1,0 +1,241 @@
+"""Define the commands `millrace group ...`, which look at an application's group on its brokers."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from streams.app import import_app, report_error
+from streams.errors import ConfigError, OutcomeUnknown, UserError
+from streams.membership.connection import (
+    BrokerConnection,
+    ConnectionLost,
+    connect_to_any_server,
+)
+from streams.membership.group_description import fetch_group_description
+from streams.membership.group_offsets import fetch_group_offsets
+from streams.monitoring.group_report import (
+    STABLE,
+    GroupReport,
+    PartitionLag,
+    StandbyTask,
+    TopicOffsets,
+    build_report,
+    decode_members,
+    find_partitions,
+)
+from streams.processes.cluster import Cluster, find_cluster
+from streams.processes.embedded import require_embedded_broker
+from streams.runtime.clients import KafkaClientSupplier
+from streams.settings.command_line import read_connection
+from streams.settings.config import EMBEDDED, StreamsConfig, load_config
+
+_BROKER_WAIT_S = 10.0
+_UNWRAPPED_WIDTH = 1_000
+"""The width of tables that are written to a file: each row is one line."""
+
+group = typer.Typer(
+    help="Look at the group of an application's workers, by what its brokers tell.",
+    no_args_is_help=True,
+)
+
+
+@group.callback()
+def _require_subcommand() -> None:
+    """Look at the group of an application's workers, by what its brokers tell."""
+
+
+@group.command()
+def describe(
+    app: Annotated[
+        str, typer.Argument(help="The application id; or where the App is: module:variable.")
+    ],
+    json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
+    bootstrap_servers: Annotated[
+        str | None, typer.Option(help="Kafka as host:port,...; or 'embedded'.")
+    ] = None,
+    state_dir: Annotated[Path | None, typer.Option(help="The embedded broker's place.")] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
+    connection: Annotated[
+        Path | None,
+        typer.Option(help="Settings of a secured cluster: TOML, JSON, or lines NAME=VALUE."),
+    ] = None,
+) -> None:
+    """Show the members of an application's group, their tasks, and how far each is behind.
+
+    No worker is asked: all comes from the brokers. In a rebalance they tell who the members are,
+    and nothing of their tasks.
+    """
+    flags = {"bootstrap_servers": bootstrap_servers, "state_dir": state_dir}
+    given: dict[str, Any] = {name: each for name, each in flags.items() if each is not None}
+    try:
+        given |= read_connection(connection)
+        application_id, settings = app, None
+        if ":" in app:
+            found = import_app(app)
+            found.configure(config, **given)
+            application_id, settings = found.application_id, found.config
+        report = fetch_report(application_id, settings or load_config(config, **given))
+    except UserError as error:
+        raise typer.Exit(report_error(error)) from None
+    except (OutcomeUnknown, ConnectionLost) as error:
+        raise typer.Exit(report_error(UserError(str(error)))) from None
+    if json:
+        typer.echo(report.as_json())
+        return
+    print_report(report, Console(width=None if sys.stdout.isatty() else _UNWRAPPED_WIDTH))
+
+
+def fetch_report(application_id: str, config: StreamsConfig) -> GroupReport:
+    """Fetch and build the report of an application's group.
+
+    An embedded broker that does not run is not started: there is no group to look at.
+
+    Raises: ConfigError for a group that does not exist or is of another program, ConnectionLost or
+    OutcomeUnknown where brokers don't answer, AuthorizationError.
+    """
+    if config.bootstrap_servers == EMBEDDED:
+        require_embedded_broker(config.state_dir)
+    cluster = find_cluster(config)
+    admin = KafkaClientSupplier(
+        "millrace", config, cluster.bootstrap_servers, cluster.security
+    ).create_admin(retry_s=_BROKER_WAIT_S)
+    counts = admin.fetch_partition_counts_at_start(_BROKER_WAIT_S)
+    open_connection = partial(_open_connection, cluster)
+    description = fetch_group_description(open_connection, application_id)
+    if description is None:
+        raise ConfigError(
+            f"there is no group {application_id!r} of the classic protocol on "
+            f"{cluster.bootstrap_servers}: no worker of this application has run there, or its "
+            "offsets have expired; is the application id right?"
+        )
+    members = decode_members(application_id, description)
+    committed = fetch_group_offsets(
+        open_connection, application_id, None, require_stable=False
+    ).offsets
+    partitions = find_partitions(application_id, members, counts, committed)
+    ends = admin.fetch_latest_offsets(partitions) if partitions else {}
+    return build_report(
+        application_id, description.state, members, TopicOffsets(counts, committed, ends)
+    )
+
+
+def _open_connection(cluster: Cluster, address: tuple[str, int] | None) -> BrokerConnection:
+    """Connect to an address, or to any of the cluster's bootstrap servers."""
+
+    def connect_to_broker(to: tuple[str, int]) -> BrokerConnection:
+        return BrokerConnection(
+            to, "millrace", _BROKER_WAIT_S, threading.Lock(), cluster.security.value
+        )
+
+    if address is not None:
+        return connect_to_broker(address)
+    return connect_to_any_server(cluster.bootstrap_servers, connect_to_broker)
+
+
+def print_report(report: GroupReport, console: Console) -> None:
+    """Print a report: what the group is, a table of members, one of tasks, and what is wrong."""
+    console.print(Text(_describe_group(report)))
+    if report.members:
+        console.print(_build_members_table(report))
+    if any(each.active or each.standby or each.warmup for each in report.members):
+        console.print(_build_tasks_table(report))
+    for line in _list_notes(report):
+        console.print(Text(line))
+
+
+def _describe_group(report: GroupReport) -> str:
+    count = len(report.members)
+    text = f"group {report.group}: {report.state}, {count or 'no'} member{'s'[: count != 1]}"
+    if report.former_generation is not None and report.former_generation >= 0:
+        text += f", from generation {report.former_generation}"
+    return text
+
+
+def _build_members_table(report: GroupReport) -> Table:
+    """Return the table of members: who and where they are, and how many tasks they have."""
+    table = Table("member", "host", "process", "directory", "tags", box=box.SIMPLE_HEAD)
+    for column in ("generation", "active", "standby", "warm-up", "revoking", "lag"):
+        table.add_column(column, justify="right")
+    for each in report.members:
+        lags = [task.lag for task in each.active if task.lag is not None]
+        table.add_row(
+            Text(each.instance_id or each.member_id),
+            Text(each.host),
+            Text(each.process),
+            Text(each.directory),
+            Text(",".join(f"{key}={value}" for key, value in each.tags.items())),
+            "" if each.generation is None or each.generation < 0 else str(each.generation),
+            *map(str, map(len, (each.active, each.standby, each.warmup, each.revoked))),
+            str(sum(lags)) if lags else "",
+        )
+    return table
+
+
+def _build_tasks_table(report: GroupReport) -> Table:
+    """Return the table of tasks: who has each, what it reads, and how far it is behind."""
+    table = Table("task", "role", "member", "reads", box=box.SIMPLE_HEAD)
+    table.add_column("lag", justify="right")
+    rows: list[tuple[tuple[int, ...], str, str, str, str, str]] = []
+
+    def add_row(task: str, role: str, member: str, reads: str, lag: str) -> None:
+        rows.append((tuple(map(int, task.split("_"))), task, role, member, reads, lag))
+
+    for each in report.members:
+        name = each.instance_id or each.member_id
+        for active in each.active:
+            reads = ", ".join(_name_partition(partition) for partition in active.partitions)
+            add_row(active.task, "active", name, reads, _format_lag(active.lag))
+        for role, copies in (("standby", each.standby), ("warm-up", each.warmup)):
+            for copy in copies:
+                add_row(copy.task, role, name, "changelogs", _format_standby_lag(copy))
+    for _, *cells in sorted(rows):
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _name_partition(partition: PartitionLag) -> str:
+    return f"{partition.topic}[{partition.partition}]"
+
+
+def _format_lag(lag: int | None) -> str:
+    return "unknown" if lag is None else str(lag)
+
+
+def _format_standby_lag(copy: StandbyTask) -> str:
+    return "unknown" if copy.lag_max is None else f"≤ {copy.lag_max}"
+
+
+def _list_notes(report: GroupReport) -> Iterator[str]:
+    """Yield a line for each thing that is wrong, or about to change."""
+    if not report.members:
+        yield "no worker runs; it goes on at the committed offsets when one starts"
+    elif report.state != STABLE:
+        yield "in a rebalance brokers don't tell the tasks: look again in a moment"
+    for each in report.members:
+        name = each.instance_id or each.member_id
+        if each.problem:
+            yield f"{name} is to end: {each.problem}"
+        if each.rejoin_ms:
+            yield f"tasks warm up: {name} joins again after {each.rejoin_ms} ms to move them"
+    if report.unassigned:
+        yield f"read by no member: {_list_unassigned(report.unassigned)}"
+    fingerprints = {each.topology for each in report.members if each.topology}
+    if len(fingerprints) > 1:
+        yield f"{len(fingerprints)} versions of the topology run side by side, each with its tasks"
+
+
+def _list_unassigned(partitions: Iterable[PartitionLag]) -> str:
+    return ", ".join(
+        f"{_name_partition(each)} (lag {_format_lag(each.lag)})" for each in partitions
+    )

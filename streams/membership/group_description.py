@@ -1,0 +1,88 @@
+"""Describe a group of the classic protocol as its coordinator knows it (DescribeGroups).
+
+The coordinator shows what members have said, and what they were assigned, while the group is
+stable; in a rebalance only who they are. It does not tell the generation.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import NamedTuple
+
+from kio.schema.errors import ErrorCode
+
+from streams.errors import StreamsError
+from streams.membership.authorization import check_authorized
+from streams.membership.connection import (
+    ConnectionLost,
+    OpenConnection,
+    build_entity,
+    find_coordinator,
+    load_request_classes,
+)
+from streams.membership.group_offsets import COORDINATOR_UNAVAILABLE_ERRORS
+
+_DESCRIBE_GROUPS_API_KEY = 15
+_DEAD = "Dead"
+"""The state of a group that does not exist, in versions before GROUP_ID_NOT_FOUND (KIP-1043)."""
+
+
+class MemberDescription(NamedTuple):
+    """Holds who a member is, and the bytes of its subscription and its assignment, if known."""
+
+    member_id: str
+    instance_id: str | None
+    client_host: str
+    subscription: bytes
+    assignment: bytes
+
+
+class GroupDescription(NamedTuple):
+    """Holds the state of a group, its protocol and its members."""
+
+    state: str
+    protocol_type: str
+    protocol: str
+    members: tuple[MemberDescription, ...]
+
+
+def fetch_group_description(
+    open_connection: OpenConnection, group_id: str
+) -> GroupDescription | None:
+    """Fetch the description of a group over new connections; None if there is no classic group.
+
+    Raises: ConnectionLost where the coordinator does not answer, AuthorizationError, StreamsError
+    for another refusal.
+    """
+    with closing(open_connection(None)) as bootstrap:
+        address = find_coordinator(bootstrap, group_id)
+    with closing(open_connection(address)) as connection:
+        classes = load_request_classes(connection, _DESCRIBE_GROUPS_API_KEY, 6)
+        request = build_entity(
+            classes["DescribeGroupsRequest"],
+            groups=(group_id,),
+            include_authorized_operations=False,
+        )
+        (group,) = connection.send_request(request).groups
+    check_authorized(group.error_code, "Describe", group_id)
+    if group.error_code in COORDINATOR_UNAVAILABLE_ERRORS:
+        raise ConnectionLost(f"group {group_id!r} can't be described: {group.error_code.name}")
+    if group.error_code is ErrorCode.group_id_not_found or group.group_state == _DEAD:
+        return None
+    if group.error_code is not ErrorCode.none:
+        raise StreamsError(f"group {group_id!r} can't be described: {group.error_code.name}")
+    return GroupDescription(
+        group.group_state,
+        group.protocol_type,
+        group.protocol_data,
+        tuple(
+            MemberDescription(
+                each.member_id,
+                getattr(each, "group_instance_id", None),
+                each.client_host,
+                each.member_metadata,
+                each.member_assignment,
+            )
+            for each in group.members
+        ),
+    )

@@ -1,0 +1,297 @@
+"""Join a group from a thread beside the stream thread, which goes on with its tasks meanwhile.
+
+Theory of operation. One `GroupJoin` sends JoinGroup and SyncGroup until the group has an assignment
+for the member. It has a connection of its own, since JoinGroup is answered only when all members
+have joined. What it has come to is one immutable value, `progress`, which its thread alone
+replaces, and the stream thread and the heartbeats read:
+
+    progress                   what holds
+    is_sent                    a JoinGroup may be on its way, or may have lost its answer
+    is_answered                the group is in a later generation: offsets are refused in the former
+    membership                 generation -1 until the assignment is known
+    assignment or failure      the join is over
+
+It goes on until the assignment is there, an error ends it, or it is given up. Once `is_answered` is
+true it stays so, also where the next SyncGroup is answered with REBALANCE_IN_PROGRESS.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from datetime import timedelta
+from typing import Any, NamedTuple, TypeVar
+
+from kio.schema.errors import ErrorCode
+
+from streams.common.host import Event, Host
+from streams.errors import StreamsError, TaskMigrated
+from streams.membership.authorization import check_authorized
+from streams.membership.connection import ConnectionLost, build_entity, load_request_classes
+from streams.membership.coordinator_connection import CoordinatorConnection
+from streams.membership.group_member import AssignGroup, Membership, MemberTimeouts
+from streams.membership.group_offsets import COORDINATOR_UNAVAILABLE_ERRORS, MEMBERSHIP_LOST_ERRORS
+from streams.membership.group_requests import send_sync_group
+from streams.membership.protocol import (
+    AssignmentInfo,
+    SubscriptionInfo,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from streams.topology.declared import DeclaredTopology
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_JOIN_GROUP_API_KEY = 11
+_BACK_OFF_S = 0.1
+_JOIN_TIMEOUT_LAPSE_S = 5.0
+"""The seconds past the rebalance time-out for which a join or sync waits for its response.
+
+Kafka's counterpart is AbstractCoordinator.JOIN_GROUP_TIMEOUT_LAPSE.
+"""
+
+
+class _RejoinNeeded(Exception):
+    """Signals that the member has to join again from the start, with the member id given."""
+
+
+AbortDeparted = Callable[[Collection[str]], object]
+"""Aborts open transactions of the application's threads that are not among these members."""
+
+
+class JoinProgress(NamedTuple):
+    """Represents what a join has come to; see the module's table."""
+
+    membership: Membership
+    is_sent: bool = False
+    is_answered: bool = False
+    assignment: AssignmentInfo | None = None
+    is_leader: bool = False
+    failure: Exception | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether the join has an assignment, or has failed."""
+        return self.assignment is not None or self.failure is not None
+
+
+class GroupJoin:
+    """Joins a group once, for the member `member_id`, which the group may not know yet.
+
+    `assign` is called if this member leads, and `abort_departed` with the instance ids of all
+    members when it has led. `send_leave_group` sends LeaveGroup for a member id and a reason.
+    `is_given_up` ends the join without a result, and sets `closed` if it waits.
+    """
+
+    def __init__(
+        self,
+        group_id: str,
+        instance_id: str,
+        member_id: str,
+        *,
+        topics: tuple[str, ...],
+        subscription: SubscriptionInfo,
+        topology: DeclaredTopology | None,
+        coordinator: CoordinatorConnection,
+        assign: AssignGroup,
+        abort_departed: AbortDeparted,
+        timeouts: MemberTimeouts,
+        host: Host,
+        closed: Event,
+        is_given_up: Callable[[], bool],
+        send_leave_group: Callable[[str, str], None],
+    ) -> None:
+        self._group_id = group_id
+        self._instance_id = instance_id
+        self._topics = topics
+        self._subscription = subscription
+        self._topology = topology
+        self._coordinator = coordinator
+        self._assign = assign
+        self._abort_departed = abort_departed
+        self._led_members: set[str] = set()
+        """The instance ids of the members to which this one has assigned tasks."""
+        self._timeouts = timeouts
+        self._host = host
+        self._closed = closed
+        self._is_given_up = is_given_up
+        self._send_leave_group = send_leave_group
+        self._over = host.create_event()
+        self.progress = JoinProgress(Membership(-1, member_id))
+        self._thread = host.spawn_thread(f"{instance_id}-join", self._run_thread)
+
+    def wait_until_over(self, timeout_s: float) -> bool:
+        """Wait at most `timeout_s` seconds, and return whether the join is over."""
+        return self.progress.is_over or (timeout_s > 0 and self._over.wait(timeout_s))
+
+    def join_thread(self) -> None:
+        """Wait until the thread has ended, which it does once the join is over or given up."""
+        self._thread.join()
+
+    def _run_thread(self) -> None:
+        """Join the group, and publish the assignment or the error that ends the join."""
+        try:
+            self._join_until_assigned()
+        except Exception as error:
+            self.progress = self.progress._replace(failure=error)
+        finally:
+            self._coordinator.close_connection()
+            self._over.set()
+        if self._led_members and self.progress.assignment is not None:
+            # Whoever takes over a task of a thread that is gone waits for its transaction.
+            self._abort_departed(self._led_members)
+
+    def _join_until_assigned(self) -> None:
+        """Send JoinGroup and SyncGroup until there is an assignment, or the join is given up.
+
+        Raises: StreamsError where the coordinator refuses for good, or can't be found for
+        `join_give_up_ms`; TaskMigrated where it does not know this member any more while the member
+        holds tasks; what `assign` raises.
+        """
+        trouble_since: float | None = None
+        while not self._is_given_up():
+            try:
+                joined = self._send_join_group(self.progress.membership.member_id)
+                trouble_since = None
+                self.progress = JoinProgress(Membership(-1, joined.member_id), is_answered=True)
+                assigned = self._assign_and_sync(joined)
+                if assigned.is_for_other_topology(self._topology):
+                    self._leave_stale_membership(joined.member_id)
+                    continue
+                self.progress = JoinProgress(
+                    Membership(int(joined.generation_id), joined.member_id),
+                    is_answered=True,
+                    assignment=assigned,
+                    is_leader=joined.leader == joined.member_id,
+                )
+                return
+            except _RejoinNeeded as retry:
+                trouble_since = None
+                self._set_member_id(retry.args[0])
+                if not retry.args[0] and self._subscription.tasks:
+                    raise TaskMigrated("replaced while joining: the tasks may have moved") from None
+            except ConnectionLost as error:
+                now = self._host.monotonic_s()
+                trouble_since = now if trouble_since is None else trouble_since
+                if now - trouble_since > self._timeouts.join_give_up_ms / 1000:
+                    raise StreamsError(f"can't join group {self._group_id!r}: {error}") from error
+                log.info("joining group %s: %s; trying again", self._group_id, error)
+                self._coordinator.close_connection()
+                self._closed.wait(_BACK_OFF_S)
+
+    def _set_member_id(self, member_id: str) -> None:
+        """Set the member id with which the next JoinGroup is sent; empty for a new member."""
+        self.progress = self.progress._replace(membership=Membership(-1, member_id))
+
+    def _send_join_group(self, member_id: str) -> Any:
+        """Send JoinGroup and return the response once all members have joined.
+
+        Raises: _RejoinNeeded, ConnectionLost, or StreamsError for a refusal.
+        """
+        with self._coordinator.use_connection() as connection:
+            module = load_request_classes(connection, _JOIN_GROUP_API_KEY, 9)
+            protocol = module["JoinGroupRequestProtocol"](
+                name="stream",
+                metadata=encode_subscription(self._topics, self._subscription, self._topology),
+            )
+            request = build_entity(
+                module["JoinGroupRequest"],
+                group_id=self._group_id,
+                session_timeout=timedelta(milliseconds=self._timeouts.session_ms),
+                rebalance_timeout=timedelta(milliseconds=self._timeouts.rebalance_ms),
+                member_id=member_id,
+                group_instance_id=self._instance_id,
+                protocol_type="consumer",
+                protocols=(protocol,),
+            )
+            # The coordinator answers when all members have joined, at most the rebalance time-out.
+            self.progress = self.progress._replace(is_sent=True)
+            answer = connection.send_request(
+                request,
+                timeout_s=self._timeouts.rebalance_ms / 1000 + _JOIN_TIMEOUT_LAPSE_S,
+                is_given_up=self._is_given_up,
+            )
+        self.progress = self.progress._replace(is_sent=False)
+        code = answer.error_code
+        if code is ErrorCode.none:
+            return answer
+        if code is ErrorCode.member_id_required:
+            raise _RejoinNeeded(answer.member_id)
+        if code in MEMBERSHIP_LOST_ERRORS:
+            raise _RejoinNeeded("")
+        raise self._to_join_error("join", code)
+
+    def _assign_and_sync(self, join_response: Any) -> AssignmentInfo:
+        """Assign tasks if this member leads, send SyncGroup and return the own assignment.
+
+        Raises: _RejoinNeeded, ConnectionLost, or StreamsError for a refusal.
+        """
+        assignments: dict[str, bytes] = {}
+        # A static leader that comes back to a stable group gets the members but must not assign.
+        if join_response.leader == join_response.member_id and not getattr(
+            join_response, "skip_assignment", False
+        ):
+            members = {
+                each.member_id: self._decode_user_data(decode_subscription, each.metadata)
+                for each in join_response.members
+            }
+            self._led_members = {each.group_instance_id or "" for each in join_response.members}
+            assignments = {
+                member_id: encode_assignment(assigned)
+                for member_id, assigned in self._assign(members).items()
+            }
+        with self._coordinator.use_connection() as connection:
+            answer = send_sync_group(
+                connection,
+                self._group_id,
+                self._instance_id,
+                Membership(join_response.generation_id, join_response.member_id),
+                assignments,
+                timeout_s=self._timeouts.rebalance_ms / 1000 + _JOIN_TIMEOUT_LAPSE_S,
+                is_given_up=self._is_given_up,
+            )
+        code = answer.error_code
+        if code is ErrorCode.none:
+            return self._decode_user_data(decode_assignment, answer.assignment)
+        if code in (ErrorCode.rebalance_in_progress, ErrorCode.illegal_generation):
+            raise _RejoinNeeded(join_response.member_id)
+        if code in MEMBERSHIP_LOST_ERRORS:
+            raise _RejoinNeeded("")
+        raise self._to_join_error("sync", code)
+
+    def _leave_stale_membership(self, member_id: str) -> None:
+        """Leave the group as this static member, so that its next join starts a rebalance.
+
+        The coordinator answers a static member that joins a stable group with its last assignment,
+        whatever has changed (KIP-345).
+        """
+        log.info("%s has another topology than before: it joins anew", self._instance_id)
+        self._send_leave_group(member_id, "the topology has changed")
+        self._set_member_id("")
+
+    def _decode_user_data(self, decode: Callable[[bytes], T], data: bytes) -> T:
+        """Decode user data, and raise StreamsError if it is of another application."""
+        try:
+            return decode(data)
+        except ValueError as error:
+            raise StreamsError(
+                f"group {self._group_id!r} has members that are not of this application ({error}): "
+                "stop them, or choose another application id"
+            ) from error
+
+    def _to_join_error(self, action: str, code: ErrorCode) -> Exception:
+        """Return the error that an error code of join or sync stands for.
+
+        Raises: AuthorizationError.
+        """
+        check_authorized(code, "Read", self._group_id)
+        if code in COORDINATOR_UNAVAILABLE_ERRORS:
+            return ConnectionLost(f"{action}: {code.name}")
+        return StreamsError(
+            f"group {self._group_id!r} refused to {action} member {self._instance_id!r}: "
+            f"{code.name} ({code.value})"
+        )

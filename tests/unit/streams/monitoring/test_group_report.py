@@ -1,0 +1,182 @@
+"""Test what the report of a group says of members, tasks and lags, and how it is printed."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from streams import App, ConfigError, serdes
+from streams.commands.group_command import print_report
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
+from streams.membership.group_description import GroupDescription, MemberDescription
+from streams.membership.protocol import (
+    RUNNING_OFFSET,
+    AssignmentInfo,
+    SubscriptionInfo,
+    encode_assignment,
+    encode_subscription,
+)
+from streams.monitoring.group_report import (
+    GroupReport,
+    TopicOffsets,
+    build_report,
+    decode_members,
+    find_partitions,
+)
+from streams.topology.build import Topology
+from streams.topology.declared import declare_topology
+from streams.topology.description import describe_topology
+
+COUNTS = {"x": 2, "users": 2, "a-counts-changelog": 2}
+ENDS = {
+    Partition("x", 0): 100,
+    Partition("x", 1): 50,
+    Partition("users", 0): 10,
+    Partition("users", 1): 20,
+    Partition("a-counts-changelog", 0): 30,
+    Partition("a-counts-changelog", 1): 40,
+}
+COMMITTED = {
+    Partition("x", 0): 90,
+    Partition("x", 1): 50,
+    Partition("users", 0): 7,
+}
+
+
+@cache
+def topology() -> Topology:
+    """Build a topology with a count of `x` and a table that its topic `users` restores."""
+    app = App("a", topology_optimization="all")
+    app.stream("x", key=serdes.string, value=serdes.string).group_by_key().count(store="counts")
+    app.table("users", key=serdes.string, value=serdes.string, store="users-store")
+    return app.topology()
+
+
+def member(
+    name: str, assigned: AssignmentInfo, *, declares: bool = True, **fields: Any
+) -> MemberDescription:
+    declared = declare_topology(describe_topology(topology())) if declares else None
+    subscription = SubscriptionInfo((), **{"generation": 3, "directory": f"dir-{name}", **fields})
+    return MemberDescription(
+        f"{name}-id",
+        name,
+        "/10.0.0.1",
+        encode_subscription(topology().source_topics, subscription, declared),
+        encode_assignment(assigned),
+    )
+
+
+def report(*members: MemberDescription, state: str = "Stable") -> GroupReport:
+    decoded = decode_members("a", GroupDescription(state, "consumer", "stream", members))
+    held = {partition: OffsetAndMetadata(offset, "") for partition, offset in COMMITTED.items()}
+    partitions = find_partitions("a", decoded, COUNTS, held)
+    ends = {partition: ENDS[partition] for partition in partitions}
+    return build_report("a", state, decoded, TopicOffsets(COUNTS, held, ends))
+
+
+def print_text(given: GroupReport) -> str:
+    console = Console(file=io.StringIO(), width=1_000)
+    print_report(given, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def one() -> MemberDescription:
+    return member(
+        "one",
+        AssignmentInfo(
+            ("0_0", "1_1"), (("x", 0), ("users", 1)), revoked=("0_1",), standby=("1_0",)
+        ),
+        offsets={"0_0": RUNNING_OFFSET, "1_0": 5},
+    )
+
+
+def two() -> MemberDescription:
+    return member(
+        "two",
+        AssignmentInfo((), (), warmup=("0_0", "0_1", "1_1"), rejoin_ms=60_000),
+        offsets={"0_0": 12, "0_1": 45},
+        generation=4,
+    )
+
+
+def lags(tasks: Any) -> Mapping[str, int | None]:
+    return {each.task: getattr(each, "lag", getattr(each, "lag_max", None)) for each in tasks}
+
+
+def test_an_active_task_is_behind_by_what_is_not_committed_of_its_partitions() -> None:
+    first, second = report(two(), one()).members
+    assert (first.instance_id, second.instance_id) == ("one", "two")
+    assert lags(first.active) == {"0_0": 10, "1_1": None}
+    assert lags(second.active) == {}
+    assert first.revoked == ["0_1"]
+    assert first.host == "10.0.0.1"
+
+
+def test_a_copy_is_behind_by_its_changelog_at_most_and_a_table_by_the_committed_offset() -> None:
+    first, second = report(one(), two()).members
+    assert lags(second.warmup) == {"0_0": 30 - 12, "0_1": 0, "1_1": None}
+    assert lags(first.standby) == {"1_0": 2}
+
+
+def test_partitions_that_nobody_has_are_told_and_those_that_are_given_up_are_not() -> None:
+    given = report(one(), two())
+    assert [(each.topic, each.partition, each.lag) for each in given.unassigned] == [
+        ("users", 0, 3)
+    ]
+    assert given.former_generation == 4
+
+
+def test_in_a_rebalance_members_are_told_and_nothing_of_their_tasks() -> None:
+    blank = one()._replace(subscription=b"", assignment=b"")
+    given = report(blank, state="PreparingRebalance")
+    assert [(each.instance_id, each.active) for each in given.members] == [("one", [])]
+    assert "look again in a moment" in print_text(given)
+
+
+def test_a_member_that_declares_no_topology_has_tasks_of_unknown_lag() -> None:
+    old = member("old", AssignmentInfo(("0_0",), (("x", 0),)), declares=False, generation=None)
+    given = report(old)
+    assert lags(given.members[0].active) == {"0_0": None}
+    assert given.former_generation is None
+
+
+def test_a_group_without_members_is_behind_by_all_that_was_committed() -> None:
+    given = report(state="Empty")
+    assert [each.lag for each in given.unassigned] == [3, 10, 0]
+    assert "no worker runs" in print_text(given)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x00\x01\x00\x00\x00\x00\xff\xff\xff\xff", b"garbage"])
+def test_members_of_another_program_are_refused(data: bytes) -> None:
+    with pytest.raises(ConfigError, match="member 'one-id' speaks 'consumer'"):
+        report(one()._replace(subscription=data))
+
+
+def test_the_table_has_a_row_for_each_member_and_each_copy_of_a_task() -> None:
+    text = print_text(report(one(), two()))
+    rows = [line.split() for line in text.splitlines()]
+    assert ["one", "10.0.0.1", "dir-one", "3", "2", "1", "0", "1", "10"] in rows
+    assert ["0_0", "active", "one", "x[0]", "10"] in rows
+    assert ["0_0", "warm-up", "two", "changelogs", "≤", "18"] in rows
+    assert ["1_0", "standby", "one", "changelogs", "≤", "2"] in rows
+    assert "two joins again after 60000 ms" in text
+    assert "read by no member: users[0] (lag 3)" in text
+
+
+def test_json_has_the_same() -> None:
+    found = json.loads(report(one(), two()).as_json())
+    assert found["members"][1]["warmup"] == [
+        {"task": "0_0", "lag_max": 18},
+        {"task": "0_1", "lag_max": 0},
+        {"task": "1_1", "lag_max": None},
+    ]
+    assert found["members"][0]["active"][0]["partitions"] == [
+        {"topic": "x", "partition": 0, "committed_offset": 90, "end_offset": 100, "lag": 10}
+    ]
