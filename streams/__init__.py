@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         ReadOnlyWindowStore,
     )
     from streams.runtime.global_tables import ReadOnlyGlobalStore
-    from streams.runtime.progress import RestoreListener
+    from streams.runtime.progress import RestoreListener, SuspendReason
     from streams.settings.config import StreamsConfig
     from streams.settings.exception_handlers import ErrorContext, dead_letter
     from streams.testing.driver import TopologyTestDriver
@@ -65,6 +65,7 @@ __all__ = [
     "StoreUnavailable",
     "StreamsConfig",
     "StreamsError",
+    "SuspendReason",
     "TaskCorrupted",
     "TaskMigrated",
     "TopologyError",
@@ -102,6 +103,7 @@ _MODULES = {
     "StoreUnavailable": "streams.errors",
     "StreamsConfig": "streams.settings.config",
     "StreamsError": "streams.errors",
+    "SuspendReason": "streams.runtime.progress",
     "TaskCorrupted": "streams.errors",
     "TaskMigrated": "streams.errors",
     "TopologyError": "streams.errors",

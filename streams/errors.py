@@ -13,18 +13,29 @@
     TopologyRefused  a running thread        as StreamsError: its topology can't run beside the
                                              group's
     TaskMigrated     the runtime             tasks are closed without a commit, the member rejoins
+    GenerationOver   the runtime             while the member joins: roll back and go on with the
+                                             tasks; else as TaskMigrated
     TaskCorrupted    the runtime             all tasks roll back, the stores it names are rebuilt
     OutcomeUnknown   the runtime             roll back, new producer, read the offsets back, go on
     ValueRefused     the runtime             as OutcomeUnknown; then the task serialises values as
                                              they are written, to find the record that wrote the
                                              refused one
 
-The last four never reach a user: each selects a recovery.
+The last five never reach a user: each selects a recovery.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
+
+_MISSING_RIGHT = re.compile(
+    r"not allowed to .*: add the ACL (?P<operation>\w+) on "
+    r"(?P<resource>topic|group|transactional id|cluster) (?P<name>.*?)"
+    r"(?: or on a prefix of it)? for this user \(`millrace acls",
+    re.DOTALL,
+)
+"""The message of AuthorizationError, by its parts."""
 
 
 class UserError(Exception):
@@ -65,12 +76,22 @@ class AuthorizationError(ConfigError, StreamsError):
         pattern = " or on a prefix of it" if resource == "transactional id" else ""
         super().__init__(
             f"not allowed to {operation} {resource} {name!r}: add the ACL {operation} on "
-            f"{resource} {name}{pattern} for this user (`millrace acls MODULE:APP` lists all; "
+            f"{resource} {name}{pattern} for this user (`millrace acls MODULE:APP` lists the ACLs "
+            "of an application, with --spark those of Spark's readers; "
             f"{resource.replace(' ', '_').upper()}_AUTHORIZATION_FAILED)"
         )
         self.operation = operation
         self.resource = resource
         self.name = name
+
+    @classmethod
+    def from_message(cls, message: str) -> AuthorizationError:
+        """Return the error whose message another process has passed on. Raises ValueError."""
+        if found := _MISSING_RIGHT.match(message):
+            error = cls(found["operation"], found["resource"], found["name"])
+            if str(error) == message:
+                return error
+        raise ValueError(f"not the message of a missing right: {message!r}")
 
     def __reduce__(self) -> tuple[type[AuthorizationError], tuple[str, str, str]]:
         return type(self), (self.operation, self.resource, self.name)
@@ -103,6 +124,14 @@ class TaskMigrated(Exception):
     """Signals that another member owns, or will own, this thread's tasks.
 
     The thread closes them without a commit and rejoins. Kafka Streams' TaskMigratedException.
+    """
+
+
+class GenerationOver(TaskMigrated):
+    """Signals that the group has refused what names a generation that is over.
+
+    A member that joins has not lost its tasks by that (KIP-429). Kafka's CommitFailedException with
+    ILLEGAL_GENERATION or REBALANCE_IN_PROGRESS.
     """
 
 

@@ -8,6 +8,7 @@ from streams.connection.current import CurrentSecurity
 from streams.connection.security import prepare_security
 from streams.membership.connection_check import check_connection
 from streams.processes.embedded import resolve_bootstrap_servers
+from streams.runtime.clients import refuse_gssapi
 from streams.settings.config import EMBEDDED, StreamsConfig
 
 
@@ -25,6 +26,7 @@ def find_cluster(config: StreamsConfig) -> Cluster:
     Raises ConfigError for settings that can't be used, AuthenticationError if a broker refuses the
     credentials or isn't trusted.
     """
+    refuse_gssapi(config.connection)
     servers = resolve_bootstrap_servers(config)
     cluster = Cluster(servers, CurrentSecurity(prepare_security(config.connection)))
     if config.bootstrap_servers != EMBEDDED:

@@ -73,6 +73,17 @@ def ensure_embedded_broker(state_dir: Path) -> str:
         return address
 
 
+def require_embedded_broker(state_dir: Path) -> None:
+    """Raise ConfigError if no broker answers in `state_dir`; none is started."""
+    process_file = state_dir / "broker" / "process"
+    address = process_file.read_text().split()[0] if process_file.exists() else ""
+    if not address or not _accepts_connections(address):
+        raise ConfigError(
+            f"no embedded broker runs in {str(state_dir)!r}: name the application's brokers with "
+            "--bootstrap-servers, or its state directory with --state-dir"
+        )
+
+
 def restart_embedded_broker(state_dir: Path, address: str) -> int | None:
     """Restart the broker in `state_dir` at its `address`, and return its process id.
 

@@ -63,7 +63,9 @@ class RunningApp:
             worker.host,
             all_threads_ended,
             delay_ms=worker.config.state_cleanup_delay_ms,
-            list_running_tasks=lambda: {task.directory for task in self._list_tasks()},
+            list_running_tasks=lambda: {
+                task.directory for task in (*self._list_tasks(), *self._list_standby_tasks())
+            },
         )
         self._replication_thread: SpawnedThread | None = None
         self._watchdog_thread: SpawnedThread | None = None
@@ -100,12 +102,16 @@ class RunningApp:
         self._lifecycle.wait_for(ApplicationState(state), timeout)
 
     def metrics(self) -> dict[str, int]:
-        """Return the counters summed over all threads, and the number of tasks now.
+        """Return the counters summed over all threads, and the numbers of tasks now.
 
-        The counters are records, commits, rebalances, restored_records, recoveries (all, and by
-        kind) and replaced_threads.
+        `tasks` are the active ones, `standby_tasks` those that follow. The counters are records,
+        commits, rebalances, restored_records, standby_records, recoveries (all, and by kind) and
+        replaced_threads.
         """
-        totals: dict[str, int] = {"tasks": len(self._list_tasks())}
+        totals: dict[str, int] = {
+            "tasks": len(self._list_tasks()),
+            "standby_tasks": len(self._list_standby_tasks()),
+        }
         for thread in self._threads:
             for name, value in thread.sum_counters().items():
                 totals[name] = totals.get(name, 0) + value
@@ -190,8 +196,12 @@ class RunningApp:
         self.close()
 
     def _list_tasks(self) -> list[Task]:
-        """Return the tasks that this worker's threads have now."""
+        """Return the active tasks that this worker's threads have now."""
         return [task for thread in self._threads for task in thread.current_tasks()]
+
+    def _list_standby_tasks(self) -> list[Task]:
+        """Return the standby and warm-up tasks that this worker's threads have now."""
+        return [task for thread in self._threads for task in thread.loop.standby_tasks]
 
     def _describe_thread_activity(self) -> str:
         """Return what each thread is doing, for the message of NotClosed."""

@@ -16,7 +16,7 @@ from uuid import uuid4
 from state.directory import ProcessSlot, StateDirectory
 from state.errors import StateError
 from state.rocksdb import MemoryBudget
-from streams.common.host import SystemHost
+from streams.common.host import Host, SystemHost
 from streams.errors import ConfigError, OutcomeUnknown
 from streams.ledger import ledger_topic
 from streams.processes.broker_connector import BROKER_WAIT_S, BrokerConnector
@@ -35,12 +35,20 @@ from streams.runtime.internal_topics import LEDGER_SETTINGS
 from streams.runtime.offset_metadata import check_metadata_sizes
 from streams.runtime.progress import RestoreListener
 from streams.runtime.stream_thread import StreamThread
+from streams.runtime.task_offsets import TaskOffsets, find_dormant_tasks
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
 
+_GLOBAL_REQUEST_TIMEOUT_S = 5.0
+"""The seconds that the global tables wait for a response before they send the request again.
+
+In between they notice a stop, and that brokers refuse the credentials.
+"""
 _NEW_TOPIC_WAIT_S, _NEW_TOPIC_PAUSE_S = 1.0, 0.1
-"""How long, and how often, a missing topic is looked for: with KRaft a broker lists a new topic a
-moment after the controller has answered whoever created it."""
+"""The seconds for which a missing topic is looked up again, and the seconds between two look-ups.
+
+With KRaft a broker lists a new topic a moment after the controller has answered its creator.
+"""
 
 
 def start_application(
@@ -59,7 +67,7 @@ def start_application(
     host = SystemHost()
     brokers = _connect_to_brokers(topology, config)
     with ExitStack() as exits:
-        directory, slot = _claim_slot(config, topology.application_id)
+        directory, directory_id, slot = _claim_slot(config, topology.application_id)
         exits.callback(slot.release_lock)
         stop = host.create_event()
         memory = MemoryBudget(config.rocksdb_memory_max_bytes)
@@ -70,6 +78,8 @@ def start_application(
             config=config,
             clients=brokers.clients,
             directory=directory,
+            directory_id=directory_id,
+            task_offsets=_find_state(topology, directory, host, memory),
             host=host,
             open_connection=BrokerConnector(
                 config, brokers.cluster, host, stop, security_watch.renew_refused
@@ -181,11 +191,23 @@ def _create_ledger(admin: Admin, application_id: str, replication_factor: int) -
         raise ConfigError(f"the ledger can't be made: {error}") from error
 
 
-def _claim_slot(config: StreamsConfig, application_id: str) -> tuple[StateDirectory, ProcessSlot]:
-    """Claim a worker's slot of the state directory. Raises ConfigError."""
+def _find_state(
+    topology: Topology, directory: StateDirectory, host: Host, memory: MemoryBudget
+) -> TaskOffsets:
+    """Find out how far the state is that earlier processes have left. Raises ConfigError."""
+    try:
+        return TaskOffsets(directory, find_dormant_tasks(topology, directory, host, memory))
+    except StateError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _claim_slot(
+    config: StreamsConfig, application_id: str
+) -> tuple[StateDirectory, str, ProcessSlot]:
+    """Claim a worker's slot of the state directory, and return its id, too. Raises ConfigError."""
     try:
         directory = StateDirectory(config.state_dir, application_id)
-        return directory, directory.claim_slot(uuid4)
+        return directory, str(directory.read_or_create_id(uuid4)), directory.claim_slot(uuid4)
     except StateError as error:
         raise ConfigError(str(error)) from error
 
@@ -230,7 +252,7 @@ def _open_global_tables(
         tables,
         replicas,
         create_consumer=lambda: clients.create_restore_consumer("global"),
-        admin=clients.create_admin(),
+        admin=clients.create_admin(timeout_s=_GLOBAL_REQUEST_TIMEOUT_S),
         host=host,
         handler=config.handlers.deserialization,
         timeout_ms=config.task_timeout_ms,

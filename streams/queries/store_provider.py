@@ -19,8 +19,6 @@ from streams.runtime.task import Task, TaskState
 S = TypeVar("S", bound=AnyStore)
 R = TypeVar("R")
 
-_READABLE_STATES = (TaskState.RUNNING, TaskState.SUSPENDED)
-
 
 class StateStoreProvider(Generic[S]):
     """Reads the store that `spec` declares in all tasks of `list_tasks` (StateStoreProvider).
@@ -58,7 +56,7 @@ class StateStoreProvider(Generic[S]):
             logged = task.stores.logged.get(self.spec.name)
             if logged is None:
                 continue
-            if task.state not in _READABLE_STATES or logged.disk is None:
+            if task.state is not TaskState.RUNNING or logged.disk is None:
                 raise self._unavailable_error(f"task {task.name} is {task.state.name}")
             stores.append(cast("S", open_store(self.spec, logged.disk)))
         if not stores:

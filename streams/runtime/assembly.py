@@ -6,29 +6,36 @@ The real machine and a simulated one differ in what they pass in, and in nothing
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from state.cache import ObjectCache
 from state.directory import StateDirectory
+from state.recent_windows import RECENT_WINDOWS_MAX_BYTES
 from state.rocksdb import MemoryBudget
 from streams.common.host import Event, Host
 from streams.ledger import ledger_topic
 from streams.membership.classic_member import ClassicProtocolMember
 from streams.membership.connection import OpenConnection
+from streams.membership.departed_producers import abort_departed_transactions
 from streams.membership.group_member import GroupMember, MemberTimeouts
-from streams.membership.group_offsets import check_group_listed, fetch_group_offsets
-from streams.membership.producer_identity import fetch_producer_identity
+from streams.membership.group_offsets import check_groups_listed, fetch_group_offsets
+from streams.membership.producer_identity import (
+    check_transaction_coordinator,
+    fetch_producer_identity,
+)
 from streams.membership.protocol import SubscriptionInfo
 from streams.runtime.acls import derive_acls, list_topic_operations
 from streams.runtime.assignment import StreamsPartitionAssignor, name_task_by_topic
+from streams.runtime.changelog_follower import ChangelogFollower
 from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.clients import Admin, DataConsumer, KafkaClientSupplier
 from streams.runtime.commit import CommitStep
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import FailureHandler
 from streams.runtime.global_tables import GlobalTables
+from streams.runtime.interfaces import ProducerClient
 from streams.runtime.ledger_writer import LedgerWriter
 from streams.runtime.loop import StreamLoop
 from streams.runtime.offset_reset import OffsetResetter
@@ -39,12 +46,14 @@ from streams.runtime.purge import RepartitionPurger
 from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task
 from streams.runtime.task_creator import TaskCreator
+from streams.runtime.task_offsets import TaskOffsets
 from streams.runtime.thread_dependencies import ThreadDependencies
 from streams.runtime.thread_state import ThreadState
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
 
 _REASON_MAX = 500
+_ASSIGNMENT_WAIT_S = 0.1
 _RESTORE_TIMEOUT_S = 5.0
 _RIGHTS_TIMEOUT_S = 2.0
 """How long a look at the rights may delay a recovery."""
@@ -70,6 +79,9 @@ class WorkerResources:
     memory: MemoryBudget | None = None
     """The memory of RocksDB, for all stores of the process."""
     restore_listener: RestoreListener | None = None
+    directory_id: str = ""
+    """The id of the state directory."""
+    task_offsets: TaskOffsets = field(default_factory=TaskOffsets)
     global_tables: GlobalTables | None = None
 
 
@@ -91,7 +103,7 @@ def _create_purger(worker: WorkerResources, admin: Admin) -> RepartitionPurger:
         worker.topology.repartition_topics,
         admin,
         lambda group, partitions: fetch_group_offsets(worker.open_connection, group, partitions),
-        check_group_listed=partial(check_group_listed, worker.open_connection),
+        check_groups_listed=partial(check_groups_listed, worker.open_connection),
         interval_ms=worker.config.repartition_purge_interval_ms,
         host=worker.host,
     )
@@ -105,11 +117,15 @@ class _ThreadClients:
     admin: Admin
     restore_consumer: DataConsumer
     restore_admin: Admin
+    standby_consumers: list[DataConsumer] = field(default_factory=list)
+    """The one that follows changelogs, once there was a standby task."""
 
-    def renew(self, settings: Mapping[str, Any]) -> None:
+    def renew_clients(self, settings: Mapping[str, Any]) -> None:
         """Create each client anew with these settings of its connections."""
-        for client in (self.consumer, self.restore_consumer, self.admin, self.restore_admin):
-            client.renew_client(settings)
+        for consumer in (self.consumer, self.restore_consumer, *self.standby_consumers):
+            consumer.renew_client(settings)
+        for admin in (self.admin, self.restore_admin):
+            admin.renew_client(settings)
 
 
 def _create_thread_clients(clients: KafkaClientSupplier, thread_number: int) -> _ThreadClients:
@@ -140,7 +156,26 @@ def _create_restorer(
         listener=worker.restore_listener,
         before_batch=lambda: on_commit_step(CommitStep.RESTORING),
     )
-    return Restorer(reader, worker.host, use_own_thread=True)
+
+    def create_consumer() -> DataConsumer:
+        own.standby_consumers.append(
+            worker.clients.create_standby_consumer(f"standby-{thread_number}")
+        )
+        return own.standby_consumers[-1]
+
+    follower = ChangelogFollower[Task](
+        f"standby-{thread_number}",
+        create_consumer,
+        own.restore_admin,
+        worker.host,
+        fetch_committed_offsets=partial(
+            fetch_group_offsets, worker.open_connection, worker.topology.application_id
+        ),
+        is_transactional=worker.config.exactly_once,
+        listener=worker.restore_listener,
+        before_batch=lambda: on_commit_step(CommitStep.RESTORING),
+    )
+    return Restorer(reader, follower, worker.host, use_own_thread=True)
 
 
 def _create_task_creator(
@@ -160,7 +195,10 @@ def _create_task_creator(
         worker.host,
         committed_offsets=member.fetch_committed_offsets,
         memory=worker.memory,
-        cache=ObjectCache(config.cache_max_bytes // config.num_stream_threads),
+        cache=ObjectCache(
+            config.cache_max_bytes // config.num_stream_threads,
+            recent_windows_max_bytes=RECENT_WINDOWS_MAX_BYTES // config.num_stream_threads,
+        ),
         on_part_written=lambda: on_commit_step(CommitStep.STORING),
         metadata_bytes_max=worker.metadata_bytes_max,
         global_views=None if global_tables is None else global_tables.view_factories(),
@@ -175,14 +213,38 @@ def _create_task_creator(
 
 def _create_task_producers(worker: WorkerResources, member: GroupMember) -> TaskProducers:
     """Create what creates the producers of a thread's tasks."""
+
+    def create_producer(name: str) -> ProducerClient:
+        if worker.config.exactly_once and worker.clients.security.value.is_secured:
+            # librdkafka waits for a coordinator that refuses, and does not tell it from others.
+            check_transaction_coordinator(worker.open_connection, name)
+        return worker.clients.create_producer(name)
+
     return TaskProducers(
-        worker.clients.create_producer,
+        create_producer,
         guarantee=worker.config.processing_guarantee,
         application_id=worker.topology.application_id,
         thread_id=member.instance_id,
         is_member=member.confirm_membership,
         name_task=partial(name_task_by_topic, worker.topology),
     )
+
+
+def _create_assignor(worker: WorkerResources, admin: Admin) -> StreamsPartitionAssignor:
+    """Create what assigns the group's tasks if a thread leads it."""
+    fetch_committed_offsets = partial(
+        fetch_group_offsets,
+        worker.open_connection,
+        worker.topology.application_id,
+        require_stable=False,  # a transaction that is open is no reason to wait
+    )
+    return StreamsPartitionAssignor(worker.topology, worker.config, admin, fetch_committed_offsets)
+
+
+def _create_rights_check(worker: WorkerResources, admin: Admin) -> Callable[[], None]:
+    """Create what checks the rights to all topics, for at most `_RIGHTS_TIMEOUT_S`."""
+    operations = list_topic_operations(derive_acls(worker.topology, worker.config))
+    return partial(admin.check_topic_rights, operations, _RIGHTS_TIMEOUT_S)
 
 
 def create_stream_loop(
@@ -199,11 +261,11 @@ def create_stream_loop(
     own = _create_thread_clients(clients, thread_number)
     admin = own.admin
     counters = ThreadCounters()
-    planner = StreamsPartitionAssignor(topology, config, admin)
+    planner = _create_assignor(worker, admin)
     member = _create_member(worker, thread_number, planner)
 
     def renew_clients() -> None:
-        own.renew(clients.security.value.librdkafka_settings())
+        own.renew_clients(clients.security.value.librdkafka_settings())
         member.renew_connection()
 
     resetting = OffsetResetter(
@@ -239,16 +301,16 @@ def create_stream_loop(
             on_commit_step=on_commit_step,
             ledger=_create_ledger_writer(worker),
             on_commit=_create_purger(worker, admin).purge_if_due,
+            directory_id=worker.directory_id,
+            task_offsets=worker.task_offsets,
+            process_id=worker.process_id,
+            client_tags=config.client_tags,
             counters=counters,
             are_inputs_changed=planner.are_inputs_changed,
             adopt_assignment=planner.adopt_assignment,
             input_check_interval_ms=config.metadata_max_age_ms,
             decide_replacement=decide_replacement,
-            check_rights=partial(
-                admin.check_topic_rights,
-                list_topic_operations(derive_acls(topology, config)),
-                _RIGHTS_TIMEOUT_S,
-            ),
+            check_rights=_create_rights_check(worker, admin),
             security=clients.security,
             security_version=security_version,
             renew_clients=renew_clients,
@@ -270,7 +332,9 @@ def announce_shutdown(worker: WorkerResources, thread_number: int, reason: str) 
     """
     member = _create_lone_member(worker, thread_number)
     try:
-        member.join_group(SubscriptionInfo((), reason[:_REASON_MAX]))
+        member.start_joining(SubscriptionInfo((), reason[:_REASON_MAX]))
+        while not worker.stop.is_set() and member.take_assignment(_ASSIGNMENT_WAIT_S) is None:
+            pass  # until all members have joined
     finally:
         member.leave_group()
 
@@ -285,7 +349,7 @@ def _create_lone_member(worker: WorkerResources, number: int) -> GroupMember:
     return _create_member(
         worker,
         number,
-        StreamsPartitionAssignor(worker.topology, worker.config, worker.clients.create_admin()),
+        _create_assignor(worker, worker.clients.create_admin()),
     )
 
 
@@ -309,4 +373,9 @@ def _create_member(
         is_stopping=worker.stop.is_set,
         host=worker.host,
         topology=assignor.declared,
+        abort_departed=(
+            partial(abort_departed_transactions, worker.open_connection, topology.application_id)
+            if config.processing_guarantee == "exactly_once_v2"
+            else lambda members: None
+        ),
     )

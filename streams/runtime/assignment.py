@@ -9,8 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Mapping
 
-from coordinator.assignors.tasks import assign_tasks
-from streams.common.topic_partitions import Partition
+from streams.common.topic_partitions import CommittedOffsets, Partition
 from streams.errors import (
     ConfigError,
     OutcomeUnknown,
@@ -18,7 +17,9 @@ from streams.errors import (
     TopologyError,
     TopologyRefused,
 )
+from streams.membership.connection import ConnectionLost
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
+from streams.runtime.group_assignment import build_assignments, describe_group
 from streams.runtime.interfaces import AdminClient
 from streams.runtime.internal_topics import (
     COMPACTION_LAG_SETTING,
@@ -28,6 +29,12 @@ from streams.runtime.internal_topics import (
 from streams.runtime.leftover_stores import (
     find_leftovers,
     format_leftover_warning,
+)
+from streams.runtime.task_lags import (
+    FetchCommittedOffsets,
+    TaskChangelogs,
+    fetch_end_offset_sums,
+    list_task_changelogs,
 )
 from streams.runtime.topology_versions import (
     TaskNumbers,
@@ -107,13 +114,21 @@ def check_topics(
 class StreamsPartitionAssignor:
     """Creates the internal topics of an application and assigns its tasks to the group's members.
 
+    `fetch_committed_offsets` returns those of the group, for tables that their input restores.
     Kafka Streams' counterpart is StreamsPartitionAssignor.
     """
 
-    def __init__(self, topology: Topology, config: StreamsConfig, admin: AdminClient) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        config: StreamsConfig,
+        admin: AdminClient,
+        fetch_committed_offsets: FetchCommittedOffsets = lambda _: CommittedOffsets({}, []),
+    ) -> None:
         self._topology = topology
         self._config = config
         self._admin = admin
+        self._fetch_committed_offsets = fetch_committed_offsets
         self.declared = declare_topology(describe_topology(topology))
         self._logged_notice = ""
         self._assigned_input_counts: dict[str, int] | None = None
@@ -140,43 +155,57 @@ class StreamsPartitionAssignor:
             self._create_internal_topics(existing, counts, is_only_version=len(admitted) == 1)
         inputs = {topic for each in admitted for topic in each.input_topics}
         self._assigned_input_counts = {topic: existing[topic] for topic in inputs}
-        return self._assign_admitted(members, admission)
+        return self._assign_admitted(members, admission, existing)
 
     def _assign_admitted(
-        self, members: Mapping[str, SubscriptionInfo], admission: VersionAdmission
+        self,
+        members: Mapping[str, SubscriptionInfo],
+        admission: VersionAdmission,
+        existing_counts: Mapping[str, int],
     ) -> dict[str, AssignmentInfo]:
-        """Assign every task to a member of an admitted version, and refuse the other members."""
-        numbers = TaskNumbers(admission, self.declared)
-        previous = {
-            member: numbers.number_for_leader(member, members[member].tasks)
-            for version in admission.versions
-            for member in version.members
-        }
-        if len(admission.versions) > 1:
-            tasks_of_member = assign_tasks(
-                numbers.partitions_by_task, previous, numbers.able_members_by_task
-            )
-        else:
-            tasks_of_member = assign_tasks(numbers.partitions_by_task, previous)
+        """Assign every task to a member of an admitted version, and refuse the other members.
+
+        A task that another member owns is assigned in a later round, when its owner has revoked it.
+        """
+        running = {member: each.tasks for member, each in members.items()}
+        numbers = TaskNumbers(admission, self.declared, running)
         undeclared = sorted(m for m, each in members.items() if each.topology is None)
         notice = describe_versions(admission, undeclared)
+        admitted = [member for version in admission.versions for member in version.members]
+        group = describe_group(members, admitted, numbers)
+        changelogs = list_task_changelogs(
+            self._topology.application_id,
+            numbers.subtopologies,
+            numbers.partitions_by_task,
+            existing_counts,
+        )
         assigned = {
-            member: AssignmentInfo(
-                tuple(numbers.number_for_member(member, tasks)),
-                tuple(p for task in tasks for p in numbers.partitions_by_task[task]),
-                notice=notice,
-            )
-            for member, tasks in tasks_of_member.items()
+            member: each._replace(notice=notice)
+            for member, each in build_assignments(
+                group,
+                changelogs.stateful_tasks,
+                self._fetch_end_offset_sums(changelogs) if len(group.clients) > 1 else {},
+                self._config,
+            ).items()
         }
         for member, why in admission.refusal_reasons.items():
             declares = members[member].topology is not None
             # A member of the release before this one knows no refusal; it ends on a shutdown.
-            assigned[member] = AssignmentInfo(
-                (), (), **{"refused" if declares else "shutdown": why}
+            refused = AssignmentInfo((), ())
+            assigned[member] = (
+                refused._replace(refused=why) if declares else refused._replace(shutdown=why)
             )
         return {
             member: self._add_fingerprints(assigned[member], members[member]) for member in members
         }
+
+    def _fetch_end_offset_sums(self, changelogs: TaskChangelogs) -> dict[str, int] | None:
+        """Return where the state of each task is up to date; None if that can't be known now."""
+        try:
+            return fetch_end_offset_sums(changelogs, self._admin, self._fetch_committed_offsets)
+        except (OutcomeUnknown, ConnectionLost, StreamsError) as error:
+            log.info("tasks are assigned without knowing how far their state is: %s", error)
+            return None
 
     def _add_fingerprints(
         self, assigned: AssignmentInfo, subscribed: SubscriptionInfo

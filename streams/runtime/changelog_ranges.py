@@ -21,10 +21,10 @@ class ChangelogRangeFetcher:
     """Fetches the ranges of changelogs, and waits between attempts while no broker answers.
 
     `name` names the restore in messages. `timeout_ms` is how long no broker may answer before
-    StreamsError is raised.
+    StreamsError is raised; infinite for one that waits for ever.
     """
 
-    def __init__(self, name: str, admin: AdminClient, host: Host, *, timeout_ms: int) -> None:
+    def __init__(self, name: str, admin: AdminClient, host: Host, *, timeout_ms: float) -> None:
         self._name = name
         self._admin = admin
         self._host = host

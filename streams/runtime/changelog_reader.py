@@ -40,13 +40,14 @@ from streams.runtime.changelog import (
 from streams.runtime.changelog_ranges import ChangelogRangeFetcher
 from streams.runtime.interfaces import AdminClient, ConsumerClient
 from streams.runtime.logged_store import LoggedStore
-from streams.runtime.progress import RestoreListener, RestoreProgress
+from streams.runtime.progress import RestoreListener, RestoreProgress, notify_listener
 from streams.runtime.restoration import (
     RestoredTasks,
     StoreRestoration,
     T,
     TaskRestoration,
     group_by_partition,
+    to_changelog_entries,
 )
 
 log = logging.getLogger(__name__)
@@ -58,7 +59,10 @@ _STALL_LOG_AFTER_S = 1.0
 _FIRST_LOG_AFTER_S = 2.0
 _LOG_INTERVAL_S = 5.0
 _CORRUPTIONS_MAX = 3
-"""How often a task's stores may be found corrupt before the machine is taken to be damaged."""
+"""The number of times that a task's stores may be found corrupt while they are restored.
+
+Once one is found corrupt again, the machine is taken to be damaged.
+"""
 
 
 class StoreChangelogReader(Generic[T]):
@@ -271,13 +275,8 @@ class StoreChangelogReader(Generic[T]):
             changelog.fetched_at_ms if position >= changelog.end_offset else restoration.since_ms
         )
         self._before_batch()
-        # A timestamp of 0 in a store is negative in its changelog (`LoggedStore.log_changes`).
-        entries = (
-            (m.key(), m.value(), time_ms if (time_ms := m.timestamp()[1]) > 0 else 0)
-            for m in messages
-        )
         logged.store.replay_changelog(
-            entries, StoreCheckpoint(position, changelog.topic_id, since_ms)
+            to_changelog_entries(messages), StoreCheckpoint(position, changelog.topic_id, since_ms)
         )
         logged.changelog_position = position
         restoration.progressed_at_s = self._host.monotonic_s()
@@ -361,7 +360,6 @@ class StoreChangelogReader(Generic[T]):
 
     def _notify_listener(self, event: str, logged_store: LoggedStore, *what: Any) -> None:
         """Call a method of the restore listener, and log what it raises."""
-        try:
-            getattr(self._listener, event)(logged_store.changelog, logged_store.store.name, *what)
-        except Exception:
-            log.exception("the restore listener's %s", event)
+        notify_listener(
+            self._listener, event, logged_store.changelog, logged_store.store.name, *what
+        )

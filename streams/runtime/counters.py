@@ -28,6 +28,8 @@ class ThreadCounters:
     """Commits before the interval was over: a processor requested one, or memory ran full."""
     rebalances: int = 0
     restored_records: int = 0
+    standby_records: int = 0
+    """Records that stores of standby and warm-up tasks have got from their changelogs."""
     offsets_out_of_range: int = 0
     records_out_of_range: int = 0
     """Records skipped by `offset_out_of_range`, which were still to be read and never will be."""

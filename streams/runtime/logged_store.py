@@ -37,6 +37,11 @@ class LoggedStore:
     committed_source_offset: int = 0
     """The committed offset of the table's topic, up to which such a store is restored."""
 
+    def read_checkpoint_position(self) -> int:
+        """Return the position of the store's checkpoint; 0 if it was never written."""
+        checkpoint = self.store.read_checkpoint()
+        return 0 if checkpoint is None else checkpoint.position
+
     def log_changes(self, producer: ProducerClient, undelivered: list[str]) -> None:
         """Send each changed key of the store to its changelog.
 

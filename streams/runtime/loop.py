@@ -19,10 +19,10 @@ from streams.runtime.clients import encode_group_metadata
 from streams.runtime.commit import TaskCommitter
 from streams.runtime.context import COMMIT_ORIGIN
 from streams.runtime.failures import RECOVERY_ERRORS
-from streams.runtime.progress import RestoreProgress
+from streams.runtime.progress import RestoreProgress, StandbyProgress
 from streams.runtime.rebalance import ThreadRebalance
 from streams.runtime.recovery import to_recovery_error
-from streams.runtime.task import TaskState
+from streams.runtime.task import Task, TaskState
 from streams.runtime.thread_dependencies import ThreadDependencies
 from streams.runtime.thread_recovery import ThreadRecovery
 from streams.runtime.thread_tasks import ThreadTasks
@@ -42,10 +42,16 @@ class StreamLoop:
         self._thread_tasks = ThreadTasks(dependencies, restored_wait_s=_POLL_WAIT_S)
         self.tasks = self._thread_tasks.by_name
         self._executor = self._thread_tasks.executor
-        self._renewal = ClientRenewal(dependencies, self._thread_tasks, self._commit_tasks)
-        self._rebalance = ThreadRebalance(dependencies, self._thread_tasks, self._commit_tasks)
+        self._renewal = ClientRenewal(dependencies, self._thread_tasks)
+        self._rebalance = ThreadRebalance(
+            dependencies,
+            self._thread_tasks,
+            self._commit_tasks,
+            assignment_wait_s=_POLL_WAIT_S,
+        )
         self.recovery = ThreadRecovery(dependencies, self._thread_tasks)
         self._is_to_be_replaced = False
+        self._is_stopped_cleanly = False
         self.turn_count = 0
         self.committed_at_ms: int | None = None
         """Wall-clock time of the last commit."""
@@ -73,6 +79,16 @@ class StreamLoop:
         return self._dependencies.restorer.reader.progress
 
     @property
+    def standby_tasks(self) -> list[Task]:
+        """Return a copy of the list of the standby and warm-up tasks."""
+        return list(self._thread_tasks.standby.by_name.values())
+
+    @property
+    def standby_progress(self) -> tuple[StandbyProgress, ...]:
+        """Return how far each store of a standby or warm-up task has followed its changelog."""
+        return self._dependencies.restorer.follower.progress
+
+    @property
     def silent_since_s(self) -> float | None:
         """Return the monotonic time since when no coordinator answers; None if one answers."""
         return self._dependencies.member.silent_since_s
@@ -83,6 +99,7 @@ class StreamLoop:
             while not self._dependencies.stop.is_set():
                 self.run_once()
             self.commit_now()
+            self._is_stopped_cleanly = True
         except Exception as error:
             self._is_to_be_replaced = self._dependencies.decide_replacement(error)
             if isinstance(error, AuthenticationError):
@@ -98,8 +115,13 @@ class StreamLoop:
         self.recovery.run_with_recovery(self._do_next_steps)
 
     def commit_now(self) -> None:
-        """Commit all tasks now, and recover from what goes wrong. Raises StreamsError."""
-        self.recovery.run_with_recovery(self._commit_tasks)
+        """Commit all tasks now, and recover from what goes wrong. Raises StreamsError.
+
+        While the member joins this is tried under every guarantee: nothing else comes after it. It
+        does nothing once the group has left the member's generation.
+        """
+        if not self._dependencies.member.is_generation_over:
+            self.recovery.run_with_recovery(self._commit_at_once)
 
     def _mark_progress(self) -> None:
         """Count a turn of the loop, and tell the group membership that the thread is not stuck."""
@@ -109,16 +131,23 @@ class StreamLoop:
     def _do_next_steps(self) -> None:
         """Keep the membership, start tasks, process polled records, and commit if it is time."""
         parts = self._dependencies
-        self._renewal.renew_if_replaced()
+        if self._renewal.is_due() and self._commit_tasks():
+            self._renewal.renew_clients()
         self._rebalance.maintain_membership()
         if self._thread_tasks.assignment is None:
             return
-        if not self._thread_tasks.is_settled():
+        # A task that starts makes a producer, for which the group may refuse an old generation.
+        if not self._thread_tasks.is_settled() and not parts.member.is_generation_over:
             self._thread_tasks.start_assigned_tasks()
+        may_create = self._thread_tasks.is_settled()  # active tasks come first
+        self._thread_tasks.standby.follow_assigned_tasks(may_create=may_create)
         if not self._executor:
             self.recovery.clear_failure_if_idle()
-            if not self._thread_tasks.in_state(TaskState.RESTORING):
+            if not self._thread_tasks.in_state(TaskState.RESTORING) and not parts.member.is_joining:
                 parts.stop.wait(_POLL_WAIT_S)
+            return
+        if self._is_uncommitted_memory_full() and not self._rebalance.can_commit:
+            parts.stop.wait(_POLL_WAIT_S)
             return
         self._executor.poll_records(parts.poll_records_max, self._poll_wait_s())
         if strayed := parts.consumer.take_out_of_range_positions():
@@ -130,7 +159,8 @@ class StreamLoop:
 
     def _poll_wait_s(self) -> float:
         """Return for how many seconds to wait for records: at most until the next commit is due."""
-        if not any(task.commit_needed for task in self.tasks.values()):
+        is_commit_needed = any(task.commit_needed for task in self.tasks.values())
+        if not is_commit_needed or not self._rebalance.can_commit:
             return _POLL_WAIT_S
         left_s = self._thread_tasks.commit_deadline_s - self._dependencies.host.monotonic_s()
         return min(_POLL_WAIT_S, max(left_s, 0.0))
@@ -140,9 +170,10 @@ class StreamLoop:
         self._mark_progress()
         if self._dependencies.host.monotonic_s() >= self._thread_tasks.commit_deadline_s:
             self._commit_tasks()
-        elif self._executor.commit_requested or self._is_uncommitted_memory_full():
+        elif (
+            self._executor.commit_requested or self._is_uncommitted_memory_full()
+        ) and self._commit_tasks():
             self.counters.early_commits += 1
-            self._commit_tasks()
         return not self._is_interrupted()
 
     def _is_uncommitted_memory_full(self) -> bool:
@@ -172,7 +203,14 @@ class StreamLoop:
         self.counters.offsets_out_of_range = self._dependencies.offset_resetter.offsets_out_of_range
         self.counters.records_out_of_range = self._dependencies.offset_resetter.records_out_of_range
 
-    def _commit_tasks(self) -> None:
+    def _commit_tasks(self) -> bool:
+        """Commit all tasks; return False, and do nothing, while a join allows no commit."""
+        if not self._rebalance.can_commit:
+            return False
+        self._commit_at_once()
+        return True
+
+    def _commit_at_once(self) -> None:
         """Commit all tasks, schedule the next commit and count this one."""
         self._thread_tasks.schedule_commit()
         try:
@@ -190,31 +228,40 @@ class StreamLoop:
             self.recovery.clear_failure_if_idle()
 
     def _is_interrupted(self) -> bool:
-        """Return whether a stop or a rebalance is asked for."""
+        """Return whether there is something to do before the next slice.
+
+        That is a stop, a rebalance, an assignment, or a commit that a join does not allow yet while
+        the memory of uncommitted writes is full.
+        """
         return (
             self._dependencies.stop.is_set()
             or self._dependencies.member.read_signal() is not MembershipSignal.NOTHING
+            or (self._is_uncommitted_memory_full() and not self._rebalance.can_commit)
         )
 
     def close(self) -> None:
         """Leave the group and close everything, without a commit.
 
-        What a failed thread did is rolled back. A thread that is to be replaced hands its
-        membership over instead of leaving.
+        After a clean stop the group is left first: others take the tasks over while
+        the stores are closed. What a failed thread did is rolled back before. A thread that is to
+        be replaced hands its membership over instead of leaving.
         """
+        member = self._dependencies.member
+        leave = member.hand_over_membership if self._is_to_be_replaced else member.leave_group
         with ExitStack() as steps:  # in reverse order, each whatever the others raise
             steps.callback(self._dependencies.restorer.close)
             steps.callback(self._dependencies.consumer.close)
-            member = self._dependencies.member
-            steps.callback(
-                member.hand_over_membership if self._is_to_be_replaced else member.leave_group
-            )
+            if not self._is_stopped_cleanly:
+                steps.callback(leave)
             steps.callback(self._dependencies.producers.close_producers)
+            steps.callback(self._thread_tasks.standby.close_all_tasks)
             steps.callback(self._thread_tasks.close_all_tasks)
+            if self._is_stopped_cleanly:
+                steps.callback(leave)
 
     def _group_metadata(self) -> bytes:
-        """Return the consumer group metadata of the current generation, for a transaction."""
-        generation, member_id = self._dependencies.member.current_membership
+        """Return the consumer group metadata of the present generation, for a transaction."""
+        generation, member_id = self._rebalance.find_commit_membership()
         return encode_group_metadata(
             self._dependencies.group, generation, member_id, self._dependencies.member.instance_id
         )

@@ -15,15 +15,20 @@ another version of the topology, and the two would fence each other for ever.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 
-from streams.errors import OutcomeUnknown, TaskMigrated
+from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
 from streams.membership.connection import ConnectionLost
 from streams.runtime.interfaces import ProducerClient
 from streams.runtime.task import Task
 
+log = logging.getLogger(__name__)
+
 PRODUCER_PER_TASK = "exactly_once"
 """The guarantee that gives each task a producer of its own."""
+WITHOUT_TRANSACTIONS = "at_least_once"
+"""The guarantee under which offsets are committed by themselves."""
 
 
 def transactional_id_prefix(application_id: str, guarantee: str) -> str:
@@ -54,6 +59,8 @@ class TaskProducers:
         self._create_producer = create_producer
         self._is_member = is_member
         self._name_task = name_task
+        self.is_transactional = guarantee != WITHOUT_TRANSACTIONS
+        """Whether the producers write in transactions."""
         self._is_one_per_task = guarantee == PRODUCER_PER_TASK
         self._application_id = application_id
         self._thread_id = thread_id
@@ -119,6 +126,21 @@ class TaskProducers:
             prefix = transactional_id_prefix(self._application_id, PRODUCER_PER_TASK)
             return f"{prefix}{self._name_task(task_name)}"
         return self._thread_id
+
+    def abort_transactions(self) -> None:
+        """Abort all open transactions, and go on with the producers: nobody has fenced them.
+
+        Where that is not possible the producers are discarded.
+        """
+        try:
+            for producer in self._producers.values():
+                if producer.delivered_offsets is not None:
+                    # Reports of aborted records would be taken for those of the next transaction.
+                    raise OutcomeUnknown(f"{producer.name} tracks what it delivers")
+                producer.abort_transaction()
+        except (TaskMigrated, OutcomeUnknown, StreamsError) as error:
+            log.info("producers are made anew: %s", error)
+            self.discard_producers()
 
     def discard_producers(self) -> None:
         """Discard all producers without a commit; their successors fence them."""

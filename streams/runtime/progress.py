@@ -1,10 +1,15 @@
-"""Report the progress of restores: a snapshot for metrics and health, and a listener."""
+"""Report the progress of restores and standbys: snapshots for metrics, and a listener."""
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
+from enum import Enum
+from typing import Any
 
 from streams.common.topic_partitions import Partition
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +57,39 @@ class RestoreProgress:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class StandbyProgress:
+    """Reports how far the store of a standby task has followed its changelog partition."""
+
+    task: str
+    store: str
+    changelog: Partition
+    position: int
+    end_offset: int | None
+    """The end of the changelog when it was fetched last, some seconds ago; None if unknown."""
+
+    @property
+    def lag(self) -> int | None:
+        """Return how many offsets the store is behind, markers included; None if unknown."""
+        return None if self.end_offset is None else max(self.end_offset - self.position, 0)
+
+
+class SuspendReason(Enum):
+    """Names why a store no longer follows its changelog (KIP-988)."""
+
+    PROMOTED = "promoted"
+    """The task becomes active on this worker."""
+    MIGRATED = "migrated"
+    """The task is no longer a standby of this worker, or the worker ends."""
+
+
 class RestoreListener:
-    """Observes restores: subclass it and override the methods that you need.
+    """Observes restores and standbys: subclass it and override the methods that you need.
 
     It is called beside the stream threads, from several of them at once; an exception that it
     raises is logged and changes nothing. The names and parameters are those of Kafka Streams'
-    StateRestoreListener.
+    StateRestoreListener and, for the stores of standby and warm-up tasks, of its
+    StandbyUpdateListener (KIP-988).
     """
 
     def on_restore_start(self, changelog: Partition, store: str, begin: int, end: int) -> None:
@@ -73,3 +105,29 @@ class RestoreListener:
 
     def on_restore_suspended(self, changelog: Partition, store: str, records: int) -> None:
         """Handle a restore that is given up; the store keeps what it has got, `records` in all."""
+
+    def on_update_start(self, changelog: Partition, store: str, begin: int) -> None:
+        """Handle that a standby's store follows its changelog, from offset `begin` on."""
+
+    def on_batch_loaded(
+        self, changelog: Partition, store: str, task: str, position: int, records: int, end: int
+    ) -> None:
+        """Handle a batch of `records` records that a standby's store has got.
+
+        The store is at `position` now; `end` was the changelog's end some seconds ago.
+        """
+
+    def on_update_suspended(
+        self, changelog: Partition, store: str, position: int, end: int, reason: SuspendReason
+    ) -> None:
+        """Handle that a standby's store, at `position`, no longer follows its changelog."""
+
+
+def notify_listener(
+    listener: RestoreListener, event: str, changelog: Partition, store_name: str, *what: Any
+) -> None:
+    """Call a method of the restore listener, and log what it raises."""
+    try:
+        getattr(listener, event)(changelog, store_name, *what)
+    except Exception:
+        log.exception("the restore listener's %s", event)

@@ -22,7 +22,7 @@ TaskManager.maybePurgeCommittedRecords.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from streams.common.host import Host, SpawnedThread
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
@@ -50,7 +50,8 @@ def is_cut_group(group: str, application_id: str) -> bool:
 class RepartitionPurger:
     """Deletes the records of repartition topics that the tasks of one thread have consumed.
 
-    `check_group_listed` raises AuthorizationError if a group of a name would not be listed.
+    `check_groups_listed` raises AuthorizationError if groups of these names would not be listed,
+    and ConnectionLost if that is not known now.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class RepartitionPurger:
         admin: AdminClient,
         fetch_group_offsets: FetchGroupOffsets,
         *,
-        check_group_listed: Callable[[str], object],
+        check_groups_listed: Callable[[Sequence[str]], object],
         interval_ms: int,
         host: Host,
     ) -> None:
@@ -68,7 +69,7 @@ class RepartitionPurger:
         self._topics = frozenset(topics)
         self._admin = admin
         self._fetch_group_offsets = fetch_group_offsets
-        self._check_group_listed = check_group_listed
+        self._check_groups_listed = check_groups_listed
         self._interval_s = interval_ms / 1000
         self._host = host
         self._committed_offsets: dict[Partition, int] = {}
@@ -124,10 +125,9 @@ class RepartitionPurger:
             log.info("repartition topics are purged later: %s", error)
 
     def _check_cuts_listed(self) -> None:
-        """Raise AuthorizationError unless groups of all names that cuts may have can be listed."""
+        """Raise an error unless groups of all names that cuts may have are listed."""
         prefix = cut_group_prefix(self._application_id)
-        for group in (prefix, f"{prefix}-"):
-            self._check_group_listed(group)
+        self._check_groups_listed((prefix, f"{prefix}-"))
 
     def _limit_to_cuts(self, end_offsets: Mapping[Partition, int]) -> Mapping[Partition, int]:
         """Return the end offsets, each lowered to the lowest offset of the kept consistent cuts."""

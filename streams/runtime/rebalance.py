@@ -1,10 +1,23 @@
-"""Keep one thread's membership of its group, and hand the tasks over in a rebalance.
+"""Keep one thread's membership of its group while its tasks go on, and take its assignments over.
 
 signal                                what happens
-REBALANCE, or inputs have other       commit, then join again: tasks that were revoked are
-partitions and this member leads      closed, the others go on
+REBALANCE, or inputs have other       join beside the tasks, which go on
+partitions and this member leads, or
+it is time to probe (`probing`)
+ASSIGNED                              take the assignment over, see below
 LOST, while tasks are assigned        TaskMigrated: the recovery closes all without a commit
 NOTHING                               nothing
+
+An assignment is of one generation. What the tasks did in the one before can be committed in it,
+since nobody else has them yet: the leader leaves each task with its owner until it is revoked
+(KIP-429; `coordinator.assignors.task_ownership`). Why that is safe is in docs/decisions/0037.
+
+a running task is                     what happens to it
+assigned, from the generation before  it goes on
+revoked                               all tasks are committed, it is closed, and the member joins
+                                      again at once
+neither                               closed without a commit, since another member may run it
+any, of an earlier generation         rolled back, since another member may have run it
 """
 
 from __future__ import annotations
@@ -13,61 +26,128 @@ import logging
 from collections.abc import Callable
 
 from streams.errors import ApplicationShutdown, OutcomeUnknown, TaskMigrated
-from streams.membership.group_member import MembershipSignal
-from streams.membership.protocol import SubscriptionInfo
-from streams.runtime.task import TaskState
+from streams.membership.group_member import Membership, MembershipSignal
+from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
+from streams.runtime.probing import ProbingRebalance
 from streams.runtime.thread_dependencies import ThreadDependencies
 from streams.runtime.thread_state import ThreadState
 from streams.runtime.thread_tasks import ThreadTasks
 
 log = logging.getLogger(__name__)
 
+_ASSIGNMENT_WAIT_MAX_S = 3.0
+"""The most seconds that a commit waits for the assignment of a generation that has begun.
+
+Until then the group accepts no commit, so that nothing would be gained by going on.
+"""
+_NO_GENERATION = -1
+
 
 class ThreadRebalance:
     """Joins one thread to its group whenever it has to, and gives the assignment to its tasks.
 
-    `commit_tasks` is called before a rebalance. Kafka Streams' counterpart is
-    StreamsRebalanceListener.
+    `commit_tasks` commits all tasks, in the generation that the member has entered last.
+    `assignment_wait_s` is how long to wait for an assignment while no task runs. Kafka Streams'
+    counterpart is StreamsRebalanceListener.
     """
 
     def __init__(
         self,
         dependencies: ThreadDependencies,
         tasks: ThreadTasks,
-        commit_tasks: Callable[[], None],
+        commit_tasks: Callable[[], object],
+        *,
+        assignment_wait_s: float,
     ) -> None:
         self._dependencies = dependencies
         self._tasks = tasks
         self._commit_tasks = commit_tasks
+        self._assignment_wait_s = assignment_wait_s
         self._previous_tasks: tuple[str, ...] = ()
         """The tasks that were assigned last, kept while the membership is lost."""
+        self._owned_tasks: tuple[str, ...] = ()
+        """The tasks that the member owns, in its assignment of `_owned_generation`."""
+        self._owned_generation = _NO_GENERATION
+        self._must_join = True
+        self._probing = ProbingRebalance(dependencies.host)
         self._input_check_at_s = 0.0
 
-    def maintain_membership(self) -> None:
-        """Read the membership's signal, commit before a rebalance, and join the group if need be.
+    @property
+    def can_commit(self) -> bool:
+        """Return whether what the tasks have done can be committed now.
 
-        Raises: TaskMigrated where the coordinator does not know this member any more.
+        Between two generations it can't: the group refuses the former, and what is assigned in the
+        next is not known. Without transactions it can't during a whole join: if the group refused
+        the offsets then, the changelogs would have what the next owner does again.
         """
-        match self._dependencies.member.read_signal():
+        member = self._dependencies.member
+        if member.is_generation_over:
+            return False
+        return self._tasks.is_transactional or not member.is_joining
+
+    def find_commit_membership(self) -> Membership:
+        """Return the membership in which a transaction is committed.
+
+        If the group has begun the next generation since the commit began, it is that of the next
+        one: the group refuses the one before. What the member has processed is its own until it has
+        given it up, whether it is assigned again or revoked; not so with a leader that gives tasks
+        away at once, or if the member has missed a generation.
+        """
+        member = self._dependencies.member
+        if member.is_joining and member.is_generation_over:
+            answered = member.peek_assignment(_ASSIGNMENT_WAIT_MAX_S)
+            if answered is not None and self._is_owner_in(*answered):
+                return answered[0]
+        return member.current_membership
+
+    def _is_owner_in(self, membership: Membership, assigned: AssignmentInfo) -> bool:
+        """Return whether all that was processed is this member's in the generation given."""
+        dirty = {name for name, task in self._tasks.by_name.items() if task.commit_needed}
+        return (
+            assigned.is_cooperative
+            and membership.generation == self._owned_generation + 1
+            and dirty <= {*assigned.tasks, *assigned.revoked}
+        )
+
+    def maintain_membership(self) -> None:
+        """Read the membership's signal, join the group if need be, and take an assignment over.
+
+        Raises: TaskMigrated where the coordinator does not know this member any more;
+        ApplicationShutdown if a member asks all of them to end.
+        """
+        member = self._dependencies.member
+        match member.read_signal():
             case MembershipSignal.LOST if self._tasks.assignment is not None:
                 raise TaskMigrated("the coordinator does not know this member any more")
             case MembershipSignal.REBALANCE:
-                self._commit_tasks()
-                self._tasks.assignment = None
+                self._must_join = True
+            case _ if self._probing.take_due():
+                log.info(
+                    "%s: joins again, to move tasks that have warmed up", self._dependencies.name
+                )
+                self._must_join = True
             case _ if self._check_inputs_changed():
                 log.info(
                     "%s: inputs have other partitions: tasks are assigned anew",
                     self._dependencies.name,
                 )
-                self._commit_tasks()
-                self._tasks.assignment = None
-        if self._tasks.assignment is None:
-            self._rejoin_group()
+                self._must_join = True
+        if (self._must_join or self._tasks.assignment is None) and not member.is_joining:
+            self._start_joining()
+        if member.is_joining:
+            wait_s = 0.0 if self._tasks.executor else self._assignment_wait_s
+            try:
+                assigned = member.take_assignment(wait_s)
+            except Exception:
+                self._must_join = True
+                raise
+            if assigned is not None:
+                self._take_over(assigned)
 
     def _check_inputs_changed(self) -> bool:
         """Return whether input partitions have changed; only the group's leader checks."""
         parts = self._dependencies
-        if self._tasks.assignment is None or not parts.member.is_leader:
+        if self._tasks.assignment is None or not parts.member.is_leader or parts.member.is_joining:
             return False
         if parts.host.monotonic_s() < self._input_check_at_s:
             return False
@@ -83,32 +163,63 @@ class ThreadRebalance:
         interval_s = self._dependencies.input_check_interval_ms / 1000
         self._input_check_at_s = self._dependencies.host.monotonic_s() + interval_s
 
-    def _rejoin_group(self) -> None:
-        """Join the group again and take over its assignment.
+    def _start_joining(self) -> None:
+        """Start to join the group, and tell its leader which tasks the member owns.
 
-        Nothing is processed or committed until the group has answered. Tasks that were revoked are
-        closed, the others go on. Raises ApplicationShutdown if a member asks all of them to end.
+        All tasks are committed before. Without transactions nothing is while the member joins; with
+        them a commit that the next generation overtakes has to be repeated, and the next one is due
+        only after an interval in which most joins are answered.
         """
         parts, tasks = self._dependencies, self._tasks
-        parts.on_state_change(ThreadState.REBALANCING)
+        if tasks.assignment is None and not tasks.by_name:  # closed by a recovery
+            self._owned_tasks, self._owned_generation = (), _NO_GENERATION
+        if self.can_commit:
+            self._commit_tasks()
+        if tasks.assignment is None:
+            parts.on_state_change(ThreadState.REBALANCING)
         parts.counters.rebalances += 1
-        for task in tasks.in_state(TaskState.RUNNING):
-            task.suspend_processing()
-        generation_before = parts.member.current_membership.generation
-        former = () if tasks.by_name else self._previous_tasks
-        assigned = parts.member.join_group(SubscriptionInfo(tuple(tasks.by_name), former=former))
-        if assigned is None:
-            return
+        former = () if self._owned_tasks else self._previous_tasks
+        self._must_join = False
+        parts.member.start_joining(
+            SubscriptionInfo(
+                self._owned_tasks,
+                former=former,
+                generation=self._owned_generation,
+                directory=parts.directory_id,
+                offsets=tasks.sum_offsets(),
+                standby=tuple(tasks.standby.by_name),
+                process=parts.process_id,
+                tags=parts.client_tags,
+            )
+        )
+
+    def _take_over(self, assigned: AssignmentInfo) -> None:
+        """Bring the running tasks to what is assigned in the generation that has begun.
+
+        Raises: ApplicationShutdown if a member asks all of them to end.
+        """
+        parts, tasks = self._dependencies, self._tasks
+        if tasks.assignment is not None:  # else it was reported before
+            parts.on_state_change(ThreadState.REBALANCING)
+        # Until the assignment is adopted, no task may start or commit by the one before.
+        tasks.assignment = None
         if assigned.shutdown:
             raise ApplicationShutdown(assigned.shutdown)
         adopted = parts.adopt_assignment(assigned)
-        self._previous_tasks = adopted.tasks
-        tasks.take_assignment(adopted)
-        if parts.member.current_membership.generation > generation_before + 1:
-            # In a generation that this member missed another one may have run its tasks: their
-            # positions are from before that, so they are read back.
-            tasks.roll_back_tasks()
-        for task in tasks.in_state(TaskState.SUSPENDED):
-            task.resume_processing()
+        generation = parts.member.current_membership.generation
+        is_next = generation == self._owned_generation + 1
+        self._previous_tasks = self._owned_tasks = adopted.tasks
+        self._owned_generation = generation
+        self._must_join = bool(adopted.revoked)
+        self._probing.schedule_rejoin(adopted.rejoin_ms)
+        leaving = {t.name for t in tasks.find_leaving_tasks(adopted) if t.commit_needed}
+        try:
+            if not is_next or leaving - {*adopted.tasks, *adopted.revoked}:
+                # What a task did that another may run is in one transaction with all others.
+                tasks.abort_uncommitted_work()
+            elif leaving:
+                self._commit_tasks()
+        finally:
+            tasks.take_assignment(adopted)
         self._schedule_input_check()
         tasks.report_if_settled()

@@ -1,19 +1,21 @@
-"""Track the restore of a store, and the task that waits for it (see `changelog_reader`)."""
+"""Track the stores that are restored or followed (see `changelog_reader`, `changelog_follower`)."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import methodcaller
 from typing import Any, Generic, Protocol, TypeVar
 
+from state.errors import StoreCorrupted
+from state.store import ChangelogEntry
 from streams.common.host import Event, Host
 from streams.common.topic_partitions import Partition
 from streams.runtime.changelog import ChangelogRange
 from streams.runtime.logged_store import LoggedStore
-from streams.runtime.progress import RestoreProgress
+from streams.runtime.progress import RestoreProgress, StandbyProgress
 from streams.runtime.task_stores import TaskStores
 
 
@@ -74,6 +76,44 @@ class StoreRestoration(Generic[T]):
         )
 
 
+@dataclass(slots=True)
+class FollowedStore(Generic[T]):
+    """Tracks a store that follows its changelog."""
+
+    task: T
+    logged_store: LoggedStore
+    changelog: ChangelogRange | None = None
+    """The range as of the last fetch, up to the store's limit; None while the store waits."""
+    since_ms: int = 0
+    """What `StoreCheckpoint.written_ms` is until the store has reached the end of the range."""
+    is_from_scratch: bool = False
+    """Whether the store was empty and has not caught up since."""
+    is_reading: bool = False
+    is_durable: bool = True
+    corruption_count: int = 0
+
+    def read_position(self) -> None:
+        """Set the store's position to that of its checkpoint, 0 if it has none or is damaged.
+
+        Damage is met again, and mended, when the range of the changelog is known.
+        """
+        try:
+            position = self.logged_store.read_checkpoint_position()
+        except StoreCorrupted:
+            position = 0
+        self.logged_store.changelog_position = position
+
+    def snapshot_progress(self) -> StandbyProgress:
+        """Return how far the store is."""
+        return StandbyProgress(
+            self.task.name,
+            self.logged_store.store.name,
+            self.logged_store.changelog,
+            self.logged_store.changelog_position,
+            None if self.changelog is None else self.changelog.end_offset,
+        )
+
+
 class RestoredTasks(Generic[T]):
     """Hands restored tasks, or what went wrong, to the thread that waits for them."""
 
@@ -102,14 +142,18 @@ class RestoredTasks(Generic[T]):
         if not (self._tasks or self._failure):
             self._changed.wait(wait_s)
 
+    def raise_failure(self) -> None:
+        """Raise the failure, once, if there is one."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
     def take_tasks(self) -> list[T]:
         """Remove and return all tasks. Raises the failure if there is one and no task."""
         self._changed.clear()
         taken = [self._tasks.popleft() for _ in range(len(self._tasks))]
-        failure = self._failure
-        if failure is not None and not taken:
-            self._failure = None
-            raise failure
+        if not taken:
+            self.raise_failure()
         return taken
 
     def remove_tasks(self, task_names: Collection[str]) -> list[T]:
@@ -118,6 +162,16 @@ class RestoredTasks(Generic[T]):
         for task in removed:
             self._tasks.remove(task)
         return removed
+
+
+def to_changelog_entries(messages: Iterable[Any]) -> Iterator[ChangelogEntry]:
+    """Yield the changelog entry of each message.
+
+    A timestamp of 0 in a store is negative in its changelog (`LoggedStore.log_changes`).
+    """
+    return (
+        (m.key(), m.value(), time_ms if (time_ms := m.timestamp()[1]) > 0 else 0) for m in messages
+    )
 
 
 def group_by_partition(

@@ -1,9 +1,10 @@
-"""Restore the stores of tasks beside the tasks that run.
+"""Restore the stores of tasks, and follow those of standby tasks, beside the tasks that run.
 
 The stream thread hands tasks in (`add_tasks`), gets each back when it is restored
-(`take_restored_tasks`), or takes it back before (`withdraw_tasks`). In between its stores belong to
-the restorer, which lets its reader do one batch after another: on a thread of its own, or within
-`take_restored_tasks`.
+(`take_restored_tasks`), or takes it back before (`withdraw_tasks`). Standby tasks are handed in
+(`follow_tasks`) and stay until they are taken back (`stop_following`). In between the stores belong
+to the restorer, which lets its reader do one batch after another, and its follower only while the
+reader has nothing to do: on a thread of its own, or within `take_restored_tasks`.
 """
 
 from __future__ import annotations
@@ -13,22 +14,31 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Generic
 
 from streams.common.host import Event, Host, SpawnedThread
+from streams.runtime.changelog_follower import FOLLOW_INTERVAL_S, ChangelogFollower
 from streams.runtime.changelog_ranges import RETRY_S
 from streams.runtime.changelog_reader import StoreChangelogReader
+from streams.runtime.progress import SuspendReason
 from streams.runtime.restoration import T, TaskRestoration
 
 
 class Restorer(Generic[T]):
-    """Restores the stores of tasks with `reader`, and gives the tasks back.
+    """Restores the stores of tasks with `reader`, and lets `follower` follow those of standbys.
 
     With `use_own_thread` it works on a thread of its own, once there is something to do; else in
-    `take_restored_tasks`. Kafka Streams' counterpart is DefaultStateUpdater.
+    `take_restored_tasks` and `continue_following`. Kafka Streams' counterpart is
+    DefaultStateUpdater.
     """
 
     def __init__(
-        self, reader: StoreChangelogReader[T], host: Host, *, use_own_thread: bool = False
+        self,
+        reader: StoreChangelogReader[T],
+        follower: ChangelogFollower[T],
+        host: Host,
+        *,
+        use_own_thread: bool = False,
     ) -> None:
         self.reader = reader
+        self.follower = follower
         self._host = host
         self._use_own_thread = use_own_thread
         self._commands: deque[Callable[[], None]] = deque()
@@ -44,10 +54,18 @@ class Restorer(Generic[T]):
                 self.reader.restored.add_task(job.task)
         behind = {job.task.name: job for job in jobs if job.waiting_stores}
         if behind:
-            self._commands.append(lambda: self.reader.add_tasks(behind))
-            self._wake.set()
-            if self._use_own_thread and self._thread is None:
-                self._thread = self._host.spawn_thread(self.reader.name, self._run_until_closed)
+            self._add_command(lambda: self.reader.add_tasks(behind))
+
+    def follow_tasks(self, tasks: Collection[T]) -> None:
+        """Follow the changelogs of standby tasks, each from its stores' positions."""
+        if tasks:
+            self._add_command(lambda: self.follower.add_tasks(tasks))
+
+    def continue_following(self) -> None:
+        """Follow with one batch where there is no thread for that; raise what went wrong."""
+        if self._thread is None:
+            self._run_once()
+        self.reader.restored.raise_failure()
 
     def take_restored_tasks(self, wait_s: float = 0.0) -> list[T]:
         """Return the tasks that were restored since the last call, after at most `wait_s` for one.
@@ -66,21 +84,34 @@ class Restorer(Generic[T]):
         Their stores keep what has been restored, and go on from there another time.
         """
         given: list[T] = []
+        self.run_between_batches(lambda: self.reader.withdraw_tasks(task_names, given))
+        return given
+
+    def stop_following(self, task_names: Collection[str], reason: SuspendReason) -> list[T]:
+        """Stop following the named standby tasks, and return them, their positions durable."""
+        given: list[T] = []
+        self.run_between_batches(lambda: self.follower.withdraw_tasks(task_names, given, reason))
+        return given
+
+    def run_between_batches(self, action: Callable[[], None]) -> None:
+        """Run an action between two batches, when all that was handed in before has arrived.
+
+        What it raises on the restorer's own thread is raised where tasks are taken.
+        """
         done = self._host.create_event()
 
-        def withdraw_and_notify() -> None:
+        def run_and_notify() -> None:
             try:
-                self.reader.withdraw_tasks(task_names, given)
+                action()
             finally:
                 done.set()
 
-        self._commands.append(withdraw_and_notify)  # runs after the tasks that were added before
+        self._commands.append(run_and_notify)
         if self._thread is None:
             self._run_commands()
         else:
             self._wake.set()
             done.wait()
-        return given
 
     def close(self) -> None:
         """End the restorer; the stores of tasks that were not withdrawn are left as they are."""
@@ -89,19 +120,38 @@ class Restorer(Generic[T]):
         if self._thread is not None:
             self._thread.join()
         self.reader.close()
+        self.follower.close()
+
+    def _add_command(self, command: Callable[[], None]) -> None:
+        """Let a command run between two batches, on the restorer's thread if it has one."""
+        self._commands.append(command)
+        self._wake.set()
+        if self._use_own_thread and self._thread is None:
+            self._thread = self._host.spawn_thread(self.reader.name, self._run_until_closed)
 
     def _run_until_closed(self) -> None:
-        """Restore batches on the restorer's own thread until the restorer is closed."""
+        """Do batches on the restorer's own thread until the restorer is closed."""
         while not self._closed:
             self._wake.clear()
             if not self._run_once():
-                self._wake.wait(RETRY_S if self.reader.is_restoring else None)
+                self._wake.wait(self._idle_wait_s())
+
+    def _idle_wait_s(self) -> float | None:
+        """Return for how long to wait for a command when there is nothing to do at once."""
+        if self.reader.is_restoring:
+            return RETRY_S
+        return FOLLOW_INTERVAL_S if self.follower.is_following else None
 
     def _run_once(self) -> bool:
-        """Run the commands, restore a batch, and return whether there is more to do at once."""
+        """Run the commands, do a batch, and return whether there is more to do at once.
+
+        Standbys wait for restores: those keep records from being processed.
+        """
         try:
             self._run_commands()
-            return not self.reader.restored.has_failed and self.reader.restore_batch()
+            if self.reader.restored.has_failed:
+                return False
+            return self.reader.restore_batch() or self.follower.follow_batch()
         except Exception as error:
             self.reader.restored.add_failure(error)
             return False

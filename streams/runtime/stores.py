@@ -76,6 +76,9 @@ def open_store(
                 window_size_ms=size_ms,
                 segment_ms=spec.segment_ms,
                 by_time=spec.is_ordered_by_time,
+                # After a crash in a write, a store without a changelog may have entries on disk
+                # that are newer than its stream time: what is in memory would not be all.
+                recent_windows=cache.recent_windows if cache and spec.logged else None,
                 clock=clock,
             )
         case StoreKind.WINDOW:

@@ -98,7 +98,7 @@ class StreamThread:
         return self.loop.record_origin
 
     def current_tasks(self) -> list[Task]:
-        """Return a copy of the list of the loop's tasks."""
+        """Return a copy of the list of the loop's active tasks."""
         return list(self.loop.tasks.values())
 
     def sum_counters(self) -> dict[str, int]:

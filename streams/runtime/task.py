@@ -8,22 +8,23 @@ its processors.
 
     state      what holds                                                   who touches the stores
     CREATED    the directory is ours, the databases are open                nobody
+    STANDBY    the stores follow their changelogs, for ever                 the restorer
     RESTORING  the committed offsets are known; stores are being restored   the restorer
     RUNNING    steps are bound to a producer; records go through them       the stream thread
-    SUSPENDED  as RUNNING, but a rebalance is on: nothing goes through      nobody
     CLOSED     nothing is ours any more                                     nobody
 
     from       to         by                  when
+    CREATED    STANDBY    start_following     a standby or warm-up task: another one processes
+    STANDBY    CREATED    stop_following      it is to become active, or to be closed
     CREATED    RESTORING  start_restoring     the committed offsets were read back, stable
     RESTORING  RUNNING    start_processing    the stores have reached what was committed
-    RUNNING    SUSPENDED  suspend_processing  all is committed, and the member joins again
-    SUSPENDED  RUNNING    resume_processing   the group has left the task with us
-    RESTORING, RUNNING,
-    SUSPENDED  CREATED    roll_back           nothing since the last commit counts: starts again
+    RESTORING,
+    RUNNING    CREATED    roll_back           nothing since the last commit counts: starts again
     all        CLOSED     close               the task is revoked, or the thread ends
 
-Any other transition is a mistake in the runtime: RuntimeError. Kafka Streams' counterpart is
-StreamTask.
+Any other transition is a mistake in the runtime: RuntimeError. Directory and databases stay open
+from one role to the other, so a task that becomes active replays what its changelogs got since, and
+no more. Kafka Streams' counterparts are StreamTask and StandbyTask.
 """
 
 from __future__ import annotations
@@ -56,20 +57,20 @@ class TaskState(Enum):
     """Names the states of a task, with the transitions in the module's theory of operation."""
 
     CREATED = auto()
+    STANDBY = auto()
     RESTORING = auto()
     RUNNING = auto()
-    SUSPENDED = auto()
     CLOSED = auto()
 
 
-_OPEN = {TaskState.CREATED, TaskState.RESTORING, TaskState.RUNNING, TaskState.SUSPENDED}
+_ACTIVE = {TaskState.RESTORING, TaskState.RUNNING}
 _TRANSITIONS: dict[str, tuple[set[TaskState], TaskState]] = {
+    "follow": ({TaskState.CREATED}, TaskState.STANDBY),
+    "unfollow": ({TaskState.STANDBY}, TaskState.CREATED),
     "restore": ({TaskState.CREATED}, TaskState.RESTORING),
     "start": ({TaskState.RESTORING}, TaskState.RUNNING),
-    "suspend": ({TaskState.RUNNING}, TaskState.SUSPENDED),
-    "resume": ({TaskState.SUSPENDED}, TaskState.RUNNING),
-    "rollback": (_OPEN - {TaskState.CREATED}, TaskState.CREATED),
-    "close": (_OPEN, TaskState.CLOSED),
+    "rollback": (_ACTIVE, TaskState.CREATED),
+    "close": ({TaskState.CREATED, TaskState.STANDBY, *_ACTIVE}, TaskState.CLOSED),
 }
 
 
@@ -141,6 +142,14 @@ class Task:
             return ""
         return steps.context.describe_record_origin()
 
+    def start_following(self) -> None:
+        """Change to STANDBY: from now on the stores belong to the restorer, which follows."""
+        self._change_state("follow")
+
+    def stop_following(self) -> None:
+        """Change back to CREATED; the restorer has given the task back, its stores durable."""
+        self._change_state("unfollow")
+
     def start_restoring(
         self,
         positions: dict[Partition, int],
@@ -189,14 +198,6 @@ class Task:
         self._steps.bind_partitions(
             self.partitions, self.partition_times_ms, flow_control, order_settings
         )
-
-    def suspend_processing(self) -> None:
-        """Suspend processing during a rebalance; the caller has committed everything before."""
-        self._change_state("suspend")
-
-    def resume_processing(self) -> None:
-        """Resume processing after a rebalance that has left the task with this member."""
-        self._change_state("resume")
 
     def roll_back(self) -> None:
         """Discard all that is not committed; directory and databases stay open."""

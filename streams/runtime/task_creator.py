@@ -9,6 +9,7 @@ be had yet is asked for again, and other tasks run meanwhile.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
 from typing import Any
@@ -41,6 +42,19 @@ log = logging.getLogger(__name__)
 
 _UNSTABLE_RETRY_S = 0.02
 _UNSTABLE_LOG_INTERVAL_S = 2.0
+_LOCK_LOG_DELAY_S = 1.0
+
+
+def number_directories(topology: Topology, directory: StateDirectory) -> dict[int, int]:
+    """Return with which number the task directories of each sub-topology begin."""
+    return directory.number_subtopologies(
+        {
+            sub.number: SubtopologyContents(
+                frozenset(sub.sources), frozenset(spec.name for spec in sub.stores)
+            )
+            for sub in topology.subtopologies
+        }
+    )
 
 
 class TaskCreator:
@@ -83,7 +97,7 @@ class TaskCreator:
         self._metadata_bytes_max = metadata_bytes_max
         self._directory_numbers: dict[int, int] | None = None
         self._warned_stores: set[str] = set()
-        self._locked_tasks: set[str] = set()
+        self._locked_since_s: dict[str, float] = {}
         self._unstable_partitions: set[Partition] = set()
         self._next_fetch_at_s = self._next_log_at_s = 0.0
 
@@ -96,6 +110,11 @@ class TaskCreator:
             f"the group's leader has assigned topic {topic!r}, which this topology does not read: "
             "end all workers of the other version before, or choose another application id"
         )
+
+    def has_logged_stores(self, task_name: str) -> bool:
+        """Return whether a task has a store that follows a topic."""
+        stores = self._topology.subtopologies[int(task_name.partition("_")[0])].stores
+        return any(spec.logged for spec in stores)
 
     def create_task(self, task_name: str, partitions: list[Partition]) -> Task | None:
         """Lock a task's directory, open its stores and return the task, or None if it is locked.
@@ -132,7 +151,7 @@ class TaskCreator:
                 self._log_locked(task_name, error)
                 return None
             opened.pop_all()
-        self._locked_tasks.discard(task_name)
+        self._locked_since_s.pop(task_name, None)
         return Task(
             task_name,
             subtopology,
@@ -149,14 +168,7 @@ class TaskCreator:
     def _directory_number(self, subtopology: int) -> int:
         """Return the number with which the names of a sub-topology's task directories begin."""
         if self._directory_numbers is None:
-            self._directory_numbers = self._directory.number_subtopologies(
-                {
-                    sub.number: SubtopologyContents(
-                        frozenset(sub.sources), frozenset(spec.name for spec in sub.stores)
-                    )
-                    for sub in self._topology.subtopologies
-                }
-            )
+            self._directory_numbers = number_directories(self._topology, self._directory)
         return self._directory_numbers[subtopology]
 
     def _warn_of_leftovers(self, directory: str, specs: Iterable[StoreSpec]) -> None:
@@ -229,9 +241,14 @@ class TaskCreator:
             log.info("waiting for an open transaction to end on %s", waiting)
 
     def _log_locked(self, task_name: str, error: DirectoryLocked) -> None:
-        """Log once that a task waits for its directory, which another process has locked."""
-        if task_name not in self._locked_tasks:
-            self._locked_tasks.add(task_name)
+        """Log once that a task has waited for its directory, which another process has locked.
+
+        A worker that stops leaves the group before it closes its stores, which is no news.
+        """
+        now_s = self._host.monotonic_s()
+        since_s = self._locked_since_s.setdefault(task_name, now_s)
+        if now_s - since_s >= _LOCK_LOG_DELAY_S:
+            self._locked_since_s[task_name] = math.inf
             log.warning("task %s waits: %s", task_name, error)
 
     def _open_store(self, directory: str, spec: StoreSpec) -> tuple[StateStore, StoreDisk]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from streams.common.host import Event, Host
@@ -20,6 +20,7 @@ from streams.runtime.producers import TaskProducers
 from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task
 from streams.runtime.task_creator import TaskCreator
+from streams.runtime.task_offsets import TaskOffsets
 from streams.runtime.thread_state import ThreadState
 
 
@@ -50,6 +51,13 @@ class ThreadDependencies:
     ledger: LedgerWriter | None = None
     on_commit: Callable[[PartitionOffsets], None] = lambda offsets: None
     """Is called with the offsets of each commit."""
+    directory_id: str = ""
+    """The id of the state directory, which workers of one machine may share."""
+    task_offsets: TaskOffsets = field(default_factory=TaskOffsets)
+    process_id: str = ""
+    """The id of the worker, which outlives its process."""
+    client_tags: Mapping[str, str] = field(default_factory=dict)
+    """Where the worker runs, for the leader (KIP-708)."""
     counters: ThreadCounters = field(default_factory=ThreadCounters)
     are_inputs_changed: Callable[[], bool] = lambda: False
     """Returns whether inputs have got partitions that nobody reads. Raises StreamsError for an

@@ -4,6 +4,8 @@
     OutcomeUnknown   producers                     rolled back (the new producer fences the old)
     TaskCorrupted    producers                     rolled back; the stores that it names are rebuilt
     ValueRefused     producers                     rolled back; the one named serialises early
+    GenerationOver   transactions                  rolled back, while the member joins, without a
+                                                   wait; otherwise as TaskMigrated
     TaskMigrated     producers, membership         closed without a commit: another may have them
     AuthorizationError and any other
     StreamsError     everything                    closed; the thread ends, the error is reported
@@ -19,6 +21,7 @@ from collections.abc import Callable
 
 from state.errors import StateError
 from streams.errors import (
+    GenerationOver,
     OutcomeUnknown,
     StreamsError,
     TaskCorrupted,
@@ -33,6 +36,8 @@ from streams.runtime.thread_tasks import ThreadTasks
 log = logging.getLogger(__name__)
 
 _BACK_OFF_S = 0.2
+_RIGHTS_CHECK_INTERVAL_S = 60.0
+"""How often at most the rights are looked at for failures that tell of no missing right."""
 _IDLE_RECOVERY_S = 5.0
 """How long tasks have to run with nothing to commit before the last failure is cleared."""
 
@@ -51,6 +56,7 @@ class ThreadRecovery:
         """The monotonic time of the first failure since the last commit; None if there was none."""
         self.last_failure = ""
         """The reason of the last recovery since the last commit; empty if there was none."""
+        self._rights_check_at_s = 0.0
 
     def run_with_recovery(self, action: Callable[[], None]) -> None:
         """Run `action` and recover from errors that allow it; raise StreamsError for others."""
@@ -60,6 +66,11 @@ class ThreadRecovery:
             except TopicRefused:
                 self._check_rights()
                 raise
+            except GenerationOver as error:
+                if self._dependencies.member.is_joining:
+                    self._go_on_until_assigned(error)
+                else:
+                    self._recover_from(error)
             except (TaskMigrated, TaskCorrupted, OutcomeUnknown, ValueRefused) as error:
                 self._recover_from(error)
         except (StateError, OSError) as error:
@@ -83,11 +94,36 @@ class ThreadRecovery:
         except OutcomeUnknown as error:
             log.info("%s: rights are not known: %s", self._dependencies.name, error)
 
+    def _check_rights_if_due(self) -> None:
+        """Check the rights after a failure, but not after the first, and rarely.
+
+        librdkafka often tells only that a record was not delivered, and not why. That other tasks
+        commit in between says nothing of the one that may not write. A broker that is away makes
+        many failures, and each look may delay the recovery.
+        """
+        now_s = self._dependencies.host.monotonic_s()
+        if self._dependencies.counters.recoveries > 1 and now_s >= self._rights_check_at_s:
+            self._rights_check_at_s = now_s + _RIGHTS_CHECK_INTERVAL_S
+            self._check_rights()
+
+    def _go_on_until_assigned(self, error: GenerationOver) -> None:
+        """Roll the tasks back, and keep them: the join that is under way tells whose they are.
+
+        The group began the next generation while the tasks were committed in the one before.
+        """
+        parts = self._dependencies
+        log.info("%s repeats what it did since its last commit: %s", parts.name, error)
+        parts.counters.count_recovery(error)
+        parts.member.mark_generation_over()
+        self._tasks.abort_uncommitted_work()
+        parts.on_state_change(ThreadState.REBALANCING)
+        self._tasks.report_if_settled()
+
     def _recover_from(self, error: Exception) -> None:
         """Discard producers and uncommitted work, so that the loop goes on from the last commit.
 
         Raises: StreamsError if nothing has been committed for `task_timeout_ms`; AuthorizationError
-        if it is not the first failure, and a right is missing.
+        if a right is missing, as found at such an end or by `_check_rights_if_due`.
         """
         parts, tasks = self._dependencies, self._tasks
         log.warning("%s starts over from what is committed: %s", parts.name, error)
@@ -96,22 +132,19 @@ class ThreadRecovery:
         now_s = parts.host.monotonic_s()
         if self.failing_since_s is None:
             self.failing_since_s = now_s
-        # librdkafka often tells only that a record was not delivered, and not why. That other
-        # tasks commit in between says nothing of the one that may not write. A first failure is
-        # recovered from without a further request.
-        if parts.counters.recoveries > 1 and isinstance(error, OutcomeUnknown):
-            self._check_rights()
+        if isinstance(error, OutcomeUnknown):
+            self._check_rights_if_due()
         if now_s - self.failing_since_s > parts.task_timeout_ms / 1000:
+            self._check_rights()
             raise StreamsError(
                 f"no commit for {parts.task_timeout_ms} ms (task_timeout_ms): {error}"
             ) from error
-        # Producers are discarded first: one that is closed in order would end its transaction.
-        parts.producers.discard_producers()
         if isinstance(error, TaskMigrated):
+            parts.producers.discard_producers()
             tasks.close_all_tasks()
             tasks.assignment = None
         else:
-            tasks.roll_back_tasks()
+            tasks.discard_uncommitted_work()
         if isinstance(error, TaskCorrupted) and error.task in tasks.by_name:
             tasks.by_name[error.task].clear_stores(error.stores)
         if isinstance(error, ValueRefused) and error.task in tasks.by_name:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 
 from streams.common.topic_partitions import Partition
 from streams.membership.protocol import AssignmentInfo
+from streams.runtime.standby_tasks import StandbyTasks
 from streams.runtime.task import Task, TaskState
 from streams.runtime.task_executor import TaskExecutor
 from streams.runtime.thread_dependencies import ThreadDependencies
@@ -29,15 +30,22 @@ class ThreadTasks:
         self._dependencies = dependencies
         self._restored_wait_s = restored_wait_s
         self.by_name: dict[str, Task] = {}
+        """The active tasks."""
+        self.standby = StandbyTasks(dependencies)
         self.executor = TaskExecutor(
             dependencies.consumer, dependencies.producers, dependencies.host, dependencies.counters
         )
         self.assignment: AssignmentInfo | None = None
-        """What the group has assigned; None while the thread has to join."""
+        """What the group has assigned; None while that is not known."""
         self.commit_deadline_s = 0.0
         """The monotonic time at which the next commit is due."""
         self.settled_at_s = 0.0
         """The monotonic time since when all assigned tasks run."""
+
+    @property
+    def is_transactional(self) -> bool:
+        """Return whether the tasks are committed in transactions."""
+        return self._dependencies.producers.is_transactional
 
     def in_state(self, state: TaskState) -> list[Task]:
         """Return the tasks that are in a state."""
@@ -54,25 +62,41 @@ class ThreadTasks:
             self.settled_at_s = self._dependencies.host.monotonic_s()
             self._dependencies.on_state_change(ThreadState.RUNNING)
 
+    def sum_offsets(self) -> dict[str, int]:
+        """Return how far the state of each task in the state directory is, for the leader."""
+        tasks = (*self.by_name.values(), *self.standby.by_name.values())
+        return self._dependencies.task_offsets.sum_offsets(tasks)
+
     def schedule_commit(self) -> None:
         """Set the deadline of the next commit to one commit interval from now."""
         interval_s = self._dependencies.commit_interval_ms / 1000
         self.commit_deadline_s = self._dependencies.host.monotonic_s() + interval_s
 
     def take_assignment(self, assigned: AssignmentInfo) -> None:
-        """Take an assignment over, and close the tasks that it does not have as they are.
+        """Take an assignment over: promote, demote, and close tasks that it does not have.
 
-        A task that has other partitions than before is another task, and is created anew.
+        A task that has other partitions than before is another task, and is created anew. One that
+        becomes a standby, or active, keeps its directory and its stores open.
         """
         self.assignment = assigned
+        self.by_name |= self.standby.promote_tasks(self._partitions_by_task(assigned))
+        self.standby.take_assignment(self._followed_partitions_by_task(assigned))
+        leaving = self.find_leaving_tasks(assigned)
+        if leaving:
+            names = ", ".join(sorted(task.name for task in leaving))
+            log.info("%s gives up tasks %s", self._dependencies.name, names)
+        demoted = [task for task in leaving if self.standby.is_assigned(task)]
+        self._remove_tasks([task.name for task in demoted], self.standby.add_task)
+        self.close_tasks([task.name for task in leaving if task not in demoted])
+
+    def find_leaving_tasks(self, assigned: AssignmentInfo) -> list[Task]:
+        """Return the tasks that an assignment does not have, or has with other partitions."""
         partitions_by_task = self._partitions_by_task(assigned)
-        self.close_tasks(
-            [
-                name
-                for name, task in self.by_name.items()
-                if partitions_by_task.get(name) != set(task.partitions)
-            ]
-        )
+        return [
+            task
+            for name, task in self.by_name.items()
+            if partitions_by_task.get(name) != set(task.partitions)
+        ]
 
     def start_assigned_tasks(self) -> None:
         """Bring each assigned task towards RUNNING; what can't be done yet is retried next turn."""
@@ -81,6 +105,7 @@ class ThreadTasks:
         for name, partitions in self._assigned_but_not_created().items():
             if (created := opener.create_task(name, partitions)) is not None:
                 self.by_name[name] = created
+                parts.task_offsets.note_opened(created)
         waiting = self.in_state(TaskState.CREATED)
         for task in waiting:
             producers.get_producer(task.name)  # fences its predecessor, before offsets are read
@@ -100,17 +125,25 @@ class ThreadTasks:
 
     def close_tasks(self, names: list[str]) -> None:
         """Close the named tasks and release their producers, without a commit."""
-        self._withdraw_from_restorer(names)
-        closed = [self.by_name.pop(name) for name in names]
-        with ExitStack() as steps:
-            for task in closed:
-                steps.callback(self._dependencies.producers.release_producer, task.name)
-                steps.callback(task.close)
-            self.executor.remove_tasks(closed)
+        self._remove_tasks(names, self._close_task)
 
     def close_all_tasks(self) -> None:
         """Close every task and release its producer, without a commit."""
         self.close_tasks(list(self.by_name))
+
+    def abort_uncommitted_work(self) -> None:
+        """Abort the transactions, keep the producers, and roll every task back.
+
+        For a thread whose producers work, and are nobody else's.
+        """
+        self._dependencies.producers.abort_transactions()
+        self.roll_back_tasks()
+
+    def discard_uncommitted_work(self) -> None:
+        """Discard the producers with their transactions, and roll every task back."""
+        # Producers are discarded first: one that is closed in order would end its transaction.
+        self._dependencies.producers.discard_producers()
+        self.roll_back_tasks()
 
     def roll_back_tasks(self) -> None:
         """Roll every task back to what is committed; all of them stay open."""
@@ -120,6 +153,20 @@ class ThreadTasks:
             if task.state is not TaskState.CREATED:
                 task.roll_back()
 
+    def _remove_tasks(self, names: list[str], end: Callable[[Task], None]) -> None:
+        """Take the named tasks out of processing, end each, and release their producers."""
+        self._withdraw_from_restorer(names)
+        removed = [self.by_name.pop(name) for name in names]
+        with ExitStack() as steps:
+            for task in removed:
+                steps.callback(self._dependencies.producers.release_producer, task.name)
+                steps.callback(end, task)
+            self.executor.remove_tasks(removed)
+
+    def _close_task(self, task: Task) -> None:
+        self._dependencies.task_offsets.note_closing(task)
+        task.close()
+
     def _assigned_but_not_created(self) -> dict[str, list[Partition]]:
         """Return the tasks that are assigned and not created yet, with their partitions."""
         assigned = self._partitions_by_task(self.assignment or _NO_ASSIGNMENT)
@@ -127,8 +174,19 @@ class ThreadTasks:
 
     def _partitions_by_task(self, assigned: AssignmentInfo) -> dict[str, set[Partition]]:
         """Return the assigned tasks with the partitions that each of them reads."""
-        by_task: dict[str, set[Partition]] = {name: set() for name in assigned.tasks}
-        for topic, number in assigned.partitions:
+        return self._group_by_task(assigned.tasks, assigned.partitions)
+
+    def _followed_partitions_by_task(self, assigned: AssignmentInfo) -> dict[str, set[Partition]]:
+        """Return the tasks to follow with the partitions that each would read if it were active."""
+        followed = {*assigned.standby, *assigned.warmup}.difference(assigned.tasks)
+        return self._group_by_task(followed, assigned.following)
+
+    def _group_by_task(
+        self, names: Iterable[str], partitions: Iterable[tuple[str, int]]
+    ) -> dict[str, set[Partition]]:
+        """Return the named tasks with those of the partitions that each of them reads."""
+        by_task: dict[str, set[Partition]] = {name: set() for name in names}
+        for topic, number in partitions:
             name = self._dependencies.task_creator.task_name_of_partition(topic, number)
             if name in by_task:
                 by_task[name].add(Partition(topic, number))

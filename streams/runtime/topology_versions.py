@@ -20,12 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from streams.common.topic_partitions import Partition
 from streams.errors import TopologyError
 from streams.membership.protocol import SubscriptionInfo
-from streams.topology.compatibility import find_conflicts, list_names
+from streams.topology.compatibility import find_conflicts, is_superseded, list_names
 from streams.topology.declared import DeclaredSubtopology, DeclaredTopology
 
 UNDECLARED_PREFIX = "undeclared"
@@ -179,10 +180,21 @@ def find_tasks(
 
 
 class TaskNumbers:
-    """Numbers the tasks of all admitted versions, and translates the numbers for each member."""
+    """Numbers the tasks of all admitted versions, and translates the numbers for each member.
 
-    def __init__(self, admission: VersionAdmission, leader: DeclaredTopology) -> None:
-        self._subtopologies: dict[int, DeclaredSubtopology] = dict(leader.subtopologies)
+    `running_tasks` are those that each member runs, as the member names them.
+    """
+
+    def __init__(
+        self,
+        admission: VersionAdmission,
+        leader: DeclaredTopology,
+        running_tasks: Mapping[str, Iterable[str]] = MappingProxyType({}),
+    ) -> None:
+        self._admission = admission
+        self._running_tasks = running_tasks
+        self.subtopologies: dict[int, DeclaredSubtopology] = dict(leader.subtopologies)
+        """The sub-topologies of the leader and of all admitted versions, by the leader's number."""
         self._member_numbers: dict[str, dict[int, int]] = {}
         """For each member: the member's own number of a sub-topology, by the leader's number."""
         admitted: set[int] = set()
@@ -193,25 +205,63 @@ class TaskNumbers:
             }
             admitted |= own.keys()
             self._member_numbers |= dict.fromkeys(version.members, own)
-        subs = {number: self._subtopologies[number] for number in sorted(admitted)}
+        subs = {number: self.subtopologies[number] for number in sorted(admitted)}
         self.partitions_by_task = find_tasks(subs, admission.partition_counts)
         """Each task with the partitions that it reads."""
 
     @property
     def able_members_by_task(self) -> dict[str, list[str]]:
-        """Map each task, as the leader names it, to the members that may run it."""
-        return {
-            task: [
-                m for m, own in self._member_numbers.items() if int(task.partition("_")[0]) in own
-            ]
-            for task in self.partitions_by_task
+        """Map each task, as the leader names it, to the members that it may be assigned to.
+
+        These are the members whose version has the task. Where versions extend one another, it is
+        assigned to those of the largest only, or stays with the member that runs it: a store that
+        only the larger has is filled from the moment on at which a task comes to it, and would have
+        a gap if the task went back.
+        """
+        owners = {
+            task: member
+            for member, tasks in self._running_tasks.items()
+            if member in self._member_numbers
+            for task in self.number_for_leader(member, tasks)
         }
+        able_by_subtopology: dict[int, list[str]] = {}
+        for number in self.subtopologies:
+            versions = [
+                (version, version.topology.subtopologies[own[number]])
+                for version in self._admission.versions
+                if number in (own := self._member_numbers[version.members[0]])
+            ]
+            able_by_subtopology[number] = [
+                member
+                for version, sub in versions
+                if not any(
+                    is_superseded((version.topology, sub), (other.topology, larger))
+                    for other, larger in versions
+                )
+                for member in version.members
+            ]
+        able: dict[str, list[str]] = {}
+        for task in self.partitions_by_task:
+            number = int(task.partition("_")[0])
+            able[task] = able_by_subtopology[number]
+            owner = owners.get(task)
+            if owner is not None and owner not in able[task]:
+                able[task] = [*able[task], owner]
+        return able
 
     def number_for_leader(self, member: str, tasks: Iterable[str]) -> list[str]:
         """Translate a member's task names to the leader's; drop those its version doesn't have."""
         numbers = {str(own): number for number, own in self._member_numbers[member].items()}
         split = [task.partition("_") for task in tasks]
         return [f"{numbers[sub]}_{partition}" for sub, _, partition in split if sub in numbers]
+
+    def number_offsets_for_leader(self, member: str, offsets: Mapping[str, int]) -> dict[str, int]:
+        """Translate the task names of a member's offsets as `number_for_leader` does."""
+        return {
+            name: offset
+            for task, offset in offsets.items()
+            for name in self.number_for_leader(member, [task])
+        }
 
     def number_for_member(self, member: str, tasks: Iterable[str]) -> list[str]:
         """Translate task names from the leader's numbers to the member's own, sorted."""
@@ -220,12 +270,17 @@ class TaskNumbers:
         return sorted(f"{own[int(sub)]}_{partition}" for sub, _, partition in split)
 
     def _number_subtopology(self, subtopology: DeclaredSubtopology) -> int:
-        """Return the leader's number of a sub-topology; give it a new number if it has none."""
-        for number, known in self._subtopologies.items():
-            if known.is_same_as(subtopology):
+        """Return the leader's number of a sub-topology; give it a new number if it has none.
+
+        Of two admitted versions, what reads the same topics is the same, or one extends the other.
+        """
+        for number, known in self.subtopologies.items():
+            if known.sources == subtopology.sources:
+                if known.stores < subtopology.stores:
+                    self.subtopologies[number] = subtopology
                 return number
-        number = max(self._subtopologies, default=-1) + 1
-        self._subtopologies[number] = subtopology
+        number = max(self.subtopologies, default=-1) + 1
+        self.subtopologies[number] = subtopology
         return number
 
 

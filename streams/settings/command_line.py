@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from streams.connection.files import read_connection_file
+from streams.connection.settings import ConnectionSettings
 from streams.errors import ConfigError
 from streams.settings.client_settings import CLIENT_SETTINGS, parse_client_settings
 
@@ -41,6 +42,6 @@ def parse_settings(pairs: list[str]) -> dict[str, Any]:
 def read_connection(file: Path | None) -> dict[str, Any]:
     """Return the setting `connection` of the option --connection, or nothing without the option.
 
-    Raises: ConfigError.
+    The repr of what it returns shows no secret. Raises: ConfigError.
     """
-    return {} if file is None else {"connection": read_connection_file(file)}
+    return {} if file is None else {"connection": ConnectionSettings(read_connection_file(file))}

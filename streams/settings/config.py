@@ -35,7 +35,13 @@ from streams.connection.settings import (
     parse_connection,
 )
 from streams.errors import ConfigError
-from streams.settings.client_settings import CLIENT_SETTINGS, name_alike, parse_client_settings
+from streams.settings.client_settings import (
+    CLIENT_SETTINGS,
+    RESERVED_CLIENT_SETTINGS,
+    name_alike,
+    parse_client_settings,
+)
+from streams.settings.client_tags import ClientTags, TagKeys, check_tag_keys
 from streams.settings.exception_handlers import ExceptionHandler, ExceptionHandlers, parse_handler
 from streams.settings.offset_reset import STOP_WORDS, parse_reset_policy
 from streams.settings.optimizations import parse_optimizations
@@ -46,27 +52,6 @@ from streams.settings.uncaught_exceptions import (
 )
 
 EMBEDDED = "embedded"
-
-_RESERVED_CLIENT_SETTINGS = {
-    "bootstrap.servers": "set bootstrap_servers",
-    "group.id": "it is the application id",
-    "group.instance.id": "workers are static members by the id in their state directory",
-    "enable.auto.commit": "offsets are committed with the transaction",
-    "enable.auto.offset.store": "offsets are committed with the transaction",
-    "auto.offset.reset": "set auto_offset_reset",
-    "isolation.level": "the guarantee needs read_committed",
-    "transactional.id": "it is made of the application id and the worker's id",
-    "enable.idempotence": "the guarantee needs it",
-    "transaction.timeout.ms": "set transaction_timeout_ms",
-    "acks": "the guarantee needs all",
-    "request.required.acks": "the guarantee needs all",
-    "metadata.broker.list": "set bootstrap_servers",
-    "partitioner": "records of a key must meet in one partition, by Kafka's own hash",
-    "delivery.report.only.error": "where changelogs stand is learnt from delivery reports",
-    "on_delivery": "where changelogs stand is learnt from delivery reports",
-    "error_cb": "errors go to the log",
-    "group.protocol": "membership is ours",
-}
 
 _PORT_SETTINGS = ("health_port", "metrics_port")
 _PORT_MAX = 65_535
@@ -138,6 +123,23 @@ class StreamsConfig(BaseSettings):
     cache_max_bytes: NonNegative = 10 * 1024 * 1024
     """Memory for the objects that stores cache, over all stores and threads of the process (Kafka
     Streams: statestore.cache.max.bytes). 0: none is kept beyond its transaction."""
+    num_standby_replicas: NonNegative = 0
+    """How many standby tasks each task with state has: copies of its stores in other state
+    directories, kept up to date from the changelogs."""
+    max_warmup_replicas: Positive = 2
+    """How many tasks at a time may be restored where they are to move to, while they still run
+    where they are (KIP-441)."""
+    acceptable_recovery_lag: NonNegative = 10_000
+    """Up to how many changelog records may be missing where a task is moved to at once."""
+    probing_rebalance_interval_ms: Positive = 600_000
+    """How often members join again while tasks warm up, to move those that have caught up. Kafka
+    Streams takes no less than 60 000."""
+    client_tags: ClientTags = {}
+    """Where this worker runs, by keys of your own such as `zone` (KIP-708): at most 5, keys of 20
+    and values of 30 characters."""
+    rack_aware_assignment_tags: TagKeys = []
+    """The keys of `client_tags` whose values differ between a task and its standby tasks, as far
+    as there are workers that allow it."""
     repartition_purge_interval_ms: Positive = 30_000
     """How often consumed records of repartition topics are deleted."""
     shutdown_timeout_ms: Positive = 30_000
@@ -253,8 +255,8 @@ class StreamsConfig(BaseSettings):
     @classmethod
     def _refuse_settings_that_break_guarantee(cls, settings: dict[str, Any]) -> dict[str, Any]:
         for name in settings:
-            if name in _RESERVED_CLIENT_SETTINGS:
-                raise ValueError(f"{name} can't be set: {_RESERVED_CLIENT_SETTINGS[name]}")
+            if name in RESERVED_CLIENT_SETTINGS:
+                raise ValueError(f"{name} can't be set: {RESERVED_CLIENT_SETTINGS[name]}")
             if is_security_setting(name):
                 raise ValueError(f"{name} can't be set here: all clients need it, set connection")
         return settings
@@ -268,6 +270,11 @@ class StreamsConfig(BaseSettings):
             )
         if self.ledger and not self.exactly_once:
             raise ValueError("ledger needs exactly once: without transactions nothing is in a cut")
+        return self
+
+    @model_validator(mode="after")
+    def _check_tag_keys(self) -> StreamsConfig:
+        check_tag_keys(self.rack_aware_assignment_tags, self.client_tags)
         return self
 
     @model_validator(mode="after")

@@ -35,6 +35,12 @@ class StreamsSettings(TypedDict, total=False):
     task_timeout_ms: int
     request_timeout_ms: int
     cache_max_bytes: int
+    num_standby_replicas: int
+    max_warmup_replicas: int
+    acceptable_recovery_lag: int
+    probing_rebalance_interval_ms: int
+    client_tags: dict[str, str]
+    rack_aware_assignment_tags: list[str]
     repartition_purge_interval_ms: int
     shutdown_timeout_ms: int
     uncaught_exception_handler: UncaughtExceptionHandler | UncaughtResponseName

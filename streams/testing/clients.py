@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
@@ -90,6 +91,9 @@ class InMemoryConsumer:
             for p in partitions
             if p in self._positions and p not in self._unread
         }
+
+    def renew_client(self, changed_settings: Mapping[str, Any]) -> None:
+        """Change nothing: no connection leads to a cluster in memory."""
 
     def close(self) -> None:
         """Unassign all partitions."""
@@ -270,6 +274,14 @@ class InMemoryProducer:
 
     def close(self) -> bool:
         """Drop the queued records, abort the transaction, and return True."""
+        self._drop_uncommitted_work()
+        return True
+
+    def abort_transaction(self) -> None:
+        """Drop the queued records, and abort the transaction if there is one."""
+        self._drop_uncommitted_work()
+
+    def _drop_uncommitted_work(self) -> None:
         self._queue = []
         transaction, self._transaction = self._transaction, None
         if (
@@ -277,7 +289,6 @@ class InMemoryProducer:
             and self._cluster.open_transactions.get(self.name) is transaction
         ):
             self._cluster.end_transaction(transaction, committed=False)
-        return True
 
 
 def _encode_argument(argument: str, value: Any) -> bytes | None:
@@ -326,12 +337,17 @@ class InMemoryAdmin:
         for partition, offset in offsets.items():
             self._cluster.logs[partition].start_offset = offset
 
+    def renew_client(self, changed_settings: Mapping[str, Any]) -> None:
+        """Change nothing: no connection leads to a cluster in memory."""
+
     def fetch_earliest_offsets(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         """Return the first offset of each partition."""
         return {p: self._cluster.logs[p].start_offset for p in partitions}
 
-    def fetch_latest_offsets(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
-        """Return the end offset of each partition."""
+    def fetch_latest_offsets(
+        self, partitions: Sequence[Partition], timeout_s: float = math.inf
+    ) -> dict[Partition, int]:
+        """Return the end offset of each partition, at once."""
         return {p: self._cluster.logs[p].high_watermark for p in partitions}
 
     def fetch_offsets_for_time(

@@ -21,6 +21,7 @@ class OnlyMember(GroupMember):
         self._cluster = cluster
         self._plan_tasks = plan
         self._membership = Membership(-1, "")
+        self._subscription: SubscriptionInfo | None = None
 
     @property
     def current_membership(self) -> Membership:
@@ -38,8 +39,30 @@ class OnlyMember(GroupMember):
         """Return that nothing has changed: there is no other member."""
         return MembershipSignal.NOTHING
 
-    def join_group(self, subscription: SubscriptionInfo) -> AssignmentInfo | None:
+    @property
+    def is_joining(self) -> bool:
+        """Return whether a join was started whose assignment has not been taken."""
+        return self._subscription is not None
+
+    @property
+    def is_generation_over(self) -> bool:
+        """Return False: nobody begins a generation but this member."""
+        return False
+
+    def mark_generation_over(self) -> None:
+        """Do nothing: no offset is refused."""
+
+    def start_joining(self, subscription: SubscriptionInfo) -> None:
+        """Keep the subscription until the assignment is taken."""
+        self._subscription = subscription
+
+    def peek_assignment(self, wait_s: float) -> None:
+        """Return None: nothing is committed between a join and its answer."""
+
+    def take_assignment(self, wait_s: float = 0.0) -> AssignmentInfo | None:
         """Begin a new generation and return the assignment, which has all tasks."""
+        assert self._subscription is not None, "no join was started"
+        subscription, self._subscription = self._subscription, None
         self._membership = Membership(self._membership.generation + 1, _MEMBER)
         return self._plan_tasks({_MEMBER: subscription})[_MEMBER]
 

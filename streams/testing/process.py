@@ -21,6 +21,7 @@ from streams.graph.nodes import TaskObserver
 from streams.ledger import ledger_topic
 from streams.membership.producer_identity import ProducerIdentity
 from streams.runtime.assignment import StreamsPartitionAssignor
+from streams.runtime.changelog_follower import ChangelogFollower
 from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.commit import CommitStep
 from streams.runtime.counters import ThreadCounters
@@ -187,12 +188,20 @@ class SimulatedProcess:
             timeout_ms=config.task_timeout_ms,
             before_batch=lambda: on_step(CommitStep.RESTORING),
         )
+        follower = ChangelogFollower[Task](
+            "driver's standbys",
+            lambda: InMemoryConsumer(world.cluster),
+            admin,
+            machine,
+            fetch_committed_offsets=self._member.fetch_committed_offsets,
+            is_transactional=config.exactly_once,
+        )
         return ThreadDependencies(
             name="driver",
             group=application,
             member=self._member,
             consumer=self.consumer,
-            restorer=Restorer(changelog_reader, machine),
+            restorer=Restorer(changelog_reader, follower, machine),
             offset_resetter=resetting,
             admin=admin,
             task_creator=self._task_creator,

@@ -1,6 +1,10 @@
-"""Decide whether two topologies may run side by side in one group: a pure function.
+"""Decide whether two topologies may run side by side in one group: pure functions.
 
-They may if every sub-topology of one is the same in the other, or shares nothing with it:
+They may if one extends the other (`find_extension`): it has all that the other has, and stores that
+the other lacks. Then a task that has come to a member of the larger one never goes back to one of
+the smaller, which would leave those stores unfilled.
+
+They may, too, if every sub-topology of one is the same in the other, or shares nothing with it:
 
     one has                 the other has                  side by side
     sources and stores      the same, whatever the number  yes: they share its tasks
@@ -11,7 +15,8 @@ They may if every sub-topology of one is the same in the other, or shares nothin
     a source                the same in a sub-topology of  no: a partition would have two owners,
                             other sources                  or none
     a source                the same in a sub-topology of  no: what one processes would be missing
-                            other stores                   in the stores of the other
+                            other stores                   in the stores of the other (unless one
+                                                           extends the other)
     a store, or a           the same, kept as other kind,  no: one can't read what the other writes
       repartition topic     serdes or window size
     a store                 the same for other sources     no: two tasks would write one changelog
@@ -36,10 +41,12 @@ def find_conflicts(
 
     `version_names` are what the message calls them.
     """
+    is_extension = find_extension(one, other) is not None
     conflicts = [
         conflict
         for a in one.subtopologies.values()
         for b in other.subtopologies.values()
+        if not (is_extension and a.sources == b.sources)
         for conflict in (
             _find_reached_store_conflicts((one, a), (other, b), version_names)
             if a.is_same_as(b)
@@ -70,6 +77,41 @@ def find_conflicts(
                 "earlier release of Millrace"
             )
     return conflicts
+
+
+def find_extension(one: DeclaredTopology, other: DeclaredTopology) -> DeclaredTopology | None:
+    """Return which of two topologies extends the other; None if neither does.
+
+    It has each sub-topology of the other: of the same sources, with its stores in the same formats,
+    leading to all the stores that it leads to there; and more stores, in at least one of these or
+    behind it.
+    """
+    for larger, smaller in ((one, other), (other, one)):
+        pairs = [(smaller.find_subtopology(a.sources), a) for a in larger.subtopologies.values()]
+        both = [(small, large) for small, large in pairs if small is not None]
+        if (
+            len(both) == len(smaller.subtopologies)
+            and all(
+                small.stores <= large.stores
+                and all(large.formats.get(name) == kept for name, kept in small.formats.items())
+                and smaller.find_topics_into_stores(small) <= larger.find_topics_into_stores(large)
+                for small, large in both
+            )
+            and any(is_superseded((smaller, small), (larger, large)) for small, large in both)
+        ):
+            return larger
+    return None
+
+
+def is_superseded(
+    one: tuple[DeclaredTopology, DeclaredSubtopology],
+    other: tuple[DeclaredTopology, DeclaredSubtopology],
+) -> bool:
+    """Return whether a sub-topology fills more stores in the other version than in the first."""
+    (smaller, small), (larger, large) = one, other
+    return small.stores < large.stores or (
+        smaller.find_topics_into_stores(small) < larger.find_topics_into_stores(large)
+    )
 
 
 def _find_subtopology_conflicts(

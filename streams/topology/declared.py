@@ -22,9 +22,12 @@ from streams.topology.description import (
     DescribedSubtopology,
     TopologyDescription,
 )
+from streams.topology.expand import changelog_topic
 from streams.topology.partitions import TopicFlow, derive_partition_counts
 
 _FINGERPRINT_CHARS = 16
+_UNLOGGED, _RESTORED_FROM = ", without a changelog", ", restored from "
+"""How the format of a store ends that can't be restored, or is restored from an input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,21 @@ class DeclaredSubtopology:
         """
         mine, theirs = ((s.sources, s.stores, s.formats) for s in (self, other))
         return mine == theirs
+
+    def list_changelogs(self, application_id: str) -> list[str]:
+        """Return the topics that the stores are restored from, sorted.
+
+        Those that are among `sources` are inputs that serve as the changelogs of their tables.
+        """
+        topics = []
+        for store in self.stores:
+            text = self.formats.get(store, "")
+            _, is_restored_from_input, input_topic = text.rpartition(_RESTORED_FROM)
+            if is_restored_from_input:
+                topics.append(input_topic)
+            elif not text.endswith(_UNLOGGED):
+                topics.append(changelog_topic(application_id, store))
+        return sorted(topics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +94,13 @@ class DeclaredTopology:
     def input_topics(self) -> tuple[str, ...]:
         """Return the topics that the application reads and does not make itself, sorted."""
         return tuple(sorted(self.sources - self.repartition_topics.keys()))
+
+    def find_subtopology(self, sources: frozenset[str]) -> DeclaredSubtopology | None:
+        """Return the sub-topology that reads these topics and no others; None if there is none."""
+        for sub in self.subtopologies.values():
+            if sub.sources == sources:
+                return sub
+        return None
 
     def find_inputs_upstream_of(self, topic: str) -> frozenset[str]:
         """Return the input topics whose records lead to those of a repartition topic."""
@@ -147,10 +172,10 @@ def _store_format(store: DescribedStore) -> str:
     is_join = store.retain_duplicates  # a join finds entries by their time, whatever the size
     size_ms = None if is_join else store.window_size_ms
     windows = "" if size_ms is None else f" in windows of {size_ms} ms"
-    kept = "with a changelog" if store.logged else "without a changelog"
+    kept = ", with a changelog" if store.logged else _UNLOGGED
     if store.source_is_changelog:
-        kept = f"restored from {store.changelog}"
-    return f"{store.kind} of {store.key} and {store.value}{windows}, {kept}"
+        kept = f"{_RESTORED_FROM}{store.changelog}"
+    return f"{store.kind} of {store.key} and {store.value}{windows}{kept}"
 
 
 def _compute_fingerprint(description: TopologyDescription) -> str:

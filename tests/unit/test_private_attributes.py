@@ -20,8 +20,10 @@ PLANTS_BUGS = {
     "simulation/groups/admin_bugs.py": "admins beside groups",
     "simulation/groups/bugs.py": "classic groups",
     "simulation/groups/consumer_bugs.py": "consumer groups",
+    "simulation/rebalances/bugs.py": "rebalances",
     "simulation/runtime/application_bugs.py": "handlers and processors",
     "simulation/runtime/bugs.py": "the runtime",
+    "simulation/runtime/standby_bugs.py": "standby tasks",
 }
 """Files that plant bugs, and where: a planted bug may replace a private attribute."""
 LEFT_OVER = {

@@ -170,10 +170,12 @@ def _returned(function: Any) -> list[Any]:
 
 
 def _command_options() -> Iterator[str]:
-    for name, command in typer.main.get_group(cli).commands.items():
-        yield f"millrace {name}"
-        for parameter in command.params:
-            yield from (f"millrace {name} {option}" for option in parameter.opts)
+    waiting = [("millrace", each) for each in typer.main.get_group(cli).commands.values()]
+    for parent, command in waiting:  # the list grows while it is walked
+        name = f"{parent} {command.name}"
+        yield name
+        yield from (f"{name} {option}" for each in command.params for option in each.opts)
+        waiting += [(name, each) for each in getattr(command, "commands", {}).values()]
 
 
 def _broker_options() -> Iterator[str]:

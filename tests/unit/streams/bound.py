@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from state.cache import ObjectCache
 from state.memory import MemoryDisk
 from state.store import StoreCheckpoint
 from streams import App, StreamsError
@@ -72,7 +73,9 @@ class BoundTask:
         self.made_room = 0
         subtopology = app.topology().subtopologies[number]
         self.stores: dict[str, Any] = dict(stores or {}) or {
-            spec.name: open_store(spec, MemoryDisk(), clock=lambda: self.record_timestamp_ms)
+            spec.name: open_store(
+                spec, MemoryDisk(), cache=ObjectCache(0), clock=lambda: self.record_timestamp_ms
+            )
             for spec in subtopology.stores
         }
         """The argument `stores` passes on those of an earlier task."""

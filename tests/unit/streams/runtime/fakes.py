@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any, NamedTuple
 
-from streams.common.host import SystemHost
+from streams.common.host import Host, SystemHost
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import TaskMigrated
 from streams.membership.group_member import Membership, MembershipSignal
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
+from streams.runtime.changelog_follower import ChangelogFollower
 from streams.testing.clients import InMemoryAdmin, InMemoryConsumer, InMemoryProducer
 from streams.testing.cluster import Message
 from streams.testing.member import OnlyMember
@@ -128,7 +129,9 @@ class FakeConsumer(InMemoryConsumer):
         self._clock = clock
         self.taken: list[Message] = []
         script.record_calls(
-            self, name, "add_partitions remove_partitions poll_records next_offsets close"
+            self,
+            name,
+            "add_partitions remove_partitions poll_records next_offsets renew_client close",
         )
 
     @property
@@ -141,6 +144,27 @@ class FakeConsumer(InMemoryConsumer):
             self._clock.advance_monotonic_clock(timeout_s)
         self.taken += taken
         return taken
+
+
+def create_follower(
+    kafka: Kafka,
+    script: Script,
+    clock: Clock,
+    *,
+    consumer: FakeConsumer | None = None,
+    host: Host | None = None,
+    **options: Any,
+) -> ChangelogFollower[Any]:
+    """Return a follower on fakes, whose consumer's calls are named `standby`."""
+    return ChangelogFollower(
+        "standby-0",
+        lambda: consumer or FakeConsumer(kafka, script, clock, "standby"),
+        FakeAdmin(kafka, script),
+        host or clock,
+        fetch_committed_offsets=OnlyMember(kafka, "", lambda _: {}).fetch_committed_offsets,
+        is_transactional=True,
+        **options,
+    )
 
 
 class FakeProducer(InMemoryProducer):
@@ -180,7 +204,7 @@ class FakeProducer(InMemoryProducer):
             "producer",
             (
                 "begin_transaction wait_for_queue_room poll_delivery_reports flush "
-                "send_offsets_to_transaction commit_transaction discard close"
+                "send_offsets_to_transaction commit_transaction abort_transaction discard close"
             ),
         )
 
@@ -237,7 +261,7 @@ class FakeAdmin(InMemoryAdmin):
             "fetch_partition_counts fetch_topic_ids fetch_topic_settings list_groups "
             "fetch_earliest_offsets fetch_offsets_for_time fetch_latest_offsets"
         )
-        script.record_calls(self, "admin", f"{asked} create_topics delete_records")
+        script.record_calls(self, "admin", f"{asked} create_topics delete_records renew_client")
 
     def create_topics(
         self,
@@ -262,18 +286,26 @@ class FakeMember(OnlyMember):
         self.signalled = MembershipSignal.NOTHING
         self.turns = 0
         self.subscribed: list[tuple[str, ...]] = []
+        self.subscriptions: list[SubscriptionInfo] = []
+        self.answers_joins = True
+        """Whether a join has an assignment that can be taken."""
+        self.generation_is_over = False
+        """Whether the group is known to refuse this generation's offsets."""
         self.former: list[tuple[str, ...]] = []
         """The tasks of each join's subscription that the member ran before it was lost."""
+        self.offsets: list[Mapping[str, int]] = []
+        """The tasks' offsets in each join's subscription."""
         self.accepts_offsets = True
         self.is_known_to_group = False
         """Whether the group still knows a member whose offsets it refuses."""
         self._generation = 0
         self._assigned: AssignmentInfo | None = None
+        joins = "start_joining take_assignment"
         offsets = "commit_offsets fetch_committed_offsets"
         script.record_calls(
             self,
             "member",
-            f"join_group confirm_membership {offsets} leave_group hand_over_membership",
+            f"{joins} confirm_membership {offsets} leave_group hand_over_membership",
         )
 
     def assign(self, assigned: AssignmentInfo | None, *, generations: int = 1) -> None:
@@ -287,13 +319,36 @@ class FakeMember(OnlyMember):
     def mark_progress(self) -> None:
         self.turns += 1
 
+    @property
+    def is_generation_over(self) -> bool:
+        return self.generation_is_over
+
+    def mark_generation_over(self) -> None:
+        self.generation_is_over = True
+
     def read_signal(self) -> MembershipSignal:
         return self.signalled
 
-    def join_group(self, subscription: SubscriptionInfo) -> AssignmentInfo | None:
+    def start_joining(self, subscription: SubscriptionInfo) -> None:
         self.subscribed.append(subscription.tasks)
         self.former.append(subscription.former)
+        self.subscriptions.append(subscription)
+        self.offsets.append(subscription.offsets)
         self.signalled = MembershipSignal.NOTHING
+        super().start_joining(subscription)
+
+    def peek_assignment(  # type: ignore[override]  # the driver's never has one
+        self, wait_s: float
+    ) -> tuple[Membership, AssignmentInfo] | None:
+        if self._assigned is None or not self.is_joining:
+            return None
+        return Membership(self._generation + 1, "member-1"), self._assigned
+
+    def take_assignment(self, wait_s: float = 0.0) -> AssignmentInfo | None:
+        if not self.answers_joins:
+            return None
+        self._subscription = None
+        self.generation_is_over = False
         self._generation += 1
         self._membership = Membership(self._generation, "member-1")
         return self._assigned

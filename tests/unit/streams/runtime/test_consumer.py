@@ -1,4 +1,4 @@
-"""Test that the data consumer reports the lag and the pauses of its partitions."""
+"""Test that the data consumer reports lags, pauses and positions out of range."""
 
 from __future__ import annotations
 
@@ -174,3 +174,61 @@ def test_a_renewed_client_reads_on_where_the_last_one_stood(
     assert "close" in clients[0].calls
     assert assigned == [[TopicPartition("in", 0, 9)]]
     assert clients[1].calls == ["list_topics", "pause"]
+
+
+class OutOfRange:
+    """Stands in for the message by which librdkafka tells that a position is out of range."""
+
+    def __init__(self, position: int, number: int = 0) -> None:
+        self._position, self._number = position, number
+
+    def topic(self) -> str:
+        return "in"
+
+    def partition(self) -> int:
+        return self._number
+
+    def offset(self) -> int:
+        return self._position
+
+    def error(self) -> KafkaError:
+        return KafkaError(KafkaError._AUTO_OFFSET_RESET, "out of range")
+
+
+def poll_errors(
+    client: Client, consumer: DataConsumer, monkeypatch: pytest.MonkeyPatch, *errors: OutOfRange
+) -> dict[Partition, int]:
+    """Poll these errors and return the positions that the consumer takes for out of range."""
+    monkeypatch.setattr(client, "consume", lambda *given: list(errors), raising=False)
+    assert consumer.poll_records(10, 0) == []
+    return consumer.take_out_of_range_positions()
+
+
+def test_a_position_out_of_range_is_told_once(
+    client: Client, consumer: DataConsumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert poll_errors(client, consumer, monkeypatch, OutOfRange(5)) == {INPUT: 5}
+    assert consumer.take_out_of_range_positions() == {}
+
+
+def test_a_position_of_a_partition_that_is_read_no_more_is_not_out_of_range(
+    client: Client, consumer: DataConsumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert poll_errors(client, consumer, monkeypatch, OutOfRange(0, number=1)) == {}
+    consumer.remove_partitions([INPUT])
+    client.calls.clear()
+    assert poll_errors(client, consumer, monkeypatch, OutOfRange(5)) == {}
+    assert client.calls == [], "a partition that this consumer does not have stays untouched"
+
+
+def test_a_position_before_the_partition_was_added_again_is_not_out_of_range(
+    client: Client, consumer: DataConsumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assigned: list[list[TopicPartition]] = []
+    monkeypatch.setattr(client, "incremental_assign", assigned.append, raising=False)
+    consumer.pause_partition(INPUT)
+    client.position_at = 8
+    assert poll_errors(client, consumer, monkeypatch, OutOfRange(4)) == {}
+    assert assigned == [[TopicPartition("in", 0, 8)]], "a log that was truncated is found out"
+    assert client.calls[-1] == "pause"
+    assert poll_errors(client, consumer, monkeypatch, OutOfRange(8)) == {INPUT: 8}

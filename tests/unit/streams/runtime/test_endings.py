@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
-from streams.errors import OutcomeUnknown, StreamsError, TaskMigrated
+from streams.errors import AuthorizationError, OutcomeUnknown, StreamsError, TaskMigrated
 from streams.runtime.clients import (
     RangeReader,
     StreamsProducer,
@@ -32,6 +32,10 @@ def end(offset: int) -> Message:
     return Message(topic="t", partition=0, offset=offset, error=error)
 
 
+def refusal(code: int) -> Message:
+    return Message(error=KafkaError(code))
+
+
 class Client:
     """Stands in for librdkafka's consumer: it gives scripted answers, and then nothing more."""
 
@@ -49,7 +53,8 @@ class Client:
         pass
 
     def consume(self, records_max: int, timeout_s: float) -> list[Message]:
-        return self._answers.pop(0) if self._answers else []
+        has_messages = self._answers and isinstance(self._answers[0], list)
+        return self._answers.pop(0) if has_messages else []
 
     def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         return [TopicPartition("t", 0, -1001)]
@@ -109,6 +114,28 @@ def test_an_offset_that_is_not_told_in_time_is_not_known(
     with pytest.raises(OutcomeUnknown, match="offset of group g"):
         fetch_stable_offset({}, "g", PLACE, 0.15)
     assert asked.asked <= 2  # at most each 0.1 s
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [KafkaError.GROUP_AUTHORIZATION_FAILED],
+        [KafkaError._TIMED_OUT, [refusal(KafkaError.GROUP_AUTHORIZATION_FAILED)]],
+        [
+            KafkaError._TIMED_OUT,
+            [refusal(KafkaError._TRANSPORT)],
+            KafkaError._TIMED_OUT,
+            [refusal(KafkaError.GROUP_AUTHORIZATION_FAILED)],
+        ],
+    ],
+    ids=["in the answer", "beside it", "later"],
+)
+def test_an_offset_that_may_not_be_read_names_the_missing_right(
+    client: Callable[..., Client], answers: list[Any]
+) -> None:
+    client(*answers)
+    with pytest.raises(AuthorizationError, match="not allowed to Read group 'g'"):
+        fetch_stable_offset({}, "g", PLACE, 30.0)
 
 
 @pytest.mark.parametrize(

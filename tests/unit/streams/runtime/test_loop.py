@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from state.rocksdb import RocksDisk
 from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown
@@ -50,7 +52,7 @@ def test_a_task_has_its_producer_before_its_offsets_are_read(tmp_path: Path) -> 
     world.load("1")
     world.run_until(world.consumed)
     names = [
-        "member.join_group",
+        "member.take_assignment",
         "producer.init",
         "member.fetch_committed_offsets",
         "consumer.add_partitions",
@@ -72,15 +74,6 @@ def test_a_commit_waits_for_its_interval(tmp_path: Path) -> None:
     world.run_until(lambda: loaded_and_taken(world) and bool(world.steps))
     # The interval began with the previous commit, which was due when the thread started.
     assert 1_001 <= world.clock.elapsed_s <= 1_002
-
-
-def test_a_rebalance_commits_what_was_done_before_it_joins(tmp_path: Path) -> None:
-    world = World(build_counting_topology(), tmp_path, commit_every_ms=3_600_000)
-    # The first commit is due at once: what comes after it waits for an hour, or a rebalance.
-    world.run_until(rebalance_once(world, lambda: loaded_and_taken(world), assign_partitions(0)))
-    rejoin = len(world.script.calls) - world.script.calls[::-1].index("member.join_group") - 1
-    assert "producer.commit_transaction" in world.script.calls[:rejoin]
-    assert world.read_counts() == {"k": [1]}
 
 
 def loaded_and_taken(world: World) -> bool:
@@ -107,9 +100,10 @@ def test_tasks_are_read_back_when_a_generation_was_missed(tmp_path: Path) -> Non
     world.run_until(
         lambda: rebalanced() and world.script.calls.count("consumer.add_partitions") == 2
     )
-    rejoin = [i for i, call in enumerate(world.script.calls) if call == "member.join_group"][1]
-    assert world.script.calls[rejoin + 1] == "consumer.remove_partitions"
-    assert "member.fetch_committed_offsets" in world.script.calls[rejoin:]
+    calls = world.script.calls
+    rejoin = [i for i, call in enumerate(calls) if call == "member.take_assignment"][1]
+    assert calls[rejoin + 1 :][:2] == ["producer.abort_transaction", "consumer.remove_partitions"]
+    assert "member.fetch_committed_offsets" in calls[rejoin:]
 
 
 def test_what_another_member_did_in_a_missed_generation_is_read_back(tmp_path: Path) -> None:
@@ -171,6 +165,27 @@ def test_a_task_whose_directory_is_locked_is_tried_until_it_is_free(tmp_path: Pa
     world.run_until(done)
     assert world.read_counts() == {"k": [1], "other": [1]}
     assert world.states[-1] == "RUNNING"
+
+
+def test_a_directory_that_stays_locked_is_told_of_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World(build_counting_topology(), tmp_path, partitions=1)
+    world.load("1")
+    lock = world.directory.lock_task("0_0")
+    waited: list[float] = []
+
+    def done() -> bool:
+        if not world.consumed():
+            waited.append(world.clock.monotonic_s())
+            if waited[-1] - waited[0] < 0.9:
+                assert "waits" not in caplog.text
+            if waited[-1] - waited[0] > 3.0:
+                lock.release()
+        return world.consumed()
+
+    world.run_until(done)
+    assert [each.getMessage()[:14] for each in caplog.records].count("task 0_0 waits") == 1
 
 
 def restoring(world: World, partition: int) -> InMemoryTransaction:
@@ -251,8 +266,8 @@ def test_a_stop_commits_a_last_time_and_leaves_the_group(tmp_path: Path) -> None
     assert world.read_counts() == {"k": [1]}
     ends = (
         "producer.commit_transaction",
-        "producer.close",
         "member.leave_group",
+        "producer.close",
         "consumer.close",
         "restore.close",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import pytest
 
@@ -33,7 +33,7 @@ class World:
             {TOPIC},
             self.admin,
             self._offsets_of,
-            check_group_listed=self._check_listed,
+            check_groups_listed=self._check_listed,
             interval_ms=1_000,
             host=self.host,
         )
@@ -50,10 +50,11 @@ class World:
         )
         return {partition: log.start_offset for partition, log in self.kafka.logs.items()}
 
-    def _check_listed(self, group: str) -> None:
+    def _check_listed(self, groups: Sequence[str]) -> None:
         with self.script.call("check_listed"):
-            if group in self.unlisted:
-                raise AuthorizationError("Describe", "group", group)
+            for group in groups:
+                if group in self.unlisted:
+                    raise AuthorizationError("Describe", "group", group)
 
     def _offsets_of(self, group: str, asked: Collection[Partition]) -> CommittedOffsets:
         with self.script.call("offsets_of"):
@@ -91,7 +92,7 @@ def test_nothing_is_asked_without_repartition_topics() -> None:
         (),
         world.admin,
         world._offsets_of,
-        check_group_listed=world._check_listed,
+        check_groups_listed=world._check_listed,
         interval_ms=1,
         host=world.host,
     )
@@ -116,7 +117,9 @@ def test_a_partition_that_a_kept_cut_does_not_name_is_kept_whole() -> None:
     assert world.commit({FIRST: 70, SECOND: 80}) == {INPUT: 0, FIRST: 0, SECOND: 3}
 
 
-@pytest.mark.parametrize("call", ["admin.list_groups", "offsets_of", "admin.delete_records"])
+@pytest.mark.parametrize(
+    "call", ["check_listed", "admin.list_groups", "offsets_of", "admin.delete_records"]
+)
 @pytest.mark.parametrize("error", [OutcomeUnknown("?"), ConnectionLost("gone")])
 def test_a_failure_deletes_nothing_and_is_made_good_later(call: str, error: Exception) -> None:
     world = World()

@@ -17,7 +17,7 @@ from streams.runtime.changelog import ChangelogRange, RestoreStart, find_source_
 from streams.runtime.commit import CommitStep
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.stores import open_store
-from tests.unit.streams.runtime.test_restorer import CHANGELOG, Restoring, checkpoint, held
+from tests.unit.streams.runtime.restoring import CHANGELOG, Restoring, checkpoint, held
 
 TEXT: Any = {"key": serdes.string, "value": serdes.string}
 DAY_MS = 86_400_000

@@ -52,12 +52,12 @@ class Made:
         self.producer: Any = self.new_producer()
         self.consumer = FakeConsumer(self.kafka, Script(), Clock())
         self.steps: dict[str, Callable[[], None]] = {
+            "follow": self.task.start_following,
+            "unfollow": self.task.stop_following,
             "restore": lambda: self.task.start_restoring(
                 {INPUT: 0}, required_changelog_positions={}, partition_times_ms={}
             ),
             "start": self._start,
-            "suspend": self.task.suspend_processing,
-            "resume": self.task.resume_processing,
             "rollback": self.task.roll_back,
             "close": self.task.close,
         }
@@ -85,30 +85,29 @@ class Made:
 
 PATHS = {
     TaskState.CREATED: [],
+    TaskState.STANDBY: ["follow"],
     TaskState.RESTORING: ["restore"],
     TaskState.RUNNING: ["restore", "start"],
-    TaskState.SUSPENDED: ["restore", "start", "suspend"],
     TaskState.CLOSED: ["close"],
 }
 LEGAL = {
+    (TaskState.CREATED, "follow"): TaskState.STANDBY,
+    (TaskState.STANDBY, "unfollow"): TaskState.CREATED,
+    (TaskState.STANDBY, "close"): TaskState.CLOSED,
     (TaskState.CREATED, "restore"): TaskState.RESTORING,
     (TaskState.RESTORING, "start"): TaskState.RUNNING,
-    (TaskState.RUNNING, "suspend"): TaskState.SUSPENDED,
-    (TaskState.SUSPENDED, "resume"): TaskState.RUNNING,
     (TaskState.RESTORING, "rollback"): TaskState.CREATED,
     (TaskState.RUNNING, "rollback"): TaskState.CREATED,
-    (TaskState.SUSPENDED, "rollback"): TaskState.CREATED,
     (TaskState.CREATED, "close"): TaskState.CLOSED,
     (TaskState.RESTORING, "close"): TaskState.CLOSED,
     (TaskState.RUNNING, "close"): TaskState.CLOSED,
-    (TaskState.SUSPENDED, "close"): TaskState.CLOSED,
 }
 
 
-@pytest.mark.parametrize(
-    ("state", "step"),
-    list(product(TaskState, ["restore", "start", "suspend", "resume", "rollback", "close"])),
-)
+STEPS = ["follow", "unfollow", "restore", "start", "rollback", "close"]
+
+
+@pytest.mark.parametrize(("state", "step"), list(product(TaskState, STEPS)))
 def test_a_step_leads_where_the_table_says_and_any_other_is_refused(
     tmp_path: Path, state: TaskState, step: str
 ) -> None:

@@ -26,6 +26,7 @@ from tests.unit.streams.runtime.fakes import (
     FakeConsumer,
     FakeMember,
     Script,
+    create_follower,
 )
 from tests.unit.streams.runtime.kafka import Kafka
 from tests.unit.streams.runtime.world import build_counting_topology
@@ -74,7 +75,8 @@ class Opening:
             is_transactional=True,
             timeout_ms=60_000,
         )
-        self.restorer = Restorer(reader, self.clock)
+        follower = create_follower(self.kafka, self.script, self.clock)
+        self.restorer = Restorer(reader, follower, self.clock)
 
     def create(self, name: str = "0_0", partition: Partition = INPUT) -> Task:
         task = self.opener.create_task(name, [partition])

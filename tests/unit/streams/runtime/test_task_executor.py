@@ -120,7 +120,6 @@ def test_records_that_wait_stay_through_a_rebalance(tmp_path: Path) -> None:
     world.run_until(rebalanced)
     assert world.member.subscribed == [(), ("0_0",)]
     assert values(world) == NUMBERS
-    assert 14 in offsets_sent(world), "all that was processed is committed before joining"
 
 
 def test_records_that_wait_go_with_a_task_that_goes(tmp_path: Path) -> None:

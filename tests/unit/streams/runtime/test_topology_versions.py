@@ -37,21 +37,23 @@ TOPICS = ("a", "b", "c", "d")
 def topology(*subs: str) -> Topology:
     """Build a topology with one sub-topology for each of `subs`, whose letters are merged topics.
 
-    A `+` at its end counts them in a store, a `*` in a store behind a repartition topic.
+    A `+` at its end counts them in a store, a `-` in one of another name, a `*` in a store behind a
+    repartition topic.
     """
     app = App("app")
     for sub in subs:
         first, *others = (
-            app.stream(topic, key=serdes.string, value=serdes.string) for topic in sub.rstrip("+*")
+            app.stream(topic, key=serdes.string, value=serdes.string) for topic in sub.rstrip("+-*")
         )
         for other in others:
             first = first.merge(other)
-        if sub.endswith("+"):
-            first.group_by_key().count(store=f"of-{sub.rstrip('+')}")
+        if "+" in sub or "-" in sub:
+            name = "of" if "+" in sub else "other-of"
+            first.group_by_key().count(store=f"{name}-{sub.rstrip('+-*')}")
         else:
             first.to("out")
         if sub.endswith("*"):
-            first.group_by(lambda k, v: v, key=serdes.string).count(store=f"by-{sub[:-1]}")
+            first.group_by(lambda k, v: v, key=serdes.string).count(store=f"by-{sub[0]}")
     return app.topology()
 
 
@@ -95,7 +97,7 @@ def versions(draw: Any) -> tuple[str, ...]:
             subs[-1] = "".join(sorted(subs[-1] + topic))
         else:
             subs.append(topic)
-    return tuple(sub + ("+" if draw(st.booleans()) else "") for sub in subs)
+    return tuple(sub + draw(st.sampled_from(["", "+", "-"])) for sub in subs)
 
 
 MEMBERS = st.lists(
@@ -220,10 +222,10 @@ def test_tasks_stay_where_they_run_though_the_other_version_numbers_them_otherwi
 def test_the_version_that_runs_goes_on_and_the_newcomer_is_told_why_on_both_sides() -> None:
     members = {
         "old": says("a+", runs=("0_0", "0_1")),
-        "one": says("a"),
-        "two": says("a"),
+        "one": says("a-"),
+        "two": says("a-"),
     }
-    given_ = plan(("a",), members)
+    given_ = plan(("a-",), members)
     assert given_["old"].tasks == ("0_0", "0_1", "0_2")
     assert "members one, two were refused" in given_["old"].notice
     for newcomer in ("one", "two"):
@@ -233,8 +235,8 @@ def test_the_version_that_runs_goes_on_and_the_newcomer_is_told_why_on_both_side
 
 
 def test_where_nobody_runs_tasks_the_version_of_most_members_is_the_one_that_runs() -> None:
-    members = {"x": says("a+"), "y": says("a"), "z": says("a")}
-    for leader in (("a+",), ("a",)):
+    members = {"x": says("a+"), "y": says("a-"), "z": says("a-")}
+    for leader in (("a+",), ("a-",)):
         given_ = plan(leader, members)
         assert [m for m, each in given_.items() if each.refused] == ["x"]
 
@@ -244,16 +246,16 @@ def test_a_version_that_ran_until_its_members_were_lost_goes_on() -> None:
 
     Nobody runs tasks when the brokers are back.
     """
-    members = {"old": says("a+", ran=("0_0",)), "one": says("a"), "two": says("a")}
-    for leader in (("a+",), ("a",)):
+    members = {"old": says("a+", ran=("0_0",)), "one": says("a-"), "two": says("a-")}
+    for leader in (("a+",), ("a-",)):
         given_ = plan(leader, members)
         assert [m for m, each in given_.items() if each.refused] == ["one", "two"]
         assert given_["old"].tasks == ("0_0", "0_1", "0_2")
 
 
 def test_who_runs_tasks_goes_on_whatever_others_ran_before() -> None:
-    members = {"lost": says("a+", ran=("0_0", "0_1", "0_2")), "now": says("a", runs=("0_0",))}
-    for leader in (("a+",), ("a",)):
+    members = {"lost": says("a+", ran=("0_0", "0_1", "0_2")), "now": says("a-", runs=("0_0",))}
+    for leader in (("a+",), ("a-",)):
         assert [m for m, each in plan(leader, members).items() if each.refused] == ["lost"]
 
 
@@ -265,24 +267,37 @@ def test_members_of_a_later_version_have_what_it_has_more() -> None:
         assert {("b", 0), ("b", 1)} <= set(given_["new"].partitions)
 
 
-def test_a_member_that_never_writes_to_a_repartition_topic_shares_no_task_with_one_that_does() -> (
-    None
-):
-    """Test that versions with and without a repartition topic share no task.
+def owners_of(given_: dict[str, AssignmentInfo]) -> dict[int, str]:
+    """Return which member has each partition of topic `a`."""
+    return {n: m for m, each in given_.items() for topic, n in each.partitions if topic == "a"}
 
-    Records that a member without the topic processes would be missing in the store behind it for
-    good.
+
+@pytest.mark.parametrize(("smaller", "larger"), [("a", "a+"), ("a", "a*"), ("a+", "a+*")])
+def test_a_task_goes_to_the_version_with_more_stores_and_never_back(
+    smaller: str, larger: str
+) -> None:
+    """Test that a store that only one version has is never filled with gaps.
+
+    Records that a member without the store processes are missing in it: before a task has come to a
+    member that has it, and not afterwards.
     """
-    members = {"old": says("a", runs=("0_0", "0_1")), "new": says("a*")}
-    for leader in (("a",), ("a*",)):
-        given_ = plan(leader, members)
-        assert given_["old"].tasks == ("0_0", "0_1", "0_2")
-        assert "'a' leads to 'app-by-a-repartition' in the refused one" in given_["new"].refused
+    x, y = says(smaller, runs=("0_0", "0_1")), says(smaller, runs=("0_2",))
+    for leader in ((smaller,), (larger,)):
+        joined = owners_of(plan(leader, {"x": x, "y": y, "new": says(larger)}))
+        assert {member for number, member in joined.items() if number < 2} <= {"x", "new"}
+        assert joined[2] in ("y", "new")
+        without_y = owners_of(plan(leader, {"x": x, "new": says(larger)}))
+        assert without_y[2] == "new"
+        runs = tuple(f"0_{number}" for number in range(3))
+        came_back = {"x": says(smaller), "y": says(smaller), "new": says(larger, runs=runs)}
+        assert owners_of(plan(leader, came_back)) == dict.fromkeys(range(3), "new")
+    alone = plan((smaller,), {"y": says(smaller)})
+    assert owners_of(alone) == dict.fromkeys(range(3), "y")
 
 
 def test_a_leader_makes_no_topics_of_a_topology_that_is_refused() -> None:
     kafka = Kafka(PARTITIONS)
-    members = {"old": says("a", runs=("0_0",)), "new": says("a+")}
+    members = {"old": says("a-", runs=("0_0",)), "new": says("a+")}
     planner("a+", kafka=kafka).assign_group(members)
     assert set(kafka.partition_counts) == set(PARTITIONS)
 
@@ -297,9 +312,9 @@ def test_a_member_makes_the_topics_of_its_own_topology_if_the_leader_has_another
 
 
 def test_a_member_that_is_refused_ends_with_the_reason() -> None:
-    given_ = plan(("a+",), {"old": says("a+", runs=("0_0",)), "new": says("a")})
+    given_ = plan(("a+",), {"old": says("a+", runs=("0_0",)), "new": says("a-")})
     with pytest.raises(TopologyRefused, match="stores 'of-a'"):
-        planner("a").adopt_assignment(given_["new"])
+        planner("a-").adopt_assignment(given_["new"])
 
 
 def test_a_notice_is_logged_once_while_it_stays_the_same(caplog: pytest.LogCaptureFixture) -> None:
@@ -380,7 +395,8 @@ def test_a_silent_member_that_reads_a_part_of_a_sub_topology_is_shut_down_or_goe
     running = silent._replace(tasks=("0_0",))
     given_ = plan(("ab",), {"new": says("ab"), "silent": running})
     assert "earlier release" in given_["new"].refused
-    assert given_["silent"] == AssignmentInfo((), ())  # it leads itself when the other has left
+    # It leads itself when the other has left.
+    assert given_["silent"] == AssignmentInfo((), (), is_cooperative=True)
 
 
 def old_leader(*subs: str, members: tuple[str, ...] = ("m",)) -> dict[str, AssignmentInfo]:

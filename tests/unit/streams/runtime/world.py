@@ -11,6 +11,7 @@ from streams import App, Processor, Record, Store, serdes
 from streams.common.topic_partitions import Partition
 from streams.connection.current import CurrentSecurity
 from streams.connection.security import PLAINTEXT
+from streams.membership.group_member import MembershipSignal
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.commit import CommitStep
@@ -24,6 +25,7 @@ from streams.runtime.producers import TaskProducers
 from streams.runtime.restorer import Restorer
 from streams.runtime.task import Task
 from streams.runtime.task_creator import TaskCreator
+from streams.runtime.task_offsets import TaskOffsets, find_dormant_tasks
 from streams.runtime.thread_dependencies import ThreadDependencies
 from streams.runtime.thread_state import ThreadState, create_thread_state
 from streams.settings.exception_handlers import ExceptionHandlers
@@ -36,6 +38,7 @@ from tests.unit.streams.runtime.fakes import (
     FakeProducer,
     Script,
     StopWhen,
+    create_follower,
 )
 from tests.unit.streams.runtime.kafka import Kafka
 
@@ -91,6 +94,17 @@ def assign_partitions(*numbers: int) -> AssignmentInfo:
     )
 
 
+def assign_roles(
+    tasks: Sequence[int] = (), standby: Sequence[int] = (), warmup: Sequence[int] = ()
+) -> AssignmentInfo:
+    """Return an assignment in which a member processes, and follows, tasks of sub-topology 0."""
+    return assign_partitions(*tasks)._replace(
+        standby=tuple(f"0_{number}" for number in standby),
+        warmup=tuple(f"0_{number}" for number in warmup),
+        following=tuple(("in", number) for number in (*standby, *warmup)),
+    )
+
+
 class World:
     """Holds one stream thread, and the Kafka in memory that it runs on."""
 
@@ -115,6 +129,7 @@ class World:
         metadata_bytes_max: int = METADATA_BYTES_MAX,
         adopt: Callable[[AssignmentInfo], AssignmentInfo] = lambda assigned: assigned,
         security: CurrentSecurity | None = None,
+        thread_id: str = "a-slot-0",
     ) -> None:
         self.renewals = 0
         """How often the clients were renewed."""
@@ -149,13 +164,14 @@ class World:
             is_transactional=guarantee != "at_least_once",
             timeout_ms=task_timeout_ms,
         )
+        self.follower = create_follower(self.kafka, self.script, self.clock)
         self.loop = StreamLoop(
             ThreadDependencies(
                 name="thread 0",
                 group="a",
                 member=self.member,
                 consumer=self.consumer,
-                restorer=Restorer(changelog_reader, self.clock),
+                restorer=Restorer(changelog_reader, self.follower, self.clock),
                 offset_resetter=resetting,
                 admin=admin,
                 task_creator=TaskCreator(
@@ -176,7 +192,7 @@ class World:
                     self._new_producer,
                     guarantee=guarantee,
                     application_id="a",
-                    thread_id="a-slot-0",
+                    thread_id=thread_id,
                     is_member=self.member.confirm_membership,
                 ),
                 stop=self.stop,
@@ -188,6 +204,10 @@ class World:
                 task_timeout_ms=task_timeout_ms,
                 on_state_change=create_thread_state("thread 0", self.states.append).change_state,
                 on_commit_step=self.steps.append,
+                directory_id="machine",
+                task_offsets=TaskOffsets(
+                    self.directory, find_dormant_tasks(topology, self.directory, self.clock)
+                ),
                 counters=counters,
                 are_inputs_changed=inputs_changed,
                 adopt_assignment=adopt,
@@ -209,6 +229,16 @@ class World:
         """Run the loop until the condition holds, which is evaluated at every turn."""
         self.stop.condition = condition
         self.loop.run_until_stopped()
+
+    def rebalance(self, assigned: AssignmentInfo) -> None:
+        """Let the group rebalance, and the member get this assignment when it joins again."""
+        self.member.assign(assigned)
+        self.member.signalled = MembershipSignal.REBALANCE
+
+    def turn(self, count: int = 10) -> None:
+        """Take so many turns of the loop."""
+        for _ in range(count):
+            self.loop.run_once()
 
     def consumed(self, partition: int = 0) -> bool:
         """Return whether all records of a partition of `in` are committed."""

@@ -67,9 +67,15 @@ def passed_on(**serde: Any) -> DeclaredTopology:
     return declared(lambda read: read("x").repartition(name="r", **serde).to("o"))
 
 
-def count_by_value(stream: Any) -> Any:
-    """Count in store `c`, behind a repartition topic of that name."""
-    return stream.group_by(lambda k, v: v, key=serdes.string).count(store="c")
+def count_by_value(stream: Any, store: str = "c") -> Any:
+    """Count in a store, behind a repartition topic of its name."""
+    return stream.group_by(lambda k, v: v, key=serdes.string).count(store=store)
+
+
+def both_counts(stream: Any) -> None:
+    """Count by key in store `of-x`, and by value in store `c`."""
+    stream.group_by_key().count(store="of-x")
+    count_by_value(stream)
 
 
 def paired(first: str, second: str) -> DeclaredTopology:
@@ -105,6 +111,13 @@ SIDE_BY_SIDE = {
     ),
     "a group of another topic more": (copies("x"), declared(lambda r: count_by_value(r("y")))),
     "a join's size": (joined(10), joined(20)),
+    "a store more": (copies("x"), counts("x")),
+    "a group more": (copies("x"), declared(lambda r: count_by_value(r("x")))),
+    "a group more, over another repartition topic": (
+        repartitioned("x", name="r"),
+        declared(lambda r: count_by_value(r("x").repartition(name="r"))),
+    ),
+    "a store and a sub-topology more": (counts("x"), declared(lambda r: both_counts(r("x")))),
 }
 
 
@@ -118,7 +131,6 @@ def test_versions_that_share_whole_sub_topologies_run_side_by_side(
 
 
 CONFLICTS = {
-    "other stores": (counts("x"), copies("x"), "'x' has the stores 'of-x' in old, and nothing in"),
     "another name": (counts("x"), counts("x", store="by-"), "'of-x' in old, and 'by-x' in new"),
     "one joins": (
         copies("x"),
@@ -147,15 +159,15 @@ CONFLICTS = {
         passed_on(value=serdes.json),
         "'a-r-repartition' is string and string in old, and string and json in new",
     ),
-    "a group more": (
-        copies("x"),
-        declared(lambda r: count_by_value(r("x"))),
-        "'x' leads to 'a-c-repartition' in new, which is read into stores, and not in old",
-    ),
-    "a group more, over another repartition topic": (
-        repartitioned("x", name="r"),
+    "each has a group more": (
         declared(lambda r: count_by_value(r("x").repartition(name="r"))),
-        "'x' leads to 'a-c-repartition' in new, which is read into stores, and not in old",
+        counts("x"),
+        "'x' has the stores nothing in old, and 'of-x' in new",
+    ),
+    "groups of other names": (
+        declared(lambda r: count_by_value(r("x"))),
+        declared(lambda r: count_by_value(r("x"), store="d")),
+        "'x' leads to 'a-c-repartition' in old, which is read into stores, and not in new",
     ),
     "one side of a join from elsewhere": (
         paired("x", "y"),

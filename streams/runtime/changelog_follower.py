@@ -1,0 +1,398 @@
+"""Follow the changelogs of standby tasks, so that their stores are nearly up to date.
+
+Theory of operation. A task is added with all of its stores waiting, and followed until it is
+withdrawn. Every few seconds the ranges of all changelogs are fetched together; in between each call
+of `follow_batch` polls one batch. A store is
+
+    state      event                              next       what happens
+    waiting    its changelog's range is known     reading    read on from where it is; cleared first
+                                                             if it could lie (`find_restore_start`)
+    reading    a batch                            reading    loaded, its position after it
+    reading    its limit is reached               limited    a table's own topic alone
+    limited    the limit has moved                reading
+    reading    the changelog lost its position,
+               or can't be read now               waiting
+    reading,
+    limited    the changelog was made again       waiting    rebuilt from the new one
+    any        corrupt                            waiting    cleared: this store and no other
+    any        withdrawn                          -          made durable: a restore goes on there
+
+Committed records alone are read, so nothing that may be taken back gets into a store. A table's own
+topic, which takes the place of a changelog, is followed up to the group's committed offset only:
+what lies above it is still to be processed. The time of a checkpoint (`StoreCheckpoint.written_ms`)
+is that of the last fetch of the changelog's end that the store has reached; the same end tells its
+lag. A broker that is away, or a changelog that is missing, is waited for: a standby ends no thread
+because of what it can't read for now. Kafka Streams' counterpart is the standby part of
+StoreChangelogReader.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Generic
+
+from state.errors import StoreCorrupted
+from state.store import StoreCheckpoint
+from streams.common.host import Host
+from streams.common.topic_partitions import CommittedOffsets, Partition
+from streams.errors import AuthorizationError, OutcomeUnknown, StreamsError
+from streams.membership.connection import ConnectionLost
+from streams.runtime.changelog import (
+    ChangelogRange,
+    are_tombstones_expired,
+    find_restore_start,
+    find_source_restore_start,
+)
+from streams.runtime.changelog_ranges import ChangelogRangeFetcher
+from streams.runtime.interfaces import AdminClient, ConsumerClient
+from streams.runtime.logged_store import LoggedStore
+from streams.runtime.progress import (
+    RestoreListener,
+    StandbyProgress,
+    SuspendReason,
+    notify_listener,
+)
+from streams.runtime.restoration import (
+    FollowedStore,
+    T,
+    group_by_partition,
+    to_changelog_entries,
+)
+
+log = logging.getLogger(__name__)
+
+FOLLOW_INTERVAL_S = 0.1
+"""The seconds between two polls while less comes than a batch has room for."""
+_POLL_WAIT_S = 0.005
+_RANGES_INTERVAL_S = 10.0
+_WAITING_INTERVAL_S = 1.0
+"""The seconds between two fetches of the ranges while a store waits for one."""
+_DURABLE_INTERVAL_S = 10.0
+_CORRUPTIONS_MAX = 3
+"""The number of times that a store may be found corrupt before it has caught up. Once it is found
+corrupt again, the machine is taken to be damaged."""
+
+
+class ChangelogFollower(Generic[T]):
+    """Follows the changelogs of standby tasks with a consumer of its own.
+
+    `create_consumer` is called when there is something to follow for the first time.
+    `fetch_committed_offsets` returns the group's, for tables that follow their own topic.
+    `is_transactional`: whether changelogs are written in transactions. `before_batch` is called
+    before each batch is loaded.
+    """
+
+    records_max: int = 1_000
+    """The most records that are polled, and loaded, at a time: few enough that a stream thread,
+    which shares the interpreter, is not held up."""
+
+    def __init__(
+        self,
+        name: str,
+        create_consumer: Callable[[], ConsumerClient],
+        admin: AdminClient,
+        host: Host,
+        *,
+        fetch_committed_offsets: Callable[[list[Partition]], CommittedOffsets],
+        is_transactional: bool,
+        listener: RestoreListener | None = None,
+        before_batch: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._create_consumer = create_consumer
+        self._ranges = ChangelogRangeFetcher(name, admin, host, timeout_ms=math.inf)
+        self._host = host
+        self._fetch_committed_offsets = fetch_committed_offsets
+        self._is_transactional = is_transactional
+        self._listener = listener or RestoreListener()
+        self._before_batch = before_batch
+        self._consumer: ConsumerClient | None = None
+        self._stores: dict[Partition, FollowedStore[T]] = {}
+        self._tasks: dict[str, T] = {}
+        self._ranges_at_s = self._durable_at_s = 0.0
+        self._last_problem = ""
+        self.followed_records = 0
+        """The number of records loaded since the start."""
+        self.progress: tuple[StandbyProgress, ...] = ()
+        """The progress of each standby store, as of the last batch."""
+
+    @property
+    def is_following(self) -> bool:
+        """Return whether there is any task to follow."""
+        return bool(self._tasks)
+
+    def add_tasks(self, tasks: Iterable[T]) -> None:
+        """Add standby tasks, whose stores belong to the follower until they are withdrawn."""
+        if self._consumer is None:
+            self._consumer = self._create_consumer()
+        for task in tasks:
+            self._tasks[task.name] = task
+            for logged in task.stores.logged.values():
+                logged.changelog_topic_id = ""  # so that it is fetched each time
+                followed = self._stores[logged.changelog] = FollowedStore(task, logged)
+                followed.read_position()
+        self._ranges_at_s = 0.0
+
+    def follow_batch(self) -> bool:
+        """Follow with the next batch, and return whether there is more to do at once."""
+        if not self._tasks:
+            return False
+        if self._host.monotonic_s() >= self._ranges_at_s:
+            self._update_ranges()
+        has_more = self._poll_and_load()
+        if self._host.monotonic_s() >= self._durable_at_s:
+            self._make_positions_durable()
+        self.progress = tuple(each.snapshot_progress() for each in self._stores.values())
+        return has_more
+
+    def withdraw_tasks(
+        self, task_names: Collection[str], withdrawn: list[T], reason: SuspendReason
+    ) -> None:
+        """Stop following the named tasks, and append those that were followed to `withdrawn`.
+
+        What their stores have got is made durable.
+        """
+        for name in task_names:
+            task = self._tasks.pop(name, None)
+            if task is None:
+                continue
+            withdrawn.append(task)
+            for logged in task.stores.logged.values():
+                followed = self._stores[logged.changelog]
+                self._stop_reading(followed)
+                del self._stores[logged.changelog]
+                try:
+                    logged.store.finish_restore()
+                except StoreCorrupted as damage:
+                    log.warning("%s", damage)  # the next restore of the store finds it again
+                position, changelog = logged.changelog_position, followed.changelog
+                end = position if changelog is None else changelog.end_offset
+                self._notify_listener("on_update_suspended", logged, position, end, reason)
+        self.progress = tuple(each for each in self.progress if each.task not in task_names)
+
+    def close(self) -> None:
+        """Close the consumer; the stores of tasks that were not withdrawn are left as they are."""
+        if self._consumer is not None:
+            self._consumer.close()
+
+    def _update_ranges(self) -> None:
+        """Fetch the range of each changelog, and bring each store on from what it says."""
+        ranges = self._fetch_ranges()
+        for followed in self._stores.values():
+            changelog = ranges.get(followed.logged_store.changelog)
+            if changelog is None:
+                continue
+            try:
+                self._take_range(followed, changelog)
+            except StoreCorrupted as damage:
+                self._rebuild_corrupt(followed, damage)
+        waits = any(followed.changelog is None for followed in self._stores.values())
+        interval_s = _WAITING_INTERVAL_S if waits or not ranges else _RANGES_INTERVAL_S
+        self._ranges_at_s = self._host.monotonic_s() + interval_s
+
+    def _fetch_ranges(self) -> dict[Partition, ChangelogRange]:
+        """Fetch the ranges of the changelogs, up to each store's limit; empty if nobody answers.
+
+        A partition whose limit an open transaction may move now is left out.
+        """
+        stores = [followed.logged_store for followed in self._stores.values()]
+        ranges = self._ranges.fetch_ranges(stores) or {}
+        sources = [logged.changelog for logged in stores if logged.is_source_topic]
+        if not ranges or not sources:
+            return ranges
+        try:
+            committed = self._fetch_committed_offsets(sources)
+        except (ConnectionLost, OutcomeUnknown) as error:
+            self._log_problem(f"committed offsets: {error}")
+            return {p: each for p, each in ranges.items() if p not in sources}
+        for partition in sources:
+            held = committed.offsets.get(partition)
+            limit = 0 if held is None else held.offset
+            known = ranges.pop(partition)
+            if partition not in committed.pending:
+                ranges[partition] = known._replace(end_offset=min(known.end_offset, limit))
+        return ranges
+
+    def _take_range(self, followed: FollowedStore[T], changelog: ChangelogRange) -> None:
+        """Start a store that waits, or let one that is followed go by the new range."""
+        known = followed.changelog
+        if known is not None and known.topic_id == changelog.topic_id:
+            followed.changelog = changelog
+            # Each batch was checked for its age (`_note_caught_up`) when it was loaded.
+            if followed.logged_store.changelog_position >= changelog.end_offset:
+                followed.since_ms = changelog.fetched_at_ms
+        else:
+            self._stop_reading(followed)
+            followed.logged_store.store.finish_restore()  # so that the checkpoint is where it is
+            self._start_store(followed, changelog)
+        self._read_if_behind_limit(followed)
+
+    def _start_store(self, followed: FollowedStore[T], changelog: ChangelogRange) -> None:
+        """Find out from where a store follows its changelog, and clear it first if it could lie."""
+        logged = followed.logged_store
+        checkpoint = logged.store.read_checkpoint()
+        if logged.is_source_topic:
+            start = find_source_restore_start(checkpoint, changelog)
+        else:
+            start = find_restore_start(
+                logged.store.name,
+                checkpoint,
+                changelog,
+                required_offset=0,
+                is_transactional=self._is_transactional,
+            )
+        if start.rebuild_reason is not None:
+            self._clear_store(followed, start.rebuild_reason)
+        logged.changelog_position = start.position
+        followed.changelog, followed.since_ms = changelog, start.since_ms
+        followed.is_from_scratch = checkpoint is None or start.rebuild_reason is not None
+        self._notify_listener("on_update_start", logged, start.position)
+
+    def _read_if_behind_limit(self, followed: FollowedStore[T]) -> None:
+        """Read on, unless the store waits or has reached the end of what it may read."""
+        logged, changelog = followed.logged_store, followed.changelog
+        if changelog is None or followed.is_reading:
+            return
+        if logged.is_source_topic and logged.changelog_position >= changelog.end_offset:
+            return
+        assert self._consumer is not None
+        self._consumer.add_partitions({logged.changelog: logged.changelog_position})
+        followed.is_reading = True
+
+    def _poll_and_load(self) -> bool:
+        """Poll one batch and load it into its stores; return whether there may be more at once."""
+        reading = {p: followed for p, followed in self._stores.items() if followed.is_reading}
+        if not reading:
+            return False
+        assert self._consumer is not None
+        try:
+            messages = self._consumer.poll_records(self.records_max, _POLL_WAIT_S)
+        except AuthorizationError:
+            raise
+        except StreamsError as error:  # a changelog is gone, and its leader may create it again
+            self._log_problem(str(error))
+            for followed in reading.values():
+                self._wait_for_range(followed)
+            self._ranges_at_s = self._host.monotonic_s() + _WAITING_INTERVAL_S
+            return False
+        for partition in self._consumer.take_out_of_range_positions().keys() & reading.keys():
+            self._wait_for_range(reading.pop(partition))
+            self._ranges_at_s = 0.0
+        batches = group_by_partition(messages, {partition.topic for partition in self._stores})
+        positions = self._consumer.next_offsets(reading)
+        for partition, followed in reading.items():
+            position = positions.get(partition, followed.logged_store.changelog_position)
+            if position > followed.logged_store.changelog_position:
+                try:
+                    self._load_records(followed, batches.get(partition, []), position)
+                except StoreCorrupted as damage:
+                    self._rebuild_corrupt(followed, damage)
+        return len(messages) >= self.records_max
+
+    def _load_records(self, followed: FollowedStore[T], messages: list[Any], position: int) -> None:
+        """Write changelog records into a store, with a checkpoint at `position`."""
+        logged, changelog = followed.logged_store, followed.changelog
+        assert changelog is not None
+        if logged.is_source_topic:  # what is not processed yet is not in the table either
+            position = min(position, changelog.end_offset)
+            messages = [m for m in messages if m.offset() < position and m.key() is not None]
+        reached = position >= changelog.end_offset
+        since_ms = changelog.fetched_at_ms if reached else followed.since_ms
+        self._before_batch()
+        logged.store.replay_changelog(
+            to_changelog_entries(messages), StoreCheckpoint(position, changelog.topic_id, since_ms)
+        )
+        logged.changelog_position = position
+        followed.is_durable = False
+        self.followed_records += len(messages)
+        self._notify_listener(
+            "on_batch_loaded",
+            logged,
+            followed.task.name,
+            position,
+            len(messages),
+            changelog.end_offset,
+        )
+        if reached:
+            self._note_caught_up(followed, changelog)
+            if logged.is_source_topic:
+                self._stop_reading(followed)
+
+    def _note_caught_up(self, followed: FollowedStore[T], changelog: ChangelogRange) -> None:
+        """Note the time at which a store has seen all, or rebuild it if that took too long.
+
+        By then tombstones that it was still to read may have been compacted away.
+        """
+        age_ms = self._host.now_ms() - followed.since_ms if followed.since_ms else 0
+        if are_tombstones_expired(age_ms, changelog.tombstone_retention_ms):
+            reason = f"it was behind for longer than {changelog.partition} keeps deletions"
+            if not followed.is_from_scratch:
+                self._rebuild_store(followed, reason)
+                return
+            log.warning("%s (delete.retention.ms): some may have been missed", reason)
+        followed.since_ms = changelog.fetched_at_ms
+        followed.is_from_scratch = False
+        followed.corruption_count = 0
+
+    def _rebuild_corrupt(self, followed: FollowedStore[T], damage: StoreCorrupted) -> None:
+        """Clear a corrupt store, so that its changelog fills it again.
+
+        Raises: the corruption if that has not helped several times before.
+        """
+        followed.corruption_count += 1
+        if followed.corruption_count > _CORRUPTIONS_MAX:
+            raise damage
+        self._rebuild_store(followed, str(damage))
+
+    def _rebuild_store(self, followed: FollowedStore[T], reason: str) -> None:
+        """Clear a store, and let it wait until its changelog can fill it again."""
+        self._wait_for_range(followed)
+        self._clear_store(followed, reason)
+        self._ranges_at_s = 0.0
+
+    def _clear_store(self, followed: FollowedStore[T], reason: str) -> None:
+        """Clear a store, so that its whole changelog is read again, and log the reason."""
+        log.warning(
+            "store %r of standby task %s is rebuilt from its changelog: %s",
+            followed.logged_store.store.name,
+            followed.task.name,
+            reason,
+        )
+        followed.logged_store.store.clear_all_data()
+        followed.logged_store.changelog_position = 0
+
+    def _wait_for_range(self, followed: FollowedStore[T]) -> None:
+        """Let a store wait until the range of its changelog has been fetched again."""
+        self._stop_reading(followed)
+        followed.changelog = None
+
+    def _stop_reading(self, followed: FollowedStore[T]) -> None:
+        """Stop reading the changelog of a store, if it is read."""
+        if followed.is_reading:
+            assert self._consumer is not None
+            self._consumer.remove_partitions([followed.logged_store.changelog])
+            followed.is_reading = False
+
+    def _make_positions_durable(self) -> None:
+        """Make durable what stores have got since the last time."""
+        self._durable_at_s = self._host.monotonic_s() + _DURABLE_INTERVAL_S
+        for followed in list(self._stores.values()):
+            if not followed.is_durable:
+                try:
+                    followed.logged_store.store.finish_restore()
+                    followed.is_durable = True
+                except StoreCorrupted as damage:
+                    self._rebuild_corrupt(followed, damage)
+
+    def _log_problem(self, problem: str) -> None:
+        """Log why standbys can't be followed for now, unless it was the last thing to be logged."""
+        if problem != self._last_problem:
+            self._last_problem = problem
+            log.warning("standby tasks wait: %s", problem)
+
+    def _notify_listener(self, event: str, logged_store: LoggedStore, *what: Any) -> None:
+        """Call a method of the listener, and log what it raises."""
+        notify_listener(
+            self._listener, event, logged_store.changelog, logged_store.store.name, *what
+        )

@@ -1,0 +1,208 @@
+"""Build the assignment of every member from what all members have told the group's leader.
+
+    subscriptions, in each member's task numbers
+      -> the state of the application, in the leader's        (`describe_application`)
+      -> the tasks that each member is to have in the end     (`coordinator.assignors.tasks`)
+      -> less those that another member owns still         (`coordinator.assignors.task_ownership`)
+      -> assignments, in each member's task numbers           (`build_assignments`)
+
+Pure functions. Source: StreamsPartitionAssignor (computeNewAssignment, addClientAssignments).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from coordinator.assignors.task_ownership import TaskClaim, find_task_owners, withhold_owned_tasks
+from coordinator.assignors.tasks import (
+    AssignmentConfigs,
+    AssignmentInput,
+    ClientState,
+    MemberTasks,
+    assign_tasks_and_replicas,
+)
+from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
+from streams.runtime.task_lags import combine_offsets, compute_lags
+from streams.runtime.topology_versions import TaskNumbers
+from streams.settings.config import StreamsConfig
+
+
+class GroupInfo(NamedTuple):
+    """Holds what the leader knows of the members that it has admitted, in its own task numbers.
+
+    `owners` own a task and process it while they join; `runners` has besides the members of an
+    earlier release, which have stopped theirs. `clients` has the members by state directory.
+    """
+
+    members: Mapping[str, SubscriptionInfo]
+    numbers: TaskNumbers
+    owners: Mapping[str, str]
+    runners: Mapping[str, str]
+    clients: Mapping[str, list[str]]
+
+
+def describe_group(
+    members: Mapping[str, SubscriptionInfo], admitted: Iterable[str], numbers: TaskNumbers
+) -> GroupInfo:
+    """Find out who owns each task, and which members share a state directory.
+
+    A member of an earlier release names no directory, and is taken to share none.
+    """
+    known = {member: members[member] for member in sorted(admitted)}
+    claims = {
+        member: TaskClaim(numbers.number_for_leader(member, each.tasks), each.generation)
+        for member, each in known.items()
+    }
+    owners = find_task_owners(claims)
+    stopped = {
+        task: member
+        for member, claim in claims.items()
+        for task in claim.tasks
+        if claim.generation is None
+    }
+    clients: dict[str, list[str]] = {}
+    for member, each in known.items():
+        clients.setdefault(each.directory or f"member {member}", []).append(member)
+    return GroupInfo(known, numbers, owners, stopped | owners, clients)
+
+
+def describe_application(
+    group: GroupInfo, stateful_tasks: Collection[str], end_offset_sums: Mapping[str, int] | None
+) -> AssignmentInput:
+    """Return what the assignor needs to know.
+
+    `end_offset_sums` are where tasks' state is up to date, None if that is not known: then only
+    those that run a task have its state for certain.
+    """
+    tasks = group.numbers.partitions_by_task
+    versions = {frozenset(each) for each in group.numbers.able_members_by_task.values()}
+    are_all_alike = versions <= {frozenset(group.members)}
+    return AssignmentInput(
+        stateful_tasks=[task for task in tasks if task in stateful_tasks],
+        stateless_tasks=[task for task in tasks if task not in stateful_tasks],
+        clients={
+            client: ClientState(
+                members,
+                _find_client_lags(group, members, stateful_tasks, end_offset_sums),
+                {key: tag for m in members for key, tag in group.members[m].tags.items()},
+            )
+            for client, members in group.clients.items()
+        },
+        owners=group.runners,
+        standby_holders=_find_standby_holders(group),
+        eligible_members=None if are_all_alike else group.numbers.able_members_by_task,
+        changelog_sizes=end_offset_sums or {},
+    )
+
+
+def _find_client_lags(
+    group: GroupInfo,
+    members: Collection[str],
+    stateful_tasks: Collection[str],
+    end_offset_sums: Mapping[str, int] | None,
+) -> dict[str, int]:
+    """Return the lags of the tasks in one state directory, as far as they are known.
+
+    Members of an earlier release never warm up: tasks move to them at once, as they did before.
+    """
+    if any(group.members[member].generation is None for member in members):
+        return dict.fromkeys(stateful_tasks, 0)
+    running = {task for task in stateful_tasks if group.runners.get(task) in members}
+    if end_offset_sums is None:
+        return dict.fromkeys(running, 0)
+    offsets = combine_offsets(
+        group.numbers.number_offsets_for_leader(member, group.members[member].offsets)
+        for member in members
+    )
+    return compute_lags(offsets, end_offset_sums, running)
+
+
+def _find_standby_holders(group: GroupInfo) -> dict[str, list[str]]:
+    """Return the members that run a standby or warm-up task of each task."""
+    holders: dict[str, list[str]] = {}
+    for member, each in group.members.items():
+        for task in group.numbers.number_for_leader(member, each.standby):
+            holders.setdefault(task, []).append(member)
+    return holders
+
+
+def build_assignments(
+    group: GroupInfo,
+    stateful_tasks: Collection[str],
+    end_offset_sums: Mapping[str, int] | None,
+    config: StreamsConfig,
+) -> dict[str, AssignmentInfo]:
+    """Return each member's tasks and partitions.
+
+    A task that its owner is to give up is in no other member's `tasks` before it has. A member that
+    is to have it then keeps its state up to date until then, if it has another state directory.
+    """
+    state = describe_application(group, stateful_tasks, end_offset_sums)
+    targets = assign_tasks_and_replicas(
+        state,
+        AssignmentConfigs(
+            config.num_standby_replicas,
+            config.max_warmup_replicas,
+            config.acceptable_recovery_lag,
+            config.rack_aware_assignment_tags,
+        ),
+    )
+    withheld = withhold_owned_tasks(
+        {member: tasks.active for member, tasks in targets.members.items()}, group.owners
+    )
+    assigned = {}
+    for member, target in targets.members.items():
+        waiting = set(target.active).difference(withheld.tasks[member]) & set(stateful_tasks)
+        warmups = {*target.warmup, *_without_shared_state(group, member, waiting)}
+        assigned[member] = _build_assignment(
+            group,
+            member,
+            MemberTasks(
+                tuple(withheld.tasks[member]),
+                target.standby,
+                tuple(sorted(warmups.difference(target.standby))),
+            ),
+            withheld.revoked[member],
+        )
+    is_settled = not any(withheld.revoked.values())
+    are_lags_unknown = end_offset_sums is None
+    if is_settled and (targets.is_probing_needed or are_lags_unknown):
+        _request_probing(assigned, group, config.probing_rebalance_interval_ms)
+    return assigned
+
+
+def _without_shared_state(group: GroupInfo, member: str, tasks: Iterable[str]) -> list[str]:
+    """Return the tasks whose owner has another state directory than `member`."""
+    shared = next(members for members in group.clients.values() if member in members)
+    return [task for task in tasks if group.owners.get(task) not in shared]
+
+
+def _build_assignment(
+    group: GroupInfo, member: str, tasks: MemberTasks, revoked: Collection[str]
+) -> AssignmentInfo:
+    """Return a member's assignment in its own task numbers."""
+    partitions_by_task = group.numbers.partitions_by_task
+    copies = sorted({*tasks.standby, *tasks.warmup})
+    return AssignmentInfo(
+        tuple(group.numbers.number_for_member(member, tasks.active)),
+        tuple(p for task in tasks.active for p in partitions_by_task[task]),
+        revoked=tuple(group.numbers.number_for_member(member, revoked)),
+        standby=tuple(group.numbers.number_for_member(member, tasks.standby)),
+        warmup=tuple(group.numbers.number_for_member(member, tasks.warmup)),
+        following=tuple(p for task in copies for p in partitions_by_task[task]),
+        is_cooperative=True,
+    )
+
+
+def _request_probing(
+    assigned: dict[str, AssignmentInfo], group: GroupInfo, interval_ms: int
+) -> None:
+    """Let one member join again after the interval: the first that knows how to.
+
+    One is enough, and more would rebalance the group as often (KIP-441).
+    """
+    for member, each in group.members.items():
+        if each.generation is not None:
+            assigned[member] = assigned[member]._replace(rejoin_ms=interval_ms)
+            return

@@ -1,0 +1,118 @@
+"""Create, follow, promote and close the standby and warm-up tasks of one thread.
+
+A standby task keeps the state of a task that another member processes; a warm-up task gets it, to
+become active here once it has caught up (KIP-441). Both do the same. Their stores belong to the
+restorer; recoveries of the thread, which take back what was not committed, don't touch them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import ExitStack
+
+from streams.common.topic_partitions import Partition
+from streams.runtime.progress import SuspendReason
+from streams.runtime.task import Task, TaskState
+from streams.runtime.thread_dependencies import ThreadDependencies
+
+_CREATE_RETRY_S = 1.0
+"""The seconds between two attempts to lock directories of standbys that another process has."""
+
+
+class StandbyTasks:
+    """Holds the standby and warm-up tasks of one thread.
+
+    Kafka Streams' counterparts are StandbyTaskCreator and the standby part of TaskManager.
+    """
+
+    def __init__(self, dependencies: ThreadDependencies) -> None:
+        self._dependencies = dependencies
+        self.by_name: dict[str, Task] = {}
+        self._assigned: Mapping[str, set[Partition]] = {}
+        self._create_at_s = 0.0
+
+    def take_assignment(self, assigned: Mapping[str, set[Partition]]) -> None:
+        """Take over which tasks to follow, with the partitions that they would read if active.
+
+        Those that are followed and not assigned any more are closed. A task without a logged store
+        has nothing to follow, and is left out.
+        """
+        has_logged_stores = self._dependencies.task_creator.has_logged_stores
+        self._assigned = {n: mine for n, mine in assigned.items() if has_logged_stores(n)}
+        self._create_at_s = 0.0
+        self._close_tasks(
+            [n for n, t in self.by_name.items() if self._assigned.get(n) != set(t.partitions)]
+        )
+
+    def is_assigned(self, task: Task) -> bool:
+        """Return whether a task is to be followed as it is, with the same partitions."""
+        return self._assigned.get(task.name) == set(task.partitions)
+
+    def promote_tasks(self, active: Mapping[str, set[Partition]]) -> dict[str, Task]:
+        """Stop following the tasks that become active with the same partitions, and return them.
+
+        Their directories and stores stay open: what is left to restore is what came since.
+        """
+        promoted = [n for n, t in self.by_name.items() if active.get(n) == set(t.partitions)]
+        self._stop_following(promoted, SuspendReason.PROMOTED)
+        return {name: self.by_name.pop(name) for name in promoted}
+
+    def add_task(self, task: Task) -> None:
+        """Add a task that was active here until now, with nothing to commit."""
+        if task.state is not TaskState.CREATED:
+            task.roll_back()
+        self.by_name[task.name] = task
+
+    def follow_assigned_tasks(self, *, may_create: bool) -> None:
+        """Create an assigned task that is missing, and hand those that are new to the restorer.
+
+        One in a turn, and only if `may_create`: while its stores are opened the active tasks stand
+        still. A directory that another process of the same state directory has locked is waited
+        for.
+        Raises: what went wrong while changelogs were followed.
+        """
+        parts = self._dependencies
+        missing = self._assigned.keys() - self.by_name.keys()
+        if may_create and missing and parts.host.monotonic_s() >= self._create_at_s:
+            self._create_first_unlocked(sorted(missing))
+        if not self.by_name:
+            return
+        fresh = [task for task in self.by_name.values() if task.state is TaskState.CREATED]
+        for task in fresh:
+            task.start_following()
+        parts.restorer.follow_tasks(fresh)
+        parts.restorer.continue_following()
+        parts.counters.standby_records = parts.restorer.follower.followed_records
+
+    def _create_first_unlocked(self, names: Iterable[str]) -> None:
+        """Create the first task whose directory is free, or wait before the next attempt."""
+        parts = self._dependencies
+        for name in names:
+            task = parts.task_creator.create_task(name, sorted(self._assigned[name]))
+            if task is not None:
+                self.by_name[name] = task
+                parts.task_offsets.note_opened(task)
+                return
+        self._create_at_s = parts.host.monotonic_s() + _CREATE_RETRY_S
+
+    def close_all_tasks(self) -> None:
+        """Close every task, and wait for no other."""
+        self._assigned = {}
+        self._close_tasks(list(self.by_name))
+
+    def _close_tasks(self, names: Collection[str]) -> None:
+        """Close the named tasks; their positions are durable."""
+        self._stop_following(names, SuspendReason.MIGRATED)
+        with ExitStack() as steps:
+            for name in names:
+                task = self.by_name.pop(name)
+                steps.callback(task.close)
+                self._dependencies.task_offsets.note_closing(task)
+
+    def _stop_following(self, names: Iterable[str], reason: SuspendReason) -> None:
+        """Take the named tasks back from the restorer, those that it has."""
+        followed = [n for n in names if self.by_name[n].state is TaskState.STANDBY]
+        if followed:
+            self._dependencies.restorer.stop_following(followed, reason)
+        for name in followed:
+            self.by_name[name].stop_following()

@@ -1,0 +1,372 @@
+"""Test that stores of standby tasks follow their changelogs, and that a restore goes on from there.
+
+What a promotion replays is counted: only what came since the standby's position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from state.errors import StoreCorrupted
+from state.store import ChangelogEntry, StoreCheckpoint
+from streams import StreamsError
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
+from streams.errors import AuthorizationError, OutcomeUnknown
+from streams.runtime.logged_store import LoggedStore
+from streams.runtime.progress import SuspendReason
+from streams.testing.cluster import InMemoryTransaction
+from tests.unit.streams.runtime.restoring import (
+    CHANGELOG,
+    OTHER,
+    BulkDisk,
+    Restoring,
+    checkpoint,
+    held,
+)
+
+DAY_S = 86_400
+RANGES = "admin.fetch_latest_offsets"
+
+
+def test_a_store_follows_its_changelog_and_a_promotion_replays_only_what_came_since() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"))
+    logged = world.store()
+    task = world.follow(logged)
+    assert held(logged) == {"a": "1", "b": "2"}
+    world.kafka.load(CHANGELOG, ("a", None), ("c", "3"))
+    assert world.follow_to_end() == 2
+    assert held(logged) == {"b": "2", "c": "3"}
+    assert world.restorer.reader.restored_records == 0, "a standby's records are no restore's"
+    world.kafka.load(CHANGELOG, ("d", "4"))
+    assert world.promote(task) == 1
+    assert [message.offset() for message in world.consumer.taken] == [4]
+    assert held(logged) == {"b": "2", "c": "3", "d": "4"}
+    assert (world.standby_consumer.assigned, world.follower.is_following) == (set(), False)
+
+
+def test_a_standby_begins_at_the_position_that_it_has() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"), ("c", "3"))
+    world.follow(world.store({"a": "1", "b": "2"}, position=2))
+    assert [message.offset() for message in world.standby_consumer.taken] == [2]
+
+
+def test_a_standby_that_is_promoted_at_the_end_replays_nothing() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    assert world.promote(world.follow(world.store())) == 0
+
+
+def test_what_an_open_transaction_wrote_is_followed_when_it_is_committed() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    aborted, committed = InMemoryTransaction(), InMemoryTransaction()
+    world.kafka.append_record(CHANGELOG, b"a", b"wrong", 0, transaction=aborted)
+    logged = world.store()
+    world.follow(logged)
+    assert (held(logged), logged.changelog_position) == ({"a": "1"}, 1)
+    assert world.lags() == {CHANGELOG.topic: 1}
+    world.kafka.end_transaction(aborted, committed=False)
+    world.kafka.append_record(CHANGELOG, b"b", b"2", 0, transaction=committed)
+    world.kafka.end_transaction(committed, committed=True)
+    world.follow_to_end(after_s=10)
+    assert held(logged) == {"a": "1", "b": "2"}
+    # Its position is behind the marker: there is nothing left.
+    assert world.lags() == {CHANGELOG.topic: 0}
+
+
+def test_restores_of_active_tasks_come_first() -> None:
+    world = Restoring(batch=1)
+    world.kafka.load(CHANGELOG, *[("a", str(n)) for n in range(5)])
+    world.kafka.load(OTHER, ("x", "9"))
+    standby, active = world.task(world.store(), name="0_1"), world.task(world.store(None, 0, OTHER))
+    waits = InMemoryTransaction()
+    world.kafka.append_record(OTHER, b"x", b"10", 0, transaction=waits)
+    world.restorer.follow_tasks([standby])
+    world.restorer.add_tasks([active])
+    world.turns(10)
+    assert world.follower.followed_records == 0
+    world.kafka.end_transaction(waits, committed=True)
+    assert world.until_ready() == [active]
+    assert world.follow_to_end() == 5
+
+
+def test_the_lag_is_that_to_the_end_of_a_fetch_every_ten_seconds() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"))
+    world.kafka.append_record(CHANGELOG, b"c", b"3", 0, transaction=InMemoryTransaction())
+    world.follow(world.store(), world.store(changelog=OTHER))
+    assert world.lags() == {CHANGELOG.topic: 1, OTHER.topic: 0}
+    asked = world.script.calls.count(RANGES)
+    for _ in range(99):
+        world.clock.advance_monotonic_clock(0.1)
+        world.restorer.continue_following()
+    world.clock.advance_monotonic_clock(0.2)
+    world.restorer.continue_following()
+    assert world.script.calls.count(RANGES) == asked + 1, "both changelogs are asked for together"
+
+
+def test_positions_are_made_durable_at_intervals_and_when_the_task_is_taken_back() -> None:
+    world = Restoring()
+    disk = BulkDisk()
+    task = world.follow(world.store(disk=disk))
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    world.follow_to_end()
+    assert disk.durable is None
+    world.follow_to_end(after_s=10)
+    assert disk.durable is not None
+    assert disk.durable.position == 1
+    world.kafka.load(CHANGELOG, ("b", "2"))
+    world.follow_to_end()
+    assert disk.durable.position == 1
+    world.restorer.stop_following([task.name], SuspendReason.MIGRATED)
+    assert disk.durable.position == 2
+
+
+def test_batches_are_bounded() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, *[("a", str(n)) for n in range(2_500)])
+    world.follow(world.store())
+    loaded = [event[4] for event in world.listener.events if event[0] == "loaded"]
+    assert loaded == [1_000, 1_000, 500]
+
+
+def test_the_listener_hears_of_standbys() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"))
+    first = world.follow(world.store({"a": "1"}, position=1))
+    second = world.follow(world.store(changelog=OTHER), name="0_1")
+    world.restorer.stop_following([first.name], SuspendReason.PROMOTED)
+    world.restorer.stop_following([second.name], SuspendReason.MIGRATED)
+    assert world.listener.events == [
+        ("follow", "a-c-changelog", 1),
+        ("loaded", "a-c-changelog", "0_0", 2, 1, 2),
+        ("follow", "a-d-changelog", 0),
+        ("promoted", "a-c-changelog", 2, 2),
+        ("migrated", "a-d-changelog", 0, 0),
+    ]
+    assert world.follower.progress == ()
+
+
+def test_a_store_whose_changelog_was_made_again_is_rebuilt_from_the_new_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"))
+    logged = world.store()
+    task = world.follow(logged)
+    world.kafka.delete(CHANGELOG.topic)
+    world.kafka.create_topic(CHANGELOG.topic, 1)
+    # Its range has the old position, so that only its id tells.
+    world.kafka.load(CHANGELOG, ("c", "3"), ("d", "4"), ("e", "5"))
+    world.follow_to_end(after_s=10)
+    assert held(logged) == {"c": "3", "d": "4", "e": "5"}
+    assert "was deleted and made again" in caplog.text
+    assert checkpoint(logged) == (3, world.kafka.topic_ids[CHANGELOG.topic])
+    assert world.promote(task) == 0
+
+
+def test_a_position_out_of_range_rebuilds_the_store() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"), ("c", "3"))
+    world.kafka.append_record(
+        CHANGELOG, b"d", b"4", 0, transaction=(waits := InMemoryTransaction())
+    )
+    logged = world.store({"a": "1"}, position=1)
+    world.follow(logged)
+    world.kafka.end_transaction(waits, committed=True)
+    world.kafka.load(CHANGELOG, ("e", "5"))
+    world.kafka.logs[CHANGELOG].start_offset = 5
+    world.follow_to_end(after_s=1)
+    assert held(logged) == {"e": "5"}
+
+
+def test_a_changelog_that_is_gone_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    logged = world.store()
+    world.follow(logged)
+    world.script.fail("standby.poll_records", StreamsError("no such topic"))
+    for attempt in (1, 2):
+        world.script.fail(RANGES, OutcomeUnknown("no such topic"), at=attempt)
+    world.kafka.load(CHANGELOG, ("b", "2"))
+    assert world.follow_to_end() == 0
+    assert world.lags() == {CHANGELOG.topic: None}
+    assert "standby tasks wait: no such topic" in caplog.text
+    for _ in range(3):
+        world.follow_to_end(after_s=1)
+    assert held(logged) == {"a": "1", "b": "2"}
+    assert world.script.list_unmade_failures() == []
+
+
+def test_a_missing_right_is_raised() -> None:
+    world = Restoring()
+    world.follow(world.store())
+    world.script.fail("standby.poll_records", AuthorizationError("Read", "topic", "a-c-changelog"))
+    with pytest.raises(AuthorizationError):
+        world.restorer.continue_following()
+
+
+def test_a_broker_that_stays_away_ends_nothing() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    for attempt in range(1, 400):
+        world.script.fail(RANGES, OutcomeUnknown("no answer"), at=attempt)
+    logged = world.store()
+    world.restorer.follow_tasks([world.task(logged)])
+    for _ in range(399):
+        world.clock.advance_monotonic_clock(1)
+        world.restorer.continue_following()
+    assert held(logged) == {}
+    world.follow_to_end(after_s=1)
+    assert held(logged) == {"a": "1"}
+
+
+class Damaged:
+    """Makes the next writes of a store find damage."""
+
+    def __init__(self, logged: LoggedStore, count: int) -> None:
+        self.left = count
+        self._replay = logged.store.replay_changelog
+        logged.store.replay_changelog = self.replay  # type: ignore[method-assign]
+        self._damage = StoreCorrupted("c", Path(), "block checksum mismatch")
+
+    def replay(self, entries: Iterable[ChangelogEntry], checkpoint: StoreCheckpoint) -> None:
+        if self.left:
+            self.left -= 1
+            raise self._damage
+        self._replay(entries, checkpoint)
+
+
+def test_a_corrupt_store_is_rebuilt_alone(caplog: pytest.LogCaptureFixture) -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"))
+    world.kafka.load(OTHER, ("x", "8"))
+    logged, other = world.store({"a": "1"}, position=1), world.store(changelog=OTHER)
+    Damaged(logged, 1)
+    task = world.follow(logged, other)
+    world.follow_to_end(after_s=1)
+    assert (held(logged), held(other)) == ({"a": "1", "b": "2"}, {"x": "8"})
+    assert caplog.text.count("of standby task 0_0 is rebuilt from its changelog") == 1
+    assert world.promote(task) == 0
+
+
+def test_a_store_that_is_corrupt_again_and_again_ends_the_thread() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    logged = world.store()
+    Damaged(logged, 4)
+    world.restorer.follow_tasks([world.task(logged)])
+    for _ in range(3):
+        world.clock.advance_monotonic_clock(1)
+        world.restorer.continue_following()
+    world.clock.advance_monotonic_clock(1)
+    with pytest.raises(StoreCorrupted):
+        world.restorer.continue_following()
+
+
+def test_a_standby_that_follows_for_long_is_not_taken_for_outdated() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    logged = world.store()
+    task = world.follow(logged)
+    for day in range(3):
+        world.clock.advance_monotonic_clock(DAY_S)
+        world.follow_to_end()  # the end is fetched
+        world.kafka.load(CHANGELOG, ("a", str(day)))
+        assert world.follow_to_end() == 1
+    assert world.promote(task) == 0
+
+
+def test_a_standby_that_was_behind_for_longer_than_deletions_are_kept_is_rebuilt(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    # The deletion of one key was compacted away before the store could see it.
+    logged = world.store({"a": "1", "gone": "0"}, position=1)
+    world.follow(logged)
+    for attempt in range(1, 3):
+        world.script.fail(RANGES, OutcomeUnknown("no answer"), at=attempt)
+    world.clock.advance_monotonic_clock(DAY_S)
+    world.kafka.load(CHANGELOG, ("b", "2"))
+    world.follow_to_end()
+    assert "it was behind for longer than a-c-changelog[0] keeps deletions" in caplog.text
+    for _ in range(4):
+        world.follow_to_end(after_s=1)
+    assert held(logged) == {"a": "1", "b": "2"}
+
+
+def source_store(world: Restoring) -> LoggedStore:
+    """Return an empty store of a table that follows its own topic."""
+    return replace(world.store(), is_source_topic=True)
+
+
+def test_a_tables_own_topic_is_followed_up_to_the_committed_offset() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"), (None, "no key"), ("b", "2"), ("c", "3"))
+    world.kafka.committed_offsets[CHANGELOG] = OffsetAndMetadata(3, "")
+    logged = source_store(world)
+    task = world.follow(logged)
+    assert (held(logged), logged.changelog_position) == ({"a": "1", "b": "2"}, 3)
+    assert world.lags() == {CHANGELOG.topic: 0}
+    assert world.standby_consumer.assigned == set(), "nothing beyond it is fetched"
+    world.kafka.committed_offsets[CHANGELOG] = OffsetAndMetadata(4, "")
+    world.follow_to_end(after_s=10)
+    assert (held(logged), logged.changelog_position) == ({"a": "1", "b": "2", "c": "3"}, 4)
+    logged.committed_source_offset = 4
+    assert world.promote(task) == 0
+
+
+def test_a_table_whose_offset_a_transaction_may_move_waits() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    world.kafka.committed_offsets[CHANGELOG] = OffsetAndMetadata(1, "")
+    transaction = InMemoryTransaction(offsets={CHANGELOG: OffsetAndMetadata(1, "")})
+    world.kafka.open_transactions["active"] = transaction
+    logged = source_store(world)
+    world.follow(logged)
+    assert (held(logged), world.lags()) == ({}, {CHANGELOG.topic: None})
+    world.kafka.end_transaction(transaction, committed=True)
+    world.follow_to_end(after_s=1)
+    assert held(logged) == {"a": "1"}
+
+
+def test_beside_the_stream_thread_a_standby_is_followed_and_taken_back() -> None:
+    world = Restoring(beside=True)
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    world.kafka.load(OTHER, ("x", "9"))
+    standby = world.task(world.store(), name="0_1")
+    world.restorer.follow_tasks([standby])
+    active = world.task(world.store(changelog=OTHER))
+    world.restorer.add_tasks([active])
+    assert world.restorer.take_restored_tasks(wait_s=10) == [active]
+    assert world.restorer.stop_following(["0_1", "elsewhere"], SuspendReason.MIGRATED) == [standby]
+    world.restorer.close()
+
+
+def test_what_goes_wrong_beside_is_raised_to_the_stream_thread() -> None:
+    world = Restoring(beside=True)
+    world.script.fail("standby.poll_records", AuthorizationError("Read", "topic", "t"))
+    world.restorer.follow_tasks([world.task(world.store())])
+    world.restorer.reader.restored.wait_for_task(10)
+    with pytest.raises(AuthorizationError):
+        world.restorer.continue_following()
+    world.restorer.close()
+
+
+def test_a_partition_is_read_by_its_number() -> None:
+    world = Restoring()
+    world.kafka.grow(CHANGELOG.topic, 2)
+    second = Partition(CHANGELOG.topic, 1)
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    world.kafka.load(second, ("b", "2"))
+    first_store, second_store = world.store(), world.store(changelog=second)
+    world.restorer.follow_tasks([world.task(first_store), world.task(second_store, name="0_1")])
+    world.follow_to_end()
+    assert (held(first_store), held(second_store)) == ({"a": "1"}, {"b": "2"})
