@@ -1,14 +1,9 @@
 """Run many histories on every core: `python -m tests.simulation --seeds 1000`.
 
-The status is 1 if one fails. `--first` is the first seed; `--seeds 1 --first 4711` runs one again.
-Each seed stands for one history of transactions, one of groups and four of the runtime: one of any
-kind, one where time decides what comes out, one of an application with a model of its own, and one
-with a ledger; `--only` runs one kind.
-
-`--first` says where to begin; `--seeds 1 --first 4711` runs one again. Each seed stands for one
-history of transactions, one of groups and four of the runtime: one of any kind, one where time
-decides what comes out, one of an application with a model of its own, and one with a ledger;
-`--only` runs one kind.
+The status is 1 if one fails. `--first` says where to begin; `--seeds 1 --first 4711` runs one
+again. Each seed stands for one history of transactions, one of groups, one of rebalances and four
+of the runtime: one of any kind, one where time decides what comes out, one of an application with
+a model of its own, and one with a ledger; `--only` runs one kind.
 """
 
 from __future__ import annotations
@@ -24,6 +19,8 @@ from tests.simulation import scenario as transactions
 from tests.simulation.groups import scenario as groups
 from tests.simulation.groups.history import GroupHistory
 from tests.simulation.history import find_failure
+from tests.simulation.rebalances import scenario as rebalances
+from tests.simulation.rebalances.history import RebalanceHistory
 from tests.simulation.runtime import scenario as runtime
 from tests.simulation.runtime.applications import APPLICATIONS
 from tests.simulation.runtime.history import RuntimeHistory
@@ -36,6 +33,7 @@ FAILURES_SHOWN = 5
 KINDS: dict[str, Callable[[int], str]] = {
     "transactions": lambda seed: find_failure(TransactionHistory, transactions.scenario(seed)),
     "groups": lambda seed: find_failure(GroupHistory, groups.scenario(seed)),
+    "rebalances": lambda seed: find_failure(RebalanceHistory, rebalances.scenario(seed)),
     "runtime": lambda seed: find_failure(RuntimeHistory, runtime.scenario(seed)),
     "timed": lambda seed: find_failure(
         RuntimeHistory, runtime.scenario(seed, kind=TIMED[seed % len(TIMED)])

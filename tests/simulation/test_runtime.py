@@ -9,7 +9,10 @@ import pytest
 from tests.simulation.history import find_failure
 from tests.simulation.runtime.application_bugs import STOPPED
 from tests.simulation.runtime.applications import APPLICATIONS
-from tests.simulation.runtime.bugs import members_of_the_release_before
+from tests.simulation.runtime.bugs import (
+    members_of_the_release_before,
+    members_that_declare_no_topology,
+)
 from tests.simulation.runtime.history import RuntimeHistory
 from tests.simulation.runtime.scenario import scenario
 from tests.simulation.runtime.topologies import TIMED
@@ -19,6 +22,7 @@ TIMED_SEEDS = 2
 APPLICATION_SEEDS = 2
 LEDGER_SEEDS = 5
 LINES_SEEDS = 4
+STANDBY_SEEDS = 6
 STOPPED_SEEDS = 3
 SEEDS = 10  # `make ci` runs 50, `make soak SEEDS=1000` as many as you like
 
@@ -49,6 +53,13 @@ def test_every_law_holds_with_a_ledger(seed: int) -> None:
     assert not found, found
 
 
+@pytest.mark.parametrize("seed", range(STANDBY_SEEDS))
+def test_every_law_holds_while_standbys_follow_and_are_promoted(seed: int) -> None:
+    """Check that a standby's store is what its changelog says, at every write, in every history."""
+    found = find_failure(RuntimeHistory, scenario(seed, standbys=0.7, kind="count", unsteady=0.5))
+    assert not found, found
+
+
 @pytest.mark.parametrize("together", [False, True])
 @pytest.mark.parametrize("seed", range(LINES_SEEDS))
 def test_every_law_holds_while_versions_that_number_their_lines_otherwise_run_side_by_side(
@@ -62,6 +73,16 @@ def test_every_law_holds_while_versions_that_number_their_lines_otherwise_run_si
 @pytest.mark.parametrize("kind", ["collect", "regroup"])
 @pytest.mark.parametrize("seed", range(LINES_SEEDS))
 def test_every_law_holds_beside_members_of_the_release_that_declares_no_topology(
+    seed: int, kind: str
+) -> None:
+    chosen = scenario(seed, focus="rebalances", kind=kind)
+    found = find_failure(RuntimeHistory, chosen, members_that_declare_no_topology)
+    assert not found, found
+
+
+@pytest.mark.parametrize("kind", ["collect", "lines"])
+@pytest.mark.parametrize("seed", range(LINES_SEEDS))
+def test_every_law_holds_beside_members_that_stop_their_tasks_before_they_join(
     seed: int, kind: str
 ) -> None:
     chosen = scenario(seed, focus="rebalances", kind=kind)

@@ -8,6 +8,8 @@ from tests.simulation.history import find_failure
 from tests.simulation.runtime.application_bugs import APPLICATION_BUGS
 from tests.simulation.runtime.bugs import (
     BUGS,
+    ROUND_BUGS,
+    STRAGGLERS,
     VERSION_BUGS,
     Bug,
     Planted,
@@ -16,11 +18,14 @@ from tests.simulation.runtime.bugs import (
 from tests.simulation.runtime.checkers import RuntimeChecker
 from tests.simulation.runtime.history import RuntimeHistory
 from tests.simulation.runtime.scenario import scenario
+from tests.simulation.runtime.standby_bugs import STANDBY_BUGS
 
 SEEDS = 40
 
 PLANTED = [
-    (planted, checker) for planted in (*BUGS, *APPLICATION_BUGS) for checker in planted.checkers
+    (planted, checker)
+    for planted in (*BUGS, *APPLICATION_BUGS, *STANDBY_BUGS)
+    for checker in planted.checkers
 ]
 
 
@@ -45,6 +50,16 @@ def test_a_checker_finds_a_bug_of_the_runtime(
 def test_an_input_that_nobody_has_while_versions_run_side_by_side_is_found(bug: Bug) -> None:
     for seed in range(SEEDS):
         chosen = scenario(seed, focus="rebalances", kind="lines", together=True, workers=2)
+        violation = RuntimeHistory(chosen, bug, []).run()
+        if violation is not None and violation.checker == "progress":
+            return
+    pytest.fail(f"nothing is seen in {SEEDS} histories")
+
+
+@pytest.mark.parametrize(("bug", "focus"), ROUND_BUGS, ids=[bug.__name__ for bug, _ in ROUND_BUGS])
+def test_a_task_that_nobody_has_after_a_round_is_found(bug: Bug, focus: str) -> None:
+    for seed in range(SEEDS):
+        chosen = scenario(seed, focus=focus, **STRAGGLERS)
         violation = RuntimeHistory(chosen, bug, []).run()
         if violation is not None and violation.checker == "progress":
             return

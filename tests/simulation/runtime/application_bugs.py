@@ -165,9 +165,9 @@ def coordinator_away_taken_for_a_yes(world: World) -> AbstractContextManager[Non
 
     def make(original: Any) -> Any:
         def confirm_membership(self: Any) -> bool:
-            with self._coordinator.disconnect_on_loss():
+            with self._coordinator.use_connection() as connection:
                 code = send_heartbeat(
-                    self._coordinator.ensure_connection(),
+                    connection,
                     self._group_id,
                     self.instance_id,
                     self._current,
@@ -243,7 +243,12 @@ APPLICATION_BUGS = (
         "kills",
         FOREIGN | {"caching": True, "commit_interval_ms": 400},
     ),
-    Planted(overtaken_answers_asked_no_more, (Results,), "damage", FOREIGN | {"caching": False}),
+    Planted(
+        overtaken_answers_asked_no_more,
+        (Results,),
+        "damage",
+        FOREIGN | {"caching": False, "commit_interval_ms": 400},
+    ),
     Planted(empty_partitions_not_waited_for, (Results,), "kills", MERGED),
     Planted(offsets_sent_of_what_advanced_alone, (Offsets,), "kills", MERGED),
     Planted(restored_versions_are_the_latest_alone, (Results,), "damage", VERSIONED),

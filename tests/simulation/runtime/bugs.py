@@ -16,8 +16,11 @@ from state.key_value import KeyValueStore
 from state.store import ChangelogEntry
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown
+from streams.membership.classic_member import ClassicProtocolMember
+from streams.membership.group_join import GroupJoin
+from streams.membership.group_member import Membership
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
-from streams.runtime import assembly, changelog_reader, commit, loop
+from streams.runtime import assembly, changelog_reader, commit, group_assignment, loop
 from streams.runtime.changelog import RestoreStart
 from streams.runtime.clients import Admin, DataConsumer, StreamsProducer
 from streams.runtime.rebalance import ThreadRebalance
@@ -30,12 +33,13 @@ from tests.simulation.runtime.checkers import (
     ExactlyOnce,
     Fenced,
     Offsets,
+    Owners,
     RuntimeChecker,
     Stores,
 )
 from tests.simulation.runtime.machine import SimDirectory
 from tests.simulation.runtime.world import RuntimeWorld
-from tests.simulation.world import World
+from tests.simulation.world import Setting, World
 
 Bug = Callable[[World], AbstractContextManager[None]]
 
@@ -78,8 +82,10 @@ def restore_stops_at_the_last_stable_offset(world: World) -> AbstractContextMana
     """
 
     def make(original: Any) -> Any:
-        def latest(self: Admin, partitions: list[Partition]) -> dict[Partition, int]:
-            found: dict[Partition, int] = original(self, partitions)
+        def latest(
+            self: Admin, partitions: list[Partition], *timeout: float
+        ) -> dict[Partition, int]:
+            found: dict[Partition, int] = original(self, partitions, *timeout)
             broker = world.broker
             for topic, number in partitions:
                 partition = broker.topics.find_partition(topic, number)
@@ -228,16 +234,15 @@ def missed_generation_not_noticed(world: World) -> AbstractContextManager[None]:
     """Make a worker keep its tasks over a missed generation, in which another may have had them."""
 
     def make(original: Any) -> Any:
-        def join(self: ThreadRebalance) -> None:
-            self._tasks.roll_back_tasks = lambda: None  # type: ignore[method-assign]
-            try:
-                original(self)
-            finally:
-                del self._tasks.roll_back_tasks
+        def take_over(self: ThreadRebalance, assigned: AssignmentInfo) -> None:
+            if self._owned_generation >= 0:
+                entered = self._dependencies.member.current_membership.generation
+                self._owned_generation = entered - 1
+            original(self, assigned)
 
-        return join
+        return take_over
 
-    return replaced(ThreadRebalance, "_rejoin_group", make)
+    return replaced(ThreadRebalance, "_take_over", make)
 
 
 def nobody_is_fenced_before_the_offsets_are_read(world: World) -> AbstractContextManager[None]:
@@ -301,7 +306,11 @@ def stores_replayed_from_the_start(world: World) -> AbstractContextManager[None]
 
 
 def pending_offsets_taken_for_none(world: World) -> AbstractContextManager[None]:
-    """Make a worker read committed offsets without waiting for pending ones."""
+    """Make a worker read committed offsets without waiting for pending ones.
+
+    Those of a worker that is gone are pending until their time-out, as where brokers list no
+    transactions.
+    """
 
     def make(original: Any) -> Any:
         def locate(self: TaskCreator, tasks: Iterable[Task]) -> Any:
@@ -314,7 +323,10 @@ def pending_offsets_taken_for_none(world: World) -> AbstractContextManager[None]
 
         return locate
 
-    return replaced(TaskCreator, "start_restoring_from_committed", make)
+    return several(
+        replaced(TaskCreator, "start_restoring_from_committed", make),
+        replaced(assembly, "abort_departed_transactions", lambda original: lambda *_: []),
+    )
 
 
 def restore_ends_before_the_disk_has_it(world: World) -> AbstractContextManager[None]:
@@ -395,6 +407,109 @@ def directories_named_by_own_numbers(world: World) -> AbstractContextManager[Non
     )
 
 
+def tasks_assigned_before_they_are_revoked(world: World) -> AbstractContextManager[None]:
+    """Make a leader assign a task at once that another member is told to revoke."""
+
+    def make(original: Any) -> Any:
+        def withhold(targets: Any, owners: Any) -> Any:
+            withheld = original(targets, owners)
+            return withheld._replace(tasks={m: sorted(tasks) for m, tasks in targets.items()})
+
+        return withhold
+
+    return replaced(group_assignment, "withhold_owned_tasks", make)
+
+
+def generation_entered_before_its_assignment(world: World) -> AbstractContextManager[None]:
+    """Make a member commit in a new generation as soon as JoinGroup is answered.
+
+    SyncGroup comes late, as with a slow leader.
+    """
+
+    def sync(original: Any) -> Any:
+        def assign_and_sync(self: GroupJoin, joined: Any) -> AssignmentInfo:
+            early = Membership(int(joined.generation_id), joined.member_id)
+            self.__dict__["early"] = early
+            self._closed.wait(0.3)
+            found: AssignmentInfo = original(self, joined)
+            return found
+
+        return assign_and_sync
+
+    def enter(original: property) -> Any:
+        def current(self: ClassicProtocolMember) -> Membership:
+            early = vars(self._join).get("early") if self._join is not None else None
+            return early or self._current
+
+        return property(current)
+
+    return several(
+        replaced(GroupJoin, "_assign_and_sync", sync),
+        replaced(ClassicProtocolMember, "current_membership", enter),
+        replaced(
+            ClassicProtocolMember,
+            "is_generation_over",
+            lambda original: property(lambda self: False),
+        ),
+    )
+
+
+def tasks_of_others_committed_in_the_next_generation(world: World) -> AbstractContextManager[None]:
+    """Make a member commit tasks that its next assignment does not have, as if it revoked them.
+
+    The leader is one that takes tasks away without revoking them.
+    """
+
+    def make(original: Any) -> Any:
+        def take_over(self: ThreadRebalance, assigned: AssignmentInfo) -> None:
+            gone = set(self._tasks.by_name) - set(assigned.tasks)
+            original(self, assigned._replace(revoked=tuple(gone)))
+
+        return take_over
+
+    return several(
+        replaced(group_assignment, "find_task_owners", lambda original: lambda claims: {}),
+        replaced(ThreadRebalance, "_take_over", make),
+    )
+
+
+def revoked_tasks_forgotten(world: World) -> AbstractContextManager[None]:
+    """Make a member that has revoked tasks go on without another join."""
+
+    def make(original: Any) -> Any:
+        def take_over(self: ThreadRebalance, assigned: AssignmentInfo) -> None:
+            original(self, assigned)
+            self._must_join = False
+
+        return take_over
+
+    return replaced(ThreadRebalance, "_take_over", make)
+
+
+def revoked_tasks_of_a_former_life_forgotten(world: World) -> AbstractContextManager[None]:
+    """Make a member join again only for revoked tasks that it runs.
+
+    One that was killed and has come back runs none of those that its stored assignment revokes.
+    """
+
+    def make(original: Any) -> Any:
+        def take_over(self: ThreadRebalance, assigned: AssignmentInfo) -> None:
+            running = self._tasks.by_name.keys() & set(assigned.revoked)
+            original(self, assigned)
+            self._must_join = bool(running)
+
+        return take_over
+
+    return replaced(ThreadRebalance, "_take_over", make)
+
+
+ROUND_BUGS: tuple[tuple[Bug, str], ...] = (
+    (revoked_tasks_forgotten, "rebalances"),
+    (revoked_tasks_of_a_former_life_forgotten, "killed owners"),
+)
+"""After which a task is nobody's for ever, each with the faults that bring it out."""
+
+
 VERSION_BUGS: tuple[Bug, ...] = (
     tasks_handed_out_in_the_leaders_numbers,
     stale_assignments_kept,
@@ -419,7 +534,7 @@ class Planted:
 COLLECT = {"kind": "collect", "persistent": True}
 TICK = {"kind": "tick", "persistent": True}
 SHORT = {"session_timeout_ms": 1_000}
-STRAGGLERS = {
+STRAGGLERS: dict[str, Any] = {
     "workers": 2,
     "threads": 1,
     "together": False,
@@ -431,6 +546,8 @@ STRAGGLERS = {
     "guarantee": "exactly_once_v2",
     "commit_interval_ms": 100,
 }
+SELDOM = {"commit_interval_ms": 5_000, "world": Setting(transaction_timeout_ms=10_000)}
+"""A commit that is refused while a member joins would roll its tasks back, and hide the bug."""
 BUGS = (
     Planted(punctuation_commits_no_offsets, (Offsets,), "zombies", TICK | SHORT),
     Planted(
@@ -439,7 +556,12 @@ BUGS = (
         "rebalances",
         COLLECT | {"slow_markers": 0.8},
     ),
-    Planted(rollback_keeps_an_object, (ExactlyOnce,), "lost commits", {"kind": "count"}),
+    Planted(
+        rollback_keeps_an_object,
+        (ExactlyOnce,),
+        "lost commits",
+        {"kind": "count", "caching": True, "workers": 2, "guarantee": "exactly_once_v2"},
+    ),
     Planted(stores_written_before_the_commit, (Stores, ExactlyOnce), "kills", COLLECT),
     Planted(checkpoint_ahead_of_the_data, (Stores, ExactlyOnce), "kills", COLLECT),
     Planted(unknown_commit_taken_for_success, (Stores,), "lost commits", COLLECT),
@@ -450,8 +572,11 @@ BUGS = (
         missed_generation_not_noticed,
         (ExactlyOnce,),
         "stragglers",
-        COLLECT | STRAGGLERS,
+        COLLECT | STRAGGLERS | SELDOM,
     ),
+    Planted(tasks_assigned_before_they_are_revoked, (Owners,), "rebalances"),
+    Planted(generation_entered_before_its_assignment, (Owners,), "rebalances"),
+    Planted(tasks_of_others_committed_in_the_next_generation, (Owners,), "rebalances"),
     Planted(nobody_is_fenced_before_the_offsets_are_read, (Fenced,), "kills"),
     Planted(positions_taken_before_delivery, (Offsets,), "kills", COLLECT),
     Planted(
@@ -471,25 +596,71 @@ BUGS = (
 
 
 def members_of_the_release_before(world: World) -> AbstractContextManager[None]:
-    """Make every second life of a worker send no topology, as the release before does.
+    """Make every second life of a worker behave as the release before cooperative rebalances.
+
+    That is no bug. Such a member commits and stops its tasks before it joins, and says nothing of a
+    generation; as a leader it takes tasks away without revoking them.
+    """
+    return _earlier_members(world, declares_topology=True)
+
+
+def members_that_declare_no_topology(world: World) -> AbstractContextManager[None]:
+    """Make every second life of a worker send no topology either, as the first release does.
 
     That is no bug. As a leader it hears nothing of the others' topologies.
     """
+    return _earlier_members(world, declares_topology=False)
 
-    def make(original: Any) -> Any:
-        def member(worker: Any, number: int, planner: Any) -> Any:
-            made = original(worker, number, planner)
-            assert isinstance(world, RuntimeWorld)
-            if int(world.running().process.name.partition("#")[2]) % 2:
-                made._topology = None
-                made._plan = lambda members: planner.plan(
-                    {
-                        name: SubscriptionInfo(each.tasks, each.shutdown)
-                        for name, each in members.items()
-                    }
-                )
+
+def _earlier_members(world: World, *, declares_topology: bool) -> AbstractContextManager[None]:
+    def create_member(original: Any) -> Any:
+        def member(worker: Any, number: int, assignor: Any) -> Any:
+            made = original(worker, number, assignor)
+            if _is_earlier(world):
+                _stop_tasks_while_joining(made, worker, declares_topology=declares_topology)
             return made
 
         return member
 
-    return replaced(assembly, "_create_member", make)
+    def take_over(original: Any) -> Any:
+        def take_over_without_revoking(self: ThreadRebalance, assigned: AssignmentInfo) -> None:
+            original(self, assigned._replace(revoked=()) if _is_earlier(world) else assigned)
+
+        return take_over_without_revoking
+
+    return several(
+        replaced(assembly, "_create_member", create_member),
+        replaced(ThreadRebalance, "_take_over", take_over),
+    )
+
+
+def _stop_tasks_while_joining(member: Any, worker: Any, *, declares_topology: bool) -> None:
+    """Make a member join as one of the earlier release, and assign so if it leads."""
+    assign, start_joining = member._assign, member.start_joining
+    if not declares_topology:
+        member._topology = None
+
+    def forget_fields(subscribed: SubscriptionInfo) -> SubscriptionInfo:
+        known = SubscriptionInfo(subscribed.tasks, subscribed.shutdown)
+        if not declares_topology:
+            return known
+        return known._replace(
+            topics=subscribed.topics, topology=subscribed.topology, former=subscribed.former
+        )
+
+    def assign_group(members: Mapping[str, SubscriptionInfo]) -> dict[str, AssignmentInfo]:
+        assigned = assign({name: forget_fields(each) for name, each in members.items()})
+        return {name: each._replace(is_cooperative=False) for name, each in assigned.items()}
+
+    def join_group(subscription: SubscriptionInfo) -> None:
+        start_joining(forget_fields(subscription))
+        while not (worker.stop.is_set() or member._join.wait_until_over(0.1)):
+            member.mark_progress()
+
+    member._assign, member.start_joining = assign_group, join_group
+
+
+def _is_earlier(world: World) -> bool:
+    """Return whether the life that runs now is one of the earlier release."""
+    assert isinstance(world, RuntimeWorld)
+    return int(world.running().process.name.partition("#")[2]) % 2 == 1

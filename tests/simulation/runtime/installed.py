@@ -6,7 +6,7 @@ product's own. Whoever makes a client or a disk gets one of the process whose th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -19,9 +19,11 @@ import streams.runtime.clients.factory
 import streams.runtime.clients.producer
 import streams.runtime.global_tables
 import streams.runtime.task_creator
+from coordinator.assignors.tasks import AssignmentInput
 from coordinator.errors import Code
 from coordinator.local_markers import LocalMarkers
-from streams.runtime import assignment
+from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
+from streams.runtime import assignment, group_assignment
 from tests.simulation.bugs import replaced
 from tests.simulation.runtime.clients.admin import SimAdminClient
 from tests.simulation.runtime.clients.consumer import SimConsumer
@@ -65,7 +67,16 @@ def installed(world: RuntimeWorld) -> Iterator[None]:
         stack.enter_context(
             replaced(LocalMarkers, "try_write_marker", partial(_slow_markers, world))
         )
-        stack.enter_context(replaced(assignment, "assign_tasks", partial(_unsteady, world)))
+        stack.enter_context(
+            replaced(group_assignment, "assign_tasks_and_replicas", partial(_unsteady, world))
+        )
+        stack.enter_context(
+            replaced(
+                assignment.StreamsPartitionAssignor,
+                "assign_group",
+                partial(_with_standbys, world),
+            )
+        )
         yield
 
 
@@ -87,17 +98,49 @@ def _slow_markers(world: RuntimeWorld, original: Any) -> Any:
 
 
 def _unsteady(world: RuntimeWorld, original: Any) -> Any:
-    """Shuffle members' previous assignments now and then, as a leader may assign as it likes."""
+    """Shuffle the owners of tasks now and then, as a leader may assign as it likes."""
     random = Random(f"{world.seed} leader")
 
-    def assign_tasks(tasks: Any, previous: dict[str, Any], *able: Any) -> Any:
+    def assign_tasks_and_replicas(state: AssignmentInput, configs: Any) -> Any:
         if random.random() < world.runtime.unsteady:
-            had = list(previous.values())
-            random.shuffle(had)
-            previous = dict(zip(previous, had, strict=True))
-        return original(tasks, previous, *able)
+            owners = list(state.owners.values())
+            random.shuffle(owners)
+            state = state._replace(owners=dict(zip(state.owners, owners, strict=True)))
+        return original(state, configs)
 
-    return assign_tasks
+    return assign_tasks_and_replicas
+
+
+def _with_standbys(world: RuntimeWorld, original: Any) -> Any:
+    """Give tasks standbys and warm-ups on other machines than their own, as a seed says."""
+    random = Random(f"{world.seed} standbys")
+
+    def assign_group(
+        self: Any, members: Mapping[str, SubscriptionInfo]
+    ) -> dict[str, AssignmentInfo]:
+        assigned: dict[str, AssignmentInfo] = original(self, members)
+        if not world.runtime.standbys:
+            return assigned
+        given = dict(assigned)
+        for owner, mine in assigned.items():
+            for task in mine.tasks:
+                taken = {members[owner].directory}
+                for member in random.sample(sorted(given), len(given)):
+                    if members[member].directory in taken:
+                        continue
+                    if random.random() >= world.runtime.standbys:
+                        continue
+                    taken.add(members[member].directory)
+                    now = given[member]
+                    now = now._replace(following=(*now.following, *mine.partitions))
+                    given[member] = (
+                        now._replace(standby=(*now.standby, task))
+                        if random.random() < 0.5
+                        else now._replace(warmup=(*now.warmup, task))
+                    )
+        return given
+
+    return assign_group
 
 
 def _instead(replacement: Any, original: Any) -> Any:

@@ -13,7 +13,7 @@ from tests.simulation.network import Connection, Fate
 from tests.simulation.runtime.threads import Killed, SimThread
 
 if TYPE_CHECKING:
-    from tests.simulation.runtime.world import RuntimeWorld
+    from tests.simulation.runtime.threaded import ThreadedWorld
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ class Process:
     `trouble`: the probability that the network mistreats a request.
     """
 
-    def __init__(self, world: RuntimeWorld, name: str, random: Random, trouble: float) -> None:
+    def __init__(self, world: ThreadedWorld, name: str, random: Random, trouble: float) -> None:
         self.world = world
         self.name = name
         self.random = random

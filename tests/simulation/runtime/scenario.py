@@ -9,16 +9,17 @@ from typing import Any, TypeAlias
 
 from coordinator.errors import Code
 from streams.runtime.commit import CommitStep as CommitStep
+from streams.runtime.thread_state import ThreadState
 from tests.simulation.runtime.applications import APPLICATIONS
 from tests.simulation.runtime.process import Blockade, Process
+from tests.simulation.runtime.worker import JOINING
 from tests.simulation.runtime.world import RuntimeSetting
 from tests.simulation.steps import BadDisk, Fault, Scenario, Step, Stop, crash
 from tests.simulation.world import Setting
 
-REBALANCING = "REBALANCING"
 AWAY = (Code.NOT_COORDINATOR, Code.COORDINATOR_LOAD_IN_PROGRESS, Code.COORDINATOR_NOT_AVAILABLE)
 Moment: TypeAlias = CommitStep | str | None
-"""A step of a commit, a state of the thread, or now."""
+"""A step of a commit, a state of the thread, when it is about to join, or now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,12 +229,27 @@ def _stragglers(random: Random) -> Iterator[Step[Action]]:
     yield Step(0, Leave(1))
     for _ in range(3):
         yield Step(1_200, _feed(random))
-        yield Step(0, Freeze(0, 2_500, REBALANCING))
+        yield Step(0, Freeze(0, 2_500, JOINING))
         yield Step(50, Start(1))
         for _ in range(5):
             yield Step(random.choice((300, 400, 450)), _feed(random))
         yield Step(random.choice((100, 300)), Leave(1))
         yield Step(800, _feed(random))
+
+
+def _killed_owners(random: Random) -> Iterator[Step[Action]]:
+    """Kill a worker when it has been told what to revoke, and let it come back in its session."""
+    yield Step(0, Leave(1))
+    for _ in range(2):
+        yield Step(1_200, _feed(random))
+        yield Step(0, Kill(0, ThreadState.REBALANCING, back_after_ms=random.choice((10, 300))))
+        yield Step(50, Start(1))
+        for _ in range(3):
+            yield Step(random.choice((300, 400)), _feed(random))
+        yield Step(random.choice((100, 300)), Leave(1))
+    yield Step(1_200, Kill(0, ThreadState.REBALANCING, back_after_ms=10))
+    yield Step(50, Start(1))
+    yield Step(2_500, _feed(random))
 
 
 def stopped_beyond_sessions(random: Random) -> Iterator[Step[Action]]:
@@ -277,7 +293,10 @@ FOCUSES: dict[str, Callable[[Random, int], Action]] = {
     "rebalances": _come_and_go,
     "lost commits": _lose_commits,
 }
-STORIES: dict[str, Callable[[Random], Iterator[Step[Action]]]] = {"stragglers": _stragglers}
+STORIES: dict[str, Callable[[Random], Iterator[Step[Action]]]] = {
+    "stragglers": _stragglers,
+    "killed owners": _killed_owners,
+}
 """Fixed sequences of steps, by name."""
 AT_LEAST_ONCE_STORIES = {"stopped beyond sessions": stopped_beyond_sessions}
 """Stories that show nothing under another guarantee, and run only by name."""

@@ -16,6 +16,7 @@ from streams.runtime.commit import CommitStep
 from streams.runtime.global_tables import GlobalTables, open_replicas
 from streams.runtime.loop import StreamLoop
 from streams.runtime.offset_metadata import METADATA_BYTES_MAX
+from streams.runtime.task_offsets import TaskOffsets
 from streams.runtime.thread_state import create_thread_state
 from tests.simulation.runtime.clients.connection import SimConnection
 from tests.simulation.runtime.host import SimHost
@@ -28,6 +29,23 @@ if TYPE_CHECKING:
     from tests.simulation.runtime.world import RuntimeWorld
 
 DIAL_TIMEOUT_S = 1.0
+JOINING = "JOINING"
+"""The moment at which a member is about to send JoinGroup, beside its stream thread."""
+
+
+class WorkerHost(SimHost):
+    """Represents the host of a worker, which tells when a member is about to join its group."""
+
+    def __init__(self, process: Process, reached: Callable[[str], None]) -> None:
+        super().__init__(process)
+        self._reached = reached
+
+    def spawn_thread(self, name: str, target: Callable[[], None]) -> SimThread:
+        def join() -> None:
+            self._reached(JOINING)
+            target()
+
+        return super().spawn_thread(name, join if name.endswith("-join") else target)
 
 
 class SimWorker:
@@ -87,7 +105,7 @@ class SimWorker:
     def _main(self) -> None:
         world, process = self.world, self.process
         assert process is not None
-        host = SimHost(process)
+        host = WorkerHost(process, self._reached)
         config = world.config_of(self.lives)
         topology = world.topology(self.lives)
         clients = KafkaClientSupplier(APPLICATION, config, "broker:9092")
@@ -109,6 +127,8 @@ class SimWorker:
             config=config,
             clients=clients,
             directory=directory,
+            directory_id=str(self.machine.path),
+            task_offsets=TaskOffsets(directory),
             host=host,
             open_connection=lambda _: SimConnection(process, host.create_lock(), DIAL_TIMEOUT_S),
             stop=self._stop,

@@ -16,7 +16,7 @@ from tests.simulation.runtime.applications import APPLICATIONS, Input
 from tests.simulation.runtime.clients.producer import SimProducer
 from tests.simulation.runtime.machine import Database, Machine
 from tests.simulation.runtime.process import Process
-from tests.simulation.runtime.threads import SimThread
+from tests.simulation.runtime.threaded import ThreadedWorld
 from tests.simulation.runtime.topologies import (
     APPLICATION,
     COPIES,
@@ -29,7 +29,7 @@ from tests.simulation.runtime.topologies import (
 )
 from tests.simulation.runtime.worker import SimWorker
 from tests.simulation.truth import Truth
-from tests.simulation.world import Setting, Violation, World
+from tests.simulation.world import Setting
 
 if TYPE_CHECKING:
     from tests.simulation.runtime.checkers.checker import RuntimeChecker
@@ -38,7 +38,6 @@ PARTITIONS = 2
 KEYS = 4
 CLOSER = "close"
 """The prefix of keys of records that only move time on."""
-SPINS_MAX = 50_000
 BROKER = {
     "auto_create_topics_enable": False,
     "group_min_session_timeout_ms": 500,
@@ -76,6 +75,7 @@ class RuntimeSetting:
     slow_markers: float = 0.0  # the probability that a partition's marker comes later
     late_partitions: float = 0.0  # the probability that a fetch leaves a partition out
     unsteady: float = 0.0  # the probability that tasks move at a rebalance for no reason
+    standbys: float = 0.0  # the probability that a task gets a standby, or a warm-up, on a machine
     preemption: float = 0.02  # the probability that another thread gets its turn at a call
 
     @property
@@ -83,11 +83,8 @@ class RuntimeSetting:
         return self.guarantee != "at_least_once"
 
 
-class RuntimeWorld(World):
-    """Represents the world of the runtime.
-
-    `current` is the thread that runs now; None: the loop itself.
-    """
+class RuntimeWorld(ThreadedWorld):
+    """Represents the world of the runtime."""
 
     def __init__(self, setting: RuntimeSetting, seed: int) -> None:
         topics = {INPUT: PARTITIONS, OUTPUT: PARTITIONS}
@@ -101,14 +98,12 @@ class RuntimeWorld(World):
             topics[COPIES] = PARTITIONS
         if setting.ledger:
             topics[ledger_topic(APPLICATION)] = 1
-        super().__init__(setting.world, seed, topics, {}, BROKER)
+        super().__init__(setting.world, seed, topics, BROKER, preemption=setting.preemption)
         self.runtime = setting
         self.seed = seed
         self.trouble = setting.world.trouble
-        self.preemption = setting.preemption
         self.slow_markers = setting.slow_markers
         self.late_partitions = setting.late_partitions
-        self.current: SimThread | None = None
         self.listeners: list[RuntimeChecker] = []
         self.given: dict[str, list[str]] = {f"k{number}": [] for number in range(KEYS)}
         """The values written to the input, by key, in order."""
@@ -140,8 +135,6 @@ class RuntimeWorld(World):
         )
         self.sources = frozenset(self.topology().source_topics)
         self.is_over = False
-        self._spins = 0
-        self._spun_at_ms = -1.0
         self._feeder = Process(self, "feeder", Random(f"{seed} feeder"), 0.0)
         self._feed = SimProducer(self._feeder, {"client.id": "feed"})
 
@@ -164,21 +157,6 @@ class RuntimeWorld(World):
             persistent=setting.persistent,
             swapped=life % 2 == 0,
         )
-
-    # Threads
-
-    def running(self) -> SimThread:
-        """Return the thread that runs now, and is about to wait."""
-        assert self.current is not None, "the loop of a simulation can't wait"
-        return self.current
-
-    def require_progress(self) -> None:
-        """Fail for a thread that polls again and again without ever waiting."""
-        if self.loop.elapsed_ms != self._spun_at_ms:
-            self._spins, self._spun_at_ms = 0, self.loop.elapsed_ms
-        self._spins += 1
-        if self._spins > SPINS_MAX:
-            raise Violation("progress", f"{self.current and self.current.name} never waits")
 
     # Workers and their machines
 

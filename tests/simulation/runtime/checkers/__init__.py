@@ -10,6 +10,7 @@ from tests.simulation.runtime.checkers.globals import Globals
 from tests.simulation.runtime.checkers.grown import Grown
 from tests.simulation.runtime.checkers.ledger import Ledger
 from tests.simulation.runtime.checkers.offsets import Offsets
+from tests.simulation.runtime.checkers.owners import Owners
 from tests.simulation.runtime.checkers.results import Results
 from tests.simulation.runtime.checkers.stores import Stores
 
@@ -21,6 +22,7 @@ CHECKERS: tuple[type[RuntimeChecker], ...] = (
     Grown,
     Ledger,
     Offsets,
+    Owners,
     Results,
     Stores,
 )
@@ -34,6 +36,7 @@ __all__ = [
     "Grown",
     "Ledger",
     "Offsets",
+    "Owners",
     "Results",
     "RuntimeChecker",
     "Stores",

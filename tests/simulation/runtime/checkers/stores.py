@@ -44,8 +44,10 @@ class Stores(RuntimeChecker):
         self._specs = {spec.name: spec for sub in topology.subtopologies for spec in sub.stores}
 
     def handle_request(self, request: Request) -> None:
-        """Check that a restore reads on from the checkpoint."""
-        if request.api_key != FETCH or "restore" not in request.client_id:
+        """Check that a restore, or a standby, reads on from the checkpoint."""
+        if request.api_key != FETCH:
+            return
+        if "restore" not in request.client_id and "standby" not in request.client_id:
             return
         life = request.client_id.split()[0]
         for topic in request.given["topics"]:

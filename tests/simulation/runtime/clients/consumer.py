@@ -224,7 +224,8 @@ class SimConsumer:
 
     def _on_time(self, targets: list[Assigned]) -> list[Assigned]:
         """Leave out the partitions whose brokers are slow this time."""
-        chance, random = self._process.world.late_partitions, self._process.random
+        world: Any = self._process.world
+        chance, random = world.late_partitions, self._process.random
         return [each for each in targets if not chance or random.random() >= chance]
 
     def _request(self, targets: list[Assigned]) -> dict[str, Any]:

@@ -1,0 +1,174 @@
+"""Run histories of rebalances, and check that the group comes to rest as it should."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from random import Random
+
+from tests.simulation.checkers.checker import Checker
+from tests.simulation.history import Bug, History, no_bug
+from tests.simulation.rebalances.checkers import CHECKERS, check_movement
+from tests.simulation.rebalances.member import Slot
+from tests.simulation.rebalances.scenario import (
+    Action,
+    Change,
+    Come,
+    Cut,
+    Go,
+    Kill,
+    RebalanceScenario,
+    Sleep,
+)
+from tests.simulation.rebalances.settled import find_idle_tasks, find_unrest
+from tests.simulation.rebalances.world import RebalanceWorld
+from tests.simulation.runtime.process import Blockade
+from tests.simulation.steps import inject_fault
+from tests.simulation.world import Violation
+
+RUNNING_MS = 60_000.0
+"""The time after the last fault within which every task runs."""
+REST_MS = 240_000.0
+"""The time after the last fault within which the group is at rest: few tasks move at a time."""
+LOOK_MS = 250.0
+BACK_MS = 300
+
+
+class RebalanceHistory(History):
+    """Represents one run of a scenario of rebalances."""
+
+    world: RebalanceWorld
+
+    def __init__(
+        self,
+        scenario: RebalanceScenario,
+        bug: Bug = no_bug,
+        checkers: Sequence[type[Checker]] = CHECKERS,
+        *,
+        checks_movement: bool = True,
+    ) -> None:
+        world = RebalanceWorld(scenario.setting, scenario.seed)
+        super().__init__(world, bug)
+        self.scenario = scenario
+        self._checks_movement = checks_movement
+        world.checkers = [checker(world) for checker in checkers]
+
+    def run(self) -> Violation | None:
+        logging.getLogger("streams").setLevel(logging.CRITICAL + 1)
+        return super().run()
+
+    def _run(self) -> None:
+        world = self.world
+        with world.raise_violations():
+            world.start_broker()
+        self._advance(10)
+        for slot in world.slots[: max(1, len(world.slots) * 2 // 3)]:
+            slot.start(0)
+        for step in self.scenario.steps:
+            self._advance(step.gap_ms)
+            self._take(step.action)
+        self._settle()
+        if world.loop.failures:
+            raise Violation("broker", world.loop.failures[0])
+
+    def _leave(self) -> None:
+        self.world.end()
+        super()._leave()
+
+    def _take(self, action: Action) -> None:
+        world = self.world
+        match action:
+            case Come(number, version):
+                world.slots[number].start(version)
+            case Go(number):
+                world.slots[number].stop()
+            case Kill(number, back_after_ms, version):
+                slot = world.slots[number]
+                slot.kill()
+                if back_after_ms >= 0:
+                    world.loop.after_ms(back_after_ms, slot.start, version)
+            case Sleep(number, for_ms, True):
+                world.slots[number].freezes_at_join_ms = for_ms
+            case Sleep(number, for_ms):
+                if (member := world.slots[number].member) is not None:
+                    member.process.freeze(for_ms)
+            case Cut(number, what, for_ms):
+                if (member := world.slots[number].member) is not None:
+                    member.process.block(what, for_ms)
+            case Change(kind, seed):
+                self._settle()
+                self._change(kind, Random(seed))
+            case fault:
+                inject_fault(world, fault)
+
+    def _settle(self) -> None:
+        """Stop all faults, and wait until the group is at rest."""
+        self._heal()
+        try:
+            self._wait_until_rest()
+        finally:
+            self.world.trouble = self.world.setting.trouble
+            for member in self.world.members:
+                member.process.trouble = self.world.trouble
+
+    def _heal(self) -> None:
+        world = self.world
+        world.disk.heal()
+        world.trouble = 0.0
+        for slot in world.slots:
+            slot.freezes_at_join_ms = 0
+            if slot.member is not None:
+                process = slot.member.process
+                process.trouble = 0.0
+                process.blockade = Blockade.NOTHING
+                process.thaw()
+
+    def _wait_until_rest(self) -> None:
+        self._wait_until(lambda: find_idle_tasks(self.world), RUNNING_MS)
+        self._wait_until(lambda: find_unrest(self.world), REST_MS)
+
+    def _wait_until(self, find_missing: Callable[[], str], within_ms: float) -> None:
+        """Wait until nothing is missing; raise Violation if something is for too long."""
+        world = self.world
+        deadline_ms = world.loop.elapsed_ms + within_ms
+        while missing := find_missing():
+            for slot in world.slots:
+                if slot.member is not None and slot.member.failure is not None:
+                    raise Violation("progress", f"{slot.instance_id}: {slot.member.failure}")
+            if not world.alive:  # the last one has left
+                world.slots[0].start(0)
+            if world.loop.elapsed_ms > deadline_ms:
+                raise Violation("progress", f"after {within_ms:.0f} ms: {missing}")
+            self._advance(LOOK_MS)
+
+    def _change(self, kind: str, random: Random) -> None:
+        """Let a member join, leave or restart, without faults, and check what that has moved."""
+        world = self.world
+        candidates = [slot for slot in world.slots if slot.is_alive == (kind != "join")]
+        if not candidates or (kind == "leave" and len(candidates) == 1):
+            return
+        slot = random.choice(candidates)
+        before, starts = world.find_runners(), len(world.starts)
+        self._heal()
+        match kind:
+            case "join":
+                slot.start(random.choice([each.version for each in world.alive]))
+            case "leave":
+                slot.stop()
+            case _:
+                slot.kill()
+                self._advance(BACK_MS)
+                slot.start(slot.version)
+        self._wait_for_change(slot, kind)
+        self._wait_until_rest()
+        if self._checks_movement:
+            wrong = check_movement(world, kind, slot.instance_id, before, world.starts[starts:])
+            if wrong:
+                raise Violation("movement", wrong)
+
+    def _wait_for_change(self, slot: Slot, kind: str) -> None:
+        """Wait until a member that is to leave has ended, or one that starts is a member."""
+        is_up = kind != "leave"
+        self._wait_until(
+            lambda: "" if slot.is_alive == is_up else f"{slot.instance_id} does not end", 10_000
+        )

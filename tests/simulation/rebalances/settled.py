@@ -1,0 +1,63 @@
+"""Find what is missing until every task runs, and until the group is at rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from coordinator.groups.classic.state import ClassicGroupPhase
+from tests.simulation.rebalances.topologies import list_tasks
+from tests.simulation.rebalances.world import RebalanceWorld
+
+TASKS = list_tasks()
+
+
+def find_idle_tasks(world: RebalanceWorld) -> str:
+    """Return which tasks do not run, or run twice; empty if there are none."""
+    wrong = {task: names for task, names in world.find_runners().items() if len(names) != 1}
+    return f"these don't run once: {wrong}" if wrong else ""
+
+
+def find_unrest(world: RebalanceWorld) -> str:
+    """Return the first thing that is missing until the group is at rest; empty if it is."""
+    return next(_find_unrest(world), "")
+
+
+def _find_unrest(world: RebalanceWorld) -> Iterator[str]:
+    if not world.is_listening:
+        yield "the broker is away"
+        return
+    group = world.find_group()
+    if group is None or group.phase is not ClassicGroupPhase.STABLE:
+        yield f"the group is {group and group.phase.value}"
+        return
+    known = {member.instance_id or "" for member in group.members.values()}
+    alive = {slot.instance_id for slot in world.alive}
+    if known != alive:
+        yield f"the group has {sorted(known - alive)} too many, and lacks {sorted(alive - known)}"
+    for member in world.members:
+        if not member.is_at_rest:
+            yield f"{member.process.name} is not at rest: {member.describe()}"
+        elif member.membership.current_membership.generation != group.generation:
+            yield f"{member.process.name} is of another generation than {group.generation}"
+    if idle := find_idle_tasks(world):
+        yield idle
+    missing = find_missing_standbys(world)
+    if missing:
+        yield f"standbys lack, {missing}"
+
+
+def find_missing_standbys(world: RebalanceWorld) -> dict[str, tuple[int, int]]:
+    """Return how many standbys each task has, and how many it should have, where these differ.
+
+    As many as the setting says, in so many other directories whose members may have the task.
+    """
+    able = {slot.directory.name for slot in world.list_able_slots()}
+    runners, followers = world.find_runners(), world.find_followers()
+    missing = {}
+    for task, has_state in TASKS.items():
+        homes = {world.find_slot(name).directory.name for name in runners[task]}
+        wanted = min(world.rebalances.standbys, len(able - homes)) if has_state else 0
+        there = {world.find_slot(name).directory.name for name in followers[task]}
+        if len(there) != wanted:
+            missing[task] = len(there), wanted
+    return missing

@@ -1,0 +1,36 @@
+"""Test that groups of up to 30 members rebalance as they should, whatever fails meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.history import find_failure
+from tests.simulation.rebalances.bugs import BUGS, Planted
+from tests.simulation.rebalances.history import RebalanceHistory
+from tests.simulation.rebalances.scenario import scenario
+from tests.simulation.test_histories import fingerprints
+
+SEEDS = 6  # `make soak SEEDS=1000` runs as many as you like
+BUG_SEEDS = 30
+BUG_MEMBERS = 4
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_every_law_of_rebalances_holds_in_the_history_of_a_seed(seed: int) -> None:
+    found = find_failure(RebalanceHistory, scenario(seed))
+    assert not found, found
+
+
+@pytest.mark.parametrize("planted", BUGS, ids=[planted.bug.__name__ for planted in BUGS])
+def test_a_checker_finds_a_bug_of_rebalances(planted: Planted) -> None:
+    for seed in range(BUG_SEEDS):
+        chosen = scenario(seed, members=BUG_MEMBERS, **planted.setting)
+        violation = RebalanceHistory(chosen, planted.bug).run()
+        if violation is not None and violation.checker == planted.checker:
+            return
+    pytest.fail(f"{planted.checker} sees nothing in {BUG_SEEDS} histories")
+
+
+def test_a_seed_is_the_same_history_of_rebalances_in_every_process() -> None:
+    module, history = "tests.simulation.rebalances", "history import RebalanceHistory"
+    assert fingerprints("1", module, history) == fingerprints("2", module, history)
