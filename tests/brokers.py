@@ -78,7 +78,8 @@ class Broker(Protocol):
 class EmbeddedProcess(ServerProcess):
     """Runs `python -m coordinator` as a process.
 
-    `source` is the tree to run, if not the one at hand; `options` are more of its command line.
+    `source` is the tree to run, if not the one at hand; `options` are more of its command line;
+    `host` is the address for clients.
     """
 
     kind = "embedded"
@@ -88,8 +89,10 @@ class EmbeddedProcess(ServerProcess):
         settings: Mapping[str, str] | None = None,
         source: Path | None = None,
         options: Sequence[str] = (),
+        host: str = HOST,
     ) -> None:
         super().__init__("embedded")
+        self._host = host
         self._settings = dict(settings or {})
         self._options = options
         self._source = source
@@ -98,7 +101,7 @@ class EmbeddedProcess(ServerProcess):
 
     @property
     def bootstrap_servers(self) -> str:
-        return f"{HOST}:{self.port}"
+        return f"{self._host}:{self.port}"
 
     def start(self) -> None:
         """Start the broker; on a free port at first, afterwards on the port of its first start."""
@@ -106,7 +109,7 @@ class EmbeddedProcess(ServerProcess):
         environment = {"PYTHONUNBUFFERED": "1"}
         if self._source is not None:
             environment["PYTHONPATH"] = str(self._source)
-        command += ["--data", str(self.data_dir), "--port", str(self.port)]
+        command += ["--data", str(self.data_dir), "--port", str(self.port), "--host", self._host]
         command += self._options
         for name, value in self._settings.items():
             command += ["--set", f"{name}={value}"]
@@ -117,7 +120,7 @@ class EmbeddedProcess(ServerProcess):
             if found is None:
                 return False
             self.port = int(found[2])
-            return answers(self.port)
+            return answers(self.port, self._host)
 
         self.wait_until_ready(listening)
 

@@ -45,10 +45,10 @@ def free_ports(count: int) -> list[int]:
             each.close()
 
 
-def answers(port: int) -> bool:
+def answers(port: int, host: str = HOST) -> bool:
     """Tell whether a broker on this port answers ApiVersions."""
     try:
-        with socket.create_connection((HOST, port), timeout=1.0) as connection:
+        with socket.create_connection((host, port), timeout=1.0) as connection:
             connection.sendall(_API_VERSIONS)
             return len(connection.recv(4)) > 0
     except OSError:

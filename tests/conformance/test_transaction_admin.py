@@ -15,20 +15,11 @@ from tests.conformance.transactions import (
     ActiveProducer,
     describe,
     describe_producers,
+    list_transactions,
     write_marker,
 )
 from tests.conformance.wire import Api, Client
 from tests.processes import wait_until
-
-
-def listed(client: Client, version: int = 0, **filters: Any) -> dict[str, str]:
-    response = client.send(
-        Api.LIST_TRANSACTIONS,
-        version,
-        **{"state_filters": (), "producer_id_filters": (), **filters},
-    )
-    assert response.error_code == Code.NONE
-    return {each.transactional_id: each.transaction_state for each in response.transaction_states}
 
 
 def wait_for(client: Client, transactional_id: str, state: str) -> None:
@@ -69,9 +60,9 @@ def test_transactions_are_listed_by_state_and_producer(
     both = {empty.transactional_id: "Empty", ongoing.transactional_id: "Ongoing"}
 
     def mine(**filters: Any) -> set[str]:
-        return set(listed(client, **filters)) & both.keys()
+        return set(list_transactions(client, **filters)) & both.keys()
 
-    assert {name: listed(client)[name] for name in both} == both
+    assert {name: list_transactions(client)[name] for name in both} == both
     assert mine(state_filters=["Ongoing", "CompleteAbort"]) == {ongoing.transactional_id}
     assert mine(producer_id_filters=[empty.producer_id]) == {empty.transactional_id}
     assert mine(state_filters=["Empty"], producer_id_filters=[ongoing.producer_id]) == set()
@@ -88,13 +79,13 @@ def test_transactions_are_listed_by_how_long_they_have_been_open(
 ) -> None:
     producer = Producer.init(client, transactional_id)
     hour_ms = 3_600_000
-    never = transactional_id in listed(client, 1, duration_filter=hour_ms)
+    never = transactional_id in list_transactions(client, 1, duration_filter=hour_ms)
     assert never, "without a transaction it counts as open since 1970"
     producer.add(topic)
-    assert transactional_id not in listed(client, 1, duration_filter=hour_ms)
+    assert transactional_id not in list_transactions(client, 1, duration_filter=hour_ms)
     time.sleep(0.02)
     for duration_ms in (-1, 0, 10):
-        assert transactional_id in listed(client, 1, duration_filter=duration_ms)
+        assert transactional_id in list_transactions(client, 1, duration_filter=duration_ms)
     producer.abort()
 
 
@@ -106,7 +97,7 @@ def test_transactions_are_listed_by_a_pattern_of_the_whole_id(
         Producer.init(client, name)
 
     def matching(pattern: str | None) -> set[str]:
-        found = listed(client, 2, duration_filter=-1, transactional_id_pattern=pattern)
+        found = list_transactions(client, 2, duration_filter=-1, transactional_id_pattern=pattern)
         return set(found) & {first, second}
 
     assert matching(None) == matching("") == {first, second}

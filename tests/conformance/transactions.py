@@ -1,4 +1,4 @@
-"""Describe transactions and producers, and write markers, as an admin does."""
+"""List and describe transactions and producers, and write markers, as an admin does."""
 
 from __future__ import annotations
 
@@ -6,6 +6,17 @@ from typing import Any, NamedTuple
 
 from coordinator.errors import Code
 from tests.conformance.wire import Api, Client
+
+
+def list_transactions(client: Client, version: int = 0, **filters: Any) -> dict[str, str]:
+    """Return the state of each transactional id that passes the filters, by ListTransactions."""
+    response = client.send(
+        Api.LIST_TRANSACTIONS,
+        version,
+        **{"state_filters": (), "producer_id_filters": (), **filters},
+    )
+    assert response.error_code == Code.NONE
+    return {each.transactional_id: each.transaction_state for each in response.transaction_states}
 
 
 class Described(NamedTuple):

@@ -1,4 +1,6 @@
-"""Define bugs to be planted in a worker: each removes a guard that keeps a zombie's work out.
+"""Define bugs to be planted in a worker.
+
+Most remove a guard that keeps a zombie's work out; one lets a promotion ignore its standby.
 
 They are put in from outside, by replacing a function of the process; the product has no switch for
 any of them.
@@ -9,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streams.runtime import changelog_reader, commit, loop
+from streams.runtime import assembly, changelog_reader, commit, loop
 from streams.runtime.clients import Admin
+from streams.runtime.standby_tasks import StandbyTasks
 
 
 def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
@@ -32,8 +35,14 @@ def punctuation_commits_no_offsets() -> None:
     replace(commit, "_committable_offsets", lambda _: lambda tasks: [])
 
 
+def departed_transactions_left_open() -> None:
+    """Leave transactions of threads that are no members open, as a leader may that can't abort."""
+    replace(assembly, "abort_departed_transactions", lambda _: lambda *_: [])
+
+
 def restore_stops_at_the_last_stable_offset() -> None:
     """Restore stores without what an open transaction has written, and wait for nobody."""
+    departed_transactions_left_open()
 
     def begin(original: Any) -> Any:
         return lambda *arguments, required_offset, **rest: original(
@@ -44,11 +53,28 @@ def restore_stops_at_the_last_stable_offset() -> None:
     replace(changelog_reader, "find_restore_start", begin)
 
 
+def promotions_begin_with_nothing() -> None:
+    """Empty the stores of each standby that becomes active, and restore them from scratch."""
+
+    def promote(original: Any) -> Any:
+        def promote_tasks(standby: StandbyTasks, active: Any) -> Any:
+            promoted = original(standby, active)
+            for task in promoted.values():
+                task.clear_stores(list(task.stores.logged))
+            return promoted
+
+        return promote_tasks
+
+    replace(StandbyTasks, "promote_tasks", promote)
+
+
 BUGS: dict[str, Callable[[], None]] = {
     each.__name__: each
     for each in (
         generation_not_sent,
         punctuation_commits_no_offsets,
+        departed_transactions_left_open,
         restore_stops_at_the_last_stable_offset,
+        promotions_begin_with_nothing,
     )
 }

@@ -13,6 +13,7 @@ import pytest
 
 from tests.brokers import Broker
 from tests.crashes.bugs import (
+    departed_transactions_left_open,
     generation_not_sent,
     punctuation_commits_no_offsets,
     restore_stops_at_the_last_stable_offset,
@@ -63,8 +64,8 @@ def test_a_record_that_is_lost_or_doubled_and_a_store_that_was_wiped_are_seen(
 @pytest.mark.parametrize(
     ("point", "zombie_bug", "heir_bug"),
     [
-        (PROCESSED, generation_not_sent, None),
-        (PROCESSED, punctuation_commits_no_offsets, None),
+        (PROCESSED, generation_not_sent, departed_transactions_left_open),
+        (PROCESSED, punctuation_commits_no_offsets, departed_transactions_left_open),
         (PRODUCED, generation_not_sent, restore_stops_at_the_last_stable_offset),
         (PRODUCED, punctuation_commits_no_offsets, restore_stops_at_the_last_stable_offset),
     ],
@@ -76,7 +77,7 @@ def test_a_zombie_that_nobody_refuses_is_seen_by_its_ticks(
     tmp_path: Path,
     point: str,
     zombie_bug: Callable[[], None],
-    heir_bug: Callable[[], None] | None,
+    heir_bug: Callable[[], None],
 ) -> None:
     with pytest.raises(AssertionError, match=r"^ticks of "):
         resume_a_punctuating_zombie(
@@ -86,5 +87,5 @@ def test_a_zombie_that_nobody_refuses_is_seen_by_its_ticks(
             tmp_path,
             point,
             zombie_bug=zombie_bug.__name__,
-            heir_bug=None if heir_bug is None else heir_bug.__name__,
+            heir_bug=heir_bug.__name__,
         )

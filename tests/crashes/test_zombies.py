@@ -12,6 +12,7 @@ import pytest
 
 from tests.brokers import Broker
 from tests.crashes import ticking
+from tests.crashes.bugs import departed_transactions_left_open
 from tests.crashes.checks import check_changelogs, check_output, check_state
 from tests.crashes.segments import Written, written
 from tests.crashes.trial import PARTITIONS, CrashWorker, Trial
@@ -120,8 +121,9 @@ def resume_a_punctuating_zombie(
     """Check that a worker stopped in a transaction with only punctuations doubles no tick.
 
     It is continued when another worker has its tasks. Each tick is in the output once and in order.
-    The zombie's transaction is open all the time. The other worker has the tasks when it has ticked
-    on, or where the changelogs have ticks of that transaction, when it waits for it.
+    The zombie's transaction is open until the other worker aborts it. That has the tasks when it
+    has ticked on; or, where it leaves the transaction open and the changelogs have ticks of it,
+    when it waits for its end.
     """
     settings: dict[str, object] = {"kind": "ticking", "session": SESSION_MS}
     settings["transaction"] = LONG_TRANSACTION_MS
@@ -145,7 +147,7 @@ def resume_a_punctuating_zombie(
         return sum(batch.producer_id not in theirs for batch in logged_ticks(trial, broker))
 
     heir.start()
-    if point.startswith("PRODUCED") and heir_bug is None:
+    if point.startswith("PRODUCED") and heir_bug == departed_transactions_left_open.__name__:
         wait_for(heir, HELD_UP)
     else:
         wait_until(lambda: heir_ticks() > TICKS, timeout_s=WAIT_S, what=heir.log_tail)
@@ -173,23 +175,30 @@ def logged_ticks(trial: Trial, broker: Broker) -> list[Written]:
     return [each for each in batches if not each.is_marker]
 
 
+@pytest.mark.parametrize("heir_bug", [None, departed_transactions_left_open])
 @pytest.mark.parametrize("point", PUNCTUATED)
 def test_a_zombie_whose_only_work_is_a_punctuation_commits_none_of_it(
-    trial: Trial, new_worker: NewWorker, broker: Broker, tmp_path: Path, point: str
+    trial: Trial,
+    new_worker: NewWorker,
+    broker: Broker,
+    tmp_path: Path,
+    point: str,
+    heir_bug: Callable[[], None] | None,
 ) -> None:
     """Check that none of the zombie's open transaction counts, though no input has moved on.
 
     What keeps its ticks from counting:
 
     stopped at   its changelogs            guards, of which any suffices
-    PROCESSED    have nothing of it yet    the generation in its offsets
-    PRODUCED     have its ticks            the generation in its offsets;
+    PROCESSED    have nothing of it yet    the generation in its offsets;
+                                           the leader aborts transactions of who is no member
+    PRODUCED     have its ticks            both of these;
                                            no store is restored past an open transaction
 
-    Nothing fences its producer, as each worker has a transactional id of its own. `test_planted`
-    takes away all guards of a row, and sees ticks doubled.
+    `test_planted` takes away all guards of a row, and sees ticks doubled.
     """
-    resume_a_punctuating_zombie(trial, new_worker, broker, tmp_path, point)
+    named = None if heir_bug is None else heir_bug.__name__
+    resume_a_punctuating_zombie(trial, new_worker, broker, tmp_path, point, heir_bug=named)
 
 
 def test_two_processes_share_a_state_directory_and_one_of_them_is_a_zombie(

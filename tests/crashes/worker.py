@@ -3,6 +3,7 @@
 When a named step is reached for the n-th time it sends a signal to a process: SIGKILL or SIGSTOP,
 to itself or to the broker. What it writes to its disks, and what it restores, goes in small
 batches, so that there is a middle of each. How much was replayed into each store is in a file.
+With `--after markers` it signals when no transaction waits for its markers.
 With `--bug NAME` it runs with a planted bug (see `tests.crashes.bugs`).
 """
 
@@ -16,6 +17,7 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 
 from state.rocksdb.batches import ChangeBatchWriter
@@ -28,6 +30,7 @@ from streams.testing.commit_steps import start_observed_app
 from tests.crashes import ticking, topology
 from tests.crashes.bugs import BUGS
 from tests.crashes.operators import expiring, joined, windowed
+from tests.kafka.markers import wait_for_markers
 
 _KEYS_A_BATCH = 4
 _RECORDS_A_BATCH = 40
@@ -55,6 +58,8 @@ class Crashes:
         self._number = number
         self._victim = victim
         self._is_on_disk = is_on_disk
+        self.prepare: Callable[[], None] = lambda: None
+        """Is called before the signal."""
         self._committing = False
         self._met = 0
 
@@ -74,6 +79,7 @@ class Crashes:
             del self._points[0]
             process = int(self._victim.read_text())
             self._victim.unlink()
+            self.prepare()
             _signal(process, self._number)
 
 
@@ -122,6 +128,7 @@ def main() -> None:
     parser.add_argument("--signal", default="SIGKILL")
     parser.add_argument("--session", type=int, default=10_000)
     parser.add_argument("--transaction", type=int, default=10_000)
+    parser.add_argument("--after", choices=("markers",))
     parser.add_argument("--bug", choices=BUGS)
     given = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
@@ -158,6 +165,8 @@ def main() -> None:
     crashes = Crashes(
         given.at, signal.Signals[given.signal], given.victim, lambda: replayed.has_any(on_disk)
     )
+    if given.after == "markers":
+        crashes.prepare = partial(wait_for_markers, given.servers)
     with start_observed_app(app, crashes.reached, restore_listener=replayed) as running:
         while not stop.wait(0.05) and running.state != "ERROR":
             pass

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,8 +65,8 @@ class Topics:
             producer.produce(f"{self.application}-{topic}", f"value of {key}", key)
         assert producer.flush(HANG_LIMIT_S) == 0
 
-    def wait_for_keys(self, keys: str) -> None:
-        """Wait until the output has a record of each of the letters."""
+    def wait_for_keys(self, keys: Collection[str]) -> None:
+        """Wait until the output has a record of each of the keys."""
         found: set[str] = set()
 
         def all_there() -> bool:
@@ -130,6 +130,8 @@ class Worker(ServerProcess):
     ) -> None:
         super().__init__("worker")
         self.counters_file = self.directory / "counters.json"
+        self.prefix: tuple[str, ...] = ()
+        """The command that the worker's own is an argument of, such as `ip netns exec`."""
         self._command = [sys.executable, "-m", "tests.integration.worker"]
         for name, value in {
             "servers": topics.servers,
@@ -144,9 +146,13 @@ class Worker(ServerProcess):
         }.items():
             self._command += [f"--{name}", value]
 
+    def change_kind(self, kind: str) -> None:
+        """Let the next start run another kind of application, as after an upgrade."""
+        self._command[self._command.index("--kind") + 1] = kind
+
     def start(self, *more: str, kill_at: str | None = None, kill_commit: int = 1) -> None:
         extra = [] if kill_at is None else ["--kill-at", kill_at, "--kill-commit", str(kill_commit)]
-        self.spawn([*self._command, *extra, *more])
+        self.spawn([*self.prefix, *self._command, *extra, *more])
 
     def load_until_killed(self, topics: Topics) -> None:
         """Load records bit by bit until the worker gives itself SIGKILL.

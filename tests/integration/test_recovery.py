@@ -20,6 +20,7 @@ from streams.settings.config import load_config
 from tests.brokers import Broker
 from tests.integration.cluster import PARTITIONS, Topics, Worker, stored_counts
 from tests.integration.worker import build
+from tests.kafka.markers import wait_for_markers
 from tests.processes import HANG_LIMIT_S, UNREACHED_MS, wait_until
 
 
@@ -74,8 +75,8 @@ def test_a_worker_that_comes_back_gets_its_tasks_without_a_rebalance(
         topics.load(2_000)
         topics.wait_for_counts(2_000)
         wait_until(
-            lambda: running.metrics()["rebalances"] >= 2 and running.state == "RUNNING",
-            what="the second worker to join",
+            lambda: running.metrics()["rebalances"] >= 3 and running.state == "RUNNING",
+            what="the second worker to join, and the first to revoke a task for it",
         )
         rebalances = running.metrics()["rebalances"]
         other.kill()
@@ -133,6 +134,8 @@ def test_a_broker_killed_and_restarted_is_waited_for_and_nothing_is_lost_or_doub
 ) -> None:
     with started(topics, tmp_path) as running:
         topics.load(5_000)
+        if broker.kind == "kafka":
+            wait_for_markers(topics.servers)
         broker.kill()
         broker.restart()
         topics.load(5_000)

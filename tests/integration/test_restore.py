@@ -54,11 +54,17 @@ def left_open(topics: Topics, changelog: str) -> Producer:
     return producer
 
 
-def until_restored(running: RunningApp, records: int) -> None:
-    def restored() -> int:
-        return running.metrics()["restored_records"]
+def count_replayed(running: RunningApp) -> int:
+    """Count the records replayed by restores, and while a task was waited for as a standby."""
+    counters = running.metrics()
+    replayed: int = counters["restored_records"] + counters["standby_records"]
+    return replayed
 
-    wait_until(lambda: restored() >= records, what=lambda: f"{restored()}")
+
+def until_replayed(running: RunningApp, records: int) -> None:
+    wait_until(
+        lambda: count_replayed(running) >= records, what=lambda: f"{count_replayed(running)}"
+    )
 
 
 def until_rebalanced(running: RunningApp, count: int) -> None:
@@ -77,25 +83,28 @@ def test_a_restore_that_a_rebalance_interrupts_goes_on_where_it_stopped_and_read
         running.wait_for("RUNNING", HANG_LIMIT_S)
     committed = sum(1 for _ in topics.committed(changelog))
     stray = left_open(topics, changelog)
-    with started(topics, tmp_path / "here") as here:
+    moved_at_once = {"acceptable_recovery_lag": 10 * committed}
+    with started(topics, tmp_path / "here", **moved_at_once) as here:
         # All of it is read, and none of the tasks may run: what is open may yet be committed.
-        until_restored(here, committed)
+        until_replayed(here, committed)
         wait_until(
             lambda: "waiting for an open transaction to end" in caplog.text,
             what="the restore to wait",
         )
-        with started(topics, tmp_path / "there") as there:
-            until_rebalanced(here, 2)
-            until_rebalanced(there, 1)
+        with started(topics, tmp_path / "there", **moved_at_once) as there:
+            wait_until(
+                lambda: there.metrics()["tasks"] == 1 and count_replayed(there) > 0,
+                what="a task to go there and be replayed",
+            )
             assert here.state == there.state == "REBALANCING"
             stray.abort_transaction(HANG_LIMIT_S)
             here.wait_for("RUNNING", HANG_LIMIT_S)
             there.wait_for("RUNNING", HANG_LIMIT_S)
-            assert 0 < there.metrics()["restored_records"] < committed
+            assert 0 < count_replayed(there) < committed
         until_rebalanced(here, 3)
         here.wait_for("RUNNING", HANG_LIMIT_S)
         # What went there and came back was on this disk already.
-        assert here.metrics()["restored_records"] == committed
+        assert count_replayed(here) == committed
         topics.load(1_000)
         assert topics.wait_for_counts(topics.loaded) == topics.truth
     assert stored_counts(tmp_path / "here", topics.application) == topics.truth

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -30,6 +30,9 @@ def rename(topic):
     read(topic).group_by_key().count(store="renamed").to_stream().to(NAME + "-out")
 def copy(topic):
     read(topic).map_values(str).to(NAME + "-out")
+def count_values(store):
+    by_value = read("in").group_by(lambda k, v: v, key=serdes.string)
+    by_value.count(store=store).to_stream().to(NAME + "-out")
 """
 
 
@@ -71,7 +74,7 @@ class Application:
         """Write one record a key, spread over the partitions."""
         self.topics.load_keys(topic, keys)
 
-    def wait_for_keys(self, expected: str) -> None:
+    def wait_for_keys(self, expected: Collection[str]) -> None:
         """Wait until each of the keys has come out once or more."""
         self.topics.wait_for_keys(expected)
 
@@ -124,7 +127,7 @@ def test_a_worker_whose_stores_differ_is_refused_once_and_the_group_goes_on(
     first = application.start('count("in")')
     application.wait_for_tasks(first)
     begin = first.log_path.stat().st_size
-    second = application.start('copy("in")', handler=handler)
+    second = application.start('rename("in")', handler=handler)
     assert second.wait_for_end() == 2, second.log_tail()
     refused = second.log_since(0)
     assert "counts-of-in" in refused
@@ -136,21 +139,35 @@ def test_a_worker_whose_stores_differ_is_refused_once_and_the_group_goes_on(
     application.wait_for_keys(IN)
     first.stop()
     assert first.status == 0
-    application.wait_for_tasks(application.start('copy("in")'))  # nothing of the refusal is left
+    application.wait_for_tasks(application.start('rename("in")'))  # nothing is left of the refusal
 
 
-def test_a_worker_that_counts_by_another_key_beside_is_refused_and_the_group_goes_on(
+def test_a_worker_that_counts_by_another_key_in_another_store_is_refused(
     application: Application,
 ) -> None:
     """Refuse the worker: what the others process would never come to its repartition topic."""
+    first = application.start('count_values("of-values")')
+    application.wait_for_tasks(first)
+    second = application.start('count_values("renamed")')
+    assert second.wait_for_end() == 2, second.log_tail()
+    assert "renamed-repartition' in the refused one, which is read into" in second.log_since(0)
+    application.load("in", IN)
+    application.wait_for_keys([f"value of {key}" for key in IN])
+
+
+def test_a_worker_that_counts_by_another_key_beside_takes_over_what_the_other_leaves(
+    application: Application,
+) -> None:
     first = application.start('copy("in")')
     application.wait_for_tasks(first)
-    by_value = "group_by(lambda k, v: v, key=serdes.string).count(store='by-value')"
-    second = application.start('copy("in")', f'read("in").{by_value}')
-    assert second.wait_for_end() == 2, second.log_tail()
-    assert "by-value-repartition' in the refused one, which is read into" in second.log_since(0)
+    second = application.start('copy("in")', 'count_values("of-values")')
+    application.wait_for_tasks(second)
     application.load("in", IN)
     application.wait_for_keys(IN)
+    first.stop()
+    application.wait_for_line(second, "runs tasks 0_0, 0_1, 0_2")
+    application.load("in", IN)
+    application.wait_for_keys([*IN, *(f"value of {key}" for key in IN)])
 
 
 @pytest.mark.sampled(1)

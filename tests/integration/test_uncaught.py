@@ -50,6 +50,10 @@ def failing(times: int) -> Callable[[str], str]:
     return function
 
 
+def fail(value: str) -> str:
+    raise RuntimeError("told to")
+
+
 def test_a_thread_that_fails_is_replaced_and_its_place_in_the_group_is_taken_over(
     topics: Topics, tmp_path: Path
 ) -> None:
@@ -100,10 +104,8 @@ def test_a_function_that_calls_exit_ends_the_worker_with_an_error(
 def test_an_error_may_shut_the_whole_application_down(topics: Topics, tmp_path: Path) -> None:
     calm = counting(topics, tmp_path / "calm", "replace_thread").start()
     calm.wait_for("RUNNING", HANG_LIMIT_S)
-    failed = counting(
-        topics, tmp_path / "failing", "shutdown_application", failing(times=1_000)
-    ).start()
-    failed.wait_for("RUNNING", HANG_LIMIT_S)
+    failed = counting(topics, tmp_path / "failing", "shutdown_application", fail).start()
+    wait_until(lambda: failed.metrics()["tasks"] > 0, what="a task to move")
     for _ in range(20):
         topics.load(50)
     calm.wait_for("ERROR", HANG_LIMIT_S)

@@ -25,15 +25,20 @@ from streams.testing.commit_steps import start_observed_app
 def build(application_id: str, source: str, target: str, *, kind: str, **settings: Any) -> App:
     """Build the application of that kind.
 
-    `count` counts by key with a store; `copy` is stateless; `words` goes by a repartition; `join`
-    joins each value with itself, if it is odd, through two repartitions and three stores; `poison`
-    counts, in an aggregate that it changes in place, what `is_poison` does not stop; `refused` does
-    the same, and stops it in the serde of the aggregate's store.
+    `count` counts by key with a store; `upgraded` is a later version of it, with a step and a store
+    more, which counts the records of odd numbers, into `<target>-odd`; `copy` is stateless; `words`
+    goes by a repartition; `join` joins each value with itself, if it is odd, through two
+    repartitions and three stores; `poison` counts, in an aggregate that it changes in place, what
+    `is_poison` does not stop; `refused` does the same, and stops it in the serde of the aggregate's
+    store.
     """
     app = App(application_id, **settings)
     stream = app.stream(source, key=serdes.string, value=serdes.string)
-    if kind == "count":
+    if kind in ("count", "upgraded"):
         stream.group_by_key().count(store="counts").to_stream().to(target)
+        if kind == "upgraded":
+            odd = stream.filter(lambda _, value: bool(int(value.split()[1]) % 2))
+            odd.group_by_key().count(store="odd").to_stream().to(f"{target}-odd")
     elif kind == "words":
         words = stream.flat_map_values(str.split).group_by(lambda _, word: word, key=serdes.string)
         words.count(store="counts").to_stream().to(target)

@@ -81,14 +81,21 @@ def java(*arguments: str, timeout_s: float = HANG_LIMIT_S) -> str:
 
 
 class RealKafka(ServerProcess):
-    """Represents one Kafka node; `settings` are broker properties, `jvm_flags` the JVM's."""
+    """Represents one Kafka node; `settings` are broker properties, `jvm_flags` the JVM's.
+
+    `host` is the address for clients.
+    """
 
     kind = "kafka"
 
     def __init__(
-        self, settings: Mapping[str, str] | None = None, jvm_flags: Sequence[str] = JVM_FLAGS
+        self,
+        settings: Mapping[str, str] | None = None,
+        jvm_flags: Sequence[str] = JVM_FLAGS,
+        host: str = HOST,
     ) -> None:
         super().__init__("kafka")
+        self._host = host
         self._settings = dict(settings or {})
         self._jvm_flags = tuple(jvm_flags)
         self.data_dir = self.directory / "data"
@@ -97,7 +104,7 @@ class RealKafka(ServerProcess):
 
     @property
     def bootstrap_servers(self) -> str:
-        return f"{HOST}:{self.port}"
+        return f"{self._host}:{self.port}"
 
     def start(self) -> None:
         """Format the data directory and start; retry on another port if one was taken meanwhile."""
@@ -124,8 +131,8 @@ class RealKafka(ServerProcess):
     def _write_properties(self, controller_port: int) -> None:
         properties = {
             **PROPERTIES,
-            "listeners": f"PLAINTEXT://{HOST}:{self.port},CONTROLLER://{HOST}:{controller_port}",
-            "advertised.listeners": f"PLAINTEXT://{HOST}:{self.port}",
+            "listeners": f"PLAINTEXT://{self._host}:{self.port},CONTROLLER://{HOST}:{controller_port}",
+            "advertised.listeners": f"PLAINTEXT://{self._host}:{self.port}",
             "controller.quorum.voters": f"1@{HOST}:{controller_port}",
             "log.dirs": str(self.data_dir),
             **self._settings,
@@ -144,4 +151,4 @@ class RealKafka(ServerProcess):
                 *("kafka.Kafka", str(self._properties_path)),
             ]
         )
-        self.wait_until_ready(lambda: answers(self.port))
+        self.wait_until_ready(lambda: answers(self.port, self._host))

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from examples import orders
-from state.window import WindowStore
+from state.window_duplicates import DuplicatesWindowStore
 from streams import App, serdes, windows
 from streams.spark.reconciliation.derivation.plan import COMPUTED, IN_ORDER
 from streams.testing import TopologyTestDriver
@@ -106,12 +106,12 @@ def test_a_join_that_loses_a_pair_is_found(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = joining(within=100, grace=900)
-    fetch = WindowStore.fetch
+    find_values = DuplicatesWindowStore.find_values
 
     def without_one(store: Any, key: Any, from_ms: int, to_ms: int) -> Any:
-        return (each for each in fetch(store, key, from_ms, to_ms) if each[0] != 20)
+        return [each for each in find_values(store, key, from_ms, to_ms) if each[0] != 20]
 
-    monkeypatch.setattr(WindowStore, "fetch", without_one)
+    monkeypatch.setattr(DuplicatesWindowStore, "find_values", without_one)
     with TopologyTestDriver(app) as driver:
         pipe(driver, [("left", "a", n, n * 10) for n in range(4)])
         pipe(driver, [("right", "a", 7, 15)])
