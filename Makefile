@@ -12,7 +12,7 @@ SEED ?= 0
 RECORD ?= measured
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-spark bench-report clients tools containers liveness security differential differential-tests spark spark-embedded spark-kafka books fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
+.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-spark bench-report clients tools containers liveness security differential differential-tests spark spark-embedded spark-kafka books fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -42,7 +42,7 @@ gates: $(VENV)/installed-spark  ## lint, format, types, who imports whom
 unit: $(VENV)/installed-spark  ## unit tests, and a little fuzzing: OPTIONS=--hypothesis-profile=ci tries more examples
 	$(BIN)/pytest -q tests/unit tests/fuzz tests/ci $(OPTIONS)
 
-simulation: $(VENV)/installed  ## histories of broker, groups and runtime under faults, from a few seeds; bugs planted
+simulation: $(VENV)/installed  ## histories of broker, groups, rebalances and runtime under faults, from a few seeds
 	$(BIN)/pytest -q tests/simulation
 
 soak: $(VENV)/installed  ## many such histories: SEEDS=1000
@@ -110,6 +110,9 @@ bench-broker: $(VENV)/installed  ## the embedded broker beside real Kafka: OPTIO
 
 bench-groups: $(VENV)/installed  ## groups on both: rebalances, heartbeats, commits: OPTIONS='--quick'
 	$(BIN)/python -m benchmarks.groups $(OPTIONS)
+
+bench-rebalance: $(VENV)/installed  ## how long partitions stand still while workers come and go, beside Kafka Streams: OPTIONS=--quick
+	$(BIN)/python -m benchmarks.rebalance $(OPTIONS)
 
 bench-dsl: $(VENV)/installed  ## what each operator costs for a record: OPTIONS='--only join'
 	$(BIN)/python -m benchmarks.dsl $(OPTIONS)

@@ -1,0 +1,1 @@
+"""Hold the programs that Millrace is measured beside."""
