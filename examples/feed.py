@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -19,8 +18,8 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from examples.data.inputs import Input
 from streams import App, StreamsConfig
-from streams.app import report_error
-from streams.errors import OutcomeUnknown, StreamsError, UserError
+from streams.command_options import exit_on_user_error
+from streams.errors import StreamsError
 from streams.graph.nodes import SinkNode, SourceNode
 from streams.processes.broker_connector import BROKER_WAIT_S
 from streams.processes.embedded import resolve_bootstrap_servers
@@ -68,17 +67,6 @@ def load_settings(servers: str, state_dir: Path | None) -> StreamsConfig:
     return load_config(**given)
 
 
-@contextmanager
-def exit_on_error() -> Iterator[None]:
-    """Turn an error of the with block that a user can mend into a one-line message and status 2."""
-    try:
-        yield
-    except UserError as error:
-        raise typer.Exit(report_error(error)) from None
-    except OutcomeUnknown as error:
-        raise typer.Exit(report_error(UserError(str(error)))) from None
-
-
 def write_inputs(servers: str, chosen: Example, inputs: Iterator[Input]) -> int:
     """Write all inputs to their topics with their timestamps, and return how many there were.
 
@@ -124,7 +112,7 @@ def main(
 ) -> None:
     """Create an example's topics and write its input."""
     chosen = example(name)
-    with exit_on_error():
+    with exit_on_user_error():
         config = load_settings(bootstrap_servers, state_dir)
         servers = resolve_bootstrap_servers(config)
         topics = [*chosen.sources(), *chosen.sinks()]

@@ -13,7 +13,8 @@ from typing import Annotated, Any
 import typer
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
-from examples.feed import Servers, State, example, exit_on_error, load_settings
+from examples.feed import Servers, State, example, load_settings
+from streams.command_options import exit_on_user_error
 from streams.errors import ConfigError, StreamsError
 from streams.processes.embedded import resolve_bootstrap_servers
 
@@ -73,7 +74,7 @@ def main(
     state_dir: State = None,
 ) -> None:
     """Print the committed records that an example has written so far."""
-    with exit_on_error():
+    with exit_on_user_error():
         servers = resolve_bootstrap_servers(load_settings(bootstrap_servers, state_dir))
         for topic, sink in example(name).sinks().items():
             messages = read(servers, topic)

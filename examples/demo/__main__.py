@@ -38,6 +38,7 @@ from examples.demo.processes import (
     run_reconcile,
     start_worker,
 )
+from streams.command_options import ConnectionFile
 from streams.connection.settings import parse_connection
 from streams.errors import OutcomeUnknown, UserError
 from streams.membership.connection import ConnectionLost
@@ -151,10 +152,7 @@ def demo(
         str, typer.Option(help="exactly_once_v2 or at_least_once.")
     ] = "exactly_once_v2",
     broker: Annotated[str, typer.Option(help="embedded, or host:port of any Kafka.")] = "embedded",
-    connection: Annotated[
-        Path | None,
-        typer.Option(help="Settings of a secured cluster: TOML, JSON, or lines NAME=VALUE."),
-    ] = None,
+    connection: ConnectionFile = None,
     spark: Annotated[bool, typer.Option("--spark", help="Let Spark check the books too.")] = False,
     lines: Annotated[int | None, typer.Option(min=1, help="Only so many lines.")] = None,
     wait_s: Annotated[
