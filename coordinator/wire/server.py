@@ -101,6 +101,8 @@ class SocketServer:
         self._server.close()
         if self._idle_check_timer is not None:
             self._idle_check_timer.cancel()
+        # A connection that was accepted in this turn of the loop registers itself in the next one.
+        await asyncio.sleep(0)
         for connection in self._connections:
             connection.close()
         with suppress(TimeoutError):
