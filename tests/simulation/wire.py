@@ -10,6 +10,7 @@ from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
 from coordinator.wire.codec import build_entity, to_ms
+from streams.membership.response_schemas import RESPONSE_SCHEMAS
 
 
 def encode(api_key: int, version: int, client_id: str, correlation_id: int, given: Any) -> bytes:
@@ -49,5 +50,7 @@ def _request(api_key: int, version: int) -> tuple[type, Any, bool]:
 
 @cache
 def _response(api_key: int, version: int) -> tuple[Any, int]:
-    kind = cast(Any, load_response_schema(api_key, version))
+    kind = cast(
+        Any, RESPONSE_SCHEMAS.get((api_key, version)) or load_response_schema(api_key, version)
+    )
     return entity_reader(kind), 9 if kind.__header_schema__.__flexible__ else 8
