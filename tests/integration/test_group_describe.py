@@ -87,9 +87,10 @@ def test_members_and_their_tasks_are_told_with_what_they_are_behind(
 
     # As a table, by the App that a program has.
     program = f'from streams import App\napp = App("{topics.application}")\n'
-    (tmp_path / "described.py").write_text(program)
+    module = topics.application.replace("-", "_")
+    (tmp_path / f"{module}.py").write_text(program)
     monkeypatch.syspath_prepend(tmp_path)
-    table = run_describe(broker, "described:app").stdout
+    table = run_describe(broker, f"{module}:app").stdout
     assert f"group {topics.application}: Stable, 2 members" in table
     for task in TASKS:
         partition = f"{topics.source}[{task[-1]}]"
