@@ -2,9 +2,10 @@
 
 The stream thread hands tasks in (`add_tasks`), gets each back when it is restored
 (`take_restored_tasks`), or takes it back before (`withdraw_tasks`). Standby tasks are handed in
-(`follow_tasks`) and stay until they are taken back (`stop_following`). In between the stores belong
-to the restorer, which lets its reader do one batch after another, and its follower only while the
-reader has nothing to do: on a thread of its own, or within `take_restored_tasks`.
+(`follow_tasks`) and stay until they are taken back (`stop_following`, `promote_tasks`). In between
+the stores belong to the restorer, which lets its reader do one batch after another, and its
+follower only while the reader has nothing to do: on a thread of its own, or within
+`take_restored_tasks`.
 """
 
 from __future__ import annotations
@@ -87,11 +88,23 @@ class Restorer(Generic[T]):
         self.run_between_batches(lambda: self.reader.withdraw_tasks(task_names, given))
         return given
 
-    def stop_following(self, task_names: Collection[str], reason: SuspendReason) -> list[T]:
+    def stop_following(self, task_names: Collection[str]) -> list[T]:
         """Stop following the named standby tasks, and return them, their positions durable."""
         given: list[T] = []
-        self.run_between_batches(lambda: self.follower.withdraw_tasks(task_names, given, reason))
+        self.run_between_batches(
+            lambda: self.follower.withdraw_tasks(task_names, given, SuspendReason.MIGRATED)
+        )
         return given
+
+    def promote_tasks(self, task_names: Collection[str]) -> None:
+        """Stop following the named standby tasks, which are to be restored and become active.
+
+        The stream thread, whose other tasks go on, does not wait for that: the stores are free when
+        what it hands in next is done, and `withdraw_tasks` has returned at the latest.
+        """
+        self._add_command(
+            lambda: self.follower.withdraw_tasks(task_names, [], SuspendReason.PROMOTED)
+        )
 
     def run_between_batches(self, action: Callable[[], None]) -> None:
         """Run an action between two batches, when all that was handed in before has arrived.

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
 
 from streams.common.topic_partitions import Partition
-from streams.runtime.progress import SuspendReason
 from streams.runtime.task import Task, TaskState
 from streams.runtime.thread_dependencies import ThreadDependencies
 
@@ -54,7 +53,8 @@ class StandbyTasks:
         Their directories and stores stay open: what is left to restore is what came since.
         """
         promoted = [n for n, t in self.by_name.items() if active.get(n) == set(t.partitions)]
-        self._stop_following(promoted, SuspendReason.PROMOTED)
+        if followed := self._end_following(promoted):
+            self._dependencies.restorer.promote_tasks(followed)
         return {name: self.by_name.pop(name) for name in promoted}
 
     def add_task(self, task: Task) -> None:
@@ -102,17 +102,17 @@ class StandbyTasks:
 
     def _close_tasks(self, names: Collection[str]) -> None:
         """Close the named tasks; their positions are durable."""
-        self._stop_following(names, SuspendReason.MIGRATED)
+        if followed := self._end_following(names):
+            self._dependencies.restorer.stop_following(followed)
         with ExitStack() as steps:
             for name in names:
                 task = self.by_name.pop(name)
                 steps.callback(task.close)
                 self._dependencies.task_offsets.note_closing(task)
 
-    def _stop_following(self, names: Iterable[str], reason: SuspendReason) -> None:
-        """Take the named tasks back from the restorer, those that it has."""
+    def _end_following(self, names: Iterable[str]) -> list[str]:
+        """Change the named tasks to CREATED, and return those that the restorer has."""
         followed = [n for n in names if self.by_name[n].state is TaskState.STANDBY]
-        if followed:
-            self._dependencies.restorer.stop_following(followed, reason)
         for name in followed:
             self.by_name[name].stop_following()
+        return followed

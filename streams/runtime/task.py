@@ -7,7 +7,7 @@ when the task is rolled back, with all that they held: results, punctuations, wh
 its processors.
 
     state      what holds                                                   who touches the stores
-    CREATED    the directory is ours, the databases are open                nobody
+    CREATED    the directory is ours, the databases are open                nobody: see below
     STANDBY    the stores follow their changelogs, for ever                 the restorer
     RESTORING  the committed offsets are known; stores are being restored   the restorer
     RUNNING    steps are bound to a producer; records go through them       the stream thread
@@ -22,6 +22,8 @@ its processors.
     RUNNING    CREATED    roll_back           nothing since the last commit counts: starts again
     all        CLOSED     close               the task is revoked, or the thread ends
 
+The stores of a standby task that is promoted belong to the restorer until its batch is over; what
+it is asked to do with the task afterwards waits for that (`Restorer.promote_tasks`).
 Any other transition is a mistake in the runtime: RuntimeError. Directory and databases stay open
 from one role to the other, so a task that becomes active replays what its changelogs got since, and
 no more. Kafka Streams' counterparts are StreamTask and StandbyTask.
@@ -147,7 +149,7 @@ class Task:
         self._change_state("follow")
 
     def stop_following(self) -> None:
-        """Change back to CREATED; the restorer has given the task back, its stores durable."""
+        """Change back to CREATED; the restorer gives the stores back, at its next batch."""
         self._change_state("unfollow")
 
     def start_restoring(

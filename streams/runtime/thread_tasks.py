@@ -17,6 +17,7 @@ from streams.runtime.thread_state import ThreadState
 log = logging.getLogger(__name__)
 
 _NO_ASSIGNMENT = AssignmentInfo((), ())
+_MAYBE_IN_RESTORER = {TaskState.CREATED, TaskState.RESTORING}
 
 
 class ThreadTasks:
@@ -194,6 +195,7 @@ class ThreadTasks:
 
     def _withdraw_from_restorer(self, names: Iterable[str]) -> None:
         """Take tasks back from the restorer; their stores keep what has been restored."""
-        restoring = [n for n in names if self.by_name[n].state is TaskState.RESTORING]
-        if restoring:
-            self._dependencies.restorer.withdraw_tasks(restoring)
+        # The restorer may have to stop following one that was promoted a moment ago: CREATED.
+        held = [n for n in names if self.by_name[n].state in _MAYBE_IN_RESTORER]
+        if held:
+            self._dependencies.restorer.withdraw_tasks(held)

@@ -59,6 +59,7 @@ def promotions_begin_with_nothing() -> None:
     def promote(original: Any) -> Any:
         def promote_tasks(standby: StandbyTasks, active: Any) -> Any:
             promoted = original(standby, active)
+            standby._dependencies.restorer.run_between_batches(lambda: None)  # it gives them back
             for task in promoted.values():
                 task.clear_stores(list(task.stores.logged))
             return promoted

@@ -167,9 +167,12 @@ class LightRestorer:
     def follow_tasks(self, tasks: Iterable[LightTask]) -> None:
         self._followed |= {task.name: task for task in tasks}
 
-    def stop_following(self, names: Iterable[str], reason: object) -> None:
+    def stop_following(self, names: Iterable[str]) -> None:
         for name in names:
             del self._followed[name]
+
+    def promote_tasks(self, names: Iterable[str]) -> None:
+        self.stop_following(names)
 
     def continue_following(self) -> None:
         """Do nothing: stores advance whenever their thread takes a turn."""

@@ -46,6 +46,7 @@ def promotions_that_begin_with_nothing(world: World) -> AbstractContextManager[N
     def make(original: Any) -> Any:
         def promote(self: StandbyTasks, active: Any) -> Any:
             promoted = original(self, active)
+            self._dependencies.restorer.run_between_batches(lambda: None)  # it gives them back
             for task in promoted.values():
                 task.clear_stores(list(task.stores.logged))
             return promoted

@@ -166,7 +166,7 @@ class Restoring:
     def promote(self, task: Waiting) -> int:
         """Restore a standby task to become active; return how many records that replays."""
         before = self.restorer.reader.restored_records
-        assert self.restorer.stop_following([task.name], SuspendReason.PROMOTED) == [task]
+        self.restorer.promote_tasks([task.name])
         self.restorer.add_tasks([task])
         assert self.until_ready() == [task]
         return self.restorer.reader.restored_records - before

@@ -5,20 +5,23 @@ What a promotion replays is counted: only what came since the standby's position
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from state.errors import StoreCorrupted
+from state.memory import MemoryDisk
 from state.store import ChangelogEntry, StoreCheckpoint
 from streams import StreamsError
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import AuthorizationError, OutcomeUnknown
 from streams.runtime.logged_store import LoggedStore
-from streams.runtime.progress import SuspendReason
 from streams.testing.cluster import InMemoryTransaction
+from tests.processes import wait_until
 from tests.unit.streams.runtime.restoring import (
     CHANGELOG,
     OTHER,
@@ -124,7 +127,7 @@ def test_positions_are_made_durable_at_intervals_and_when_the_task_is_taken_back
     world.kafka.load(CHANGELOG, ("b", "2"))
     world.follow_to_end()
     assert disk.durable.position == 1
-    world.restorer.stop_following([task.name], SuspendReason.MIGRATED)
+    world.restorer.stop_following([task.name])
     assert disk.durable.position == 2
 
 
@@ -141,8 +144,9 @@ def test_the_listener_hears_of_standbys() -> None:
     world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"))
     first = world.follow(world.store({"a": "1"}, position=1))
     second = world.follow(world.store(changelog=OTHER), name="0_1")
-    world.restorer.stop_following([first.name], SuspendReason.PROMOTED)
-    world.restorer.stop_following([second.name], SuspendReason.MIGRATED)
+    world.restorer.promote_tasks([first.name])
+    world.restorer.stop_following([second.name])
+    world.restorer.continue_following()
     assert world.listener.events == [
         ("follow", "a-c-changelog", 1),
         ("loaded", "a-c-changelog", "0_0", 2, 1, 2),
@@ -346,7 +350,44 @@ def test_beside_the_stream_thread_a_standby_is_followed_and_taken_back() -> None
     active = world.task(world.store(changelog=OTHER))
     world.restorer.add_tasks([active])
     assert world.restorer.take_restored_tasks(wait_s=10) == [active]
-    assert world.restorer.stop_following(["0_1", "elsewhere"], SuspendReason.MIGRATED) == [standby]
+    assert world.restorer.stop_following(["0_1", "elsewhere"]) == [standby]
+    world.restorer.close()
+
+
+def test_beside_the_stream_thread_a_promotion_waits_for_no_batch() -> None:
+    """A batch that is loaded takes as long as the disk does; the other tasks go on meanwhile."""
+    world = Restoring(beside=True)
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    is_loading, may_load = threading.Event(), threading.Event()
+
+    class SlowDisk(MemoryDisk):
+        def load_changes(self, changes: Any, checkpoint: StoreCheckpoint) -> None:
+            is_loading.set()
+            assert may_load.wait(10)
+            super().load_changes(changes, checkpoint)
+
+    standby = world.task(world.store(disk=SlowDisk()))
+    world.restorer.follow_tasks([standby])
+    assert is_loading.wait(10)
+    world.restorer.promote_tasks([standby.name])
+    world.restorer.add_tasks([standby])
+    may_load.set()
+    assert world.restorer.take_restored_tasks(wait_s=10) == [standby]
+    assert world.restorer.reader.restored_records == 0, "the restore began when the batch was over"
+    world.restorer.close()
+
+
+def test_beside_the_stream_thread_a_promoted_standby_is_let_go_before_it_is_withdrawn() -> None:
+    world = Restoring(beside=True)
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    disk = BulkDisk()
+    standby = world.task(world.store(disk=disk))
+    world.restorer.follow_tasks([standby])
+    wait_until(lambda: world.follower.followed_records == 1, what="the standby to be followed")
+    world.restorer.promote_tasks([standby.name])
+    assert world.restorer.withdraw_tasks([standby.name]) == []
+    assert world.follower.progress == ()
+    assert disk.durable is not None
     world.restorer.close()
 
 
