@@ -11,7 +11,7 @@ from state.directory import StateDirectory
 from state.errors import DirectoryLocked
 from streams import Store, StreamsError, serdes
 from streams.common.topic_partitions import Partition
-from streams.errors import AuthorizationError
+from streams.errors import AuthorizationError, TaskMigrated
 from streams.membership.group_member import MembershipSignal
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.task import Task, TaskState
@@ -87,6 +87,22 @@ def test_a_standby_follows_and_is_promoted_without_replaying_what_it_has(tmp_pat
     assert second.loop.counters.restored_records == 1, "the one commit that it had not seen"
     assert second.loop.standby_tasks == []
     assert second.producers[-1].produced, "it processes with a producer of its own"
+
+
+def test_a_promoted_task_that_is_lost_before_its_restore_is_closed_when_the_restorer_let_it_go(
+    tmp_path: Path,
+) -> None:
+    first, second = create_pair(tmp_path)
+    first.load("1")
+    turn_both(first, second)
+    standby = standby_of(second)
+    second.script.fail("producer.init", TaskMigrated("another has its name"))
+    second.rebalance(assign_roles([0]))
+    second.turn(1)
+    assert (standby.state, second.loop.tasks) == (TaskState.CLOSED, {})
+    assert not second.follower.is_following
+    turn_both(first, second)
+    assert second.states[-1] is ThreadState.RUNNING, "it has begun anew"
 
 
 def test_a_demoted_task_stays_open_follows_and_comes_back(tmp_path: Path) -> None:
