@@ -57,6 +57,7 @@ from streams.runtime.progress import (
 from streams.runtime.restoration import (
     FollowedStore,
     T,
+    finish_withdrawn_store,
     group_by_partition,
     to_changelog_entries,
 )
@@ -71,22 +72,19 @@ _WAITING_INTERVAL_S = 1.0
 """The seconds between two fetches of the ranges while a store waits for one."""
 _DURABLE_INTERVAL_S = 10.0
 _CORRUPTIONS_MAX = 3
-"""The number of times that a store may be found corrupt before it has caught up. Once it is found
-corrupt again, the machine is taken to be damaged."""
+"""How often a store may be corrupt before it has caught up: then the machine is damaged."""
 
 
 class ChangelogFollower(Generic[T]):
     """Follows the changelogs of standby tasks with a consumer of its own.
 
     `create_consumer` is called when there is something to follow for the first time.
-    `fetch_committed_offsets` returns the group's, for tables that follow their own topic.
-    `is_transactional`: whether changelogs are written in transactions. `before_batch` is called
-    before each batch is loaded.
+    `fetch_committed_offsets` returns the group's, for tables that follow their own topic;
+    `is_transactional`: whether changelogs are written so. `before_batch` is called before each load.
     """
 
     records_max: int = 1_000
-    """The most records that are polled, and loaded, at a time: few enough that a stream thread,
-    which shares the interpreter, is not held up."""
+    """The most records polled and loaded at a time: a stream thread shares the interpreter."""
 
     def __init__(
         self,
@@ -152,24 +150,30 @@ class ChangelogFollower(Generic[T]):
         """Stop following the named tasks, and append those that were followed to `withdrawn`.
 
         What their stores have got is made durable.
+        Raises: the first error of a store, once all tasks are withdrawn.
         """
+        failure: Exception | None = None
         for name in task_names:
             task = self._tasks.pop(name, None)
             if task is None:
                 continue
             withdrawn.append(task)
             for logged in task.stores.logged.values():
-                followed = self._stores[logged.changelog]
+                followed = self._stores.pop(logged.changelog)
                 self._stop_reading(followed)
-                del self._stores[logged.changelog]
-                try:
-                    logged.store.finish_restore()
-                except StoreCorrupted as damage:
-                    log.warning("%s", damage)  # the next restore of the store finds it again
+                failure = failure or finish_withdrawn_store(logged)
                 position, changelog = logged.changelog_position, followed.changelog
                 end = position if changelog is None else changelog.end_offset
                 self._notify_listener("on_update_suspended", logged, position, end, reason)
         self.progress = tuple(each for each in self.progress if each.task not in task_names)
+        if failure is not None:
+            raise failure
+
+    def restart_reading(self) -> None:
+        """Read on from each store's own position, since records that were polled are lost."""
+        for followed in self._stores.values():
+            self._wait_for_range(followed)
+        self._ranges_at_s = 0.0
 
     def close(self) -> None:
         """Close the consumer; the stores of tasks that were not withdrawn are left as they are."""
@@ -187,9 +191,17 @@ class ChangelogFollower(Generic[T]):
                 self._take_range(followed, changelog)
             except StoreCorrupted as damage:
                 self._rebuild_corrupt(followed, damage)
-        waits = any(followed.changelog is None for followed in self._stores.values())
-        interval_s = _WAITING_INTERVAL_S if waits or not ranges else _RANGES_INTERVAL_S
-        self._ranges_at_s = self._host.monotonic_s() + interval_s
+        self._ranges_at_s = self._host.monotonic_s() + self._ranges_interval_s(ranges.values())
+
+    def _ranges_interval_s(self, ranges: Collection[ChangelogRange]) -> float:
+        """Return the seconds until the next fetch; a store that reaches an end has seen deletions.
+
+        It has to do that well within the time that its changelog keeps them.
+        """
+        if not ranges or any(followed.changelog is None for followed in self._stores.values()):
+            return _WAITING_INTERVAL_S
+        kept_ms = [each.tombstone_retention_ms for each in ranges if each.tombstone_retention_ms]
+        return max(min([_RANGES_INTERVAL_S, *(ms / 4_000 for ms in kept_ms)]), _WAITING_INTERVAL_S)
 
     def _fetch_ranges(self) -> dict[Partition, ChangelogRange]:
         """Fetch the ranges of the changelogs, up to each store's limit; empty if nobody answers.
@@ -306,14 +318,8 @@ class ChangelogFollower(Generic[T]):
         logged.changelog_position = position
         followed.is_durable = False
         self.followed_records += len(messages)
-        self._notify_listener(
-            "on_batch_loaded",
-            logged,
-            followed.task.name,
-            position,
-            len(messages),
-            changelog.end_offset,
-        )
+        loaded = (followed.task.name, position, len(messages), changelog.end_offset)
+        self._notify_listener("on_batch_loaded", logged, *loaded)
         if reached:
             self._note_caught_up(followed, changelog)
             if logged.is_source_topic:
@@ -353,12 +359,8 @@ class ChangelogFollower(Generic[T]):
 
     def _clear_store(self, followed: FollowedStore[T], reason: str) -> None:
         """Clear a store, so that its whole changelog is read again, and log the reason."""
-        log.warning(
-            "store %r of standby task %s is rebuilt from its changelog: %s",
-            followed.logged_store.store.name,
-            followed.task.name,
-            reason,
-        )
+        what = f"store {followed.logged_store.store.name!r} of standby task {followed.task.name}"
+        log.warning("%s is rebuilt from its changelog: %s", what, reason)
         followed.logged_store.store.clear_all_data()
         followed.logged_store.changelog_position = 0
 
@@ -391,8 +393,6 @@ class ChangelogFollower(Generic[T]):
             self._last_problem = problem
             log.warning("standby tasks wait: %s", problem)
 
-    def _notify_listener(self, event: str, logged_store: LoggedStore, *what: Any) -> None:
+    def _notify_listener(self, event: str, logged: LoggedStore, *what: Any) -> None:
         """Call a method of the listener, and log what it raises."""
-        notify_listener(
-            self._listener, event, logged_store.changelog, logged_store.store.name, *what
-        )
+        notify_listener(self._listener, event, logged.changelog, logged.store.name, *what)

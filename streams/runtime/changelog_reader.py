@@ -46,6 +46,7 @@ from streams.runtime.restoration import (
     StoreRestoration,
     T,
     TaskRestoration,
+    finish_withdrawn_store,
     group_by_partition,
     to_changelog_entries,
 )
@@ -130,7 +131,9 @@ class StoreChangelogReader(Generic[T]):
         """Stop restoring the named tasks, and append them to `withdrawn`, those restored included.
 
         What their stores have restored is made durable.
+        Raises: the first error of a store, once all tasks are withdrawn.
         """
+        failure: Exception | None = None
         for name in task_names:
             job = self._tasks.pop(name, None)
             if job is None:
@@ -138,15 +141,24 @@ class StoreChangelogReader(Generic[T]):
             withdrawn.append(job.task)
             for replay in [self._stores_behind[partition] for partition in job.changelogs_behind]:
                 self._stop_reading(replay)
-                try:
-                    replay.logged_store.store.finish_restore()
-                except StoreCorrupted as damage:
-                    log.warning("%s", damage)  # the next restore of the store finds it again
+                failure = failure or finish_withdrawn_store(replay.logged_store)
                 self._notify_listener(
                     "on_restore_suspended", replay.logged_store, replay.record_count
                 )
         self.progress = tuple(each for each in self.progress if each.task not in task_names)
         withdrawn += self.restored.remove_tasks(task_names)
+        if failure is not None:
+            raise failure
+
+    def restart_reading(self) -> None:
+        """Restore all stores of the tasks that wait from their own positions again.
+
+        Records that were polled are lost. A store that was restored is found to be at the end.
+        """
+        for replay in list(self._stores_behind.values()):
+            self._stop_reading(replay)
+        for job in self._tasks.values():
+            job.waiting_stores = list(job.task.stores.logged.values())
 
     def close(self) -> None:
         """Close the consumer; the stores of tasks that were not withdrawn are left as they are."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -35,6 +36,7 @@ class Restorable(Protocol):
 
 
 T = TypeVar("T", bound=Restorable)
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -162,6 +164,20 @@ class RestoredTasks(Generic[T]):
         for task in removed:
             self._tasks.remove(task)
         return removed
+
+
+def finish_withdrawn_store(logged: LoggedStore) -> Exception | None:
+    """Make durable what a withdrawn store has got, and return the error if that fails.
+
+    Damage is none: the next restore of the store finds it again.
+    """
+    try:
+        logged.store.finish_restore()
+    except StoreCorrupted as damage:
+        log.warning("%s", damage)
+    except Exception as error:
+        return error
+    return None
 
 
 def to_changelog_entries(messages: Iterable[Any]) -> Iterator[ChangelogEntry]:

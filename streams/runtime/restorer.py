@@ -15,11 +15,15 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Generic
 
 from streams.common.host import Event, Host, SpawnedThread
+from streams.errors import StreamsError
 from streams.runtime.changelog_follower import FOLLOW_INTERVAL_S, ChangelogFollower
 from streams.runtime.changelog_ranges import RETRY_S
 from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.progress import SuspendReason
 from streams.runtime.restoration import T, TaskRestoration
+
+_LIVENESS_CHECK_S = 1.0
+_THREAD_ENDED = "the thread that restores stores has ended: its error was printed before"
 
 
 class Restorer(Generic[T]):
@@ -85,7 +89,13 @@ class Restorer(Generic[T]):
         Their stores keep what has been restored, and go on from there another time.
         """
         given: list[T] = []
-        self.run_between_batches(lambda: self.reader.withdraw_tasks(task_names, given))
+
+        def withdraw() -> None:
+            # A promotion that has failed may have left its task with the follower.
+            self.follower.withdraw_tasks(task_names, given, SuspendReason.PROMOTED)
+            self.reader.withdraw_tasks(task_names, given)
+
+        self.run_between_batches(withdraw)
         return given
 
     def stop_following(self, task_names: Collection[str]) -> list[T]:
@@ -110,6 +120,7 @@ class Restorer(Generic[T]):
         """Run an action between two batches, when all that was handed in before has arrived.
 
         What it raises on the restorer's own thread is raised where tasks are taken.
+        Raises: StreamsError if that thread has ended.
         """
         done = self._host.create_event()
 
@@ -124,7 +135,9 @@ class Restorer(Generic[T]):
             self._run_commands()
         else:
             self._wake.set()
-            done.wait()
+            while not done.wait(_LIVENESS_CHECK_S):
+                if not self._thread.is_alive():
+                    raise StreamsError(_THREAD_ENDED)
 
     def close(self) -> None:
         """End the restorer; the stores of tasks that were not withdrawn are left as they are."""
@@ -144,10 +157,14 @@ class Restorer(Generic[T]):
 
     def _run_until_closed(self) -> None:
         """Do batches on the restorer's own thread until the restorer is closed."""
-        while not self._closed:
-            self._wake.clear()
-            if not self._run_once():
-                self._wake.wait(self._idle_wait_s())
+        try:
+            while not self._closed:
+                self._wake.clear()
+                if not self._run_once():
+                    self._wake.wait(self._idle_wait_s())
+        finally:
+            if not self._closed:  # a panic of rocksdict's is no Exception
+                self.reader.restored.add_failure(StreamsError(_THREAD_ENDED))
 
     def _idle_wait_s(self) -> float | None:
         """Return for how long to wait for a command when there is nothing to do at once."""
@@ -166,9 +183,27 @@ class Restorer(Generic[T]):
                 return False
             return self.reader.restore_batch() or self.follower.follow_batch()
         except Exception as error:
-            self.reader.restored.add_failure(error)
+            self._restart_after_failure(error)
             return False
 
+    def _restart_after_failure(self, failure: Exception) -> None:
+        """Let all stores be read on from their own positions, and pass the failure on.
+
+        Consumers are ahead of the stores: of the batch that was polled, records are lost.
+        """
+        try:
+            self.reader.restart_reading()
+            self.follower.restart_reading()
+        finally:
+            self.reader.restored.add_failure(failure)
+
     def _run_commands(self) -> None:
+        """Run all commands, whatever fails, and raise the first failure."""
+        failure: Exception | None = None
         while self._commands:
-            self._commands.popleft()()
+            try:
+                self._commands.popleft()()
+            except Exception as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure

@@ -22,6 +22,7 @@ from streams.errors import AuthorizationError, OutcomeUnknown
 from streams.runtime.logged_store import LoggedStore
 from streams.testing.cluster import InMemoryTransaction
 from tests.processes import wait_until
+from tests.unit.streams.runtime.fakes import FakeAdmin
 from tests.unit.streams.runtime.restoring import (
     CHANGELOG,
     OTHER,
@@ -304,6 +305,24 @@ def test_a_standby_that_was_behind_for_longer_than_deletions_are_kept_is_rebuilt
     for _ in range(4):
         world.follow_to_end(after_s=1)
     assert held(logged) == {"a": "1", "b": "2"}
+
+
+def test_a_standby_whose_changelog_keeps_deletions_shortly_is_not_rebuilt_again_and_again(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ranges are fetched well within that time; every ten seconds would be too late."""
+    settings = {"cleanup.policy": "compact", "delete.retention.ms": "5000"}
+    monkeypatch.setattr(
+        FakeAdmin, "fetch_topic_settings", lambda _, topics: dict.fromkeys(topics, settings)
+    )
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "0"))
+    world.follow(world.store())
+    for count in range(40):
+        world.clock.advance_monotonic_clock(1)
+        world.kafka.load(CHANGELOG, ("a", str(count)))
+        world.restorer.continue_following()
+    assert "is rebuilt" not in caplog.text
 
 
 def source_store(world: Restoring) -> LoggedStore:
