@@ -80,7 +80,7 @@ class ChangelogFollower(Generic[T]):
 
     `create_consumer` is called when there is something to follow for the first time.
     `fetch_committed_offsets` returns the group's, for tables that follow their own topic;
-    `is_transactional`: whether changelogs are written so. `before_batch` is called before each load.
+    `is_transactional`: whether changelogs are. `before_batch` is called before each load of one.
     """
 
     records_max: int = 1_000
