@@ -41,10 +41,13 @@ from rocksdict import Rdict, WriteOptions
 from state.errors import StateError, StoreCorrupted
 from state.rocksdb import checkpoints, failures
 from state.rocksdb.batches import Change, ChangeBatchWriter, WriteHandles
+from state.rocksdb.empty_database import place_empty_database
 from state.rocksdb.memory import MemoryBudget
 from state.rocksdb.options import (
     BULK_LOAD_OPTIONS,
+    DATA_FAMILY,
     NORMAL_OPTIONS,
+    OFFSETS_FAMILY,
     TuneOptions,
     create_data_options,
     create_offsets_options,
@@ -203,15 +206,17 @@ class RocksDisk:
 
     def _open_column_families(self) -> None:
         options = create_data_options(self._store, self._budget, self._tune)
-        families = {"default": options, "offsets": create_offsets_options(self._budget)}
+        families = {DATA_FAMILY: options, OFFSETS_FAMILY: create_offsets_options(self._budget)}
         try:
             self._path.mkdir(parents=True, exist_ok=True)
+            if self._tune is None:  # with other options its files may be others
+                place_empty_database(self._path)
             if (reason := failures.explain_missing_current(self._path)) is not None:
                 raise StoreCorrupted(self._store, self._path, reason)
             self._database = self._open_database(str(self._path), options, column_families=families)
-            self._data = self._database.get_column_family("default")
-            self._offsets = self._database.get_column_family("offsets")
-            self._offsets_handle = self._database.get_column_family_handle("offsets")
+            self._data = self._database.get_column_family(DATA_FAMILY)
+            self._offsets = self._database.get_column_family(OFFSETS_FAMILY)
+            self._offsets_handle = self._database.get_column_family_handle(OFFSETS_FAMILY)
         except Exception as error:
             failed = failures.to_state_error(self._store, self._path, "be opened", error)
             if not isinstance(failed, StoreCorrupted):

@@ -25,6 +25,8 @@ from state.rocksdb.memory import MemoryBudget
 TuneOptions = Callable[[Any], object]
 """A function that changes the options of a store's data in place."""
 
+DATA_FAMILY, OFFSETS_FAMILY = "default", "offsets"
+"""The column families of a store: its data, and its checkpoint."""
 WRITE_BUFFER_BYTES = 16 << 20
 """The size of a write buffer. It is small: a skip list that fits the processor's cache takes
 records a third faster, and what is replayed at open after `kill -9` is at most some of these."""
