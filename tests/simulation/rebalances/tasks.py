@@ -162,7 +162,7 @@ class LightRestorer:
 
     def withdraw_tasks(self, names: Iterable[str]) -> None:
         for name in names:
-            del self._restoring[name]
+            self._restoring.pop(name, None)
 
     def follow_tasks(self, tasks: Iterable[LightTask]) -> None:
         self._followed |= {task.name: task for task in tasks}
