@@ -222,12 +222,12 @@ def describe(event: str, pauses: Pauses, replayed: Replayed, bounds: tuple[float
 
 @pytest.mark.sampled(1)
 def test_partitions_stand_still_shortly_and_standbys_are_promoted_with_what_they_have(
-    broker: Broker, unique: Callable[[str], str], tmp_path: Path
+    broker: Broker, unique: Callable[[str], str], memory_path: Path
 ) -> None:
     settings = make_settings(broker.bootstrap_servers, unique("pauses"))
-    with start_application("millrace", settings, tmp_path, KEYS) as run:
+    with start_application("millrace", settings, memory_path, KEYS) as run:
         application = Application(run, settings)
-        noise = measure_noise(run, settings, tmp_path)
+        noise = measure_noise(run, settings, memory_path)
         print(f"\nnoise: {noise.pause_s * 1000:.0f} ms; a worker starts in {noise.start_s:.1f} s")
         too_long = []
         for event, pauses, replayed in measure_events(application):
