@@ -48,8 +48,10 @@ class DiskBackedStore(ABC):
     def clear_all_data(self) -> None:
         """Delete all data, committed state included, because it may not match the changelog."""
         self._committed_stream_time_ms = -1
-        self.rollback_transaction()
+        # Before the rollback, which walks over the cached entries: a restorer clears on a thread of
+        # its own while a commit of another store may evict from them.
         self._cached.evict_all()
+        self.rollback_transaction()
         self._disk.clear_all_data()
 
     def close(self) -> None:

@@ -250,6 +250,43 @@ def test_only_what_nobody_can_change_counts_as_immutable(value: object, expected
     assert is_immutable(value) is expected
 
 
+class ObservedKey(bytes):
+    """Represents a key that calls `on_measured` when its size is asked for."""
+
+    on_measured: Callable[[], object] = staticmethod(lambda: None)
+
+    def __len__(self) -> int:
+        self.on_measured()
+        return super().__len__()
+
+
+def test_a_store_is_cleared_while_a_commit_of_another_evicts_its_entries() -> None:
+    """Test what happens between two entries of a store that a restorer clears."""
+    cache = ObjectCache(2_000)
+    keys: list[ObservedKey] = []
+
+    def encode_key(name: str) -> bytes:
+        keys.append(ObservedKey(name.encode()))
+        return keys[-1]
+
+    codecs = StoreCodecs(encode_key, bytes.decode, orjson.dumps, orjson.loads)
+    cleared = KeyValueStore[str, Any]("r", MemoryDisk(), codecs, cache=cache, clock=lambda: 1)
+    other = store_on(MemoryDisk(), cache)
+    fill(cleared, "abcd")
+
+    def commit_other() -> None:
+        for key in keys:
+            key.on_measured = lambda: None
+        fill(other, "uvwxyz")
+
+    for key in keys:
+        key.on_measured = commit_other
+    cleared.clear_all_data()
+    assert list(cleared.range(None, None)) == []
+    commit_other()
+    assert cache.used_bytes <= 2_000
+
+
 VALUES: dict[str, Callable[[int], Any]] = {
     "integers": lambda n: n + 1_000,
     "text": lambda n: f"{n:0200}",
