@@ -165,8 +165,10 @@ class ThreadTasks:
             self.executor.remove_tasks(removed)
 
     def _close_task(self, task: Task) -> None:
-        self._dependencies.task_offsets.note_closing(task)
-        task.close()
+        """Close a task, also where its offset can't be read: else its directory stays locked."""
+        with ExitStack() as steps:
+            steps.callback(task.close)
+            self._dependencies.task_offsets.note_closing(task)
 
     def _assigned_but_not_created(self) -> dict[str, list[Partition]]:
         """Return the tasks that are assigned and not created yet, with their partitions."""

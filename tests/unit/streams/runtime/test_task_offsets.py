@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from state.directory import StateDirectory
+from state.errors import DirectoryLocked
 from state.rocksdb import RocksDisk
 from state.store import StoreCheckpoint
 from streams.common.topic_partitions import Partition
+from streams.errors import StreamsError
 from streams.membership.protocol import RUNNING_OFFSET
 from streams.runtime.task_offsets import DormantTask, TaskOffsets, find_dormant_tasks
 from tests.unit.streams.runtime.fakes import Clock
@@ -123,6 +125,24 @@ def test_a_task_that_is_closed_is_dormant_as_of_its_last_commit(tmp_path: Path) 
     world.turn()
     # One count and the marker of its transaction, which the store has not seen.
     assert world.member.offsets == [{}, {"0_0": RUNNING_OFFSET}, {"0_0": 1}]
+
+
+def test_a_task_whose_offset_cannot_be_read_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(build_counting_topology(), tmp_path)
+    world.turn()
+    with pytest.raises(DirectoryLocked):
+        world.directory.lock_task("0_0")
+
+    def lose_disk(disk: RocksDisk) -> StoreCheckpoint:
+        raise OSError("input/output error")
+
+    monkeypatch.setattr(RocksDisk, "read_checkpoint", lose_disk)
+    world.rebalance(assign_roles())
+    with pytest.raises(StreamsError, match="input/output error"):
+        world.turn()
+    world.directory.lock_task("0_0").release()
 
 
 def test_a_task_without_state_has_no_offset(tmp_path: Path) -> None:
