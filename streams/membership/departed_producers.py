@@ -55,8 +55,9 @@ def abort_departed_transactions(
             ids = [*_list_open_transactions(connection)]
         for each in ids:
             if thread_id.fullmatch(each) and each not in members:
-                _abort_transaction(open_connection, each)
-                aborted.append(each)
+                with _failures_logged(application_id):
+                    _abort_transaction(open_connection, each)
+                    aborted.append(each)
 
     with _failures_logged(application_id):
         for address in _list_brokers(open_connection):
