@@ -83,8 +83,9 @@ class GroupJoin:
     """Joins a group once, for the member `member_id`, which the group may not know yet.
 
     `assign` is called if this member leads, and `abort_departed` with the instance ids of all
-    members when it has led. `send_leave_group` sends LeaveGroup for a member id and a reason.
-    `is_given_up` ends the join without a result, and sets `closed` if it waits.
+    members once it has entered the generation that it leads. `send_leave_group` sends LeaveGroup
+    for a member id and a reason. `is_given_up` ends the join without a result, and sets `closed` if
+    it waits.
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class GroupJoin:
         self._assign = assign
         self._abort_departed = abort_departed
         self._led_members: set[str] = set()
-        """The instance ids of the members to which this one has assigned tasks."""
+        """The instance ids of the members to which this one has assigned tasks in this attempt."""
         self._timeouts = timeouts
         self._host = host
         self._closed = closed
@@ -141,7 +142,7 @@ class GroupJoin:
         finally:
             self._coordinator.close_connection()
             self._over.set()
-        if self._led_members and self.progress.assignment is not None:
+        if self.progress.is_leader and self._led_members:
             # Whoever takes over a task of a thread that is gone waits for its transaction.
             self._abort_departed(self._led_members)
 
@@ -154,6 +155,7 @@ class GroupJoin:
         """
         trouble_since: float | None = None
         while not self._is_given_up():
+            self._led_members = set()
             try:
                 joined = self._send_join_group(self.progress.membership.member_id)
                 trouble_since = None

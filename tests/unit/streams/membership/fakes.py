@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from kio.index import load_response_schema
@@ -124,7 +124,10 @@ def create_join_response(
     members: Mapping[str, bytes] | None = None,
     skip_assignment: bool = False,
 ) -> dict[str, Any]:
-    """Return a JoinGroup response; `members` has each member's subscription, for the leader."""
+    """Return a JoinGroup response; `members` has each member's subscription, for the leader.
+
+    The members' instance ids are their member ids.
+    """
     entity = vars(__import__("kio.schema.join_group.v9.response", fromlist=["_"]))
     return {
         "generation_id": generation,
@@ -134,7 +137,9 @@ def create_join_response(
         "skip_assignment": skip_assignment,
         "member_id": member_id,
         "members": tuple(
-            entity["JoinGroupResponseMember"](member_id=each, metadata=metadata)
+            entity["JoinGroupResponseMember"](
+                member_id=each, group_instance_id=each, metadata=metadata
+            )
             for each, metadata in (members or {}).items()
         ),
     }
@@ -161,6 +166,8 @@ class Worker:
         self.planned: list[dict[str, SubscriptionInfo]] = []
         self.plan: dict[str, AssignmentInfo] | Exception = {}
         """The assignments that the leader makes, or the error that it raises instead."""
+        self.kept_from_abort: list[Collection[str]] = []
+        """The members whose transactions were kept, of each abort of the departed ones'."""
         self.member = ClassicProtocolMember(
             "a",
             "worker-0",
@@ -171,6 +178,7 @@ class Worker:
             is_stopping=self.stop.is_set,
             host=ThreadsOnClock(self.clock),
             topology=topology,
+            abort_departed=self.kept_from_abort.append,
         )
 
     def join(self, *tasks: str) -> AssignmentInfo | None:

@@ -54,6 +54,14 @@ def start_second_join(worker: Worker, api_key: int, answer: Mapping[str, Any]) -
     return gate
 
 
+def list_join_threads() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name == "worker-0-join"]
+
+
+def wait_until_join_thread_ends() -> None:
+    wait_until(lambda: not list_join_threads(), what="the end of the join's thread")
+
+
 def take(worker: Worker) -> AssignmentInfo | None:
     return worker.member.take_assignment(HANG_LIMIT_S)
 
@@ -146,6 +154,35 @@ def test_what_assigning_raises_ends_the_join_on_the_stream_thread(worker: Worker
     assert [join.member_id for join in worker.coordinator.sent(JOIN)][-1] == "member-1"
 
 
+def lead_generation(generation: int, *members: str) -> dict[str, Any]:
+    """Return the answer of a JoinGroup by which `member-1` leads these members."""
+    subscription = encode_subscription(["in"], SubscriptionInfo(()))
+    return create_join_response(
+        generation, leader="member-1", members=dict.fromkeys(members, subscription)
+    )
+
+
+@pytest.mark.parametrize(
+    ("entered", "kept"),
+    [
+        (lead_generation(2, "member-1", "new"), [{"member-1", "new"}]),
+        (create_join_response(2), []),
+        (create_join_response(2, leader="member-1", skip_assignment=True), []),
+    ],
+    ids=["leads", "follows", "leads without assigning"],
+)
+def test_transactions_are_aborted_by_the_members_of_the_generation_that_is_entered(
+    worker: Worker, entered: Mapping[str, Any], kept: list[set[str]]
+) -> None:
+    """Test that a member that has led an attempt which failed does not abort by its members."""
+    worker.coordinator.answer(JOIN, lead_generation(1, "member-1", "old"), entered)
+    over = {**create_sync_response(ONE_TASK), "error_code": ErrorCode.rebalance_in_progress}
+    worker.coordinator.answer(SYNC, over, create_sync_response(ONE_TASK))
+    assert worker.join() == ONE_TASK
+    wait_until_join_thread_ends()
+    assert worker.kept_from_abort == kept
+
+
 @pytest.mark.parametrize("api_key", [JOIN, SYNC])
 def test_leaving_while_a_join_is_unanswered_gives_it_up(worker: Worker, api_key: int) -> None:
     start_second_join(worker, api_key, {})
@@ -153,7 +190,7 @@ def test_leaving_while_a_join_is_unanswered_gives_it_up(worker: Worker, api_key:
     (leave,) = worker.coordinator.sent(LEAVE)
     assert [each.member_id for each in leave.members] == ["member-1"]
     assert worker.coordinator.open == set()
-    assert not [each for each in threading.enumerate() if each.name == "worker-0-join"]
+    assert not list_join_threads()
 
 
 def test_a_membership_can_be_handed_over_while_a_join_is_unanswered(worker: Worker) -> None:
@@ -161,7 +198,7 @@ def test_a_membership_can_be_handed_over_while_a_join_is_unanswered(worker: Work
     worker.member.hand_over_membership()
     assert worker.coordinator.sent(LEAVE) == []
     assert worker.coordinator.open == set()
-    assert not [each for each in threading.enumerate() if each.name == "worker-0-join"]
+    assert not list_join_threads()
 
 
 def test_a_thread_that_is_stuck_while_it_joins_leaves_when_the_join_is_over(
