@@ -36,13 +36,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
 from coordinator.assignors import consumer_protocol
 from coordinator.assignors.subscriptions import ConsumerSubscription
 from streams.topology.declared import DeclaredTopology, decode_topology, encode_topology
+
+T = TypeVar("T")
 
 _FORMAT = 1
 
@@ -147,20 +149,20 @@ def encode_subscription(
 def decode_subscription(data: bytes) -> SubscriptionInfo:
     """Decode a subscription; raise ValueError for bytes that no Millrace member has sent."""
     subscription = consumer_protocol.decode_subscription(data)
-    fields = _decode_fields(subscription.user_data)
-    declared = fields.get("topology")
+    user_data = _UserData(subscription.user_data)
+    declared = user_data.read("topology", str)
     return SubscriptionInfo(
-        tuple(fields["tasks"]),
-        fields.get("shutdown", ""),
+        user_data.read_strings("tasks"),
+        user_data.read("shutdown", str) or "",
         tuple(subscription.topics),
         None if declared is None else decode_topology(declared),
-        tuple(fields.get("former", ())),
-        fields.get("generation"),
-        fields.get("process", ""),
-        fields.get("directory", ""),
-        fields.get("offsets", {}),
-        fields.get("tags", {}),
-        tuple(fields.get("standby", ())),
+        user_data.read_strings("former"),
+        user_data.read("generation", int),
+        user_data.read("process", str) or "",
+        user_data.read("directory", str) or "",
+        user_data.read_mapping("offsets", int),
+        user_data.read_mapping("tags", str),
+        user_data.read_strings("standby"),
     )
 
 
@@ -190,23 +192,23 @@ def decode_assignment(data: bytes) -> AssignmentInfo:
     """
     if not data:
         return AssignmentInfo((), ())
-    partitions, user_data = consumer_protocol.decode_assignment(data)
-    fields = _decode_fields(user_data)
-    topology = fields.get("topology", {})
+    partitions, encoded_user_data = consumer_protocol.decode_assignment(data)
+    user_data = _UserData(encoded_user_data)
+    fingerprints = user_data.read_mapping("topology", str)
     return AssignmentInfo(
-        tuple(fields["tasks"]),
+        user_data.read_strings("tasks"),
         tuple(partitions),
-        fields.get("shutdown", ""),
-        fields.get("refused", ""),
-        fields.get("notice", ""),
-        topology.get("fingerprint", ""),
-        topology.get("leader", ""),
-        tuple(fields.get("revoked", ())),
-        tuple(fields.get("standby", ())),
-        tuple(fields.get("warmup", ())),
-        tuple((topic, number) for topic, number in fields.get("following", ())),
-        fields.get("rejoin_ms", 0),
-        fields.get("cooperative", False),
+        user_data.read("shutdown", str) or "",
+        user_data.read("refused", str) or "",
+        user_data.read("notice", str) or "",
+        fingerprints.get("fingerprint", ""),
+        fingerprints.get("leader", ""),
+        user_data.read_strings("revoked"),
+        user_data.read_strings("standby"),
+        user_data.read_strings("warmup"),
+        user_data.read_partitions("following"),
+        user_data.read("rejoin_ms", int) or 0,
+        user_data.read("cooperative", bool) or False,
     )
 
 
@@ -220,9 +222,49 @@ def _encode_fields(**fields: Any) -> bytes:
     return orjson.dumps({"format": _FORMAT, **given_fields})
 
 
-def _decode_fields(user_data: bytes | None) -> Any:
-    """Decode user data; raise ValueError for an unknown format."""
-    fields: Any = orjson.loads(user_data or b"null")
-    if not isinstance(fields, dict) or fields.get("format") != _FORMAT:
-        raise ValueError(f"user data of an unknown format: {user_data!r:.200}")
-    return fields
+class _UserData:
+    """Reads the fields of a member's user data, and raises ValueError for what none has sent."""
+
+    def __init__(self, encoded: bytes | None) -> None:
+        fields: Any = orjson.loads(encoded or b"null")
+        is_known = isinstance(fields, dict) and fields.get("format") == _FORMAT
+        if not is_known or fields.get("tasks") is None:
+            raise ValueError(f"user data of an unknown format: {encoded!r:.200}")
+        self._fields = fields
+
+    def read(self, name: str, kind: type[T]) -> T | None:
+        """Return a field, which is of this type; None if it is missing."""
+        value = self._fields.get(name)
+        if value is not None and not isinstance(value, kind):
+            raise _to_type_error(name, value)
+        return value
+
+    def read_strings(self, name: str) -> tuple[str, ...]:
+        """Return a field that is an array of strings; none if it is missing."""
+        values: list[Any] = self.read(name, list) or []
+        if not all(isinstance(each, str) for each in values):
+            raise _to_type_error(name, values)
+        return tuple(values)
+
+    def read_mapping(self, name: str, kind: type[T]) -> dict[str, T]:
+        """Return a field that is an object with values of this type; empty if it is missing."""
+        values: dict[str, Any] = self.read(name, dict) or {}
+        if not all(isinstance(each, kind) for each in values.values()):
+            raise _to_type_error(name, values)
+        return values
+
+    def read_partitions(self, name: str) -> tuple[tuple[str, int], ...]:
+        """Return a field that is an array of topics with a partition each; none if missing."""
+        found: list[tuple[str, int]] = []
+        for each in self.read(name, list) or []:
+            match each:
+                case [str(topic), int(number)]:
+                    found.append((topic, number))
+                case _:
+                    raise _to_type_error(name, each)
+        return tuple(found)
+
+
+def _to_type_error(name: str, value: object) -> ValueError:
+    """Return the error for a field of user data that has another type than members send."""
+    return ValueError(f"user data of an unknown format: {name} is {value!r:.200}")

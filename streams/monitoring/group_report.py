@@ -131,7 +131,7 @@ def decode_members(group_id: str, description: GroupDescription) -> GroupMembers
         try:
             subscriptions[each.member_id] = decode_subscription(each.subscription)
             assignments[each.member_id] = decode_assignment(each.assignment)
-        except (ValueError, KeyError, TypeError) as error:
+        except ValueError as error:
             raise ConfigError(
                 f"group {group_id!r} is not of a Millrace application: member {each.member_id!r} "
                 f"speaks {description.protocol_type!r} with protocol {description.protocol!r}"

@@ -9,7 +9,11 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from streams.errors import OutcomeUnknown
+from coordinator.assignors.consumer_protocol import (
+    encode_subscription as encode_foreign_subscription,
+)
+from coordinator.assignors.subscriptions import ConsumerSubscription
+from streams.errors import OutcomeUnknown, StreamsError
 from streams.membership.group_member import Membership, MembershipSignal
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo, encode_subscription
 from tests.processes import HANG_LIMIT_S, wait_until
@@ -181,6 +185,16 @@ def test_transactions_are_aborted_by_the_members_of_the_generation_that_is_enter
     assert worker.join() == ONE_TASK
     wait_until_join_thread_ends()
     assert worker.kept_from_abort == kept
+
+
+def test_a_member_whose_user_data_have_no_tasks_ends_the_join_of_the_leader(
+    worker: Worker,
+) -> None:
+    foreign = ConsumerSubscription(("in",), b'{"format": 1}')
+    members = {"foreign": encode_foreign_subscription(foreign)}
+    worker.coordinator.answer(JOIN, create_join_response(1, leader="member-1", members=members))
+    with pytest.raises(StreamsError, match="not of this application"):
+        worker.join()
 
 
 @pytest.mark.parametrize("api_key", [JOIN, SYNC])

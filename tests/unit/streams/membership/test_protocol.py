@@ -155,3 +155,52 @@ FOREIGN = {
 def test_foreign_bytes_are_refused(decode: Callable[[bytes], object], data: bytes) -> None:
     with pytest.raises(ValueError, match=r"ConsumerProtocol|unknown format|JSON|unexpected"):
         decode(data)
+
+
+def encode_user_data(fields: object, decode: Callable[[bytes], object]) -> bytes:
+    """Return a subscription or an assignment with this JSON as its user data."""
+    user_data = orjson.dumps(fields)
+    if decode is decode_assignment:
+        return consumer_protocol.encode_assignment((), user_data)
+    return consumer_protocol.encode_subscription(ConsumerSubscription(("in",), user_data))
+
+
+@pytest.mark.parametrize("decode", [decode_subscription, decode_assignment])
+def test_user_data_without_tasks_are_refused(decode: Callable[[bytes], object]) -> None:
+    with pytest.raises(ValueError, match="unknown format"):
+        decode(encode_user_data({"format": 1}, decode))
+
+
+MISTYPED: dict[Callable[[bytes], object], dict[str, list[object]]] = {
+    decode_subscription: {
+        "tasks": [None, 7, "0_0", [1], {}],
+        "generation": ["1", []],
+        "offsets": [[], 3, {"0_0": "many"}],
+        "tags": [{"zone": 1}],
+        "directory": [1],
+        "topology": [{}, 1, "AAAA", "é"],
+    },
+    decode_assignment: {
+        "tasks": [None, 7, "0_0", [1], {}],
+        "topology": ["text", {"leader": 1}],
+        "following": [7, [["in"]], [["in", "0"]], ["in"], [None]],
+        "rejoin_ms": ["soon"],
+        "cooperative": ["yes", 1],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("decode", "name", "value"),
+    [
+        (decode, name, value)
+        for decode, fields in MISTYPED.items()
+        for name, values in fields.items()
+        for value in values
+    ],
+)
+def test_a_field_of_another_type_is_refused(
+    decode: Callable[[bytes], object], name: str, value: object
+) -> None:
+    with pytest.raises(ValueError, match=r"unknown format|not a declared topology"):
+        decode(encode_user_data({"format": 1, "tasks": [], name: value}, decode))
