@@ -85,7 +85,7 @@ class ClassicProtocolMember(GroupMember):
         is_stopping: Callable[[], bool],
         host: Host,
         topology: DeclaredTopology | None = None,
-        abort_departed: AbortDeparted = lambda members: None,
+        abort_departed: AbortDeparted = lambda members, is_current: None,
     ) -> None:
         self._group_id = group_id
         self.instance_id = instance_id
@@ -101,6 +101,7 @@ class ClassicProtocolMember(GroupMember):
         self._current = Membership(-1, "")
         """The membership of the last assignment that was taken, for offsets."""
         self._join: GroupJoin | None = None
+        self._join_count = 0
         self._is_generation_over = False
         self._closed = host.create_event()
         self._heartbeats = HeartbeatThread(
@@ -170,6 +171,8 @@ class ClassicProtocolMember(GroupMember):
         """Start a join beside the stream thread, which commits in the old generation meanwhile."""
         assert self._join is None, f"{self.instance_id} joins already"
         self._heartbeats.ensure_started()
+        self._join_count += 1
+        join_number = self._join_count
         # A join closes its connection when it ends: the next one may be hours later.
         self._join = GroupJoin(
             self._group_id,
@@ -185,6 +188,7 @@ class ClassicProtocolMember(GroupMember):
             host=self._host,
             closed=self._closed,
             is_given_up=lambda: self._closed.is_set() or self._is_stopping(),
+            is_latest=lambda: self._join_count == join_number,
             send_leave_group=self._send_leave_group,
         )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
 
@@ -39,13 +39,17 @@ _ABORTED = (ErrorCode.none, ErrorCode.concurrent_transactions)
 
 
 def abort_departed_transactions(
-    open_connection: OpenConnection, application_id: str, members: Collection[str]
+    open_connection: OpenConnection,
+    application_id: str,
+    members: Collection[str],
+    is_current: Callable[[], bool] = lambda: True,
 ) -> list[str]:
     """Abort open transactions of the application's threads that are none of `members`.
 
     `members` are the instance ids of the group's members, which are their transactional ids with
-    `exactly_once_v2`. Returns the transactional ids whose transactions were aborted; what can't be
-    aborted now is logged, and ends by its time-out.
+    `exactly_once_v2`. Nothing more is aborted once `is_current` returns false: there may be members
+    that are not among them. Returns the transactional ids whose transactions were aborted; what
+    can't be aborted now is logged, and ends by its time-out.
     """
     thread_id = re.compile(f"{re.escape(application_id)}-{_UUID}-[0-9]+")
     aborted: list[str] = []
@@ -54,7 +58,7 @@ def abort_departed_transactions(
         with closing(open_connection(address)) as connection:
             ids = [*_list_open_transactions(connection)]
         for each in ids:
-            if thread_id.fullmatch(each) and each not in members:
+            if thread_id.fullmatch(each) and each not in members and is_current():
                 with _failures_logged(application_id):
                     _abort_transaction(open_connection, each)
                     aborted.append(each)

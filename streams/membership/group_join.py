@@ -59,8 +59,11 @@ class _RejoinNeeded(Exception):
     """Signals that the member has to join again from the start, with the member id given."""
 
 
-AbortDeparted = Callable[[Collection[str]], object]
-"""Aborts open transactions of the application's threads that are not among these members."""
+AbortDeparted = Callable[[Collection[str], Callable[[], bool]], object]
+"""Aborts open transactions of the application's threads that are not among these members.
+
+It goes on while the function returns true: then they are still the members of the group.
+"""
 
 
 class JoinProgress(NamedTuple):
@@ -85,7 +88,7 @@ class GroupJoin:
     `assign` is called if this member leads, and `abort_departed` with the instance ids of all
     members once it has entered the generation that it leads. `send_leave_group` sends LeaveGroup
     for a member id and a reason. `is_given_up` ends the join without a result, and sets `closed` if
-    it waits.
+    it waits. `is_latest` tells whether the member has started no other join since.
     """
 
     def __init__(
@@ -104,6 +107,7 @@ class GroupJoin:
         host: Host,
         closed: Event,
         is_given_up: Callable[[], bool],
+        is_latest: Callable[[], bool],
         send_leave_group: Callable[[str, str], None],
     ) -> None:
         self._group_id = group_id
@@ -120,6 +124,7 @@ class GroupJoin:
         self._host = host
         self._closed = closed
         self._is_given_up = is_given_up
+        self._is_latest = is_latest
         self._send_leave_group = send_leave_group
         self._over = host.create_event()
         self.progress = JoinProgress(Membership(-1, member_id))
@@ -144,7 +149,9 @@ class GroupJoin:
             self._over.set()
         if self.progress.is_leader and self._led_members:
             # Whoever takes over a task of a thread that is gone waits for its transaction.
-            self._abort_departed(self._led_members)
+            self._abort_departed(
+                self._led_members, lambda: self._is_latest() and not self._is_given_up()
+            )
 
     def _join_until_assigned(self) -> None:
         """Send JoinGroup and SyncGroup until there is an assignment, or the join is given up.

@@ -376,6 +376,6 @@ def _create_member(
         abort_departed=(
             partial(abort_departed_transactions, worker.open_connection, topology.application_id)
             if config.processing_guarantee == "exactly_once_v2"
-            else lambda members: None
+            else lambda members, is_current: None
         ),
     )

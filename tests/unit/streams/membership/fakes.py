@@ -168,6 +168,8 @@ class Worker:
         """The assignments that the leader makes, or the error that it raises instead."""
         self.kept_from_abort: list[Collection[str]] = []
         """The members whose transactions were kept, of each abort of the departed ones'."""
+        self.may_abort: list[Callable[[], bool]] = []
+        """Of each abort whether it may go on."""
         self.member = ClassicProtocolMember(
             "a",
             "worker-0",
@@ -178,7 +180,7 @@ class Worker:
             is_stopping=self.stop.is_set,
             host=ThreadsOnClock(self.clock),
             topology=topology,
-            abort_departed=self.kept_from_abort.append,
+            abort_departed=self._abort_departed,
         )
 
     def join(self, *tasks: str) -> AssignmentInfo | None:
@@ -191,3 +193,7 @@ class Worker:
         if isinstance(self.plan, Exception):
             raise self.plan
         return self.plan
+
+    def _abort_departed(self, members: Collection[str], is_current: Callable[[], bool]) -> None:
+        self.kept_from_abort.append(members)
+        self.may_abort.append(is_current)

@@ -88,3 +88,12 @@ def test_a_transaction_that_cannot_be_aborted_leaves_no_other_to_time_out(
     assert abort_departed_transactions(cluster.open_connection, "app", ()) == others
     assert cluster.aborted == DEPARTED
     assert f"time out: {refused}: {denied.name}" in caplog.text
+
+
+def test_nothing_more_is_aborted_when_the_members_may_have_changed() -> None:
+    cluster = TransactionCluster(dict.fromkeys(DEPARTED, ErrorCode.none))
+    first = DEPARTED[:1]
+    aborted = abort_departed_transactions(
+        cluster.open_connection, "app", (), lambda: not cluster.aborted
+    )
+    assert aborted == cluster.aborted == first

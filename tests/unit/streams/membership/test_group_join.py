@@ -187,6 +187,28 @@ def test_transactions_are_aborted_by_the_members_of_the_generation_that_is_enter
     assert worker.kept_from_abort == kept
 
 
+@pytest.mark.parametrize(
+    "end_generation",
+    [
+        lambda worker: worker.join(),
+        lambda worker: worker.member.leave_group(),
+        lambda worker: worker.member.hand_over_membership(),
+        lambda worker: worker.stop.set(),
+    ],
+    ids=["joins again", "leaves", "hands over", "is stopped"],
+)
+def test_transactions_are_aborted_while_the_member_is_in_the_generation_that_it_led(
+    worker: Worker, end_generation: Callable[[Worker], object]
+) -> None:
+    worker.coordinator.answer(JOIN, lead_generation(1, "member-1"))
+    worker.join()
+    wait_until_join_thread_ends()
+    (may_abort,) = worker.may_abort
+    assert may_abort()
+    end_generation(worker)
+    assert not may_abort()
+
+
 def test_a_member_whose_user_data_have_no_tasks_ends_the_join_of_the_leader(
     worker: Worker,
 ) -> None:
