@@ -104,11 +104,11 @@ class StandbyTasks:
         """Close the named tasks; their positions are durable."""
         if followed := self._end_following(names):
             self._dependencies.restorer.stop_following(followed)
-        with ExitStack() as steps:
+        with ExitStack() as steps:  # in reverse order, each whatever the others raise
             for name in names:
                 task = self.by_name.pop(name)
                 steps.callback(task.close)
-                self._dependencies.task_offsets.note_closing(task)
+                steps.callback(self._dependencies.task_offsets.note_closing, task)
 
     def _end_following(self, names: Iterable[str]) -> list[str]:
         """Change the named tasks to CREATED, and return those that the restorer has."""

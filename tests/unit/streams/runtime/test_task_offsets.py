@@ -13,7 +13,7 @@ from state.rocksdb import RocksDisk
 from state.store import StoreCheckpoint
 from streams.common.topic_partitions import Partition
 from streams.errors import StreamsError
-from streams.membership.protocol import RUNNING_OFFSET
+from streams.membership.protocol import RUNNING_OFFSET, AssignmentInfo
 from streams.runtime.task_offsets import DormantTask, TaskOffsets, find_dormant_tasks
 from tests.unit.streams.runtime.fakes import Clock
 from tests.unit.streams.runtime.world import (
@@ -127,13 +127,18 @@ def test_a_task_that_is_closed_is_dormant_as_of_its_last_commit(tmp_path: Path) 
     assert world.member.offsets == [{}, {"0_0": RUNNING_OFFSET}, {"0_0": 1}]
 
 
-def test_a_task_whose_offset_cannot_be_read_is_closed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "assigned", [assign_roles([0, 1]), assign_roles(standby=[0, 1])], ids=["active", "standby"]
+)
+def test_tasks_whose_offset_cannot_be_read_are_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, assigned: AssignmentInfo
 ) -> None:
-    world = World(build_counting_topology(), tmp_path)
+    world = World(build_counting_topology(), tmp_path, partitions=2)
+    world.member.assign(assigned)
     world.turn()
-    with pytest.raises(DirectoryLocked):
-        world.directory.lock_task("0_0")
+    for task in ("0_0", "0_1"):
+        with pytest.raises(DirectoryLocked):
+            world.directory.lock_task(task)
 
     def lose_disk(disk: RocksDisk) -> StoreCheckpoint:
         raise OSError("input/output error")
@@ -142,7 +147,8 @@ def test_a_task_whose_offset_cannot_be_read_is_closed(
     world.rebalance(assign_roles())
     with pytest.raises(StreamsError, match="input/output error"):
         world.turn()
-    world.directory.lock_task("0_0").release()
+    for task in ("0_0", "0_1"):
+        world.directory.lock_task(task).release()
 
 
 def test_a_task_without_state_has_no_offset(tmp_path: Path) -> None:
