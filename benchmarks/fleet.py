@@ -9,11 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.clients.programs import JVM_FLAGS, run
-from tests.kafka.jars import Jars
+from benchmarks.peers.compiled import compile_peers
+from tests.clients.programs import JVM_FLAGS
 
-_JAVA = Path(__file__).parent / "peers" / "java"
-_JARS = Jars(Path(__file__).parents[1] / "tests" / "peers" / "pom.xml", "streams")
 _STOP_S = 90.0
 SYSTEMS = ("millrace", "kafka-streams")
 MILLRACE = (sys.executable, "-m", "benchmarks.rebalance_worker")
@@ -107,11 +105,8 @@ class Fleet:
 
     def _compile_java(self) -> tuple[str, ...]:
         """Compile the worker of Kafka Streams, and return the command that runs it."""
-        classes = self._directory / "classes"
-        sources = sorted(map(str, _JAVA.glob("*.java")))
-        path = _JARS.class_path()
-        run(["javac", "-Xlint:all", "-Werror", "-cp", path, "-d", str(classes), *sources])
+        path = compile_peers(self._directory / "classes")
         quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
         # A JVM of a worker in production compiles its hot code to the end.
         flags = [flag for flag in JVM_FLAGS if "Tiered" not in flag]
-        return ("java", *flags, "-Xmx512m", quiet, "-cp", f"{classes}:{path}", "Summing")
+        return ("java", *flags, "-Xmx512m", quiet, "-cp", path, "Summing")
