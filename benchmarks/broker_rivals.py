@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.brokers import EmbeddedProcess
+from tests.brokers import Broker, EmbeddedProcess
 from tests.conformance.wire import Api, Client
 from tests.kafka.server import RealKafka
 from tests.processes import wait_until
@@ -66,7 +66,7 @@ def run_brokers(
         yield brokers
 
 
-def create_topic(broker: Rival, name: str, partitions: int) -> None:
+def create_topic(broker: Broker, name: str, partitions: int) -> None:
     """Create a topic that keeps its records for the whole run."""
     admin = _create_admin(broker)
     new = NewTopic(name, partitions, config={"retention.ms": "-1"})
@@ -84,11 +84,11 @@ def delete_topic(broker: Rival, name: str) -> None:
     admin.delete_topics([name])[name].result(TIMEOUT_S)
 
 
-def _create_admin(broker: Rival) -> AdminClient:
+def _create_admin(broker: Broker) -> AdminClient:
     return AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 3})
 
 
-def end_offsets(broker: Rival, topic: str, partitions: int) -> list[int]:
+def end_offsets(broker: Broker, topic: str, partitions: int) -> list[int]:
     """Return the end offset of each partition, or -1 for those of which the broker tells none."""
     requested = [{"partition_index": each, "timestamp": LATEST} for each in range(partitions)]
     with Client(broker.bootstrap_servers) as client:

@@ -128,3 +128,20 @@ def count_by_key(output: str) -> Callable[[Producer], tuple[Handle, Callable[[],
         return handle_message, before_commit
 
     return create_handlers
+
+
+def count_every_update(output: str) -> Callable[[Producer], tuple[Handle, Callable[[], None]]]:
+    """Create the handlers that a loop needs to count by key and write a count for each record."""
+
+    def create_handlers(producer: Producer) -> tuple[Handle, Callable[[], None]]:
+        counts: dict[str, int] = {}
+        produce = producer.produce
+
+        def handle_message(message: Any) -> None:
+            key = message.key().decode()
+            counts[key] = count = counts.get(key, 0) + 1
+            produce(output, count.to_bytes(8, "big"), key, timestamp=message.timestamp()[1])
+
+        return handle_message, lambda: None
+
+    return create_handlers

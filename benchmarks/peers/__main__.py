@@ -1,0 +1,94 @@
+"""Measure Millrace beside Kafka Streams, and beside a hand-written loop where one makes sense.
+
+    python -m benchmarks.peers [--broker embedded|kafka|host:port] [--only join,count]
+                               [--rounds 3] [--records 500000] [--quick] [--output FILE]
+
+Each run is a process of its own, and the ways take turns. Values have 100 bytes, topics 4
+partitions; one stream thread, exactly once v2, a commit every 100 ms, no cache, so that every
+update is written. The input is there before a process starts. From outside it is sampled every 20
+ms how much of the output is committed (its last stable offsets) and how much processor time the
+process has used; what counts is the time from the commit that completes the first quarter of the
+output to the last commit. So neither a start nor a JVM's warm-up is within a figure, for any way.
+Processor time is that of the application's process alone, peak memory that of its whole life.
+Kafka Streams runs in a JVM with its defaults.
+
+Each output is read back, committed records only: a run with a wrong number of records or a wrong
+final value of a key is void, has no figures, and makes the exit status 1.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from benchmarks.broker_rivals import create_rival
+from benchmarks.peers.runs import PeerRuns
+from benchmarks.peers.samples import VoidRun
+from benchmarks.peers.table import Results, create_table
+from benchmarks.peers.workloads import (
+    Workload,
+    choose_workloads,
+    create_workloads,
+    plan_runs,
+)
+from tests.brokers import AddressedBroker
+
+_RECORDS, _QUICK_RECORDS = 500_000, 100_000
+
+console = Console(width=120)
+
+
+def measure(runs: PeerRuns, workloads: list[Workload], rounds: int) -> Results:
+    """Run all workloads in all their ways, by turns."""
+    results = Results()
+    for workload in workloads:
+        for way in plan_runs(workload, rounds):
+            try:
+                figures = runs.run(workload, way)
+            except VoidRun as error:
+                results.add_void(workload.name, way, str(error))
+                console.print(f"void: {results.void[-1]}", markup=False)
+                continue
+            results.add(workload.name, way, figures)
+            console.print(f"{workload.name}, {way}: {figures.records_per_s:,.0f} records/s")
+    return results
+
+
+def main(
+    broker: Annotated[str, typer.Option(help="embedded, kafka, or host:port.")] = "embedded",
+    only: Annotated[str, typer.Option(help="Parts of workloads' names, with commas.")] = "",
+    rounds: Annotated[int, typer.Option(help="Rounds; the median counts.")] = 3,
+    records: Annotated[int, typer.Option(help="Records of the left input.")] = _RECORDS,
+    quick: Annotated[bool, typer.Option("--quick", help="One round of few records.")] = False,
+    output: Annotated[Path | None, typer.Option(help="Write the figures as JSON.")] = None,
+) -> None:
+    """Measure the workloads, and print all figures in a table."""
+    if quick:
+        rounds, records = 1, _QUICK_RECORDS
+    try:
+        workloads = choose_workloads(create_workloads(records), only)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    with ExitStack() as stack:
+        is_address = broker not in ("embedded", "kafka")
+        process = AddressedBroker(broker) if is_address else create_rival(broker, {})
+        stack.callback(process.close)
+        process.start()
+        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-bench-"))
+        results = measure(PeerRuns(process, Path(directory)), workloads, rounds)
+    results.record()
+    if output is not None:
+        results.write(output)
+    title = f"{records:,} records, broker {broker}, medians of {rounds} rounds"
+    console.print(create_table(results, title))
+    if results.void:
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)

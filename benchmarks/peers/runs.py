@@ -1,0 +1,168 @@
+"""Run a workload in a process of its own, watch it from outside, and check what it has written."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from uuid import uuid4
+
+from confluent_kafka import IsolationLevel, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from benchmarks.broker_rivals import create_topic
+from benchmarks.figures import cpu_s
+from benchmarks.peers.compiled import compile_peers
+from benchmarks.peers.expected import Expected, find_difference
+from benchmarks.peers.inputs import Feed
+from benchmarks.peers.samples import (
+    PeerFigures,
+    Sample,
+    VoidRun,
+    compute_figures,
+    has_settled,
+)
+from benchmarks.peers.workloads import KAFKA_STREAMS, PARTITIONS, Workload
+from tests.brokers import Broker
+from tests.reading import final_records
+
+_WORKER = (sys.executable, "-m", "benchmarks.peers.worker")
+_HOUR_MS = 3_600_000
+_SAMPLE_S, _SETTLE_S, _RUN_S, _STOP_S = 0.02, 2.0, 300.0, 60.0
+
+
+class PeerRuns:
+    """Writes each input once, and runs workloads on them, each in all ways."""
+
+    def __init__(self, broker: Broker, directory: Path) -> None:
+        self._broker = broker
+        self._servers = broker.bootstrap_servers
+        self._directory = directory
+        self._admin = AdminClient({"bootstrap.servers": self._servers, "log_level": 3})
+        self._id = f"peers-{uuid4().hex[:6]}"
+        self._runs = 0
+        # Not long ago, as brokers delete by age, and at the beginning of a window.
+        self._begin_ms = (int(time.time()) * 1_000 // _HOUR_MS - 1) * _HOUR_MS
+        self._inputs: dict[Feed, str] = {}
+        self._expected: dict[str, Expected] = {}
+        self._class_path = cache(lambda: compile_peers(directory / "classes"))
+
+    def run(self, workload: Workload, way: str) -> PeerFigures:
+        """Run a workload in one way. Raises VoidRun for a wrong output, and where there is none."""
+        topics = [self._write_input(feed) for feed in workload.feeds]
+        expected = self._expect(workload)
+        self._runs += 1
+        application = f"{self._id}-{self._runs}"
+        output, state = f"{application}-out", self._directory / application
+        create_topic(self._broker, output, PARTITIONS)
+        right = topics[1] if len(topics) > 1 else ""
+        arguments = [workload.topology, self._servers, application, str(state), topics[0], right]
+        log = self._directory / f"{application}.log"
+        with log.open("wb") as file:
+            process = subprocess.Popen(
+                [*self._command(way, workload.records), *arguments, output],
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+            )
+        try:
+            samples = self._sample_process(process, output, expected.at_least, log)
+            peak_mb = read_peak_mb(process.pid)
+        finally:
+            stop_process(process)
+        difference = find_difference(expected, self._read_output(output))
+        if difference is not None:
+            raise VoidRun(difference)
+        self._delete_topics(application)
+        shutil.rmtree(state, ignore_errors=True)
+        return compute_figures(samples, workload.records, peak_mb)
+
+    def _command(self, way: str, records: int) -> tuple[str, ...]:
+        if way != KAFKA_STREAMS:
+            return (*_WORKER, way, str(records))
+        quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+        return ("java", quiet, "-cp", self._class_path(), "PeerApplication")
+
+    def _sample_process(
+        self, process: subprocess.Popen[bytes], output: str, at_least: int, log: Path
+    ) -> list[Sample]:
+        """Sample a process until it commits no more output. Raises VoidRun if it ends, or hangs."""
+        samples: list[Sample] = []
+        deadline = time.monotonic() + _RUN_S
+        while not samples or not has_settled(samples, at_least, _SETTLE_S):
+            if process.poll() is not None or time.monotonic() > deadline:
+                tail = log.read_text(errors="replace")[-2_000:]
+                raise VoidRun(f"it ended or took over {_RUN_S} s: {process.poll()}, {tail}")
+            time.sleep(_SAMPLE_S)
+            committed = self._committed_end(output)
+            samples.append(Sample(time.monotonic(), committed, cpu_s(process.pid)))
+        return samples
+
+    def _committed_end(self, topic: str) -> int:
+        """Return the sum of the last stable offsets: how much of a topic is committed."""
+        asked = {TopicPartition(topic, each): OffsetSpec.latest() for each in range(PARTITIONS)}
+        ends = self._admin.list_offsets(
+            asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=30
+        )
+        return sum(end.result().offset for end in ends.values())
+
+    def _read_output(self, topic: str) -> Iterator[tuple[bytes, bytes | None]]:
+        for message in final_records(self._servers, topic, PARTITIONS):
+            yield message.key(), message.value()
+
+    def _expect(self, workload: Workload) -> Expected:
+        if workload.name not in self._expected:
+            self._expected.clear()  # a million keys of the workload before are no longer needed
+            feeds = workload.feeds
+            inputs = [feed.generate_records(self._begin_ms, PARTITIONS) for feed in feeds]
+            self._expected[workload.name] = workload.expect(inputs)
+        return self._expected[workload.name]
+
+    def _write_input(self, feed: Feed) -> str:
+        """Return the topic with the records of a feed; write them unless they are there."""
+        if feed in self._inputs:
+            return self._inputs[feed]
+        topic = f"{self._id}-in-{len(self._inputs)}"
+        create_topic(self._broker, topic, PARTITIONS)
+        queue = {"linger.ms": 50, "queue.buffering.max.messages": 2_000_000}
+        # Kafka's own partitioner, so that keys of both sides of a join meet.
+        settings = {"partitioner": "murmur2_random", "queue.buffering.max.kbytes": 1_000_000}
+        producer = Producer({"bootstrap.servers": self._servers, **queue, **settings})
+        for number, each in enumerate(feed.generate_records(self._begin_ms, PARTITIONS)):
+            partition = -1 if each.partition is None else each.partition
+            producer.produce(topic, each.value, each.key, partition, timestamp=each.timestamp_ms)
+            if number % 10_000 == 0:
+                producer.poll(0)
+        if producer.flush(120):
+            raise RuntimeError("the input could not be written in 120 s")
+        self._inputs[feed] = topic
+        return topic
+
+    def _delete_topics(self, application: str) -> None:
+        """Delete the topics of a run, so that they take no disk from the next."""
+        topics = self._admin.list_topics(timeout=30).topics
+        own = [name for name in topics if name.startswith(f"{application}-")]
+        for answer in self._admin.delete_topics(own).values():
+            answer.result(60)
+
+
+def read_peak_mb(pid: int) -> float:
+    """Return the most memory that a process has had resident, in MB."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1_024 / 1_000_000
+    raise ValueError(f"the kernel does not say what process {pid} has had resident")
+
+
+def stop_process(process: subprocess.Popen[bytes]) -> None:
+    """Stop a process with SIGTERM, or kill it if it does not end in time."""
+    process.terminate()
+    try:
+        process.wait(_STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

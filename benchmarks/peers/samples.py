@@ -1,0 +1,66 @@
+"""Sample how far a process has come, and compute from that its steady rate.
+
+The first quarter of the output is not counted: in it a JVM compiles its hot code, and stores are
+empty. It is the same for all ways, so that none has to warm up within its figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+WARM_UP_SHARE = 0.25
+_COMMITS_MIN = 3
+
+
+class Sample(NamedTuple):
+    """Holds how much output is committed at a time, and the processor time used until then."""
+
+    at_s: float
+    committed: int
+    cpu_s: float
+
+
+class PeerFigures(NamedTuple):
+    """Holds what one run has taken."""
+
+    records_per_s: float
+    cpu_s_per_million: float
+    peak_mb: float
+
+
+class VoidRun(RuntimeError):
+    """Says why a run has no figures: its output is wrong, or it ended, or took too long."""
+
+
+def has_settled(samples: Sequence[Sample], at_least: int, settle_s: float) -> bool:
+    """Tell whether so much output is committed, and no more has come for so long.
+
+    Markers of transactions count as output, so that reaching `at_least` alone is not the end.
+    """
+    last = samples[-1]
+    if last.committed < at_least:
+        return False
+    for sample in reversed(samples):
+        if sample.committed < last.committed:
+            return False
+        if last.at_s - sample.at_s >= settle_s:
+            return True
+    return False
+
+
+def compute_figures(samples: Sequence[Sample], records: int, peak_mb: float) -> PeerFigures:
+    """Compute the figures of a run whose input has so many records.
+
+    The records count in proportion to the output that was committed. Raises VoidRun if there are
+    too few commits to tell.
+    """
+    total = samples[-1].committed
+    begin = next(each for each in samples if each.committed >= total * WARM_UP_SHARE)
+    end = next(each for each in samples if each.committed == total)
+    commits = {each.committed for each in samples if begin.at_s <= each.at_s <= end.at_s}
+    if len(commits) < _COMMITS_MIN:
+        raise VoidRun(f"{len(commits)} commits are too few to tell: give it more records")
+    done = records * (total - begin.committed) / total
+    cpu_s = end.cpu_s - begin.cpu_s
+    return PeerFigures(done / (end.at_s - begin.at_s), cpu_s / done * 1_000_000, peak_mb)

@@ -1,0 +1,1 @@
+"""Test the pure parts of the comparison with Kafka Streams."""
