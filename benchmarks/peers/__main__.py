@@ -55,7 +55,11 @@ def measure(runs: PeerRuns, workloads: list[Workload], rounds: int) -> Results:
                 console.print(f"void: {results.void[-1]}", markup=False)
                 continue
             results.add(workload.name, way, figures)
-            console.print(f"{workload.name}, {way}: {figures.records_per_s:,.0f} records/s")
+            rate, cpu, peak = figures
+            console.print(
+                f"{workload.name}, {way}: {rate:,.0f} records/s, {cpu:.2f} CPU s a million, "
+                f"{peak:,.0f} MB"
+            )
     return results
 
 

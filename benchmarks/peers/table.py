@@ -68,11 +68,8 @@ def create_table(results: Results, title: str) -> Table:
     """Create a table of the medians, with the ratios of Millrace's figures to the others'."""
     table = Table(title=title)
     for column in ("workload", "way"):
-        table.add_column(column)
-    for column in (
-        *("thousand/s", "CPU s a million", "peak MB"),
-        *("Millrace's rate / its", "Millrace's CPU / its"),
-    ):
+        table.add_column(column, no_wrap=True)
+    for column in ("thousand/s", "CPU s/million", "peak MB", "rate, ours/its", "CPU, ours/its"):
         table.add_column(column, justify="right")
     for workload, ways in results.figures.items():
         medians = results.medians(workload)

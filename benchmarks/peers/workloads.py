@@ -49,7 +49,7 @@ def create_workloads(records: int) -> list[Workload]:
     A run that lasts a second would be over before a JVM has compiled what it runs.
     """
     left, longer = Feed(records, KEYS), Feed(4 * records, KEYS)
-    many = Feed(2 * records, MANY_KEYS)
+    many = Feed(max(2 * records, MANY_KEYS), MANY_KEYS)
     bursts = Feed(records, KEYS, burst_records=_BURST_RECORDS)
     closed = Feed(records, KEYS, is_closed=True)
     rows = Feed(_ROWS, KEYS, delay_ms=-_TABLE_LEAD_MS)

@@ -1,5 +1,6 @@
 import java.time.Duration;
 import java.util.Locale;
+import java.util.Set;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.kstream.Consumed;
@@ -16,6 +17,8 @@ import org.apache.kafka.streams.kstream.WindowedSerdes;
 
 /** Builds the topologies of one input topic, as benchmarks/peers/topologies.py does. */
 final class OneInput {
+    private static final Set<String> NAMES =
+            Set.of("map", "count", "window", "rekey", "session", "suppress");
     private static final Duration WINDOW = Duration.ofMillis(5_000);
     private static final Duration GAP = Duration.ofMillis(5_000);
 
@@ -23,6 +26,9 @@ final class OneInput {
 
     /** Adds a topology, or returns false if none has this name. */
     static boolean add(String topology, StreamsBuilder builder, String left, String output) {
+        if (!NAMES.contains(topology)) {
+            return false;
+        }
         KStream<String, String> records =
                 builder.stream(left, Consumed.with(Serdes.String(), Serdes.String()));
         switch (topology) {
@@ -35,9 +41,7 @@ final class OneInput {
                     countInWindows(records)
                             .suppress(Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded())),
                     output);
-            default -> {
-                return false;
-            }
+            default -> throw new IllegalArgumentException(topology);
         }
         return true;
     }
