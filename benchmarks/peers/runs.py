@@ -79,7 +79,7 @@ class PeerRuns:
             raise VoidRun(difference)
         self._delete_topics(application)
         shutil.rmtree(state, ignore_errors=True)
-        return compute_figures(samples, workload.records, peak_mb)
+        return compute_figures(samples, workload.records, peak_mb, workload.warm_up_share)
 
     def _command(self, way: str, records: int) -> tuple[str, ...]:
         if way != KAFKA_STREAMS:

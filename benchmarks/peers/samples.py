@@ -1,7 +1,9 @@
 """Sample how far a process has come, and compute from that its steady rate.
 
 The first quarter of the output is not counted: in it a JVM compiles its hot code, and stores are
-empty. It is the same for all ways, so that none has to warm up within its figure.
+empty. It is the same for all ways. Where records pass through a topic of the application, the first
+step may be far ahead of the output, and its work would be missing from what is left: there all
+counts from the first committed output on, for all ways, a JVM's warm-up too.
 """
 
 from __future__ import annotations
@@ -49,14 +51,16 @@ def has_settled(samples: Sequence[Sample], at_least: int, settle_s: float) -> bo
     return False
 
 
-def compute_figures(samples: Sequence[Sample], records: int, peak_mb: float) -> PeerFigures:
+def compute_figures(
+    samples: Sequence[Sample], records: int, peak_mb: float, warm_up_share: float = WARM_UP_SHARE
+) -> PeerFigures:
     """Compute the figures of a run whose input has so many records.
 
     The records count in proportion to the output that was committed. Raises VoidRun if there are
     too few commits to tell.
     """
     total = samples[-1].committed
-    begin = next(each for each in samples if each.committed >= total * WARM_UP_SHARE)
+    begin = next(each for each in samples if each.committed >= max(1, total * warm_up_share))
     end = next(each for each in samples if each.committed == total)
     commits = {each.committed for each in samples if begin.at_s <= each.at_s <= end.at_s}
     if len(commits) < _COMMITS_MIN:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from benchmarks.peers import expected
 from benchmarks.peers.expected import Expected, Inputs
 from benchmarks.peers.inputs import Feed
+from benchmarks.peers.samples import WARM_UP_SHARE
 
 LOOP, MILLRACE, KAFKA_STREAMS = "loop", "millrace", "kafka-streams"
 WAYS = (LOOP, MILLRACE, KAFKA_STREAMS)
@@ -31,11 +32,17 @@ class Workload:
     feeds: tuple[Feed, ...]
     expect: Callable[[Inputs], Expected]
     has_loop: bool = False
+    has_internal_topic: bool = False
 
     @property
     def records(self) -> int:
         """Return how many records all inputs have."""
         return sum(feed.records for feed in self.feeds)
+
+    @property
+    def warm_up_share(self) -> float:
+        """Return the share of the output that is not counted (`benchmarks.peers.samples`)."""
+        return 0.0 if self.has_internal_topic else WARM_UP_SHARE
 
     @property
     def ways(self) -> tuple[str, ...]:
@@ -61,7 +68,13 @@ def create_workloads(records: int) -> list[Workload]:
         Workload("count of 10k keys", "count", (longer,), expected.expect_counts, has_loop=True),
         Workload("count of 1M keys", "count", (many,), expected.expect_counts, has_loop=True),
         Workload("tumbling window count", "window", (left,), expected.expect_window_counts),
-        Workload("re-key and count", "rekey", (left,), expected.expect_group_counts),
+        Workload(
+            "re-key and count",
+            "rekey",
+            (left,),
+            expected.expect_group_counts,
+            has_internal_topic=True,
+        ),
         Workload("stream-table left join", "stream-table", (left, rows), expected.expect_enriched),
         Workload(
             "stream-stream join",
@@ -81,6 +94,7 @@ def create_workloads(records: int) -> list[Workload]:
             "foreign-key",
             (left, parents),
             expected.expect_joined_by_foreign_key,
+            has_internal_topic=True,
         ),
         Workload("suppress", "suppress", (closed,), expected.expect_closed_windows),
     ]

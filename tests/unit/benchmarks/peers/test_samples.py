@@ -26,6 +26,12 @@ def test_start_first_quarter_and_rest_do_not_count() -> None:
     assert figures.peak_mb == 123.0
 
 
+def test_without_a_warm_up_all_counts_from_the_first_output_on() -> None:
+    figures = compute_figures(SAMPLES, 4_000_000, 123.0, warm_up_share=0.0)
+    assert figures.records_per_s == pytest.approx(3_600_000 / 8)
+    assert figures.cpu_s_per_million == pytest.approx(6.0 / 3.6)
+
+
 def test_a_run_of_few_commits_is_void() -> None:
     with pytest.raises(VoidRun, match="2 commits are too few"):
         compute_figures([Sample(0.0, 0, 0.0), *SAMPLES[-4:]], 4_000_000, 123.0)
