@@ -8,7 +8,7 @@ partitions; one stream thread, exactly once v2, a commit every 100 ms, no cache,
 update is written. The input is there before a process starts. From outside it is sampled every 20
 ms how much of the output is committed (its last stable offsets) and how much processor time the
 process has used; what counts is the time from the commit that completes the first quarter of the
-output to the last commit (with an internal topic, from the first committed output on: why is in
+output to the last commit (with an internal topic, from the first commit of input on: why is in
 `benchmarks.peers.samples`). So no start is within a figure. A JVM goes on compiling for seconds:
 with few records, as with --quick, Kafka Streams' figures are those of a cold JVM.
 Processor time is that of the application's process alone, peak memory that of its whole life.

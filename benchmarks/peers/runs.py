@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
-from confluent_kafka import IsolationLevel, Producer, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from benchmarks.broker_rivals import create_topic
@@ -61,6 +61,7 @@ class PeerRuns:
         create_topic(self._broker, output, PARTITIONS)
         right = topics[1] if len(topics) > 1 else ""
         arguments = [workload.topology, self._servers, application, str(state), topics[0], right]
+        group = application if workload.has_internal_topic else ""
         log = self._directory / f"{application}.log"
         with log.open("wb") as file:
             process = subprocess.Popen(
@@ -70,7 +71,7 @@ class PeerRuns:
                 stderr=file,
             )
         try:
-            samples = self._sample_process(process, output, expected.at_least, log)
+            samples = self._sample_process(process, output, expected.at_least, log, group, topics)
             peak_mb = read_peak_mb(process.pid)
         finally:
             stop_process(process)
@@ -79,7 +80,9 @@ class PeerRuns:
             raise VoidRun(difference)
         self._delete_topics(application)
         shutil.rmtree(state, ignore_errors=True)
-        return compute_figures(samples, workload.records, peak_mb, workload.warm_up_share)
+        return compute_figures(
+            samples, workload.records, peak_mb, by_input=workload.has_internal_topic
+        )
 
     def _command(self, way: str, records: int) -> tuple[str, ...]:
         if way != KAFKA_STREAMS:
@@ -88,10 +91,18 @@ class PeerRuns:
         return ("java", quiet, "-cp", self._class_path(), "PeerApplication")
 
     def _sample_process(
-        self, process: subprocess.Popen[bytes], output: str, at_least: int, log: Path
+        self,
+        process: subprocess.Popen[bytes],
+        output: str,
+        at_least: int,
+        log: Path,
+        group: str,
+        inputs: list[str],
     ) -> list[Sample]:
         """Sample a process until it commits no more output. Raises VoidRun if it ends, or hangs."""
         samples: list[Sample] = []
+        # It joins no group: it is only asked for the offsets.
+        reader = Consumer({"bootstrap.servers": self._servers, "group.id": group or output})
         deadline = time.monotonic() + _RUN_S
         while not samples or not has_settled(samples, at_least, _SETTLE_S):
             if process.poll() is not None or time.monotonic() > deadline:
@@ -99,7 +110,9 @@ class PeerRuns:
                 raise VoidRun(f"it ended or took over {_RUN_S} s: {process.poll()}, {tail}")
             time.sleep(_SAMPLE_S)
             committed = self._committed_end(output)
-            samples.append(Sample(time.monotonic(), committed, cpu_s(process.pid)))
+            consumed = count_consumed(reader, inputs) if group else 0
+            samples.append(Sample(time.monotonic(), committed, cpu_s(process.pid), consumed))
+        reader.close()
         return samples
 
     def _committed_end(self, topic: str) -> int:
@@ -148,6 +161,12 @@ class PeerRuns:
         own = [name for name in topics if name.startswith(f"{application}-")]
         for answer in self._admin.delete_topics(own).values():
             answer.result(60)
+
+
+def count_consumed(reader: Consumer, topics: list[str]) -> int:
+    """Return how many records of the topics the reader's group has committed as consumed."""
+    asked = [TopicPartition(topic, each) for topic in topics for each in range(PARTITIONS)]
+    return sum(max(0, each.offset) for each in reader.committed(asked, timeout=30))
 
 
 def read_peak_mb(pid: int) -> float:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from benchmarks.peers import expected
 from benchmarks.peers.expected import Expected, Inputs
 from benchmarks.peers.inputs import Feed
-from benchmarks.peers.samples import WARM_UP_SHARE
 
 LOOP, MILLRACE, KAFKA_STREAMS = "loop", "millrace", "kafka-streams"
 WAYS = (LOOP, MILLRACE, KAFKA_STREAMS)
@@ -38,11 +37,6 @@ class Workload:
     def records(self) -> int:
         """Return how many records all inputs have."""
         return sum(feed.records for feed in self.feeds)
-
-    @property
-    def warm_up_share(self) -> float:
-        """Return the share of the output that is not counted (`benchmarks.peers.samples`)."""
-        return 0.0 if self.has_internal_topic else WARM_UP_SHARE
 
     @property
     def ways(self) -> tuple[str, ...]:

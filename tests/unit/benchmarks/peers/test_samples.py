@@ -26,10 +26,11 @@ def test_start_first_quarter_and_rest_do_not_count() -> None:
     assert figures.peak_mb == 123.0
 
 
-def test_without_a_warm_up_all_counts_from_the_first_output_on() -> None:
-    figures = compute_figures(SAMPLES, 4_000_000, 123.0, warm_up_share=0.0)
-    assert figures.records_per_s == pytest.approx(3_600_000 / 8)
-    assert figures.cpu_s_per_million == pytest.approx(6.0 / 3.6)
+def test_with_an_internal_topic_all_counts_from_the_first_commit_of_input_on() -> None:
+    consumed = [Sample(9.0, 0, 8.0, 1_000_000), *SAMPLES[1:]]
+    figures = compute_figures(consumed, 4_000_000, 123.0, by_input=True)
+    assert figures.records_per_s == pytest.approx(4_000_000 / 9)
+    assert figures.cpu_s_per_million == pytest.approx(7.0 / 4)
 
 
 def test_a_run_of_few_commits_is_void() -> None:
