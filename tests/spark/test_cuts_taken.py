@@ -343,26 +343,22 @@ def test_what_there_is_no_cut_of_is_said(broker: Broker, unique: Callable[[str],
 def commit(servers: str, group: str, topic: str, offset: int, metadata: str) -> None:
     """Commit an offset of partition 0 outside a transaction and outside a membership."""
     host, _, port = servers.partition(",")[0].rpartition(":")
-    address: list[tuple[str, int]] = []
+    offsets = [(Partition(topic, 0), OffsetAndMetadata(offset, metadata))]
 
-    def is_coordinator_found() -> bool:
-        # Kafka answers COORDINATOR_NOT_AVAILABLE while it creates __consumer_offsets.
+    def connect(address: tuple[str, int]) -> closing[BrokerConnection]:
+        return closing(BrokerConnection(address, "test", HANG_LIMIT_S, threading.Lock()))
+
+    def try_commit() -> bool:
+        # Until Kafka has created and loaded __consumer_offsets it answers COORDINATOR_NOT_AVAILABLE
+        # to a look-up of the coordinator, and then NOT_COORDINATOR to the commit.
         with suppress(ConnectionLost):
-            address.append(find_coordinator(bootstrap, group))
-        return bool(address)
+            with connect((host, int(port))) as bootstrap:
+                coordinator = find_coordinator(bootstrap, group)
+            with connect(coordinator) as connection:
+                return commit_offsets(connection, group, -1, "", "", offsets)
+        return False
 
-    with closing(
-        BrokerConnection((host, int(port)), "test", HANG_LIMIT_S, threading.Lock())
-    ) as bootstrap:
-        wait_until(is_coordinator_found, what="the group's coordinator to be there")
-    with closing(
-        BrokerConnection(address[0], "test", HANG_LIMIT_S, threading.Lock())
-    ) as connection:
-        offsets = [(Partition(topic, 0), OffsetAndMetadata(offset, metadata))]
-        wait_until(
-            lambda: commit_offsets(connection, group, -1, "", "", offsets),
-            what="an offset to be committed",
-        )
+    wait_until(try_commit, what="an offset to be committed")
 
 
 class Announcing(Processor[str, str, str, str]):
