@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 
 import pytest
 from confluent_kafka import Producer
@@ -18,12 +18,13 @@ from tests.integration.cluster import PARTITIONS, Topics, Worker, stored_counts
 from tests.integration.worker import build
 from tests.processes import HANG_LIMIT_S, wait_until
 
-RECORDS = 30_000
-BATCH = 500
-MORE = 3_000
+RECORDS = 90_000
+BATCH = 150
+MORE = 1_000
 """The number of records that are restored before each rebalance."""
 BATCH_S = 0.3
-"""The seconds that a batch takes, so that the restore outlasts all that interrupts it."""
+"""The seconds that a batch takes while others interrupt the restore, which must outlast them: its
+600 batches take at least 180 s, and three workers that join and end about 20."""
 ENDS = (Worker.finish, Worker.kill, Worker.finish)
 """The ways in which the other worker ends, in turn."""
 
@@ -45,10 +46,12 @@ def until_restored(running: RunningApp, records: int) -> None:
     )
 
 
-def start_slow_worker(topics: Topics, state: Path, standbys: int) -> RunningApp:
+def start_slow_worker(topics: Topics, state: Path, standbys: int, interrupted: Event) -> RunningApp:
+    """Start a worker that restores slowly until `interrupted` is set."""
+
     def wait_before_batch(step: CommitStep) -> None:
         if step is CommitStep.RESTORING:
-            time.sleep(BATCH_S)
+            interrupted.wait(BATCH_S)
 
     app = build(
         topics.application,
@@ -78,7 +81,8 @@ def test_a_restore_goes_on_where_it_was_however_often_a_rebalance_interrupts_it(
     monkeypatch.setenv("MILLRACE_ACCEPTABLE_RECOVERY_LAG", str(10 * RECORDS))
     monkeypatch.setenv("MILLRACE_NUM_STANDBY_REPLICAS", str(standbys))
     fill_changelog(topics)
-    with start_slow_worker(topics, tmp_path / "slow", standbys) as running:
+    interrupted = Event()
+    with start_slow_worker(topics, tmp_path / "slow", standbys, interrupted) as running:
 
         def restored() -> int:
             return running.metrics()["restored_records"]
@@ -94,6 +98,7 @@ def test_a_restore_goes_on_where_it_was_however_often_a_rebalance_interrupts_it(
             assert restored() < RECORDS, "the restore was over too soon to be interrupted"
             end(other)
             wait_until(lambda: tasks() == PARTITIONS, what=f"all tasks, not {tasks()}")
+        interrupted.set()
         running.wait_for("RUNNING", HANG_LIMIT_S)
         # One task moves each time: of that a batch may have been polled and not loaded.
         loaded = restored() + running.metrics()["standby_records"]
