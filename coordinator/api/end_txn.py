@@ -1,7 +1,7 @@
 """Handles EndTxn, which commits or aborts a transaction.
 
-Behaviour: commits or aborts. The response is sent when the outcome is in the log and, unless a log
-can't be written to just then, when all markers are written and offsets are visible.
+Behaviour: commits or aborts. The response is sent when the outcome is in the log; the markers are
+written next, before a request of anybody who has seen the response is read.
 Versions: v2 PRODUCER_FENCED; v3 flexible; v4 TRANSACTION_ABORTABLE, never the answer here; v5 is
 transactions v2: the end bumps the epoch and the answer says what the producer goes on with.
 Simplifications: none.

@@ -1,11 +1,13 @@
 """Implements the broker's transaction coordinator: joins decisions with their shards and timers.
 
-How a transaction ends: Prepare* is persisted, and the outcome stands; the marker channel brings a
-marker to every partition; Complete* is persisted. EndTxn is answered once all that can be done at
-once has been done: where all partitions are on this broker that is everything, so that the
-producer's next transaction never meets CONCURRENT_TRANSACTIONS. If a marker can't be written just
-then, EndTxn is answered all the same, the id stays in Prepare* (CONCURRENT_TRANSACTIONS for the
-requests that follow), and the channel tries again as often as it takes.
+How a transaction ends: Prepare* is persisted, and the outcome stands; EndTxn is answered; the
+marker channel brings a marker to every partition; Complete* is persisted. That is Kafka's order.
+The markers are due at once, and the event loop makes such a call before it reads from a socket
+again: whoever acts on the answer finds them written, and the producer's next transaction doesn't
+meet CONCURRENT_TRANSACTIONS. If a marker can't be written just then, the id stays in Prepare*
+(CONCURRENT_TRANSACTIONS for the requests that follow), and the channel tries again as often as it
+takes. Only when all are written, with the pending offsets of the groups committed or dropped, may
+the id's next transaction begin (KAFKA-17507).
 
 A shard is loaded, active, has failed, or has resigned (`shard.coordinator_state`); only an active
 one decides anything. If the log of a shard is damaged, Kafka serves what it has read up to the
@@ -105,6 +107,8 @@ class TransactionService:
         self.counters = TransactionCounters()
         self._config = config
         self._clock = clock
+        self._scheduler = scheduler
+        self._is_closed = False
         self._timers: KeyedTimers[tuple[TransactionTimer, str]] = KeyedTimers(
             clock, scheduler, self._handle_timer
         )
@@ -173,6 +177,7 @@ class TransactionService:
 
     def close(self) -> None:
         """Stop all timers and drop pending markers."""
+        self._is_closed = True
         self._timers.close()
         self._expiry.close()
         self.markers.close()
@@ -255,7 +260,7 @@ class TransactionService:
     def end_transaction(self, command: EndTransactionCommand) -> ProducerIdAndEpoch:
         """Commit or abort a transaction; return the producer id and epoch for the next one.
 
-        On return the outcome stands, and the markers are written if possible. In transactions v2
+        On return the outcome stands, and the markers are about to be written. In transactions v2
         the epoch is the next one, or the producer id a new one. Raises: Refused.
         """
         shard = self._find_active_shard(command.transactional_id)
@@ -275,7 +280,8 @@ class TransactionService:
             self.counters.commits += 1
         else:
             self.counters.aborts_by_client += 1
-        self._write_markers(command.transactional_id)
+        prepared = shard.state.transactions[command.transactional_id]
+        self._scheduler.call_later(0, partial(self._write_markers_after_answer, shard, prepared))
         return owner
 
     def verify_partition(
@@ -325,6 +331,18 @@ class TransactionService:
             )
         )
         self._write_markers(transaction.transactional_id)
+
+    def _write_markers_after_answer(
+        self, shard: TransactionShard, prepared: TransactionMetadata
+    ) -> None:
+        """Write the markers of a transaction whose end has been answered.
+
+        If the shard has resigned in between, its next load writes them.
+        """
+        transactional_id = prepared.transactional_id
+        known = shard.state.transactions.get(transactional_id)
+        if known is prepared and not self._is_closed:
+            self._write_markers(transactional_id)
 
     def _write_markers(self, transactional_id: str) -> None:
         """Write the markers of a decided transaction, which is completed after the last one."""

@@ -18,7 +18,8 @@ from tests.unit.coordinator.transactions.test_producer_ids_stay import loaded
 def test_a_commit_is_seen_though_a_marker_of_a_higher_coordinator_epoch_was_written(
     version: int,
 ) -> None:
-    broker = loaded(MemoryDisk(), FakeClock())
+    clock = FakeClock()
+    broker = loaded(MemoryDisk(), clock)
     log = broker.topics.create_topic("words", 1).partitions[0]
     transactions = broker.coordinators.transactions
     owner = transactions.init_producer_id("app", 60_000, -1, -1)
@@ -31,5 +32,6 @@ def test_a_commit_is_seen_though_a_marker_of_a_higher_coordinator_epoch_was_writ
         produced(producer_id=owner.producer_id, epoch=owner.producer_epoch, transactional=True)
     )
     transactions.end_transaction(EndTransactionCommand(*who, True, version=version))
+    clock.advance(0)
     assert transactions.markers.counters.given_up == 0
     assert log.last_stable_offset == log.end_offset == 3

@@ -155,9 +155,13 @@ class World:
         id_: str = "app",
         version: int = V0,
     ) -> ProducerIdAndEpoch:
-        return self.transactions.end_transaction(
-            EndTransactionCommand(id_, owner.producer_id, owner.producer_epoch, committed, version)
+        """End a transaction as EndTxn does, and let its markers be written, which is next."""
+        command = EndTransactionCommand(
+            id_, owner.producer_id, owner.producer_epoch, committed, version
         )
+        afterwards = self.transactions.end_transaction(command)
+        self.clock.advance(0)
+        return afterwards
 
     def stage(
         self,

@@ -114,7 +114,10 @@ class FakeBroker:
             return refuse(request, context, refused.code)
 
     def send(self, api: ModuleType, version: int, **fields: Any) -> Any:
-        """Return the response to a request after checking that it can be written to the wire."""
+        """Return the response to a request after checking that it can be written to the wire.
+
+        What the request has left to be done at once, such as markers, has been done then.
+        """
 
         async def answered() -> Any:
             response = self.start(api, version, **fields)
@@ -125,6 +128,7 @@ class FakeBroker:
 
         response = asyncio.run(answered())
         assert encode_response(1, response)
+        self.clock.advance(0)
         return _read(api, version, response) if isinstance(response, EncodedResponse) else response
 
 

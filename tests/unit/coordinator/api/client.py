@@ -24,6 +24,7 @@ from coordinator.wire.send_buffer import Answer, SendBuffer
 from tests.unit.coordinator.log.logs import NOW_MS, StillClock
 
 CORRELATION_ID = 77
+END_TXN = 26
 
 
 class FakeTimer:
@@ -35,15 +36,28 @@ class FakeTimer:
 
 
 class FakeScheduler:
-    """Stands in for the scheduler: runs a callback only when a test says that its time has come."""
+    """Stands in for the scheduler: runs a callback only when a test says that its time has come.
+
+    With `is_held` it doesn't make the calls that are due without a delay either.
+    """
 
     def __init__(self) -> None:
+        self.is_held = False
         self.waiting: list[tuple[float, Callable[[], None], FakeTimer]] = []
 
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> FakeTimer:
         timer = FakeTimer()
         self.waiting.append((delay_ms, callback, timer))
         return timer
+
+    def run_due_now(self) -> None:
+        """Make the calls that are due without a delay, as the loop does before it reads again."""
+        if self.is_held:
+            return
+        due = self.pending(0)
+        self.waiting = [each for each in self.waiting if each[0] != 0]
+        for callback in due:
+            callback()
 
     def pending(self, delay_ms: float) -> list[Callable[[], None]]:
         """Return the callbacks that are scheduled with exactly this delay."""
@@ -81,8 +95,13 @@ class Client:
         self._router = self.broker.create_router()
 
     def ask(self, api_key: int, version: int, /, **given: Any) -> Any:
-        """Return the response, which must be ready at once; None if the request has none."""
+        """Return the response, which must be ready at once; None if the request has none.
+
+        After EndTxn the markers are written, as nothing is read from clients before that.
+        """
         answer = self.send(build_entity(cast(type, load_request_schema(api_key, version)), given))
+        if api_key == END_TXN:
+            self.scheduler.run_due_now()
         if answer is None:
             return None
         assert isinstance(answer, bytes | list)

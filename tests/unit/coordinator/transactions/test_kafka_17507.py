@@ -3,9 +3,10 @@
 In Kafka 3.8 the end of a transaction was answered before its offsets had been materialised. The
 producer began its next transaction at once, and its new offsets could be committed in the place
 of, and together with, those of the transaction that was being completed. Here the offsets of the
-next transaction arrive before, during and after the completion of the former, on a whole broker
-whose disk fails where "during" has to last: before a marker of the former is written, after the
-group's but before the other one, and after both but before the completion is in the log.
+next transaction arrive before, during and after the completion of the former, on a whole broker:
+"during" is between the answer and the markers, and, where the disk fails, before a marker of the
+former is written, after the group's but before the other one, and after both but before the
+completion is in the log.
 """
 
 from __future__ import annotations
@@ -131,6 +132,18 @@ def before(client: Client, producer: Producer) -> None:
     next_counts_by_itself(client, producer)
 
 
+def during_the_answer(client: Client, producer: Producer) -> None:
+    """Check offsets that arrive after the answer to EndTxn was made, and before any marker."""
+    producer.stage(FORMER)
+    client.scheduler.is_held = True
+    assert producer.end() is Code.NONE
+    assert producer.stage(NEXT) is BUSY[producer.version]
+    assert fetched(client) == UNSTABLE
+    client.scheduler.is_held = False
+    client.scheduler.run_due_now()
+    next_counts_by_itself(client, producer)
+
+
 def during_before_the_marker(client: Client, producer: Producer) -> None:
     """Check the decided transaction without a marker: its offset is hidden, the next is refused.
 
@@ -191,6 +204,7 @@ def after(client: Client, producer: Producer) -> None:
 
 INTERLEAVINGS = (
     before,
+    during_the_answer,
     during_before_the_marker,
     during_between_the_markers,
     during_before_the_completion_is_logged,
