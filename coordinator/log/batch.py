@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from struct import Struct
 from typing import NamedTuple
 
@@ -175,12 +176,22 @@ class RecordBatch(NamedTuple):
         Raises: ValueError if the bytes are no marker.
         """
         try:
-            record = next(self.iterate_records())
-            _, kind = _MARKER_KEY.unpack_from(record.key or b"")
-            _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value or b"")
+            return _decode_marker_content(
+                bytes(self.data[HEADER_BYTES:]), self.attributes, self.record_count
+            )
         except (IndexError, StopIteration, struct.error) as error:
             raise ValueError(f"the marker at offset {self.base_offset} is damaged") from error
-        return kind == 1, coordinator_epoch
+
+
+@lru_cache(64)  # nearly all markers of a log have one of a few contents
+def _decode_marker_content(content: bytes, attributes: int, record_count: int) -> tuple[bool, int]:
+    """Decode what follows the header of a marker's batch (see `RecordBatch.decode_marker`)."""
+    data = bytes(HEADER_BYTES) + content
+    batch = RecordBatch(0, len(data), 0, 2, 0, attributes, 0, 0, 0, -1, -1, -1, record_count, data)
+    record = next(batch.iterate_records())
+    _, kind = _MARKER_KEY.unpack_from(record.key or b"")
+    _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value or b"")
+    return kind == 1, coordinator_epoch
 
 
 def _read_nullable_bytes(data: Bytes, position: int) -> tuple[bytes | None, int]:
@@ -290,6 +301,27 @@ def encode_marker(
     attributes = _TRANSACTIONAL | _CONTROL
     return _encode_records(
         [(key, value)], attributes, timestamp_ms, (producer_id, producer_epoch, -1)
+    )
+
+
+@lru_cache(64)  # a transaction ends with the same marker in each of its partitions
+def build_marker(
+    producer_id: int,
+    producer_epoch: int,
+    *,
+    committed: bool,
+    coordinator_epoch: int,
+    timestamp_ms: int,
+) -> RecordBatch:
+    """Build the control batch that ends a transaction on a partition, at base offset 0."""
+    return parse_header(
+        encode_marker(
+            producer_id,
+            producer_epoch,
+            committed=committed,
+            coordinator_epoch=coordinator_epoch,
+            timestamp_ms=timestamp_ms,
+        )
     )
 
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from coordinator.errors import Code, Refused
-from coordinator.log.batch import RecordBatch, copy_with_offset, encode_marker, parse_header
+from coordinator.log.batch import RecordBatch, build_marker, copy_with_offset, parse_header
 from coordinator.log.checkpoint import write_start_offset
 from coordinator.log.checkpointing import CheckpointSaver, LogState
 from coordinator.log.compaction import LogCompaction
@@ -173,14 +173,14 @@ class PartitionLog:
         self.producers.check_marker(
             producer_id, producer_epoch, coordinator_epoch, transaction_version
         )
-        marker = encode_marker(
+        marker = build_marker(
             producer_id,
             producer_epoch,
             committed=committed,
             coordinator_epoch=coordinator_epoch,
             timestamp_ms=self._clock.now_ms(),
         )
-        return self._append_batch(parse_header(marker), -1)
+        return self._append_batch(marker, -1)
 
     def _append_batch(self, batch: RecordBatch, log_append_time_ms: int) -> int:
         """Write a batch at the end of the log, apply it, and return its offset.
