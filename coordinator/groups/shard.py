@@ -32,7 +32,9 @@ class GroupShard:
         self.offset_counters = OffsetCounters()
         self.deleted_topics: set[str] = set()  # deleted while the shard could not be written to
         self.deleting_group_ids: set[str] = set()  # groups of which a part is deleted already
-        self.log: Shard[Record] = Shard(name, log, GroupCodec(), self.state.apply_record, clock)
+        self.log: Shard[Record] = Shard(
+            name, log, GroupCodec(), self.state.apply_record, clock, self.state.apply_commit
+        )
 
     @property
     def counters(self) -> tuple[tuple[str, GroupCounters], ...]:

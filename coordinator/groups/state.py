@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -16,6 +17,7 @@ from coordinator.groups.consumer.state import ConsumerGroup
 from coordinator.offsets import apply as offset_apply
 from coordinator.offsets import records as offset_records
 from coordinator.offsets import state as offsets
+from coordinator.offsets.commit_encoding import encode_commit_records
 from coordinator.offsets.state import OffsetCommitted, OffsetForgotten, OffsetState
 from coordinator.shard.decision import LogRecordOrigin, TransactionEnded
 from coordinator.shard.record_fields import FieldReader
@@ -40,6 +42,16 @@ class GroupShardState:
         self.offsets.clear_offsets()
         self.classic.clear()
         self.consumer.clear()
+
+    def apply_commit(self, records: Sequence[Record], base_offset: int) -> bool:
+        """Apply offsets that were committed together outside a transaction, as `apply_record` does.
+
+        Return False, and do nothing, for any other records.
+        """
+        offsets = [record for record in records if record.__class__ is OffsetCommitted]
+        return len(offsets) == len(records) and offset_apply.apply_commit(
+            self.offsets, offsets, base_offset
+        )
 
     def apply_record(self, record: Record | TransactionEnded, origin: LogRecordOrigin) -> None:
         """Change the state as a record or a transaction marker says."""
@@ -73,6 +85,10 @@ class GroupCodec:
         if isinstance(record, GroupSaved | GroupForgotten):
             return group_records.encode_group_record(record)
         return consumer_records.encode_consumer_record(record)
+
+    def encode_together(self, records: Sequence[Record]) -> bytes | None:
+        offsets = [record for record in records if record.__class__ is OffsetCommitted]
+        return encode_commit_records(offsets) if len(offsets) == len(records) else None
 
     def decode_record(self, key: bytes | None, value: bytes | None) -> Record | None:
         reader = FieldReader(key)

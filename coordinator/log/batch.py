@@ -279,8 +279,9 @@ def encode_batch(
 
     The broker writes its own records like this.
     """
-    return _encode_records(
-        records,
+    return _add_header(
+        encode_records(records),
+        len(records),
         _TRANSACTIONAL if transactional else 0,
         timestamp_ms,
         (producer_id, producer_epoch, base_sequence),
@@ -299,9 +300,8 @@ def encode_marker(
     key = _MARKER_KEY.pack(0, 1 if committed else 0)
     value = _MARKER_VALUE.pack(0, coordinator_epoch)
     attributes = _TRANSACTIONAL | _CONTROL
-    return _encode_records(
-        [(key, value)], attributes, timestamp_ms, (producer_id, producer_epoch, -1)
-    )
+    producer = producer_id, producer_epoch, -1
+    return _add_header(encode_records([(key, value)]), 1, attributes, timestamp_ms, producer)
 
 
 @lru_cache(64)  # a transaction ends with the same marker in each of its partitions
@@ -325,15 +325,8 @@ def build_marker(
     )
 
 
-def _encode_records(
-    records: Sequence[tuple[bytes | None, bytes | None]],
-    attributes: int,
-    timestamp_ms: int,
-    producer: tuple[int, int, int],
-) -> bytes:
-    """Encode an uncompressed batch; `producer` is the producer id, epoch and base sequence."""
-    if not records:
-        raise ValueError("a batch has at least one record")
+def encode_records(records: Sequence[tuple[bytes | None, bytes | None]]) -> bytes:
+    """Encode (key, value) records as they stand in a batch, one after the other."""
     sized = []
     for delta, (key, value) in enumerate(records):
         # Attributes, timestamp delta 0, offset delta; key and value with their lengths; no headers.
@@ -346,9 +339,40 @@ def _encode_records(
         )
         sized.append(VARINT[len(record)])
         sized.append(record)
-    count = len(records)
+    return b"".join(sized)
+
+
+def encode_batch_of(
+    encoded_records: bytes,
+    record_count: int,
+    *,
+    timestamp_ms: int,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    transactional: bool = False,
+) -> bytes:
+    """Encode a batch as `encode_batch` does, of records that are encoded already."""
+    return _add_header(
+        encoded_records,
+        record_count,
+        _TRANSACTIONAL if transactional else 0,
+        timestamp_ms,
+        (producer_id, producer_epoch, -1),
+    )
+
+
+def _add_header(
+    encoded_records: bytes,
+    count: int,
+    attributes: int,
+    timestamp_ms: int,
+    producer: tuple[int, int, int],
+) -> bytes:
+    """Encode the header of a batch, and return both; `producer`: id, epoch, base sequence."""
+    if not count:
+        raise ValueError("a batch has at least one record")
     checked = _UNDER_CRC.pack(attributes, count - 1, timestamp_ms, timestamp_ms, *producer, count)
-    checked += b"".join(sized)
+    checked += encoded_records
     length = len(checked) + _ATTRIBUTES_AT - PREFIX_BYTES
     head = _UNCHECKED.pack(0, length, _LEADER_EPOCH, 2, crc32c(checked))
     return head + checked

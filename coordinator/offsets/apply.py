@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import count
+from operator import itemgetter
+
 from coordinator.offsets.state import (
     CommittedOffset,
     OffsetCommitted,
@@ -12,6 +16,8 @@ from coordinator.offsets.state import (
     create_committed_offset,
 )
 from coordinator.shard.decision import LogRecordOrigin, TransactionEnded
+
+_GET_PARTITION = itemgetter(slice(1, 3))  # topic and partition of an OffsetCommitted
 
 
 def apply_record(
@@ -39,6 +45,28 @@ def apply_record(
                 _remove_pending_producer(state, producer_id, key)
                 if committed:
                     _commit_offset(state, key[0], key[1:], committed_offset_entry)
+
+
+def apply_commit(state: OffsetState, records: Sequence[OffsetCommitted], base_offset: int) -> bool:
+    """Apply new offsets of one group that no producer has written, as `apply_record` does for each.
+
+    They stand at the end of the log, so that each is newer than the one that it replaces. Return
+    False, and do nothing, if they are of several groups.
+    """
+    group_id = records[0].group_id
+    if not all(record.group_id == group_id for record in records):
+        return False
+    state.groups.add(group_id)
+    group = state.committed.get(group_id)
+    if group is None:
+        group = state.committed[group_id] = {}
+    partitions = map(_GET_PARTITION, records)
+    group.update(
+        zip(
+            partitions, map(create_committed_offset, zip(records, count(base_offset))), strict=False
+        )
+    )
+    return True
 
 
 def _commit_offset(

@@ -33,14 +33,14 @@ _VALUE_HEAD = Struct(">hqi")  # version, offset, leader epoch
 
 def encode_offset_record(record: Record) -> tuple[bytes, bytes | None]:
     """Return the key and value of an offset record; the value is None for a tombstone."""
-    key = _encode_key_names(record.group_id, record.topic) + _INT32.pack(record.partition)
+    key = encode_key_names(record.group_id, record.topic) + _INT32.pack(record.partition)
     if isinstance(record, OffsetForgotten):
         return key, None
     if record.expires_at_ms != NEVER:
         return key, _encode_expiring_value(record)
     head = _VALUE_HEAD.pack(VALUE_VERSION, record.offset, record.leader_epoch)
     topic_id = record.topic_id
-    tail = _encode_value_tail(record.committed_at_ms, None if topic_id is None else topic_id.int)
+    tail = encode_value_tail(record.committed_at_ms, None if topic_id is None else topic_id.int)
     text = _encode_text(record.metadata) if record.metadata else b"\x01"
     return key, head + text + tail
 
@@ -65,7 +65,7 @@ def _encode_text(value: str) -> bytes:
 
 
 @lru_cache(256)
-def _encode_key_names(group_id: str, topic: str) -> bytes:
+def encode_key_names(group_id: str, topic: str) -> bytes:
     """Return the bytes of a key up to the partition: its type, the group id and the topic."""
     key = FieldWriter(OFFSET_KEY)
     key.write_nullable_string(group_id)
@@ -81,13 +81,13 @@ def _decode_key_names(encoded_names: bytes) -> tuple[str, str]:
     """
     reader = FieldReader(encoded_names)
     group_id, topic = reader.read_string(), reader.read_string()
-    if _encode_key_names(group_id, topic)[2:] != encoded_names:
+    if encode_key_names(group_id, topic)[2:] != encoded_names:
         raise ValueError(f"{encoded_names!r} is no group and topic")
     return group_id, topic
 
 
 @lru_cache(256)
-def _encode_value_tail(committed_at_ms: int, topic_id: int | None) -> bytes:
+def encode_value_tail(committed_at_ms: int, topic_id: int | None) -> bytes:
     """Return the bytes that follow the metadata in a value: commit time and topic id.
 
     The topic id comes as a number: hashing a UUID for the cache takes longer than all the rest.

@@ -24,7 +24,7 @@ from typing import Generic, TypeVar
 
 from coordinator.clock import Clock
 from coordinator.errors import Refused
-from coordinator.log.batch import encode_batch
+from coordinator.log.batch import encode_batch_of, encode_records
 from coordinator.shard.coordinator_state import (
     REFUSAL_CODES,
     VALID_PREVIOUS_STATES,
@@ -70,11 +70,18 @@ class Shard(Generic[R]):
         codec: RecordCodec[R],
         apply: Callable[[R | TransactionEnded, LogRecordOrigin], None],
         clock: Clock,
+        apply_together: Callable[[Sequence[R], int], bool] = lambda records, base_offset: False,
     ) -> None:
+        """Create a shard; `apply_together` may apply records that no producer has written.
+
+        It is given them with the offset of the first, and does just what `apply` does for each, or
+        nothing and returns False.
+        """
         self.name = name
         self._log = log
         self._codec = codec
         self._apply = apply
+        self._apply_together = apply_together
         self._clock = clock
         self._broken_reason: str | None = None
         self.coordinator_state = (
@@ -97,9 +104,12 @@ class Shard(Generic[R]):
         """
         self._raise_if_broken()
         self.check_active()
-        if decision.records:
-            encoded = [self._codec.encode_record(record) for record in decision.records]
-            self._append_batch(decision.records, encoded, decision.producer)
+        records = decision.records
+        if records:
+            encoded = self._codec.encode_together(records)
+            if encoded is None:
+                encoded = encode_records([self._codec.encode_record(each) for each in records])
+            self._append_batch(records, encoded, decision.producer)
         return decision.response
 
     def append_in_batches(self, records: Sequence[R]) -> None:
@@ -117,26 +127,26 @@ class Shard(Generic[R]):
             key, value = self._codec.encode_record(record)
             record_size = len(key or b"") + len(value or b"") + RECORD_OVERHEAD_BYTES
             if encoded and batch_size + record_size > batch_bytes:
-                self._append_batch(
-                    records[appended_count : appended_count + len(encoded)], encoded, None
-                )
+                batch_records = records[appended_count : appended_count + len(encoded)]
+                self._append_batch(batch_records, encode_records(encoded), None)
                 appended_count += len(encoded)
                 encoded, batch_size = [], BATCH_OVERHEAD_BYTES
             encoded.append((key, value))
             batch_size += record_size
         if encoded:
-            self._append_batch(records[appended_count:], encoded, None)
+            self._append_batch(records[appended_count:], encode_records(encoded), None)
 
     def _append_batch(
         self,
         records: Sequence[R],
-        encoded: Sequence[tuple[bytes | None, bytes | None]],
+        encoded: bytes,
         producer: TransactionalProducer | None,
     ) -> None:
         """Append records as one batch, then apply them."""
         producer_id = -1 if producer is None else producer.producer_id
-        batch = encode_batch(
+        batch = encode_batch_of(
             encoded,
+            len(records),
             timestamp_ms=self._clock.now_ms(),
             producer_id=producer_id,
             producer_epoch=-1 if producer is None else producer.producer_epoch,
@@ -144,7 +154,14 @@ class Shard(Generic[R]):
         )
         begin_ms = self._clock.monotonic_ms()
         base_offset = self._log.append_internal(batch)
-        self.counters.count_append(len(encoded), self._clock.monotonic_ms() - begin_ms)
+        self.counters.count_append(len(records), self._clock.monotonic_ms() - begin_ms)
+        if producer is None:
+            try:
+                if self._apply_together(records, base_offset):
+                    return
+            except Exception as error:
+                failure = describe_apply_failure(base_offset, records[0], error)
+                raise self._mark_broken(failure) from error
         self._apply_appended(records, base_offset, producer_id)
 
     def end_transaction(self, marker: TransactionEnded) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 R = TypeVar("R")
@@ -36,6 +37,10 @@ class RecordCodec(Protocol[R]):
     """Translates records to and from the bytes that Kafka writes; value None is a tombstone."""
 
     def encode_record(self, record: R) -> tuple[bytes | None, bytes | None]: ...
+    def encode_together(self, records: Sequence[R]) -> bytes | None:
+        """Encode records as they stand in a batch; None: they have to be encoded one by one."""
+        ...
+
     def decode_record(self, key: bytes | None, value: bytes | None) -> R | None:
         """Decode a record from its key and value; return None if the type is unknown.
 

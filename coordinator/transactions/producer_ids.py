@@ -7,6 +7,7 @@ Source: `metadata/src/main/resources/common/metadata/ProducerIdsRecord.json`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from coordinator.errors import Code, Refused
@@ -44,6 +45,9 @@ class ProducerIdsCodec:
         writer.write_int64(record.next_producer_id)
         writer.write_int8(0)  # no tagged fields
         return None, writer.to_bytes()
+
+    def encode_together(self, records: Sequence[ProducerIdsAllocated]) -> None:
+        return None
 
     def decode_record(self, key: bytes | None, value: bytes | None) -> ProducerIdsAllocated | None:
         """Decode the record of an allocation; None for a record of another type.

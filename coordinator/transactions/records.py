@@ -7,7 +7,7 @@ are read, so a log may have been written at any level.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from coordinator.shard.record_fields import FieldReader, FieldWriter, open_value_reader
@@ -44,6 +44,9 @@ class TransactionCodec:
                 )
             case TransactionForgotten(transactional_id):
                 return _encode_key(transactional_id), None
+
+    def encode_together(self, records: Sequence[TransactionRecord]) -> None:
+        return None
 
     def decode_record(self, key: bytes | None, value: bytes | None) -> TransactionRecord | None:
         """Decode a record from key and value; None for a record of another type."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from coordinator.errors import Refused
@@ -19,6 +21,9 @@ from tests.unit.coordinator.fakes import FakeClock, FakeLog
 class TextCodec:
     def encode_record(self, record: str) -> tuple[bytes | None, bytes | None]:
         return b"\0\1", record.encode()
+
+    def encode_together(self, records: Sequence[str]) -> None:
+        return None
 
     def decode_record(self, key: bytes | None, value: bytes | None) -> str | None:
         if value is None:

@@ -1,0 +1,24 @@
+"""Frame records of one size as they stand in a batch, for codecs that encode many by one call.
+
+A record is its head, its key, what is between key and value, its value, and RECORD_END.
+"""
+
+from __future__ import annotations
+
+from coordinator.log.varint import VARINT
+
+RECORD_END = b"\0"  # no headers
+
+
+def frame_equal_records(
+    record_count: int, key_bytes: int, value_bytes: int
+) -> tuple[list[bytes], bytes]:
+    """Return the head of each record, and the bytes between the key and the value of every one."""
+    between = VARINT[value_bytes]
+    heads = []
+    for delta in range(record_count):
+        # Attributes, timestamp delta 0, offset delta, and the length of the key.
+        fields = b"\0\0" + VARINT[delta] + VARINT[key_bytes]
+        size = len(fields) + key_bytes + len(between) + value_bytes + len(RECORD_END)
+        heads.append(VARINT[size] + fields)
+    return heads, between
