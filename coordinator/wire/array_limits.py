@@ -108,7 +108,24 @@ def _create_field_walk(
     count: ReadCount = _read_compact_count if flexible else _read_count
     if get_origin(field.type) is not UnionType:
         count = _create_non_null_count(count, field.name)
-    return _create_array_walk(count, one) if callable(one) else _create_fixed_array_walk(count, one)
+    if not callable(one):
+        return _create_fixed_array_walk(count, one)
+    fixed_bytes = _find_bytes_before_text(inner, create_tag_walk) if flexible else None
+    return _create_array_walk(count, one, fixed_bytes)
+
+
+def _find_bytes_before_text(entity_type: Any, create_tag_walk: CreateTagWalk) -> int | None:
+    """Return the size of a flexible struct's fields up to its last, which is a text or bytes.
+
+    None for any other struct.
+    """
+    if not is_dataclass(entity_type):
+        return None
+    untagged = [field for field in fields(entity_type) if "tag" not in field.metadata]
+    steps = [_create_field_walk(field, True, create_tag_walk) for field in untagged]
+    sizes = [step for step in steps[:-1] if isinstance(step, int)]
+    is_such = len(sizes) == len(steps) - 1 and steps[-1] is _skip_compact_bytes
+    return sum(sizes) if is_such else None
 
 
 def _create_non_null_count(read_count: ReadCount, name: str) -> ReadCount:
@@ -182,10 +199,23 @@ def _read_compact_count(frame: bytes, position: int) -> tuple[int, int]:
     return count - 1, position
 
 
-def _create_array_walk(read_count: ReadCount, walk_element: Walk) -> Walk:
+def _create_array_walk(
+    read_count: ReadCount, walk_element: Walk, bytes_before_text: int | None
+) -> Walk:
+    """Create the walk over an array; `bytes_before_text` is that of its elements' type, if any."""
+    element_bytes = -1 if bytes_before_text is None else bytes_before_text + 2
+
     def walk_array(frame: bytes, position: int, budget: ElementBudget) -> int:
         count, position = read_count(frame, position)
         _spend_budget(count, frame, position, budget)
+        if element_bytes > 0 and count > 1:
+            # Nearly all commits are without metadata: all texts are empty or null, a byte 1 or 0,
+            # and there are no tagged fields, a byte 0. Then all elements have one size.
+            end = position + count * element_bytes
+            texts = frame[position + element_bytes - 2 : end : element_bytes]
+            tags = frame[position + element_bytes - 1 : end : element_bytes]
+            if len(tags) == count and not tags.strip(b"\0") and not texts.strip(b"\0\1"):
+                return end
         for _ in range(count):
             position = walk_element(frame, position, budget)
         return position

@@ -1,16 +1,27 @@
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from kio.index import load_request_schema
+from kio.serial import entity_reader
 
 from coordinator.api.router import APIS
 from coordinator.wire.array_limits import ELEMENTS_MAX, create_walk
-from coordinator.wire.codec import MalformedRequest, load_schema, read_request, read_request_header
+from coordinator.wire.codec import (
+    MalformedRequest,
+    build_entity,
+    load_schema,
+    read_request,
+    read_request_header,
+)
 from coordinator.wire.tagged_fields import skip_tags
 from tests.unit.coordinator.api.client import example, request_bytes
 
 SERVED = [(api.API_KEY, version) for api in APIS for version in api.VERSIONS]
-LIST_OFFSETS, METADATA, OFFSET_FETCH = 2, 3, 9
+LIST_OFFSETS, METADATA, OFFSET_COMMIT, OFFSET_FETCH = 2, 3, 8, 9
 INT32_MAX = b"\x7f\xff\xff\xff"
 UVARINT_MAX = b"\xff\xff\xff\xff\x0f"
 
@@ -48,6 +59,44 @@ def read(api_key: int, version: int, body: bytes) -> object:
 def test_an_array_or_a_varint_that_can_not_be_is_malformed(version: int, body: bytes) -> None:
     with pytest.raises(MalformedRequest):
         read(METADATA, version, body)
+
+
+@given(
+    st.lists(st.sampled_from(["", "", "", None, "\0", "m" * 200]), max_size=12),
+    st.sampled_from([8, 9, 10]),
+    st.none() | st.tuples(st.integers(0, 400), st.integers(0, 255)),
+)
+def test_elements_of_one_size_are_skipped_as_others_are(
+    texts: list[str | None], version: int, change: tuple[int, int] | None
+) -> None:
+    """Check commits with and without metadata, and with a byte changed, against kio's reader."""
+    entity_type = load_request_schema(OFFSET_COMMIT, version)
+    partitions = [
+        {
+            "partition_index": number,
+            "committed_offset": number << 40,
+            "committed_leader_epoch": -1,
+            "committed_metadata": text,
+        }
+        for number, text in enumerate(texts)
+    ]
+    topics = [{"name": "words", "topic_id": UUID(int=1), "partitions": partitions}]
+    given_fields = {"group_id": "g", "member_id": "m", "generation_id_or_member_epoch": 1}
+    request = build_entity(
+        entity_type, {**given_fields, "group_instance_id": None, "topics": topics}
+    )
+    frame = bytearray(request_bytes(request))
+    at = skip_tags(bytes(frame), read_request_header(bytes(frame)).body_start)
+    if change is not None:
+        frame[at + change[0] % (len(frame) - at)] = change[1]
+    try:
+        end = entity_reader(entity_type)(bytes(frame), at)[1]
+    except Exception:
+        return
+    try:
+        assert create_walk(entity_type)(bytes(frame), at, [ELEMENTS_MAX]) == at + end
+    except ValueError:
+        assert change is not None  # the walk refuses some null arrays that kio takes
 
 
 def test_an_array_inside_an_array_is_looked_at_too() -> None:
