@@ -93,6 +93,12 @@ class ClientConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.last_active_ms = self._clock.monotonic_ms()
+        if self._is_idle():
+            single_frame = self._frames.read_single_frame(data)
+            if single_frame is not None:  # of a client that waits for each answer, as most do
+                self._handle_frame(single_frame)
+                self._flush_ready_answers()
+                return
         try:
             for frame in self._frames.read_frames(data):
                 self._queue.append(frame)
@@ -126,6 +132,17 @@ class ClientConnection(asyncio.Protocol):
         self._transport.abort()
 
     # Requests, one after the other
+
+    def _is_idle(self) -> bool:
+        """Return whether a request that comes now is handled at once, as nothing is before it."""
+        return (
+            self._pending_answer is None
+            and not self._queue
+            and self._can_write
+            and self._is_reading
+            and not self._outgoing
+            and not self._transport.is_closing()
+        )
 
     def _process_queue(self) -> None:
         while (
@@ -193,9 +210,10 @@ class ClientConnection(asyncio.Protocol):
             self._send_outgoing()
 
     def _flush_ready_answers(self) -> None:
-        if self._ready_answers:
-            self._transport.write(b"".join(self._ready_answers))
-            self._ready_answers.clear()
+        answers = self._ready_answers
+        if answers:
+            self._transport.write(answers[0] if len(answers) == 1 else b"".join(answers))
+            answers.clear()
 
     def _send_outgoing(self) -> None:
         """Send as much of the answer as the transport has room for."""

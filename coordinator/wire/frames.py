@@ -31,6 +31,18 @@ class FrameReader:
         self._missing_bytes = 0
         self.held_bytes = 0  # in those pieces
 
+    def read_single_frame(self, data: bytes) -> bytes | None:
+        """Return the frame if these bytes are just one, as nearly always; else None, unread."""
+        size = len(data) - _LENGTH_BYTES
+        if (
+            self._missing_bytes
+            or self._length_start
+            or int.from_bytes(data[:_LENGTH_BYTES], "big") != size
+            or size > self._frame_bytes_max
+        ):
+            return None
+        return data[_LENGTH_BYTES:]
+
     def read_frames(self, data: bytes) -> Iterator[bytes]:
         """Yield the frames that these bytes complete, without their lengths.
 
