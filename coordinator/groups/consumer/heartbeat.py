@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 from coordinator.errors import Code, Refused
 from coordinator.groups.consumer.advance import GroupContext, advance_member
 from coordinator.groups.consumer.config import ConsumerGroupConfig
+from coordinator.groups.consumer.effects import ConsumerTimer, SetMemberTimer
 from coordinator.groups.consumer.reconcile import OwnedPartitions
 from coordinator.groups.consumer.record_types import (
     ConsumerMemberForgotten,
     CurrentAssignmentForgotten,
+    MemberState,
     PartitionEpochs,
     Record,
     TargetAssignmentForgotten,
@@ -86,6 +88,15 @@ def join_or_stay_in_group(
     UNRELEASED_INSTANCE_ID (another member still has the instance id), FENCED_MEMBER_EPOCH,
     INVALID_REGULAR_EXPRESSION.
     """
+    if has_nothing_new(group, command, context):
+        return _keep_member(command, context)
+    return decide_whole_heartbeat(group, command, context)
+
+
+def decide_whole_heartbeat(
+    group: ConsumerGroup, command: ConsumerHeartbeat, context: GroupContext
+) -> Decision[Record, ConsumerHeartbeatAnswer]:
+    """Decide a heartbeat as `join_or_stay_in_group` does, whatever it may report."""
     check_group_size(group, None if command.has_generated_id else command.member_id, context.config)
     member, replaced = _find_or_create_member(group, command)
     updated = _apply_reported_changes(member, command)
@@ -114,6 +125,48 @@ def join_or_stay_in_group(
         return Decision(step.records, answer, step.effects)
     replacement_records = build_replacement_records(group, replaced, member)
     return Decision([*replacement_records, *step.records], answer, step.effects)
+
+
+def has_nothing_new(
+    group: ConsumerGroup, command: ConsumerHeartbeat, context: GroupContext
+) -> bool:
+    """Return whether neither the member reports anything nor the group has anything for it.
+
+    Nearly all heartbeats are such. For those of which this can't be said at a glance, such as a
+    static member's, it is False.
+    """
+    member = group.members.get(command.member_id)
+    return (
+        member is not None
+        and command.epoch == member.epoch == group.target_epoch == group.epoch
+        and command.epoch > JOINING_EPOCH
+        and command.owned is None
+        and command.topics is None
+        and command.regex is None
+        and command.rebalance_timeout_ms is None
+        and command.assignor is None
+        and command.rack_id is None
+        and command.instance_id is None
+        and command.client_id == member.client_id
+        and command.client_host == member.client_host
+        and member.state is MemberState.STABLE
+        and member.classic is None
+        and context.transient_state.hashed_topics_version == context.topics.version
+        and not group.regex_subscriber_counts
+    )
+
+
+def _keep_member(
+    command: ConsumerHeartbeat, context: GroupContext
+) -> Decision[Record, ConsumerHeartbeatAnswer]:
+    """Decide the heartbeat of a member that has nothing new: only its session begins again."""
+    session = SetMemberTimer(
+        ConsumerTimer.SESSION, command.member_id, context.settings.session_timeout_ms
+    )
+    answer = ConsumerHeartbeatAnswer(
+        command.member_id, command.epoch, context.settings.heartbeat_interval_ms
+    )
+    return Decision((), answer, (session,))
 
 
 def check_group_size(

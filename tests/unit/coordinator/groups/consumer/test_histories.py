@@ -22,6 +22,12 @@ import pytest
 
 from coordinator.errors import Code, Refused
 from coordinator.groups.consumer.config import ConsumerGroupSettings
+from coordinator.groups.consumer.heartbeat import (
+    ConsumerHeartbeat,
+    decide_whole_heartbeat,
+    has_nothing_new,
+    join_or_stay_in_group,
+)
 from coordinator.groups.consumer.state import AWAY_EPOCH, ConsumerGroup, ConsumerGroupMember
 from coordinator.groups.shard import GroupShard
 from coordinator.groups.state import GroupCodec, GroupShardState
@@ -54,6 +60,7 @@ class History:
         self._made = 0
         self._epochs: dict[str, int] = {}
         self._group_epoch = 0
+        self.unchanged_count = 0  # heartbeats that were found to have nothing new
 
     # Steps
 
@@ -212,6 +219,7 @@ class History:
         assert group.target_epoch <= group.epoch
         self._group_epoch = group.epoch
         self._check_members(group)
+        self._check_unchanged_heartbeats(group)
 
     def _check_members(self, group: ConsumerGroup) -> None:
         used: Counter[tuple[UUID, int]] = Counter()
@@ -223,6 +231,21 @@ class History:
             self._epochs[mine.member_id] = known.epoch
             used.update((topic_id, each) for topic_id in mine.has for each in mine.has[topic_id])
         assert not [each for each, count in used.items() if count > 1], "used twice"
+
+    def _check_unchanged_heartbeats(self, group: ConsumerGroup) -> None:
+        """Check that heartbeats with nothing new are decided as by the whole decision."""
+        shard = next(each for each in self.world.groups.shards if GROUP in each.state.consumer)
+        context = self.world.groups.consumer.create_context(shard, group)
+        for member in group.members.values():
+            said = member.member_id, member.epoch, member.client_id, member.client_host
+            command = ConsumerHeartbeat(GROUP, *said, instance_id=self.random.choice((None, "i1")))
+            if has_nothing_new(group, command, context):
+                self.unchanged_count += 1
+                quick = join_or_stay_in_group(group, command, context)
+                whole = decide_whole_heartbeat(group, command, context)
+                assert quick.response == whole.response
+                assert (list(quick.records), list(quick.effects)) == ([], list(whole.effects))
+                assert not whole.records
 
     def check_reload(self) -> None:
         for shard, log in zip(self.world.groups.shards, self.world.group_logs, strict=True):
@@ -238,20 +261,20 @@ class History:
         self.members.clear()
         self.join()
         self.join()
-        self._settle()
+        self.settle()
         topics = self.world.topics
         for name in TOPICS:
             if topics.get(name) is None:
                 topics.create(name, 2)
-        self._settle()
+        self.settle()
         for name in TOPICS:
             topics.grow(name, 7)
-        self._settle()
+        self.settle()
         if len(self.members) > 1:
             self.members.pop().leave()
-        self._settle()
+        self.settle()
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         for _ in range(30):
             self.world.clock.advance(5_000)
             self.world.background.run_all()
@@ -306,3 +329,11 @@ def test_no_partition_has_two_owners_whatever_happens(seed: int) -> None:
     history.check_reload()
     history.calm_down()
     history.check_reload()
+
+
+def test_a_heartbeat_with_nothing_new_is_found_to_be_one() -> None:
+    history = History(0)
+    history.join()
+    history.settle()
+    history.check()
+    assert history.unchanged_count == len(history.members) == 1
