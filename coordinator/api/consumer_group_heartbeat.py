@@ -52,10 +52,9 @@ def handle_request(
     try:
         if context.services.features.feature_level(GROUP_VERSION) < 1:
             raise Refused(Code.UNSUPPORTED_VERSION)
-        _check_request(request, context)
-        answer = context.services.coordinators.groups.consumer.handle_heartbeat(
-            _to_command(request, context)
-        )
+        coordinators = context.services.coordinators
+        command = _to_checked_command(request, context, coordinators.consumer_config.assignors)
+        answer = coordinators.groups.consumer.handle_heartbeat(command)
     except Refused as refused:
         return _refuse_with_message(context, refused)
     return _build_response(context, answer)
@@ -123,14 +122,44 @@ def _encode_unchanged(
     return encode_for_reuse(_build_success(response_type, member_id, epoch, interval_ms, None))
 
 
-def _check_request(request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> None:
+def _to_checked_command(
+    request: ConsumerGroupHeartbeatRequest, context: RequestContext, assignors: tuple[str, ...]
+) -> ConsumerHeartbeat:
+    """Check a request and convert it to a command. Raises Refused as `_check_request` does."""
+    client = context.client_id, context.client_host
+    if (
+        request.member_epoch > JOINING_EPOCH
+        and request.topic_partitions is None
+        and request.subscribed_topic_names is None
+    ):
+        return _to_kept_command(request, context.version, assignors, *client)
+    _check_request(request, context.version, assignors)
+    new_id = None if request.member_id else context.services.coordinators.new_id()
+    return _to_command(request, *client, new_id)
+
+
+@lru_cache(4_096)  # most requests of a member equal the one before
+def _to_kept_command(
+    request: ConsumerGroupHeartbeatRequest,
+    version: int,
+    assignors: tuple[str, ...],
+    client_id: str,
+    client_host: str,
+) -> ConsumerHeartbeat:
+    _check_request(request, version, assignors)
+    return _to_command(request, client_id, client_host, None)
+
+
+def _check_request(
+    request: ConsumerGroupHeartbeatRequest, version: int, assignors: tuple[str, ...]
+) -> None:
     """Raise Refused if the fields of a heartbeat contradict each other or its epoch.
 
     INVALID_REQUEST, or UNSUPPORTED_ASSIGNOR. Source:
     GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid.
     """
     epoch = request.member_epoch
-    if context.version >= 1 or epoch > JOINING_EPOCH or epoch == LEFT_EPOCH:
+    if version >= 1 or epoch > JOINING_EPOCH or epoch == LEFT_EPOCH:
         _require_valid(bool(request.member_id.strip()), "MemberId can't be empty.")
     _require_valid(bool(request.group_id.strip()), "GroupId can't be empty.")
     if request.instance_id is not None:
@@ -154,7 +183,6 @@ def _check_request(request: ConsumerGroupHeartbeatRequest, context: RequestConte
         _require_valid(request.instance_id is not None, "InstanceId can't be null.")
     else:
         _require_valid(epoch > AWAY_EPOCH, "MemberEpoch is invalid.")
-    assignors = context.services.coordinators.consumer_config.assignors
     if request.server_assignor is not None and request.server_assignor not in assignors:
         raise Refused(
             Code.UNSUPPORTED_ASSIGNOR,
@@ -174,18 +202,19 @@ def _subscribed_regex(request: ConsumerGroupHeartbeatRequest) -> str | None:
 
 
 def _to_command(
-    request: ConsumerGroupHeartbeatRequest, context: RequestContext
+    request: ConsumerGroupHeartbeatRequest, client_id: str, client_host: str, new_id: UUID | None
 ) -> ConsumerHeartbeat:
+    """Convert a request to a command; `new_id`: that of a member that joins without one."""
     names = request.subscribed_topic_names
     timeout_ms = to_ms(request.rebalance_timeout)
     owned = request.topic_partitions
     return ConsumerHeartbeat(
         group_id=request.group_id,
-        member_id=request.member_id or uuid_to_base64(context.services.coordinators.new_id()),
-        has_generated_id=not request.member_id,
+        member_id=request.member_id if new_id is None else uuid_to_base64(new_id),
+        has_generated_id=new_id is not None,
         epoch=request.member_epoch,
-        client_id=context.client_id,
-        client_host=f"/{context.client_host}",
+        client_id=client_id,
+        client_host=f"/{client_host}",
         instance_id=request.instance_id,
         rack_id=request.rack_id,
         rebalance_timeout_ms=None if timeout_ms == TIMEOUT_NOT_GIVEN else timeout_ms,
