@@ -52,7 +52,11 @@ class LoopScheduler:
     """Schedules calls on the asyncio loop that is running."""
 
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
-        return asyncio.get_running_loop().call_later(max(0.0, delay_ms) / 1_000, callback)
+        loop = asyncio.get_running_loop()
+        if delay_ms <= 0:
+            # A timer of the loop would come after what it reads from sockets next.
+            return loop.call_soon(callback)
+        return loop.call_later(delay_ms / 1_000, callback)
 
 
 class BackgroundThread:
