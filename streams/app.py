@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import re
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
+from streams.common.user_code import describe_import_error, find_user_frame
 from streams.dsl.builder import InternalStreamsBuilder, require_serde
 from streams.dsl.global_table import GlobalTable, create_global_table
+from streams.dsl.kafka_streams_names import missing_method_hint
 from streams.dsl.routing import check_topic_name
 from streams.dsl.stream import Stream
 from streams.dsl.table import Table, create_table
@@ -35,6 +37,8 @@ from streams.topology.render import render_topology
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+log = logging.getLogger(__name__)
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,200}")
 
@@ -68,6 +72,15 @@ class App:
         self.config = load_config(**self._given_settings)
         self._builder = InternalStreamsBuilder(application_id)
         self._streams: dict[str, Stream[Any, Any]] = {}
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError that says what to call instead of `name`."""
+            if name.startswith("_") or name == "application_id":  # as a copy is made
+                raise AttributeError(name)
+            hint = missing_method_hint(type(self), name)
+            raise AttributeError(f"App {self.application_id!r} has no {name!r}{hint}")
 
     def configure(self, file: Path | None, **flags: Any) -> None:
         """Apply the command line's settings: `flags` above those given before, and `file` below."""
@@ -218,8 +231,8 @@ class App:
         second signal.
         """
         try:
-            if workers < 1:
-                raise ConfigError(f"workers must be at least 1, not {workers}")
+            if not isinstance(workers, int) or workers < 1:
+                raise ConfigError(f"workers must be a number, at least 1, not {workers!r}")
             if workers == 1:
                 self._run_in_process()
                 return
@@ -295,7 +308,7 @@ def _require_source_serdes(
 def import_app(reference: str) -> App:
     """Import the App that `module:variable` names.
 
-    Raises ConfigError saying which part is wrong.
+    Raises ConfigError saying which part is wrong, with the line of the module that failed.
     """
     module_name, _, variable = reference.partition(":")
     if not module_name or not variable:
@@ -303,18 +316,31 @@ def import_app(reference: str) -> App:
     sys.path.insert(0, str(Path.cwd()))
     try:
         module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"no module {error.name!r}, wanted for {reference!r}") from error
+    except UserError:  # it says what is wrong; report_error adds the line
+        raise
+    except Exception as error:
+        why = describe_import_error(error, module_name)
+        raise ConfigError(f"{why}; wanted for {reference!r}") from error
     found = getattr(module, variable, None)
-    if not isinstance(found, App):
-        what = "nothing" if found is None else f"a {type(found).__name__}"
-        raise ConfigError(f"{variable!r} in {module_name!r} is {what} and not an App")
-    return found
+    if isinstance(found, App):
+        return found
+    apps = [name for name, value in vars(module).items() if isinstance(value, App)]
+    there_is = f"; it has the App {' and '.join(map(repr, apps))}" if apps else ""
+    if found is None:
+        raise ConfigError(f"module {module_name!r} has no {variable!r}{there_is}")
+    kind = type(found).__name__
+    raise ConfigError(
+        f"{variable!r} in module {module_name!r} has the type {kind} and is no App{there_is}"
+    )
 
 
 def report_error(error: UserError) -> int:
-    """Print an error as one line on standard error and return exit status 2."""
+    """Print an error as one line on standard error and return exit status 2.
+
+    The traceback is logged as INFO, which `--verbose` shows.
+    """
     sys.stderr.write(f"millrace: {error}{user_code_location(error)}\n")
+    log.info("the error with its traceback:", exc_info=error)
     return 2
 
 
@@ -325,8 +351,5 @@ def user_code_location(error: UserError) -> str:
     """
     if not isinstance(error, TopologyError):
         return ""
-    ours = str(Path(__file__).parent)
-    frames = traceback.extract_tb(error.__traceback__)
-    users = [f for f in frames if not f.filename.startswith((ours, "<frozen"))]
-    users = [f for f in users if "/typer/" not in f.filename and "/click/" not in f.filename]
-    return f" ({users[-1].filename}:{users[-1].lineno})" if users else ""
+    frame = find_user_frame(error.__traceback__)
+    return f" ({frame.filename}:{frame.lineno})" if frame else ""

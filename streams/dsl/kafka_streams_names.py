@@ -1,6 +1,7 @@
 """Help users of the DSL who call a method that a stream, a table or a group does not have.
 
-The error says what to write instead; names of Kafka Streams in Java's spelling are understood. A
+The error says what to write instead; names of Kafka Streams in Java's spelling are understood, and
+those of Quix Streams and Faust (`streams.dsl.other_libraries`). A
 table is not a stream and a group is neither: most methods that one lacks are on the next.
 """
 
@@ -11,6 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from streams.dsl.builder import require_serde
+from streams.dsl.other_libraries import APP_NAMES, STREAM_NAMES, WINDOWED_NAMES
 
 _GROUP_FIRST = "first group_by(...) or group_by_key()"
 _TO_STREAM_FIRST = "first to_stream()"
@@ -33,7 +35,9 @@ _COGROUPED_ALTERNATIVES = {
 }
 
 ALTERNATIVES: dict[str, dict[str, str]] = {
+    "App": APP_NAMES,
     "Stream": {
+        **STREAM_NAMES,
         **dict.fromkeys((*_AGGREGATIONS, "windowed_by"), _GROUP_FIRST),
         "suppress": f"tables hold updates back: {_GROUP_FIRST}, and aggregate",
         "transform_values": "process_values(...) is for streams",
@@ -53,11 +57,13 @@ ALTERNATIVES: dict[str, dict[str, str]] = {
         "to_table": "it is one",
     },
     "Grouped": {
+        **WINDOWED_NAMES,
         **dict.fromkeys(_TRANSFORMATIONS, f"{_BEFORE_GROUPING}, or {_AGGREGATE_FIRST}"),
         **dict.fromkeys(("suppress", "to_stream", "to_table"), _AGGREGATE_FIRST),
         **dict.fromkeys(("group_by", "group_by_key"), "it is grouped"),
     },
     "WindowedGroup": {
+        **WINDOWED_NAMES,
         **dict.fromkeys(_TRANSFORMATIONS, f"{_BEFORE_GROUPING}, or {_AGGREGATE_FIRST}"),
         **dict.fromkeys(("suppress", "to_stream", "to_table"), _AGGREGATE_FIRST),
         **dict.fromkeys(("group_by", "group_by_key", "windowed_by"), "it is grouped, by windows"),
@@ -87,7 +93,7 @@ ALTERNATIVES: dict[str, dict[str, str]] = {
 class DslBase:
     """Base of streams, tables and groups: checks their serdes and explains missing methods.
 
-    Kafka Streams' own spelling (`mapValues`) is understood.
+    Kafka Streams' own spelling (`mapValues`) is understood, and that of Quix Streams and Faust.
     """
 
     __slots__ = ()
@@ -111,8 +117,21 @@ class DslBase:
             """Raise AttributeError that says what to call instead of `name`."""
             if name.startswith("_"):
                 raise AttributeError(name)
-            raise AttributeError(
-                f"{self!r} has no {name!r}{_missing_method_hint(type(self), name)}"
+            raise AttributeError(f"{self!r} has no {name!r}{missing_method_hint(type(self), name)}")
+
+        def __getitem__(self, name: object) -> Any:
+            """Raise TypeError that says what to call instead of an index or an iteration."""
+            raise TypeError(
+                f"{self!r} is a description, and has no records to index or to iterate: "
+                "filter(lambda key, value: ...) and map_values(lambda value: ...) are called with "
+                "each record"
+            )
+
+        def __setitem__(self, name: object, value: object) -> None:
+            """Raise TypeError that says what to call instead of an assignment."""
+            raise TypeError(
+                f"{self!r} is a description, and has no fields to set: "
+                "map_values(lambda row: {**row, ...}) returns the new value of each record"
             )
 
 
@@ -122,7 +141,7 @@ def _step_name(dsl_object: Any) -> str:
     return str(node.name if node is not None else dsl_object._view.table.name)
 
 
-def _missing_method_hint(dsl_class: type, name: str) -> str:
+def missing_method_hint(dsl_class: type, name: str) -> str:
     """Return what to call instead of the missing method `name`; empty if nothing is like it."""
     snake = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
     for each in (name, snake, {"foreach": "for_each"}.get(name, "")):

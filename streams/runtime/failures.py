@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from state.errors import StateError, StoreSerdeError
+from streams.common.user_code import describe_error
 from streams.errors import (
     AuthorizationError,
     OutcomeUnknown,
@@ -131,7 +132,7 @@ class FailureHandler:
         except Exception as error:
             raise StreamsError(
                 f"the {failure.stage} handler itself failed on {_describe_origin(failure)}: "
-                f"{error!r}"
+                f"{describe_error(error)}"
             ) from error
         if response in ("fail", "skip") or isinstance(response, DeadLetter):
             return response
@@ -234,10 +235,7 @@ def _create_processing_error(
     context: InternalProcessorContext, step: str, error: Exception
 ) -> StreamsError:
     """Return the error that names the step, the record and the line at which processing failed."""
-    reason = str(error)
-    if not isinstance(error, StateError):
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        reason = f"{error!r} in {frame.name}, {frame.filename}:{frame.lineno}"
+    reason = str(error) if isinstance(error, StateError) else describe_error(error)
     return StreamsError(f"step {step!r} can't process {context.describe_record_origin()}: {reason}")
 
 

@@ -6,9 +6,8 @@ arrives here comes from a client of the user's own.
 
 from __future__ import annotations
 
-import traceback
-
 from state.errors import StateError, StoreSerdeError
+from streams.common.user_code import describe_error
 from streams.errors import StreamsError
 from streams.runtime.failures import RECOVERY_ERRORS
 
@@ -25,8 +24,5 @@ def to_recovery_error(error: Exception, processed: str) -> Exception:
         return StreamsError(
             f"{error} (while processing {processed})"
         )  # not what was processed is wrong
-    reason = str(error)
-    if not isinstance(error, StateError):
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        reason = f"{error!r} in {frame.name}, {frame.filename}:{frame.lineno}"
+    reason = str(error) if isinstance(error, StateError) else describe_error(error)
     return StreamsError(f"{processed} can't be processed: {reason}")

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 import threading
-import traceback
 from collections.abc import Callable
 from dataclasses import asdict
 
 from streams.common.host import SpawnedThread
+from streams.common.user_code import describe_error
 from streams.errors import StreamsError, UserError
 from streams.runtime.assembly import (
     WorkerResources,
@@ -192,6 +192,4 @@ def _to_user_error(error: BaseException) -> UserError:
     """Return a UserError as it is, any other error as a StreamsError with its place in the code."""
     if isinstance(error, UserError):
         return error
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    where = f"in {frame.name}, {frame.filename}:{frame.lineno}"
-    return StreamsError(f"a stream thread ended: {error!r} {where}")
+    return StreamsError(f"a stream thread ended: {describe_error(error)}")

@@ -197,7 +197,7 @@ def test_a_misspelt_client_setting(program: Program) -> None:
 def test_a_program_that_is_not_there(program: Program) -> None:
     for reference, message in {
         "nothing:app": "no module 'nothing'",
-        "program:nothing": "'nothing' in 'program' is nothing and not an App",
+        "program:nothing": "module 'program' has no 'nothing'; it has the App 'app'",
         "program": "is not module:variable",
     }.items():
         check(run(["streams", "run", reference], program.directory), message)

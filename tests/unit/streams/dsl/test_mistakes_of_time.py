@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from datetime import timedelta
 from typing import Any
 
@@ -31,6 +32,11 @@ def first(value: Any, other_value: Any) -> Any:
 
 def windowed(app: App, cut: Any = None) -> Any:
     return grouped(app).windowed_by(cut or windows.tumbling(MINUTE))
+
+
+def untyped(app: App) -> Any:
+    """Return the application for a name that a type checker would refuse."""
+    return app
 
 
 def by_value(app: App) -> Any:
@@ -343,6 +349,34 @@ ASKED: Table = {
         ("did you mean map_values?",),
     ),
     "Java's foreach": (lambda app: lines(app).foreach(print), ("did you mean for_each?",)),
+    "Quix Streams' apply": (
+        lambda app: lines(app).apply(str.upper),
+        ("Stream of 'read' has no 'apply': map_values(function)",),
+    ),
+    "Quix Streams' update": (lambda app: lines(app).update(print), ("peek(",)),
+    "Quix Streams' to_topic": (lambda app: lines(app).to_topic("out"), ('to("topic")',)),
+    "Quix Streams' window": (
+        lambda app: lines(app).tumbling_window(60_000),
+        ("group_by_key().windowed_by(windows.tumbling(...))",),
+    ),
+    "Quix Streams' final": (lambda app: windowed(app).final(), ('count(emit="on_close")',)),
+    "Quix Streams' dataframe": (
+        lambda app: untyped(app).dataframe("lines"),
+        ("App 'a' has no 'dataframe': app.stream(",),
+    ),
+    "Faust's agent": (
+        lambda app: untyped(app).agent("lines"),
+        ("App 'a' has no 'agent': app.stream(",),
+    ),
+    "Faust's Table": (
+        lambda app: untyped(app).Table("totals", default=int),
+        ("a store:", "store="),
+    ),
+    "Java's addStateStore": (lambda app: untyped(app).addStateStore(None), ("app.add_store(...)",)),
+    "a slip of the pen in App": (
+        lambda app: untyped(app).steam("lines"),
+        ("did you mean stream?",),
+    ),
     "a slip of the pen": (
         lambda app: lines(app).fliter(print),
         ("Stream of 'read' has no 'fliter': did you mean filter?",),
@@ -359,9 +393,27 @@ def test_what_is_asked_of_the_wrong_thing_is_said_with_what_to_write_instead(
         assert part in message
 
 
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        lambda stream: stream["amount"],
+        lambda stream: stream.__setitem__("amount", 1),
+        lambda stream: list(stream),
+    ],
+    ids=["an index", "an assignment", "an iteration"],
+)
+def test_a_stream_is_no_data_frame_and_no_iterator(mistake: Any) -> None:
+    with pytest.raises(TypeError, match=r"Stream of 'read' is a description.*map_values\("):
+        mistake(lines(App("a")))
+
+
+def test_an_application_can_be_copied() -> None:
+    assert copy(App("a")).application_id == "a"
+
+
 def test_nobody_is_sent_away_from_what_there_is() -> None:
     groups = (Cogrouped, Grouped, GroupedTable, WindowedCogroup, WindowedGroup)
-    kinds = (GlobalTable, Stream, RowsTable, *groups)
+    kinds = (App, GlobalTable, Stream, RowsTable, *groups)
     assert {kind.__name__ for kind in kinds} == set(ALTERNATIVES)
     for kind in kinds:
         assert [name for name in ALTERNATIVES[kind.__name__] if hasattr(kind, name)] == []
