@@ -173,7 +173,8 @@ def test_headers_and_timestamps_go_through() -> None:
 def test_state_on_disk_is_gone_with_the_driver(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
     with TopologyTestDriver(build_counting_app()) as driver:
         driver.topic("in").pipe("k", "x")
         assert list(tmp_path.iterdir())

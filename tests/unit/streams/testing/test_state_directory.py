@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -50,3 +51,60 @@ def test_files_that_change_while_they_are_copied_are_copied_again(
     scratch.remove_directory()
     assert not path.exists()
     assert not after.exists()
+
+
+def make_old(directory: Path) -> None:
+    os.utime(directory, (0, 0))
+
+
+def test_it_is_in_memory_where_the_machine_has_a_file_system_for_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TMPDIR", raising=False)
+    scratch = TemporaryStateDirectory(memory=tmp_path)
+    assert scratch.store_path("0_0", "c").is_relative_to(tmp_path)
+    scratch.remove_directory()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_it_is_where_tmpdir_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", "/elsewhere")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    scratch = TemporaryStateDirectory(memory=tmp_path)
+    assert scratch.store_path("0_0", "c").is_relative_to(tmp_path / "temporary")
+    scratch.remove_directory()
+
+
+def test_it_is_a_temporary_directory_where_there_is_no_such_file_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TMPDIR", raising=False)
+    scratch = TemporaryStateDirectory(memory=tmp_path / "missing")
+    path = scratch.store_path("0_0", "c")
+    assert not path.is_relative_to(tmp_path / "missing")
+    scratch.remove_directory()
+    assert not path.parents[2].exists()
+
+
+def test_memory_that_killed_processes_have_left_is_freed_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TMPDIR", raising=False)
+    abandoned, new, anothers = (
+        tmp_path / name for name in ("millrace-driver-1", "millrace-driver-2", "other-3")
+    )
+    for each in (abandoned, new, anothers):
+        (each / "life-0").mkdir(parents=True)
+    running = TemporaryStateDirectory(memory=tmp_path)
+    in_use = running.store_path("0_0", "c").parents[2]
+    for each in (abandoned, anothers, in_use):
+        make_old(each)
+    scratch = TemporaryStateDirectory(memory=tmp_path)
+    scratch.store_path("0_0", "c")
+    assert not abandoned.exists()
+    assert new.exists()
+    assert anothers.exists()
+    assert in_use.exists()
+    running.remove_directory()
+    scratch.remove_directory()
