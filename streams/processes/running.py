@@ -127,7 +127,8 @@ class RunningApp:
         Its class follows from the kind of the store: `ReadOnlyKeyValueStore`, and for others
         `ReadOnlyWindowStore`, `ReadOnlySessionStore` or `ReadOnlyVersionedStore`; a global table
         has a `ReadOnlyGlobalStore`. `view_class` names the one that is expected, for an editor or a
-        type checker, as Kafka Streams' QueryableStoreTypes do. Raises ConfigError for a store that
+        type checker, as Kafka Streams' QueryableStoreTypes do; with types, as
+        `ReadOnlyKeyValueStore[str, int]`, results have these. Raises ConfigError for a store that
         the topology doesn't have, or has of another kind.
         """
         tables = self._worker.global_tables

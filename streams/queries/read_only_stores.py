@@ -2,15 +2,16 @@
 
 There is a class for each kind of store, as in Kafka Streams' interactive queries. A view may be
 kept and used from any thread. It reads all tasks of the store that this worker has now: a key is
-looked up in each, and what is iterated comes from one task after another (within a task in the
-order that the method says). What other workers have is not seen. The errors are those of
+looked up in each. What a key-value store iterates comes in the order of the keys' bytes, from all
+tasks at once; windows and sessions come from one task after another, those of a key in the order
+that the method says. What other workers have is not seen. The errors are those of
 `StateStoreProvider`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Generic, TypeVar, overload
+from typing import Any, ClassVar, Generic, TypeVar, get_origin, overload
 
 from state.entry import ValueAndTimestamp
 from state.key_value import KeyValueStore
@@ -60,15 +61,18 @@ class ReadOnlyKeyValueStore(ReadOnlyStore[KeyValueStore[K, V]], Generic[K, V]):
     def range(self, key_from: K | None = None, key_to: K | None = None) -> Iterator[tuple[K, V]]:
         """Yield keys and values from `key_from` to `key_to`, both included, by the keys' bytes.
 
-        None is no bound. Numbers sort as numbers only from 0 on.
+        That is their order, also over several partitions. None is no bound. Numbers sort as numbers
+        only from 0 on.
         """
-        return self._provider.iterate_tasks(lambda store: store.range(key_from, key_to))
+        return self._provider.merge_tasks(lambda store: store.range(key_from, key_to))
 
     def reverse_range(
         self, key_from: K | None = None, key_to: K | None = None
     ) -> Iterator[tuple[K, V]]:
         """Yield keys and values from `key_to` down to `key_from`, both included, by their bytes."""
-        return self._provider.iterate_tasks(lambda store: store.reverse_range(key_from, key_to))
+        return self._provider.merge_tasks(
+            lambda store: store.reverse_range(key_from, key_to), reverse=True
+        )
 
     def prefix_scan(
         self, prefix: object, serialize: Callable[[Any], bytes] | None = None
@@ -78,15 +82,15 @@ class ReadOnlyKeyValueStore(ReadOnlyStore[KeyValueStore[K, V]], Generic[K, V]):
         `serialize` makes the prefix's bytes; by default bytes are taken as they are, and anything
         else goes through the serde of the keys.
         """
-        return self._provider.iterate_tasks(lambda store: store.prefix_scan(prefix, serialize))
+        return self._provider.merge_tasks(lambda store: store.prefix_scan(prefix, serialize))
 
     def all(self) -> Iterator[tuple[K, V]]:
         """Yield every key and value, in the order of the keys' bytes."""
-        return self._provider.iterate_tasks(lambda store: store.all())
+        return self._provider.merge_tasks(lambda store: store.all())
 
     def reverse_all(self) -> Iterator[tuple[K, V]]:
         """Yield every key and value, the last key first."""
-        return self._provider.iterate_tasks(lambda store: store.reverse_all())
+        return self._provider.merge_tasks(lambda store: store.reverse_all(), reverse=True)
 
     def approximate_count(self) -> int:
         """Return about how many keys have a value (`approximateNumEntries`)."""
@@ -264,10 +268,12 @@ def create_view(provider: StateStoreProvider[Any]) -> ReadOnlyStore[Any]:
 def require_view_class(name: str, view: Any, view_class: type[Any] | None) -> Any:
     """Return the view of store `name` if it is of the class that the caller expects.
 
-    Raises ConfigError otherwise. None expects nothing.
+    Raises ConfigError otherwise. None expects nothing. Types of keys and values, as in
+    `ReadOnlyKeyValueStore[str, int]`, are for type checkers.
     """
-    if view_class is not None and not isinstance(view, view_class):
+    expected = get_origin(view_class) or view_class
+    if expected is not None and not isinstance(view, expected):
         raise ConfigError(
-            f"store {name!r} is read as {type(view).__name__}, not as {view_class.__name__}"
+            f"store {name!r} is read as {type(view).__name__}, not as {expected.__name__}"
         )
     return view

@@ -7,8 +7,9 @@ values; try again a little later.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from heapq import merge
 from itertools import chain
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from state.errors import StateError, StoreSerdeError
 from streams.errors import SerdeError, StoreUnavailable
@@ -48,6 +49,20 @@ class StateStoreProvider(Generic[S]):
     def iterate_tasks(self, read: Callable[[S], Iterator[R]]) -> Iterator[R]:
         """Return an iterator over what `read` yields, one task after another."""
         return self._translate_errors(chain(*self.read_all_tasks(read)))
+
+    def merge_tasks(
+        self, read: Callable[[S], Iterator[tuple[Any, R]]], *, reverse: bool = False
+    ) -> Iterator[tuple[Any, R]]:
+        """Return an iterator over the pairs of key and value that `read` yields, in order of keys.
+
+        `read` yields those of one task by the keys' bytes, from the last to the first if `reverse`.
+        """
+        found = self.read_all_tasks(read)
+        if len(found) < 2:
+            return self._translate_errors(chain(*found))
+        serialize = self.spec.key.serialize
+        in_order = merge(*found, key=lambda pair: serialize(pair[0]), reverse=reverse)
+        return self._translate_errors(in_order)
 
     def _open_stores(self) -> list[S]:
         """Return a view of each task's store as of its last commit."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from state.errors import StoreCorrupted
 from state.key_value import KeyValueStore
@@ -35,6 +35,9 @@ from streams.runtime.stores import create_codecs
 from streams.settings.exception_handlers import ExceptionHandler
 
 log = logging.getLogger(__name__)
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 _RECORDS_MAX = 10_000
 _WAIT_S = 0.1
@@ -86,7 +89,7 @@ class GlobalTables:
         """
         return {name: replica.open_view for name, replica in self._replicas.items()}
 
-    def find_read_only_store(self, store_name: str) -> ReadOnlyGlobalStore | None:
+    def find_read_only_store(self, store_name: str) -> ReadOnlyGlobalStore[Any, Any] | None:
         """Return a view of a table for one thread to read; None if there is no such table."""
         return (
             ReadOnlyGlobalStore(store_name, self._replicas[store_name].open_view())
@@ -349,10 +352,10 @@ def open_replicas(
     return replicas
 
 
-class ReadOnlyGlobalStore:
+class ReadOnlyGlobalStore(Generic[K, V]):
     """Reads the copy of a global table, as Kafka Streams' ReadOnlyKeyValueStore does."""
 
-    def __init__(self, name: str, store: KeyValueStore[Any, Any]) -> None:
+    def __init__(self, name: str, store: KeyValueStore[K, V]) -> None:
         self._name = name
         self.get = store.get
         self.entry = store.entry

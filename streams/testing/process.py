@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from random import Random
+from typing import Any
 
 from state.cache import ObjectCache
 from state.replica import TopicReplica
@@ -246,7 +247,7 @@ class SimulatedProcess:
         """Return the tasks of the loop."""
         return self.loop.tasks.values()
 
-    def find_global_store(self, name: str) -> ReadOnlyGlobalStore | None:
+    def find_global_store(self, name: str) -> ReadOnlyGlobalStore[Any, Any] | None:
         """Return the replica of a global table by its store's name; None if there is none."""
         return self._globals.find_read_only_store(name)
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_type
 
 import pytest
 
@@ -128,6 +128,35 @@ def test_a_key_that_the_serde_refuses_is_no_reason_to_ask_again(world: World) ->
     world.run_until(look)
     assert all("store 'c' can't take key 5: " in message for message in refused)
     assert all(message.endswith("the serde of its keys is 'string'") for message in refused)
+
+
+def test_several_partitions_are_read_in_the_order_of_their_keys(world: World) -> None:
+    for key, partition in (("d", 0), ("c", 1), ("f", 0), ("e", 1), ("ca", 0)):
+        world.load("x", key=key, partition=partition)
+    view = view_of(world)
+    found: dict[str, list[str]] = {}
+
+    def look() -> bool:
+        if not (world.consumed(0) and world.consumed(1)):
+            return False
+        reads = {
+            "all": view.all(),
+            "range": view.range("b", "e"),
+            "prefix": view.prefix_scan("c"),
+            "reverse": view.reverse_range("b", "e"),
+            "reverse all": view.reverse_all(),
+        }
+        found.update({name: [key for key, _ in rows] for name, rows in reads.items()})
+        return True
+
+    world.run_until(look)
+    assert found == {
+        "all": ["a", "b", "c", "ca", "d", "e", "f"],
+        "range": ["b", "c", "ca", "d", "e"],
+        "prefix": ["c", "ca"],
+        "reverse": ["e", "d", "ca", "c", "b"],
+        "reverse all": ["f", "e", "d", "ca", "c", "b", "a"],
+    }
 
 
 READS = {
@@ -275,3 +304,15 @@ def test_the_buffer_of_a_suppression_can_not_be_read(driver: TopologyTestDriver)
     [buffer] = [name for name in driver.stores if "late" in name]
     with pytest.raises(AttributeError, match="a view of a buffer store can be asked for nothing"):
         driver.store(buffer).get("k")
+
+
+def test_results_have_the_types_that_are_named(driver: TopologyTestDriver) -> None:
+    counts = driver.store("counts", ReadOnlyKeyValueStore[str, int])
+    assert_type(counts.get("k"), int | None)
+    assert [assert_type(row, tuple[str, int]) for row in counts.range()] == [("k", 1)]
+    rates = driver.store("rates", ReadOnlyGlobalStore[str, str])
+    assert assert_type(rates.get("k"), str | None) is None
+    per_window = driver.store("windows", ReadOnlyWindowStore[str, int])
+    assert assert_type(per_window.fetch("k", 0), int | None) == 1
+    with pytest.raises(ConfigError, match="is read as ReadOnlyKeyValueStore, not as ReadOnlyWin"):
+        driver.store("counts", ReadOnlyWindowStore[str, int])
