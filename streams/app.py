@@ -23,6 +23,7 @@ from streams.errors import ConfigError, NotClosed, TopologyError, UserError
 from streams.graph.materialized import Store
 from streams.graph.nodes import SourceNode
 from streams.processes import signals
+from streams.processes.logging_setup import configure_logging, logs_json
 from streams.processes.running import RunningApp
 from streams.processes.start import start_application
 from streams.processes.workers import run_workers, watcher_is_gone
@@ -231,6 +232,7 @@ class App:
         second signal.
         """
         try:
+            configure_logging(self.config.log_level, self.config.log_format)
             if not isinstance(workers, int) or workers < 1:
                 raise ConfigError(f"workers must be a number, at least 1, not {workers!r}")
             if workers == 1:
@@ -241,23 +243,26 @@ class App:
             watcher = os.getpid()
             timeout_s = self.config.shutdown_timeout_ms / 1000
             status = run_workers(
-                workers, lambda number: self._run_worker(number, watcher), timeout_s=timeout_s
+                workers,
+                lambda number: self._run_worker(number, workers, watcher),
+                timeout_s=timeout_s,
             )
         except UserError as error:
             sys.exit(report_error(error))
         if status:
             sys.exit(status)
 
-    def _run_worker(self, number: int, watcher: int) -> None:
+    def _run_worker(self, number: int, count: int, watcher: int) -> None:
         """Run worker `number` in this process, which ends when its watcher process is gone."""
         try:
-            self._run_in_process(number, lambda: watcher_is_gone(watcher), is_watched=True)
+            self._run_in_process(number, count, lambda: watcher_is_gone(watcher), is_watched=True)
         except UserError as error:
             sys.exit(report_error(error))
 
     def _run_in_process(
         self,
         number: int = 0,
+        count: int = 1,
         is_abandoned: Callable[[], bool] = lambda: False,
         *,
         is_watched: bool = False,
@@ -266,7 +271,7 @@ class App:
         stopped = threading.Event()
         timeout_s = self.config.shutdown_timeout_ms / 1000
         signals.install_stop_handlers(stopped.set, timeout_s=timeout_s, is_watched=is_watched)
-        running = start_application(self.topology(), self.config, number=number)
+        running = start_application(self.topology(), self.config, number=number, worker_count=count)
         while not stopped.wait(0.2):
             if running.state == "ERROR" or is_abandoned():
                 break
@@ -337,10 +342,15 @@ def import_app(reference: str) -> App:
 def report_error(error: UserError) -> int:
     """Print an error as one line on standard error and return exit status 2.
 
-    The traceback is logged as INFO, which `--verbose` shows.
+    It is a line of the log where that is for programs. The traceback is logged at level debug,
+    which `--verbose` shows.
     """
-    sys.stderr.write(f"millrace: {error}{user_code_location(error)}\n")
-    log.info("the error with its traceback:", exc_info=error)
+    message = f"{error}{user_code_location(error)}"
+    if logs_json():
+        log.error(message)
+    else:
+        sys.stderr.write(f"millrace: {message}\n")
+    log.debug("the error with its traceback:", exc_info=error)
     return 2
 
 

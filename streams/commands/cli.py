@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,10 +23,10 @@ from streams.commands.group_command import group
 from streams.errors import ConfigError, UserError
 from streams.processes.cluster import find_cluster
 from streams.processes.embedded import broker_command
+from streams.processes.logging_setup import configure_logging
 from streams.runtime.clients import KafkaClientSupplier
-from streams.runtime.clients.errors import librdkafka_log
 from streams.settings.command_line import parse_settings, read_connection
-from streams.settings.config import load_config
+from streams.settings.config import LogFormat, LogLevel, load_config
 from streams.spark.exporting.export_command import export
 from streams.spark.reconciliation.reconcile_command import reconcile
 from streams.topology.compare_versions import compare_topologies
@@ -54,10 +53,13 @@ def run(
         str | None, typer.Option(help="exactly_once_v2, exactly_once or at_least_once.")
     ] = None,
     health_port: Annotated[
-        int | None, typer.Option(help="Answer /health, /live and /metrics on this local port.")
+        int | None, typer.Option(help="Answer /health, /live and /metrics on this port.")
     ] = None,
     metrics_port: Annotated[
-        int | None, typer.Option(help="Answer /metrics alone on this local port.")
+        int | None, typer.Option(help="Answer /metrics alone on this port.")
+    ] = None,
+    health_host: Annotated[
+        str | None, typer.Option(help="The address of these ports, 127.0.0.1 if none is given.")
     ] = None,
     shutdown_timeout_ms: Annotated[
         int | None, typer.Option(help="How long SIGTERM may take to commit and leave.")
@@ -67,17 +69,30 @@ def run(
         typer.Option(help="shutdown_client, shutdown_application or replace_thread."),
     ] = None,
     settings: SettingOptions = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what happens.")] = False,
+    log_level: Annotated[
+        LogLevel | None, typer.Option(help="The least important lines that are logged.")
+    ] = None,
+    log_format: Annotated[
+        LogFormat | None, typer.Option(help="For people, or a JSON object a line.")
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="The same as --log-level debug.")
+    ] = False,
     connection: ConnectionFile = None,
 ) -> None:
     """Run an application until SIGTERM or SIGINT, then commit and leave."""
-    _configure_logging(verbose=verbose)
+    if verbose:
+        log_level = "debug"
+    configure_logging(log_level or "info", log_format or "text")  # for the import of the module
     flags: dict[str, Any] = {
         "bootstrap_servers": bootstrap_servers,
         "state_dir": state_dir,
         "processing_guarantee": processing_guarantee,
         "health_port": health_port,
         "metrics_port": metrics_port,
+        "health_host": health_host,
+        "log_level": log_level,
+        "log_format": log_format,
         "shutdown_timeout_ms": shutdown_timeout_ms,
         "uncaught_exception_handler": uncaught_exception_handler,
     }
@@ -208,27 +223,6 @@ cli.command()(acls)
 cli.command()(export)
 cli.command()(reconcile)
 cli.add_typer(group, name="group")
-
-
-def _configure_logging(*, verbose: bool) -> None:
-    """Configure logging: warnings and errors, or everything if `verbose`.
-
-    librdkafka logs each attempt of each client to connect while a broker is away; those lines
-    appear only if `verbose`.
-    """
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING,
-        format="%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s",
-    )
-    if not verbose:
-        librdkafka_log.setLevel(logging.ERROR)
-        librdkafka_log.addFilter(_is_no_connection_attempt)
-
-
-def _is_no_connection_attempt(line: logging.LogRecord) -> bool:
-    """Return whether a log line of librdkafka is about anything but an attempt to connect."""
-    message = line.getMessage()
-    return not ("Connect to " in message or "Connection setup timed out" in message)
 
 
 def main() -> None:

@@ -188,7 +188,7 @@ class GroupJoin:
                 trouble_since = now if trouble_since is None else trouble_since
                 if now - trouble_since > self._timeouts.join_give_up_ms / 1000:
                     raise StreamsError(f"can't join group {self._group_id!r}: {error}") from error
-                log.info("joining group %s: %s; trying again", self._group_id, error)
+                log.debug("joining group %s: %s; trying again", self._group_id, error)
                 self._coordinator.close_connection()
                 self._closed.wait(_BACK_OFF_S)
 

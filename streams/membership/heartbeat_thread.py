@@ -114,7 +114,7 @@ class HeartbeatThread:
             try:
                 code = self._send_heartbeat(current)
             except ConnectionLost as error:
-                log.info("heartbeat of %s: %s", self._instance_id, error)
+                log.debug("heartbeat of %s: %s", self._instance_id, error)
                 if self.silent_since_s is None:
                     self.silent_since_s = self._host.monotonic_s()
                 continue

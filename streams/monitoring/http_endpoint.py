@@ -1,18 +1,17 @@
-"""Serve the worker's HTTP endpoints on this machine only: GET /health, /live and /metrics.
+"""Serve the worker's HTTP endpoints: GET /health, /live and /metrics.
 
 /health and /live answer 200 or 503 with the whole health as JSON; /metrics is for Prometheus.
 """
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 
 from streams.common.host import Host
 from streams.errors import ConfigError
-
-ADDRESS = "127.0.0.1"
 
 
 class HttpResponse(NamedTuple):
@@ -24,14 +23,16 @@ class HttpResponse(NamedTuple):
 
 
 class HttpEndpoint:
-    """Serves GET requests on a local port, with one function for each path, until `close`.
+    """Serves GET requests on a port, with one function for each path, until `close`.
 
-    Raises ConfigError if the port is not available.
+    `address` is one of this machine's, or 0.0.0.0 for all of them; `setting` is the port's name in
+    messages. Raises ConfigError if they are not available.
     """
 
     def __init__(
         self,
         setting: str,
+        address: str,
         port: int,
         responders: Mapping[str, Callable[[], HttpResponse]],
         host: Host,
@@ -49,10 +50,13 @@ class HttpEndpoint:
             def log_message(self, *arguments: object) -> None:
                 pass  # probes are too frequent to be logged
 
+        class Server(ThreadingHTTPServer):
+            address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
+
         try:
-            self._server = ThreadingHTTPServer((ADDRESS, port), Handler)
+            self._server = Server((address, port), Handler)
         except OSError as error:
-            raise ConfigError(f"{setting} {port}: {error.strerror}") from error
+            raise ConfigError(f"{setting} {port} on {address}: {error.strerror}") from error
         self.port: int = self._server.server_address[1]
         self._server_thread = host.spawn_thread(f"{setting}-{port}", self._server.serve_forever)
 

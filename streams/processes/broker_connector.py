@@ -19,6 +19,7 @@ from streams.membership.connection import (
     ConnectionLost,
     connect_to_any_server,
 )
+from streams.processes.broker_outage import BrokerOutage
 from streams.processes.cluster import Cluster
 from streams.processes.embedded import restart_embedded_broker
 from streams.settings.config import EMBEDDED, StreamsConfig
@@ -55,6 +56,7 @@ class BrokerConnector:
         )
         self._lock = host.create_lock()
         self._next_attempt_at_s = 0.0
+        self._outage = BrokerOutage(cluster.bootstrap_servers, host)
 
     def __call__(self, address: tuple[str, int] | None) -> BrokerConnection:
         """Connect to `address`, or to any bootstrap server if it is None.
@@ -66,6 +68,17 @@ class BrokerConnector:
         is_given_up = (lambda: False) if self._stop.is_set() else self._stop.is_set
         if address is not None:
             return self._open_connection(address, is_given_up)
+        try:
+            opened = self._open_or_restart(is_given_up)
+        except ConnectionLost as lost:
+            if not self._stop.is_set():
+                self._outage.note_lost(lost)
+            raise
+        self._outage.note_answer()
+        return opened
+
+    def _open_or_restart(self, is_given_up: Callable[[], bool]) -> BrokerConnection:
+        """Connect to any bootstrap server, after restarting an embedded broker that is gone."""
         try:
             return self._open_bootstrap_connection(is_given_up)
         except ConnectionLost as lost:

@@ -49,6 +49,7 @@ def start_endpoints(
         same = setting == "metrics_port" and port == config.health_port
         if port is None or (port and same):
             continue
-        endpoint = HttpEndpoint(setting, port and port + worker_number, paths, host)
-        log.info("%s: listening on 127.0.0.1:%d", setting, endpoint.port)
+        wanted_port = port and port + worker_number
+        endpoint = HttpEndpoint(setting, config.health_host, wanted_port, paths, host)
+        log.debug("%s: listening on %s:%d", setting, config.health_host, endpoint.port)
         yield setting, endpoint

@@ -7,7 +7,7 @@ error leaves nothing behind: brokers, state directory, clients, HTTP endpoints, 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +19,7 @@ from state.rocksdb import MemoryBudget
 from streams.common.host import Host, SystemHost
 from streams.errors import ConfigError, OutcomeUnknown
 from streams.ledger import ledger_topic
+from streams.processes.announcement import announce_start
 from streams.processes.broker_connector import BROKER_WAIT_S, BrokerConnector
 from streams.processes.cluster import Cluster, find_cluster
 from streams.processes.endpoints import start_endpoints
@@ -57,12 +58,13 @@ def start_application(
     *,
     on_step: Callable[[CommitStep], None] = lambda step: None,
     number: int = 0,
+    worker_count: int = 1,
     restore_listener: RestoreListener | None = None,
 ) -> RunningApp:
     """Start one worker of an application in the background and return its handle.
 
-    `number` tells workers apart that one command has started: ports are counted up by it.
-    `on_step` is called at each step of each commit. Raises ConfigError.
+    `number` tells the `worker_count` workers apart that one command has started: ports are counted
+    up by it. `on_step` is called at each step of each commit. Raises ConfigError.
     """
     host = SystemHost()
     brokers = _connect_to_brokers(topology, config)
@@ -108,15 +110,16 @@ def start_application(
             bootstrap_servers=brokers.cluster.bootstrap_servers,
             watch_security=security_watch.watch_until_stopped,
         )
-        for setting, endpoint in start_endpoints(
+        _open_ports(running, config, number, host, threads, exits)
+        announce_start(
+            topology,
             config,
-            number,
-            host,
-            report_health=running.health,
-            count_by_thread=lambda: {thread.name: thread.sum_counters() for thread in threads},
-        ):
-            exits.callback(endpoint.close)
-            running.ports[setting] = endpoint.port
+            bootstrap_servers=running.bootstrap_servers,
+            directory=directory.path,
+            ports=running.ports,
+            worker_number=number,
+            worker_count=worker_count,
+        )
         running.start_threads(exits.pop_all())
     return running
 
@@ -210,6 +213,26 @@ def _claim_slot(
         return directory, str(directory.read_or_create_id(uuid4)), directory.claim_slot(uuid4)
     except StateError as error:
         raise ConfigError(str(error)) from error
+
+
+def _open_ports(
+    running: RunningApp,
+    config: StreamsConfig,
+    number: int,
+    host: Host,
+    threads: Sequence[StreamThread],
+    exits: ExitStack,
+) -> None:
+    """Start the HTTP endpoints of a worker, which `exits` closes. Raises ConfigError."""
+    for setting, endpoint in start_endpoints(
+        config,
+        number,
+        host,
+        report_health=running.health,
+        count_by_thread=lambda: {thread.name: thread.sum_counters() for thread in threads},
+    ):
+        exits.callback(endpoint.close)
+        running.ports[setting] = endpoint.port
 
 
 def _create_thread(

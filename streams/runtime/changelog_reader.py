@@ -314,6 +314,15 @@ class StoreChangelogReader(Generic[T]):
             log.warning("%s (delete.retention.ms): some may have been missed", reason)
         logged.store.finish_restore()
         self._stop_reading(restoration)
+        if restoration.record_count:
+            done = restoration.snapshot_progress(self._host.monotonic_s())
+            log.info(
+                "store %r of task %s is restored: %d records in %.1f s",
+                done.store,
+                done.task,
+                done.restored_records,
+                done.elapsed_s,
+            )
         self._notify_listener("on_restore_end", logged, restoration.record_count)
         self._finish_task_if_restored(job)
 

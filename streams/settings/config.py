@@ -6,7 +6,6 @@ arguments of `App`, command-line flags. Names are Kafka Streams' with underscore
 
 from __future__ import annotations
 
-import difflib
 import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -30,7 +29,6 @@ from pydantic_settings import (
 from streams.connection.files import flatten_tables
 from streams.connection.settings import (
     ConnectionSettings,
-    hides_value,
     is_security_setting,
     parse_connection,
 )
@@ -50,6 +48,10 @@ from streams.settings.uncaught_exceptions import (
     UncaughtExceptionResponse,
     parse_uncaught_handler,
 )
+from streams.settings.validation_messages import (
+    describe_unknown_setting,
+    explain_validation_error,
+)
 
 EMBEDDED = "embedded"
 
@@ -57,6 +59,8 @@ _PORT_SETTINGS = ("health_port", "metrics_port")
 _PORT_MAX = 65_535
 
 ProcessingGuarantee = Literal["exactly_once_v2", "exactly_once", "at_least_once"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["text", "json"]
 
 
 def _parse_connection(given: Any) -> ConnectionSettings:
@@ -150,10 +154,16 @@ class StreamsConfig(BaseSettings):
     stuck_after_ms: Positive = 30_000
     """How long a thread may be in one function with one record before it counts as stuck."""
     health_port: Port = None
-    """Where to answer GET /health, /live and /metrics on 127.0.0.1; 0 picks a free port. The
+    """Where to answer GET /health, /live and /metrics, on `health_host`; 0 picks a free port. The
     second worker of `--workers` has the next port, and so on."""
     metrics_port: Port = None
     """Where to answer GET /metrics alone; ports are counted up as for `health_port`."""
+    health_host: str = "127.0.0.1"
+    """The address of `health_port` and `metrics_port`: 0.0.0.0 for all of the machine."""
+    log_level: LogLevel = "info"
+    """From which level on `App.run` logs, unless the process has configured logging before."""
+    log_format: LogFormat = "text"
+    """How it logs: for people, or a JSON object a line."""
     max_poll_records: Positive = 1_000
     """Records taken from the consumer at a time."""
     deserialization_handler: Handler = "fail"
@@ -328,7 +338,9 @@ def load_config(file: Path | None = None, /, **overrides: Any) -> StreamsConfig:
     if unknown:
         raise ConfigError(
             "; ".join(
-                _unknown_setting_message(f"MILLRACE_{name.upper()}", name)
+                describe_unknown_setting(
+                    f"MILLRACE_{name.upper()}", name, StreamsConfig.model_fields
+                )
                 for name in sorted(unknown)
             )
         )
@@ -340,7 +352,7 @@ def load_config(file: Path | None = None, /, **overrides: Any) -> StreamsConfig:
     try:
         loaded = FromFile(**overrides)
     except ValidationError as error:
-        raise ConfigError(_explain_validation_error(error)) from None
+        raise ConfigError(explain_validation_error(error, StreamsConfig.model_fields)) from None
     except ValueError as error:  # the file is not valid TOML
         raise ConfigError(f"config file {str(file)!r}: {error}") from None
     values = {name: getattr(loaded, name) for name in StreamsConfig.model_fields}
@@ -356,40 +368,3 @@ def check_ports(config: StreamsConfig, workers: int) -> None:
                 f"{name} {port}: {workers} workers would take the ports {port} to "
                 f"{port + workers - 1}, and {_PORT_MAX} is the last one"
             )
-
-
-def _unknown_setting_message(shown_name: str, name: str) -> str:
-    """Return the message for an unknown setting, with the closest known name."""
-    close = difflib.get_close_matches(name, StreamsConfig.model_fields, n=1)
-    return f"unknown setting {shown_name}" + (f"; did you mean {close[0]!r}?" if close else "")
-
-
-def _describe_bounds(name: str) -> str:
-    """Describe the bounds that a setting's type declares."""
-    metadata = StreamsConfig.model_fields[name].metadata
-    least = next(each.ge for each in metadata if hasattr(each, "ge"))
-    most = next((each.le for each in metadata if hasattr(each, "le")), None)
-    return f"at least {least}" if most is None else f"from {least} to {most}"
-
-
-def _explain_validation_error(error: ValidationError) -> str:
-    """Return pydantic's validation errors as one message in the words of the settings."""
-    lines = []
-    for problem in error.errors():
-        name = ".".join(str(part) for part in problem["loc"])
-        if problem["type"] == "extra_forbidden":
-            # A text or a dictionary may hold a secret: settings of `connection` come here when
-            # the word `connection` is missing or misspelt.
-            is_shown = isinstance(problem["input"], int | float) and not hides_value(name)
-            shown = f"{name} = {problem['input']!r}" if is_shown else name
-            lines.append(_unknown_setting_message(shown, name))
-        elif problem["type"] in ("greater_than_equal", "less_than_equal"):
-            lines.append(f"{name} must be {_describe_bounds(name)}, not {problem['input']}")
-        elif problem["type"] == "value_error":
-            message = problem["msg"].removeprefix("Value error, ")
-            lines.append(f"setting {name!r}: {message}" if name else message)
-        elif name in CLIENT_SETTINGS:
-            lines.append(f"setting {name!r} takes librdkafka's settings by their names")
-        else:
-            lines.append(f"setting {name!r} can't be {problem['input']!r}: {problem['msg']}")
-    return "; ".join(lines)

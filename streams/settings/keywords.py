@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from streams.connection.settings import ConnectionSettings
-from streams.settings.config import ProcessingGuarantee
+from streams.settings.config import LogFormat, LogLevel, ProcessingGuarantee
 from streams.settings.exception_handlers import ExceptionHandler
 from streams.settings.uncaught_exceptions import UncaughtExceptionHandler, UncaughtResponseName
 
@@ -47,6 +47,9 @@ class StreamsSettings(TypedDict, total=False):
     stuck_after_ms: int
     health_port: int | None
     metrics_port: int | None
+    health_host: str
+    log_level: LogLevel
+    log_format: LogFormat
     max_poll_records: int
     deserialization_handler: ExceptionHandler | str
     processing_handler: ExceptionHandler | str

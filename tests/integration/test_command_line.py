@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import urlopen
 
+import orjson
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
@@ -118,6 +119,30 @@ def test_a_killed_embedded_broker_is_started_again_by_the_workers(
         assert command.status == 0, command.log_tail()
     finally:
         command.close()
+
+
+def test_a_worker_says_what_runs_and_logs_lines_of_json_to_its_end(
+    state: Path, tmp_path: Path
+) -> None:
+    topics = Topics(ensure_embedded_broker(state), "said")
+    (tmp_path / "program.py").write_text(PROGRAM.format(name=topics.application))
+    options = ["--state-dir", str(state), "--log-format", "json", "--log-level", "info"]
+    ports = ["--health-port", "0", "--health-host", "127.0.0.2"]
+    command = Command(["-m", "streams", "run", "program:app", *options, *ports], tmp_path)
+    try:
+        topics.load(100)
+        assert topics.wait_for_counts(100) == topics.truth
+        command.stop()
+        assert command.status == 0, command.log_tail()
+    finally:
+        command.close()
+    lines = [orjson.loads(line) for line in command.log_since(0).splitlines()]
+    first = lines[0]
+    assert first["application_id"] == topics.application
+    assert first["reads"] == [f"{topics.application}-in"]
+    assert first["writes"] == [f"{topics.application}-out"]
+    assert first["message"].endswith(f"http://127.0.0.2:{first['health_port']}/health")
+    assert lines[-1]["message"] == "state PENDING_SHUTDOWN -> NOT_RUNNING"
 
 
 def test_topics_are_created_from_the_command_line(state: Path) -> None:

@@ -135,7 +135,7 @@ def application(
 def quick_checks(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Let the watch over credentials check often, and keep what it logs."""
     monkeypatch.setattr(security_watch, "CHECK_INTERVAL_S", 0.2)
-    caplog.set_level(logging.INFO, "streams")
+    caplog.set_level(logging.DEBUG, "streams")
 
 
 @pytest.fixture

@@ -63,7 +63,7 @@ class Looking:
             "from tests.security.looking_up import build_app\n"
             f"app = build_app({self.counting.name!r}, Path({str(self._directory)!r}))\n"
         )
-        options = ["--workers", str(workers), "--verbose", "--bootstrap-servers", servers]
+        options = ["--workers", str(workers), "--bootstrap-servers", servers]
         options += ["--connection", str(self._directory / "connection")]
         self._command = Command(["-m", "streams", "run", "looking:app", *options], self._directory)
         return self._command

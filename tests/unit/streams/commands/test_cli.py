@@ -1,58 +1,13 @@
-"""Test what `millrace run` logs, and what only with `-v`; and which options commands have."""
+"""Test which options the commands have, and what they refuse."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 import typer
 from typer.testing import CliRunner
 
-from streams.commands.cli import _configure_logging, cli
-from streams.runtime.clients.errors import librdkafka_log
-
-REFUSED = "127.0.0.1:9092/1: Connect to ipv4#127.0.0.1:9092 failed: Connection refused"
-TIMED_OUT = "kafka-1:9092/1: Connection setup timed out in state CONNECT"
-DENIED = "kafka-1:9092/1: SASL authentication error: Authentication failed"
-
-
-@pytest.fixture
-def root() -> Iterator[logging.Logger]:
-    """Yield the root logger, which a test may configure, and restore it afterwards."""
-    root = logging.getLogger()
-    level = root.level
-    yield root
-    root.setLevel(level)
-    librdkafka_log.setLevel(logging.NOTSET)
-    librdkafka_log.filters.clear()
-
-
-@pytest.mark.parametrize(
-    ("verbose", "told"),
-    [
-        (False, ["skipped", "out of range", DENIED]),
-        (True, ["running", "skipped", "out of range", REFUSED, TIMED_OUT, "slow", DENIED]),
-    ],
-)
-def test_warnings_are_shown_and_attempts_to_connect_are_not(
-    verbose: bool,
-    told: list[str],
-    root: logging.Logger,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr(root, "handlers", [])  # as it is when a process begins
-    _configure_logging(verbose=verbose)
-    logging.getLogger("streams.processes.running").info("running")
-    logging.getLogger("streams.runtime.failures").warning("skipped")
-    logging.getLogger("streams.runtime.clients").warning("out of range")
-    librdkafka_log.error("%s", REFUSED)
-    librdkafka_log.error("%s", TIMED_OUT)
-    librdkafka_log.warning("%s", "slow")
-    librdkafka_log.error("%s", DENIED)
-    assert [line.split(": ", 1)[1] for line in capsys.readouterr().err.splitlines()] == told
+from streams.commands.cli import cli
 
 
 def list_commands_with(option: str) -> set[str]:

@@ -144,7 +144,7 @@ def test_a_reference_to_no_app_says_what_there_is(
 def test_the_traceback_of_a_reported_error_is_logged_for_verbose(
     caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    caplog.set_level("INFO")
+    caplog.set_level("DEBUG")
     error = catch(lambda: import_app("no_such_module:app"))
     assert isinstance(error, ConfigError)
     report_error(error)

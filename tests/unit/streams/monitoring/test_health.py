@@ -19,9 +19,10 @@ from streams.monitoring.health import (
 )
 from streams.monitoring.http_endpoint import HttpEndpoint, HttpResponse
 from streams.monitoring.metrics import WorkerCollector, render_prometheus_text
+from streams.processes.endpoints import start_endpoints
 from streams.runtime.watchdog import ThreadActivity, ThreadLocation
 from streams.settings.config import load_config
-from tests.processes import HANG_LIMIT_S
+from tests.processes import HANG_LIMIT_S, HOST
 
 NOW_S = 1_000.0
 THREAD = ThreadHealth(
@@ -135,7 +136,7 @@ def test_figures_are_for_prometheus() -> None:
 @pytest.fixture
 def endpoint() -> Iterator[HttpEndpoint]:
     answers = {"/health": lambda: HttpResponse(503, "application/json", b"{}")}
-    made = HttpEndpoint("health_port", 0, answers, SystemHost())
+    made = HttpEndpoint("health_port", HOST, 0, answers, SystemHost())
     yield made
     made.close()
 
@@ -149,8 +150,38 @@ def test_answers_go_by_path(endpoint: HttpEndpoint, path: str, status: int) -> N
 
 
 def test_a_port_that_is_taken_is_named_with_its_setting(endpoint: HttpEndpoint) -> None:
-    with pytest.raises(ConfigError, match=rf"metrics_port {endpoint.port}: Address already in use"):
-        HttpEndpoint("metrics_port", endpoint.port, {}, SystemHost())
+    with pytest.raises(
+        ConfigError, match=rf"metrics_port {endpoint.port} on {HOST}: Address already in use"
+    ):
+        HttpEndpoint("metrics_port", HOST, endpoint.port, {}, SystemHost())
+
+
+@pytest.mark.parametrize("setting", ["health_port", "metrics_port"])
+def test_health_and_metrics_are_answered_at_the_address_of_health_host(setting: str) -> None:
+    elsewhere = "127.0.0.2"
+    config = load_config(health_host=elsewhere, **{setting: 0})
+    [(name, endpoint)] = start_endpoints(
+        config, 0, SystemHost(), report_health=raise_unused, count_by_thread=dict
+    )
+    try:
+        assert name == setting
+        connection = HTTPConnection(elsewhere, endpoint.port, timeout=HANG_LIMIT_S)
+        connection.request("GET", "/nowhere")
+        assert connection.getresponse().status == 404
+        connection.close()
+        with pytest.raises(ConnectionRefusedError):
+            HTTPConnection(HOST, endpoint.port, timeout=HANG_LIMIT_S).connect()
+    finally:
+        endpoint.close()
+
+
+def raise_unused() -> Health:
+    raise AssertionError("nobody asks for it")
+
+
+def test_an_address_that_is_not_the_machines_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"health_port 0 on 192\.0\.2\.1: "):
+        HttpEndpoint("health_port", "192.0.2.1", 0, {}, SystemHost())
 
 
 @pytest.mark.parametrize(

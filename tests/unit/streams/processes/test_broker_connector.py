@@ -13,7 +13,7 @@ from streams.connection.current import CurrentSecurity
 from streams.connection.security import PLAINTEXT
 from streams.errors import AuthenticationError, ConfigError
 from streams.membership.connection import ConnectionLost
-from streams.processes import broker_connector
+from streams.processes import broker_connector, broker_outage
 from streams.processes.broker_connector import BrokerConnector
 from streams.processes.cluster import Cluster
 from streams.settings.config import load_config
@@ -61,12 +61,16 @@ class Gone:
         return len(self.started)
 
 
+def connector_messages(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [each.getMessage() for each in caplog.records if each.name == broker_connector.__name__]
+
+
 def test_it_is_started_again_where_it_was_and_not_more_often_than_every_ten_seconds(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     gone = Gone(monkeypatch, tmp_path)
     assert [gone.missed() for _ in range(3)] == [1, 1, 1]
-    assert caplog.messages == [
+    assert connector_messages(caplog) == [
         f"the embedded broker at {gone.address} was gone: started again as process 4711"
     ]
     gone.host.clock.advance_monotonic_clock(10)
@@ -84,7 +88,9 @@ def test_one_that_does_not_start_is_said_and_tried_again_later(
     gone = Gone(monkeypatch, tmp_path)
     gone.failure = failure
     assert [gone.missed(), gone.missed()] == [1, 1]
-    assert caplog.messages == [f"the embedded broker is gone and can't be started again: {failure}"]
+    assert connector_messages(caplog) == [
+        f"the embedded broker is gone and can't be started again: {failure}"
+    ]
 
 
 def test_a_worker_that_stops_starts_nothing(
@@ -175,3 +181,43 @@ def test_a_refusal_is_a_lost_connection_until_the_worker_is_to_end(
     for address in (None, ("broker", 9092)):
         with pytest.raises(AuthenticationError, match="refused for long"):
             open_connection(address)
+
+
+def test_an_outage_is_one_warning_and_its_end_another(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", broker_outage.__name__)
+    fake, host = FakeSaslBroker(), Host()
+    config = load_config(bootstrap_servers=fake.servers, state_dir=tmp_path)
+    cluster = Cluster(fake.servers, CurrentSecurity(PLAINTEXT))
+    dial = BrokerConnector(config, cluster, host, host.create_event())
+
+    def miss_broker() -> None:
+        with pytest.raises(ConnectionLost):
+            dial(None)
+        host.clock.advance_monotonic_clock(4)
+
+    try:
+        fake.refused.add(API_VERSIONS)
+        for _ in range(3):
+            miss_broker()
+        [away] = caplog.messages
+        assert away.startswith(f"no broker answers at {fake.servers} (")
+        fake.refused.clear()
+        for _ in range(2):
+            dial(None).close()
+        assert caplog.messages[1:] == [f"a broker answers again at {fake.servers}, after 12 s"]
+        fake.refused.add(API_VERSIONS)
+        miss_broker()
+        assert len(caplog.messages) == 3
+    finally:
+        fake.close()
+
+
+def test_a_broker_that_a_stopping_worker_does_not_reach_is_no_outage(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    gone = Gone(monkeypatch, tmp_path)
+    gone.stop.set()
+    gone.missed()
+    assert caplog.messages == []
