@@ -135,7 +135,10 @@ class RocksDisk:
             raise self._damage
 
     def approximate_count(self) -> int:
-        return int(self._data.property_int_value("rocksdb.estimate-num-keys") or 0)
+        try:
+            return int(self._data.property_int_value("rocksdb.estimate-num-keys") or 0)
+        except Exception as error:  # it may be closed while a scrape of metrics asks
+            raise self._to_state_error("be read", error) from error
 
     def read_checkpoint(self) -> StoreCheckpoint | None:
         try:

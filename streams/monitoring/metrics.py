@@ -1,33 +1,50 @@
-"""Export a worker's metrics to Prometheus; plain counters are read only at a scrape.
+"""Export a worker's metrics to Prometheus; what they say is read at a scrape.
 
-millrace_worker_state              1 for the state that it is in, by state
-millrace_worker_healthy            1 or 0, see streams/monitoring/health.py
-millrace_worker_live
-millrace_thread_records_total      by thread, as all that follow; and the other counters of a
-millrace_thread_..._total          loop: commits, rebalances, recoveries, ...
-millrace_thread_stuck              1 or 0, by where it is
-millrace_thread_tasks              by state
-millrace_thread_commit_age_seconds since its last commit
-millrace_restore_records_left      at most, of each store that is restored, by task and store
-millrace_standby_lag               offsets behind, of each store that follows, by task and store
+docs/operations.md lists them. What costs something to know is measured where it happens, a slice of
+records at a time (`streams.runtime.measurements`); the rest is read when somebody asks.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from streams.monitoring.health import Health
+from streams.monitoring.store_sizes import StoreSize
+from streams.runtime.measurements import ThreadMeasurements
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
+
+COUNTER_HELP = {
+    "records": "Records that were processed, those that were rolled back later included",
+    "dropped": "Records that were passed over: no key or value, skipped by a handler, or late",
+    "late": "Dropped records whose window had closed, once for each window that missed one",
+    "dead_letters": "Dead letters that were written, repeated ones included",
+    "punctuations": "Timers of processors that were called",
+    "commits": "Commits that had something to commit",
+    "early_commits": "Commits before their interval: requested by a processor, or memory was full",
+    "rebalances": "Assignments that the thread took from its group",
+    "restored_records": "Changelog records that were read to restore stores",
+    "standby_records": "Changelog records that stores of standby and warm-up tasks have got",
+    "offsets_out_of_range": "Positions outside of their topic, reset by offset_out_of_range",
+    "records_out_of_range": "Records that were skipped by such resets and will never be read",
+    "recoveries": "Times that the thread started over from what is committed",
+    "outcomes_unknown": "Recoveries since a call of the broker failed with unknown effect",
+    "tasks_migrated": "Recoveries since another member has, or will get, the tasks",
+    "tasks_corrupted": "Recoveries in which a store was rebuilt from its changelog",
+    "values_refused": "Transactions that were repeated to find the value that a serde refuses",
+    "replaced_threads": "Times that uncaught_exception_handler replaced the thread",
+}
+"""What each counter of a stream thread counts."""
 
 
 class WorkerCollector:
     """Collects a worker's metrics for a registry of prometheus_client.
 
-    `get_counters` returns values by thread and name.
+    `get_counters` and `get_measurements` return values by thread; `measure_stores` the sizes of
+    stores; `source_steps` is the step that reads a topic.
     """
 
     def __init__(
@@ -35,65 +52,191 @@ class WorkerCollector:
         get_health: Callable[[], Health],
         get_counters: Callable[[], Mapping[str, Mapping[str, int]]],
         now_ms: Callable[[], int],
+        *,
+        get_measurements: Callable[[], Mapping[str, ThreadMeasurements]] = dict,
+        measure_stores: Callable[[], Iterable[StoreSize]] = tuple,
+        source_steps: Mapping[str, str] | None = None,
     ) -> None:
         self._health = get_health
         self._counters = get_counters
         self._now_ms = now_ms
+        self._measurements = get_measurements
+        self._measure_stores = measure_stores
+        self._source_steps = source_steps or {}
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metric families of this moment, for prometheus_client's registry."""
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-
         health = self._health()
-        state = GaugeMetricFamily("millrace_worker_state", "The worker's state", labels=["state"])
-        state.add_metric([health.state], 1)
-        yield state
-        yield GaugeMetricFamily("millrace_worker_healthy", "Records get on", int(health.healthy))
-        yield GaugeMetricFamily("millrace_worker_live", "No new process needed", int(health.live))
+        yield from self._describe_worker(health)
+        yield from self._describe_counters()
+        yield from self._describe_threads(health)
+        yield from _describe_restores(health)
+        yield from self._describe_processing()
+        yield from self._describe_stores()
+
+    def _describe_worker(self, health: Health) -> Iterator[Metric]:
+        """Yield the state of the worker."""
+        yield _gauge(
+            "millrace_worker_state",
+            "1 for the state that the worker is in",
+            ("state",),
+            [((health.state,), 1)],
+        )
+        healthy = "1 if records are processed or could be, as /health says"
+        yield _gauge("millrace_worker_healthy", healthy, (), [((), int(health.healthy))])
+        live = "1 if a new process would not help, as /live says"
+        yield _gauge("millrace_worker_live", live, (), [((), int(health.live))])
+
+    def _describe_counters(self) -> Iterator[Metric]:
+        """Yield the counters of the stream threads."""
+        from prometheus_client.core import CounterMetricFamily
+
         by_name: dict[str, CounterMetricFamily] = {}
         for thread, counters in self._counters().items():
             for name, value in counters.items():
-                family = CounterMetricFamily(f"millrace_thread_{name}", name, labels=["thread"])
-                by_name.setdefault(name, family).add_metric([thread], value)
+                if name not in by_name:
+                    by_name[name] = CounterMetricFamily(
+                        f"millrace_thread_{name}", COUNTER_HELP[name], labels=["thread"]
+                    )
+                by_name[name].add_metric([thread], value)
         yield from by_name.values()
-        stuck = GaugeMetricFamily("millrace_thread_stuck", "Hangs", labels=["thread", "where"])
-        tasks = GaugeMetricFamily("millrace_thread_tasks", "Tasks", labels=["thread", "state"])
-        age = GaugeMetricFamily(
-            "millrace_thread_commit_age_seconds", "Since the last commit", labels=["thread"]
+
+    def _describe_threads(self, health: Health) -> Iterator[Metric]:
+        """Yield what the stream threads are doing."""
+        threads = health.threads
+        yield _gauge(
+            "millrace_thread_stuck",
+            "1 if the thread has been in one function for stuck_after_ms, with whose code it is in",
+            ("thread", "where"),
+            [((each.name, each.doing if each.stuck else ""), int(each.stuck)) for each in threads],
         )
-        for each in health.threads:
-            stuck.add_metric([each.name, each.doing if each.stuck else ""], int(each.stuck))
-            for name, number in Counter(each.tasks.values()).items():
-                tasks.add_metric([each.name, name], number)
-            if each.last_commit_ms is not None:
-                age.add_metric([each.name], (self._now_ms() - each.last_commit_ms) / 1000)
-        yield from (stuck, tasks, age, _records_left_metric(health), _standby_lag_metric(health))
+        yield _gauge(
+            "millrace_thread_tasks",
+            "Tasks of the thread, standby tasks included, by their state",
+            ("thread", "state"),
+            [
+                ((each.name, state), count)
+                for each in threads
+                for state, count in Counter(each.tasks.values()).items()
+            ],
+        )
+        yield _gauge(
+            "millrace_thread_commit_age_seconds",
+            "Seconds since the thread's last commit",
+            ("thread",),
+            [
+                ((each.name,), (self._now_ms() - each.last_commit_ms) / 1000)
+                for each in threads
+                if each.last_commit_ms is not None
+            ],
+        )
+
+    def _describe_processing(self) -> Iterator[Metric]:
+        """Yield what was processed, how long that took, and how far behind it is."""
+        from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+
+        records = CounterMetricFamily(
+            "millrace_step_records",
+            "Records that a source step has read of its topic",
+            labels=["thread", "step", "topic"],
+        )
+        seconds = CounterMetricFamily(
+            "millrace_task_process_seconds",
+            "Seconds in which the steps of a task have processed records and called timers",
+            labels=["thread", "subtopology", "task"],
+        )
+        latency = HistogramMetricFamily(
+            "millrace_end_to_end_latency_seconds",
+            "From a record's timestamp until its results can be read, of one record a slice",
+            labels=["thread"],
+        )
+        lags = []
+        for thread, measured in self._measurements().items():
+            for topic, count in list(measured.records_by_topic.items()):
+                records.add_metric([thread, self._source_steps.get(topic, ""), topic], count)
+            for task, spent_s in list(measured.seconds_by_task.items()):
+                seconds.add_metric([thread, task.partition("_")[0], task], spent_s)
+            latency.add_metric([thread], measured.latency.cumulate(), measured.latency.sum_s)
+            lags += [
+                ((thread, partition.topic, str(partition.number)), lag)
+                for partition, lag in measured.lags.items()
+            ]
+        yield from (records, seconds, latency)
+        yield _gauge(
+            "millrace_consumer_lag",
+            "Records of an input partition after what is committed, as of the last fetch",
+            ("thread", "topic", "partition"),
+            lags,
+        )
+
+    def _describe_stores(self) -> Iterator[Metric]:
+        """Yield how large the stores of the active tasks are."""
+        sizes = list(self._measure_stores())
+        yield _gauge(
+            "millrace_store_entries",
+            "About how many entries a store of an active task has",
+            ("task", "store"),
+            [((each.task, each.store), each.entries) for each in sizes],
+        )
+        yield _gauge(
+            "millrace_store_disk_bytes",
+            "Bytes of the files of a store, its write-ahead log included; 0 for one in memory",
+            ("task", "store"),
+            [((each.task, each.store), each.disk_bytes) for each in sizes],
+        )
 
 
-def _records_left_metric(report: Health) -> Metric:
-    """Return the gauge of the records that each restoring store has left."""
+def _describe_restores(health: Health) -> Iterator[Metric]:
+    """Yield how far the stores are that are restored, or follow as standbys."""
+    labels = ("thread", "task", "store")
+    restoring = [
+        ((thread.name, each.task, each.store), each)
+        for thread in health.threads
+        for each in thread.restoring
+    ]
+    yield _gauge(
+        "millrace_restore_records_left",
+        "Changelog records that a store has left to restore, at most",
+        labels,
+        [(names, each.records_left) for names, each in restoring],
+    )
+    yield _gauge(
+        "millrace_restore_records_per_second",
+        "Changelog records that the restore of a store reads in a second",
+        labels,
+        [(names, each.records_per_s) for names, each in restoring],
+    )
+    yield _gauge(
+        "millrace_restore_seconds_left",
+        "Seconds that the restore of a store takes at this rate",
+        labels,
+        [(names, each.seconds_left) for names, each in restoring if each.seconds_left is not None],
+    )
+    yield _gauge(
+        "millrace_standby_lag",
+        "Offsets of its changelog that a store of a standby or warm-up task is behind",
+        labels,
+        [
+            ((thread.name, each.task, each.store), each.lag)
+            for thread in health.threads
+            for each in thread.standby
+            if each.lag is not None
+        ],
+    )
+
+
+def _gauge(
+    name: str,
+    documentation: str,
+    labels: tuple[str, ...],
+    values: Iterable[tuple[tuple[str, ...], float]],
+) -> Metric:
+    """Return a gauge with a value for each combination of labels."""
     from prometheus_client.core import GaugeMetricFamily
 
-    family = GaugeMetricFamily(
-        "millrace_restore_records_left", "At most", labels=["thread", "task", "store"]
-    )
-    for thread in report.threads:
-        for each in thread.restoring:
-            family.add_metric([thread.name, each.task, each.store], each.records_left)
-    return family
-
-
-def _standby_lag_metric(report: Health) -> Metric:
-    """Return the gauge of the lag of each store of a standby task, where it is known."""
-    from prometheus_client.core import GaugeMetricFamily
-
-    family = GaugeMetricFamily(
-        "millrace_standby_lag", "Offsets behind", labels=["thread", "task", "store"]
-    )
-    for thread in report.threads:
-        for each in thread.standby:
-            if each.lag is not None:
-                family.add_metric([thread.name, each.task, each.store], each.lag)
+    family = GaugeMetricFamily(name, documentation, labels=labels)
+    for names, value in values:
+        family.add_metric(names, value)
     return family
 
 

@@ -23,13 +23,12 @@ def start_endpoints(
     host: Host,
     *,
     report_health: Callable[[], Health],
-    count_by_thread: Callable[[], dict[str, dict[str, int]]],
+    collector: WorkerCollector,
 ) -> Iterator[tuple[str, HttpEndpoint]]:
     """Start the HTTP endpoints that the settings ask for, and yield each with its setting's name.
 
     Ports are counted up by the worker's number. Raises ConfigError if a port is not available.
     """
-    collector = WorkerCollector(report_health, count_by_thread, host.now_ms)
 
     def answer_health() -> HttpResponse:
         report = report_health()

@@ -19,6 +19,8 @@ from state.rocksdb import MemoryBudget
 from streams.common.host import Host, SystemHost
 from streams.errors import ConfigError, OutcomeUnknown
 from streams.ledger import ledger_topic
+from streams.monitoring.metrics import WorkerCollector
+from streams.monitoring.store_sizes import measure_stores
 from streams.processes.announcement import announce_start
 from streams.processes.broker_connector import BROKER_WAIT_S, BrokerConnector
 from streams.processes.cluster import Cluster, find_cluster
@@ -110,16 +112,8 @@ def start_application(
             bootstrap_servers=brokers.cluster.bootstrap_servers,
             watch_security=security_watch.watch_until_stopped,
         )
-        _open_ports(running, config, number, host, threads, exits)
-        announce_start(
-            topology,
-            config,
-            bootstrap_servers=running.bootstrap_servers,
-            directory=directory.path,
-            ports=running.ports,
-            worker_number=number,
-            worker_count=worker_count,
-        )
+        _open_ports(running, worker, number, threads, exits)
+        _announce_worker(running, worker, number, worker_count)
         running.start_threads(exits.pop_all())
     return running
 
@@ -217,22 +211,48 @@ def _claim_slot(
 
 def _open_ports(
     running: RunningApp,
-    config: StreamsConfig,
+    worker: WorkerResources,
     number: int,
-    host: Host,
     threads: Sequence[StreamThread],
     exits: ExitStack,
 ) -> None:
     """Start the HTTP endpoints of a worker, which `exits` closes. Raises ConfigError."""
+    topology = worker.topology
+    collector = WorkerCollector(
+        running.health,
+        lambda: {thread.name: thread.sum_counters() for thread in threads},
+        worker.host.now_ms,
+        get_measurements=lambda: {thread.name: thread.loop.measurements for thread in threads},
+        measure_stores=lambda: measure_stores(
+            [task for thread in threads for task in thread.current_tasks()],
+            worker.directory.store_path,
+        ),
+        source_steps={
+            topic: source.name
+            for sub in topology.subtopologies
+            for topic, source in sub.sources.items()
+        },
+    )
     for setting, endpoint in start_endpoints(
-        config,
-        number,
-        host,
-        report_health=running.health,
-        count_by_thread=lambda: {thread.name: thread.sum_counters() for thread in threads},
+        worker.config, number, worker.host, report_health=running.health, collector=collector
     ):
         exits.callback(endpoint.close)
         running.ports[setting] = endpoint.port
+
+
+def _announce_worker(
+    running: RunningApp, worker: WorkerResources, number: int, worker_count: int
+) -> None:
+    """Log what a worker runs, and where."""
+    announce_start(
+        worker.topology,
+        worker.config,
+        bootstrap_servers=running.bootstrap_servers,
+        directory=worker.directory.path,
+        ports=running.ports,
+        worker_number=number,
+        worker_count=worker_count,
+    )
 
 
 def _create_thread(

@@ -19,6 +19,7 @@ from streams.runtime.clients import encode_group_metadata
 from streams.runtime.commit import TaskCommitter
 from streams.runtime.context import COMMIT_ORIGIN
 from streams.runtime.failures import RECOVERY_ERRORS
+from streams.runtime.measurements import ThreadMeasurements
 from streams.runtime.progress import RestoreProgress, StandbyProgress
 from streams.runtime.rebalance import ThreadRebalance
 from streams.runtime.recovery import to_recovery_error
@@ -66,6 +67,11 @@ class StreamLoop:
             on_step=dependencies.on_commit_step,
             now_ms=dependencies.host.now_ms,
         )
+
+    @property
+    def measurements(self) -> ThreadMeasurements:
+        """Return what the loop has measured since it began."""
+        return self._executor.measurements
 
     @property
     def record_origin(self) -> str:
@@ -149,6 +155,7 @@ class StreamLoop:
         if self._is_uncommitted_memory_full() and not self._rebalance.can_commit:
             parts.stop.wait(_POLL_WAIT_S)
             return
+        self._executor.measure_lags_if_due()
         self._executor.poll_records(parts.poll_records_max, self._poll_wait_s())
         if strayed := parts.consumer.take_out_of_range_positions():
             self._reset_out_of_range(strayed)

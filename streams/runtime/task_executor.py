@@ -17,6 +17,7 @@ from streams.common.topic_partitions import Partition
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.failures import RECOVERY_ERRORS
 from streams.runtime.interfaces import ConsumerClient
+from streams.runtime.measurements import ThreadMeasurements
 from streams.runtime.producers import TaskProducers
 from streams.runtime.recovery import to_recovery_error
 from streams.runtime.task import Task
@@ -24,6 +25,7 @@ from streams.runtime.task import Task
 log = logging.getLogger(__name__)
 
 _LATE_LOG_INTERVAL_S = 10.0
+_LAG_INTERVAL_S = 1.0
 _WAIT_WITH_RECORDS_S = 0.01
 """How long to wait at most while buffered records wait for those of another partition."""
 
@@ -45,6 +47,8 @@ class TaskExecutor:
         self._producers = producers
         self._host = host
         self._counters = counters
+        self.measurements = ThreadMeasurements(latencies_at_commit=producers.is_transactional)
+        self._lags_due_at_s = 0.0
         self._tasks: dict[str, Task] = {}
         self._task_of_partition: dict[tuple[str, int], Task] = {}
         self._uncommitted_bytes_by_task: dict[str, int] = {}
@@ -82,6 +86,7 @@ class TaskExecutor:
             del self._task_of_partition[partition]
         for task in removed:
             self._uncommitted_bytes_by_task.pop(task.name, None)
+            self.measurements.drop_uncommitted(task.name)
         if partitions:
             self._consumer.remove_partitions(partitions)
 
@@ -93,6 +98,23 @@ class TaskExecutor:
         """Reset the count of uncommitted bytes and the request for a commit, after a commit."""
         self._uncommitted_bytes_by_task.clear()
         self.commit_requested = False
+        self.measurements.add_commit(self._host.now_ms())
+
+    def measure_lags_if_due(self) -> None:
+        """Measure once a second how far each partition is behind; no broker is asked."""
+        now_s = self._host.monotonic_s()
+        if now_s < self._lags_due_at_s:
+            return
+        self._lags_due_at_s = now_s + _LAG_INTERVAL_S
+        positions = {
+            partition: position
+            for task in self._tasks.values()
+            for partition, position in task.positions.items()
+        }
+        self.measurements.lags = {
+            partition: max(end - positions[partition], 0)
+            for partition, end in self._consumer.known_ends(positions).items()
+        }
 
     def poll_records(self, records_max: int, wait_s: float) -> None:
         """Poll records into the tasks' buffers, unless the last slices have left some to process.
@@ -177,7 +199,9 @@ class TaskExecutor:
             self._uncommitted_bytes_by_task[task.name] = steps.uncommitted_bytes
         self.current_task = None
         self.commit_requested = self.commit_requested or steps.context.commit_requested
-        task.adapt_slice_size(records, self._host.monotonic_s() - began_at_s)
+        elapsed_s = self._host.monotonic_s() - began_at_s
+        self.measurements.add_slice(task.name, runs, elapsed_s, now_ms())
+        task.adapt_slice_size(records, elapsed_s)
         return records
 
     def _log_late_records(self, task: Task, late_count: int) -> None:

@@ -92,6 +92,10 @@ class InMemoryConsumer:
             if p in self._positions and p not in self._unread
         }
 
+    def known_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """Return the ends of partitions."""
+        return {each: self._cluster.logs[each].high_watermark for each in partitions}
+
     def renew_client(self, changed_settings: Mapping[str, Any]) -> None:
         """Change nothing: no connection leads to a cluster in memory."""
 

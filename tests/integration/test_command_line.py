@@ -134,9 +134,9 @@ def test_a_worker_says_what_runs_and_logs_lines_of_json_to_its_end(
         assert topics.wait_for_counts(100) == topics.truth
         command.stop()
         assert command.status == 0, command.log_tail()
+        lines = [orjson.loads(line) for line in command.log_since(0).splitlines()]
     finally:
         command.close()
-    lines = [orjson.loads(line) for line in command.log_since(0).splitlines()]
     first = lines[0]
     assert first["application_id"] == topics.application
     assert first["reads"] == [f"{topics.application}-in"]

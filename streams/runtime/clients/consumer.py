@@ -126,6 +126,19 @@ class DataConsumer:
                 return None
         return max(end - position, 0)
 
+    def known_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """Return the ends of partitions as of their last fetches; none where nothing was fetched.
+
+        No broker is asked.
+        """
+        ends = {}
+        for partition in partitions:
+            asked = TopicPartition(*partition)
+            end: int = self._consumer.get_watermark_offsets(asked, cached=True)[1]
+            if end >= 0:
+                ends[partition] = end
+        return ends
+
     def poll_records(self, records_max: int, timeout_s: float) -> list[Message]:
         """Poll up to `records_max` records, within `timeout_s` seconds.
 

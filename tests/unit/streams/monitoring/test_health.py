@@ -161,7 +161,11 @@ def test_health_and_metrics_are_answered_at_the_address_of_health_host(setting: 
     elsewhere = "127.0.0.2"
     config = load_config(health_host=elsewhere, **{setting: 0})
     [(name, endpoint)] = start_endpoints(
-        config, 0, SystemHost(), report_health=raise_unused, count_by_thread=dict
+        config,
+        0,
+        SystemHost(),
+        report_health=raise_unused,
+        collector=WorkerCollector(raise_unused, dict, int),
     )
     try:
         assert name == setting

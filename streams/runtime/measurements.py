@@ -1,0 +1,91 @@
+"""Measure what a stream thread does, at a cost for each slice of records and none for a record.
+
+The thread alone writes; a scrape of the metrics reads from another thread, whenever it comes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Any
+
+from streams.common.topic_partitions import Partition
+
+LATENCY_BOUNDS_S = (
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0,
+)  # fmt: skip
+"""The upper bounds of the histogram's buckets, but for the last one, which has none."""
+
+
+class LatencyHistogram:
+    """Counts latencies by buckets."""
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(LATENCY_BOUNDS_S) + 1)
+        self.sum_s = 0.0
+
+    def observe(self, latency_s: float) -> None:
+        """Count one latency; one below 0, of a record from the future, counts as 0."""
+        latency_s = max(latency_s, 0.0)
+        self.counts[bisect_left(LATENCY_BOUNDS_S, latency_s)] += 1
+        self.sum_s += latency_s
+
+    def cumulate(self) -> list[tuple[str, int]]:
+        """Return the upper bound of each bucket, and how many latencies were up to that."""
+        total, found = 0, []
+        for bound, count in zip((*LATENCY_BOUNDS_S, float("inf")), self.counts, strict=True):
+            total += count
+            found.append(("+Inf" if bound == float("inf") else str(bound), total))
+        return found
+
+
+class ThreadMeasurements:
+    """Holds what a stream thread has measured since it began.
+
+    `latencies_at_commit` says that results are seen when their transaction is committed, and not
+    when they are written.
+    """
+
+    def __init__(self, *, latencies_at_commit: bool) -> None:
+        self.records_by_topic: dict[str, int] = {}
+        """Records that were read of each topic and handed to its source step."""
+        self.seconds_by_task: dict[str, float] = {}
+        """Seconds in which each task has processed records and called punctuations."""
+        self.latency = LatencyHistogram()
+        """From the timestamp of a record until its results can be read: of one record a slice."""
+        self.lags: dict[Partition, int] = {}
+        """About how many records of each partition are not committed yet."""
+        self._waits_for_commit = latencies_at_commit
+        self._uncommitted: dict[str, list[int]] = {}
+
+    def add_slice(
+        self, task: str, runs: Sequence[tuple[object, Sequence[Any]]], seconds: float, now_ms: int
+    ) -> None:
+        """Add what one slice of a task has done in so many seconds."""
+        self.seconds_by_task[task] = self.seconds_by_task.get(task, 0.0) + seconds
+        records = self.records_by_topic
+        for _, messages in runs:
+            topic = messages[0].topic()
+            records[topic] = records.get(topic, 0) + len(messages)
+        if not runs:
+            return  # timers alone have made the slice
+        timestamp_ms: int = runs[0][1][0].timestamp()[1]
+        if self._waits_for_commit:
+            self._uncommitted.setdefault(task, []).append(timestamp_ms)
+        else:
+            self._observe(timestamp_ms, now_ms)
+
+    def drop_uncommitted(self, task: str) -> None:
+        """Forget the slices of a task that is rolled back or given up."""
+        self._uncommitted.pop(task, None)
+
+    def add_commit(self, now_ms: int) -> None:
+        """Count the latencies of all slices since the last commit."""
+        for timestamps_ms in self._uncommitted.values():
+            for timestamp_ms in timestamps_ms:
+                self._observe(timestamp_ms, now_ms)
+        self._uncommitted.clear()
+
+    def _observe(self, timestamp_ms: int, now_ms: int) -> None:
+        if timestamp_ms >= 0:  # a record may have none
+            self.latency.observe((now_ms - timestamp_ms) / 1000)

@@ -1,0 +1,81 @@
+"""Test what a stream thread measures a slice at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from streams.common.topic_partitions import Partition
+from streams.runtime.measurements import LATENCY_BOUNDS_S, LatencyHistogram, ThreadMeasurements
+from tests.unit.streams.runtime.world import World, build_counting_topology
+
+
+class Message:
+    def __init__(self, topic: str, timestamp_ms: int) -> None:
+        self._topic, self._timestamp_ms = topic, timestamp_ms
+
+    def topic(self) -> str:
+        return self._topic
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, self._timestamp_ms
+
+
+def run_of(topic: str, *timestamps_ms: int) -> tuple[object, list[Message]]:
+    return object(), [Message(topic, each) for each in timestamps_ms]
+
+
+def test_a_latency_counts_in_its_bucket_and_in_all_that_are_larger() -> None:
+    histogram = LatencyHistogram()
+    for latency_s in (0.005, 0.02, -7.0, 10_000.0):
+        histogram.observe(latency_s)
+    cumulated = dict(histogram.cumulate())
+    assert cumulated["0.005"] == 2
+    assert cumulated["0.01"] == 2
+    assert cumulated["0.025"] == cumulated["3600.0"] == 3
+    assert cumulated["+Inf"] == 4
+    assert histogram.sum_s == pytest.approx(10_000.025)
+    assert len(cumulated) == len(LATENCY_BOUNDS_S) + 1
+
+
+def test_records_are_summed_by_topic_and_seconds_by_task() -> None:
+    measured = ThreadMeasurements(latencies_at_commit=True)
+    measured.add_slice("0_0", [run_of("a", 1, 2), run_of("b", 3)], 0.25, now_ms=10)
+    measured.add_slice("0_0", [run_of("a", 4)], 0.5, now_ms=10)
+    measured.add_slice("0_1", [], 1.0, now_ms=10)
+    assert measured.records_by_topic == {"a": 3, "b": 1}
+    assert measured.seconds_by_task == {"0_0": 0.75, "0_1": 1.0}
+
+
+def test_a_latency_ends_with_the_commit_of_the_transaction() -> None:
+    measured = ThreadMeasurements(latencies_at_commit=True)
+    measured.add_slice("0_0", [run_of("a", 1_000, 1_900)], 0.1, now_ms=2_000)
+    measured.add_slice("0_1", [run_of("a", 1_500)], 0.1, now_ms=2_000)
+    assert measured.latency.sum_s == 0
+    measured.drop_uncommitted("0_1")
+    measured.add_commit(now_ms=3_000)
+    measured.add_commit(now_ms=9_000)
+    assert measured.latency.sum_s == pytest.approx(2.0)
+    assert dict(measured.latency.cumulate())["+Inf"] == 1
+
+
+def test_a_latency_ends_with_the_slice_where_results_can_be_read_before_the_commit() -> None:
+    measured = ThreadMeasurements(latencies_at_commit=False)
+    measured.add_slice("0_0", [run_of("a", 1_000), run_of("b", 7)], 0.1, now_ms=2_000)
+    measured.add_slice("0_0", [run_of("a", -1)], 0.1, now_ms=2_000)
+    measured.add_slice("0_0", [], 0.1, now_ms=2_000)
+    assert measured.latency.sum_s == pytest.approx(1.0)
+    assert dict(measured.latency.cumulate())["+Inf"] == 1, "a record without a time has no latency"
+
+
+def test_a_loop_measures_its_records_its_lags_and_its_commits(tmp_path: Path) -> None:
+    world = World(build_counting_topology(), tmp_path, partitions=2)
+    world.load("x", "x", "x", key="a", partition=0)
+    world.load("x", key="b", partition=1)
+    world.run_until(lambda: world.consumed(0) and world.consumed(1))
+    measured = world.loop.measurements
+    assert measured.records_by_topic == {"in": 4}
+    assert sorted(measured.seconds_by_task) == ["0_0", "0_1"]
+    assert dict(measured.latency.cumulate())["+Inf"] > 0
+    assert set(measured.lags) == {Partition("in", 0), Partition("in", 1)}
