@@ -10,8 +10,9 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, Unpack, overload
 
+from state.rocksdb import is_closing_in_background
 from streams.common.user_code import describe_import_error, find_user_frame
 from streams.dsl.builder import InternalStreamsBuilder, require_serde
 from streams.dsl.global_table import GlobalTable, create_global_table
@@ -248,7 +249,7 @@ class App:
                 timeout_s=timeout_s,
             )
         except UserError as error:
-            sys.exit(report_error(error))
+            _exit_with_error(error)
         if status:
             sys.exit(status)
 
@@ -257,7 +258,7 @@ class App:
         try:
             self._run_in_process(number, count, lambda: watcher_is_gone(watcher), is_watched=True)
         except UserError as error:
-            sys.exit(report_error(error))
+            _exit_with_error(error)
 
     def _run_in_process(
         self,
@@ -352,6 +353,14 @@ def report_error(error: UserError) -> int:
         sys.stderr.write(f"millrace: {message}\n")
     log.debug("the error with its traceback:", exc_info=error)
     return 2
+
+
+def _exit_with_error(error: UserError) -> NoReturn:
+    """Report the error that ends this process, and end it."""
+    status = report_error(error)
+    if is_closing_in_background():  # stores on a full disk, which have all in their logs
+        signals.exit_now(status)
+    sys.exit(status)
 
 
 def user_code_location(error: UserError) -> str:

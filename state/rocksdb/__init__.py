@@ -11,8 +11,16 @@ stored_checkpoint  how far a store is that nobody has open
 failures           translation of RocksDB's errors: damaged, locked, or a machine in trouble
 """
 
+from state.rocksdb.closing import UNFLUSHED_STORES, is_closing_in_background
 from state.rocksdb.disk import RocksDisk
 from state.rocksdb.memory import MemoryBudget, MemoryUse
 from state.rocksdb.stored_checkpoint import read_stored_checkpoint
 
-__all__ = ["MemoryBudget", "MemoryUse", "RocksDisk", "read_stored_checkpoint"]
+__all__ = [
+    "UNFLUSHED_STORES",
+    "MemoryBudget",
+    "MemoryUse",
+    "RocksDisk",
+    "is_closing_in_background",
+    "read_stored_checkpoint",
+]

@@ -25,12 +25,12 @@ Theory of operation. A disk is in one of these phases:
     LOGGED,
     BULK       damage in get, range  DAMAGED   no handle of it is left; `raise_if_corrupted` raises
     any        clear_all_data        LOGGED    there is an empty database
-    any        close                 CLOSED    no handle of it is left: another may open it
+    any        close                 CLOSED    no handle of it is left: another may open it, at once
+                                               or, where the disk is full, after some seconds
 """
 
 from __future__ import annotations
 
-import logging
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -39,7 +39,7 @@ from typing import Any
 from rocksdict import Rdict, WriteOptions
 
 from state.errors import StateError, StoreCorrupted
-from state.rocksdb import checkpoints, failures
+from state.rocksdb import checkpoints, closing, failures
 from state.rocksdb.batches import Change, ChangeBatchWriter, WriteHandles
 from state.rocksdb.empty_database import place_empty_database
 from state.rocksdb.memory import MemoryBudget
@@ -54,9 +54,6 @@ from state.rocksdb.options import (
 )
 from state.rocksdb.ranges import ClosedHandle, RangeCursor, iterate_range
 from state.store import StoreCheckpoint
-
-log = logging.getLogger(__name__)
-
 
 _BULK_FROM_BYTES = 4 << 20
 """The bytes that a restore loads before it bypasses the log."""
@@ -205,7 +202,7 @@ class RocksDisk:
             if self._damage is None:
                 self.finish_load()
         finally:
-            self._close_handles()
+            self._close_handles(may_go_later=True)
 
     def _open_column_families(self) -> None:
         options = create_data_options(self._store, self._budget, self._tune)
@@ -266,24 +263,16 @@ class RocksDisk:
     def _get_write_handles(self) -> WriteHandles:
         return WriteHandles(self._database, self._offsets_handle)
 
-    def _close_handles(self) -> None:
+    def _close_handles(self, *, may_go_later: bool = False) -> None:
         """Close every handle: each keeps the database, and RocksDB's lock, alive."""
-        data, offsets, database = self._data, self._offsets, self._database
+        # rocksdict flushes at each close, so the column family of the data is closed first.
+        handles = [self._data, self._offsets, self._database]
         self._replace_handles(self._closed_error)
         for cursor in list(self._cursors):  # other threads may begin ranges meanwhile
             cursor.iterator = ClosedHandle(self._closed_error)
         self._cursors.clear()
-        # rocksdict flushes at each close, so the column family of the data is closed first.
-        failed: Exception | None = None
-        for handle in (data, offsets, database):
-            if isinstance(handle, ClosedHandle):
-                continue
-            try:
-                handle.close()
-            except Exception as error:
-                failed = failed or error
-        if failed is not None:
-            log.warning("closing %s", self._to_state_error("be flushed", failed))
+        closing.close_handles(handles, self._store, self._path, may_go_later=may_go_later)
+        handles.clear()
 
     def _mark_damaged(self, damage: StoreCorrupted) -> None:
         """Close the database and let every later call raise `damage`.

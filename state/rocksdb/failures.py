@@ -11,9 +11,14 @@ IO error: ... No space left ..., other  the machine, or a newer version's databa
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 from state.errors import DirectoryLocked, StateError, StoreCorrupted
+
+DISK_FULL = threading.Event()
+"""Set once a disk has had no room for a write of this process."""
+_NO_ROOM = ("No space left", "Disk quota exceeded", "File too large")
 
 
 def is_write_stall(error: Exception) -> bool:
@@ -26,6 +31,8 @@ def to_state_error(store_name: str, path: Path, operation: str, error: Exception
     if isinstance(error, StateError):
         return error
     text = str(error)
+    if any(each in text for each in _NO_ROOM):
+        DISK_FULL.set()
     if text.startswith("IO error") and ("While lock file" in text or "lock hold by" in text):
         return DirectoryLocked(f"{path} is open elsewhere: {text}")
     if text.startswith("Corruption") or "No such file or directory" in text:
@@ -40,7 +47,7 @@ def _suggest_remedy(error: Exception) -> str:
         return (
             "; there is a file where a directory should be: remove it, the changelog has the data"
         )
-    if "No space left" in str(error):
+    if any(each in str(error) for each in _NO_ROOM):
         return "; make room and start again, what was committed is kept"
     return ""
 

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, TypeVar, overload
 
+from state.rocksdb import UNFLUSHED_STORES
 from streams.common.host import Event, SpawnedThread
 from streams.errors import ConfigError, NotClosed, StreamsError, UserError
 from streams.monitoring.health import Health, judge_health, report_thread_health
@@ -183,6 +184,7 @@ class RunningApp:
             if self._replication_thread.is_alive():
                 raise NotClosed(f"not closed after {timeout:g} s: global tables are being copied")
         self._cleanup.close()
+        UNFLUSHED_STORES.log_warning()
         self._lifecycle.finish_shutdown()
 
     def __enter__(self) -> RunningApp:

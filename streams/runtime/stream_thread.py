@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import asdict
 
+from state.rocksdb import UNFLUSHED_STORES
 from streams.common.host import SpawnedThread
 from streams.common.user_code import describe_error
 from streams.errors import StreamsError, UserError
@@ -159,6 +160,7 @@ class StreamThread:
                     "%s is replaced in %g s: %s", self.name, wait_s, error, exc_info=unexpected
                 )
                 self.failure = ThreadFailure(str(error) or repr(error), worker.host.monotonic_s())
+            UNFLUSHED_STORES.log_warning()
             self._state.change_state(ThreadState.REBALANCING)
             stopped = worker.stop.wait(wait_s)
             self.failure = None

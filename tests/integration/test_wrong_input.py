@@ -155,6 +155,30 @@ def test_a_record_that_is_too_large(program: Program, embedded: Broker) -> None:
           "MSG_SIZE_TOO_LARGE")  # fmt: skip
 
 
+FULL_DISK = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+wide = stream.map_values(lambda v: v * 100_000)
+wide.group_by_key().reduce(lambda old, new: new, store="latest").to_stream().to("{name}-out")
+"""
+
+
+def test_a_full_disk_is_one_warning_with_the_number_of_stores_and_one_error(
+    program: Program, embedded: Broker
+) -> None:
+    # A file of the worker may have 1 MiB; the broker is another process. That is what RocksDB says
+    # of a full disk, but for the words.
+    program.write(FULL_DISK)
+    program.topics("in", "out", partitions=8)
+    for number in range(100):
+        produce(embedded.bootstrap_servers, f"{program.name}-in", b"%d" % number, b"12345")
+    result = program.run()
+    check(result, "store 'latest' in", "File too large", "make room and start again")
+    warnings = [line for line in result.stderr.splitlines() if " WARNING state." in line]
+    assert len(warnings) == 1, result.stderr
+    assert "8 stores are closed without a flush, as a disk is full" in warnings[0]
+
+
 def test_a_broker_that_is_not_there(program: Program) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))

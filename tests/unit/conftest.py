@@ -1,9 +1,16 @@
-"""Judge properties by their assertions, not by how long an example takes on a busy machine."""
+"""Judge properties by their assertions, not by how long an example takes on a busy machine.
+
+What a process remembers of a full disk is forgotten after each test.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import settings
 
+from state.rocksdb.failures import DISK_FULL
 from tests.brokers import in_ci
 from tests.sampling import chosen_sample
 
@@ -12,3 +19,9 @@ settings.register_profile("ci", deadline=None, max_examples=100)
 # A commit is always tried with the same examples; `make ci-full` looks for failing new ones.
 settings.register_profile("sample", deadline=None, max_examples=100, derandomize=True)
 settings.load_profile("desk" if not in_ci() else "ci" if chosen_sample() is None else "sample")
+
+
+@pytest.fixture(autouse=True)
+def _forget_full_disk() -> Iterator[None]:
+    yield
+    DISK_FULL.clear()
