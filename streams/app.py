@@ -30,6 +30,7 @@ from streams.processes.start import start_application
 from streams.processes.workers import run_workers, watcher_is_gone
 from streams.runtime.progress import RestoreListener
 from streams.serdes import Serde
+from streams.serdes.registry_client import ApplicationRegistry
 from streams.settings.client_settings import merge_settings, name_alike
 from streams.settings.config import StreamsConfig, check_ports, load_config
 from streams.settings.keywords import StreamsSettings
@@ -72,6 +73,8 @@ class App:
         )
         self._given_settings = name_alike({**of_config, **overrides})
         self.config = load_config(**self._given_settings)
+        self.schema_registry = ApplicationRegistry(lambda: self.config.schema_registry)
+        """The registry of the setting `schema_registry`, for `registry=` of serdes."""
         self._builder = InternalStreamsBuilder(application_id)
         self._streams: dict[str, Stream[Any, Any]] = {}
 
@@ -222,6 +225,7 @@ class App:
 
         `restore_listener` is called with the progress of stores that are restored.
         """
+        self.schema_registry.check_settings()
         return start_application(self.topology(), self.config, restore_listener=restore_listener)
 
     def run(self, workers: int = 1) -> None:
@@ -236,6 +240,7 @@ class App:
             configure_logging(self.config.log_level, self.config.log_format)
             if not isinstance(workers, int) or workers < 1:
                 raise ConfigError(f"workers must be a number, at least 1, not {workers!r}")
+            self.schema_registry.check_settings()
             if workers == 1:
                 self._run_in_process()
                 return

@@ -25,6 +25,11 @@ ConnectionFile = Annotated[
     typer.Option(help="Settings of a secured cluster: TOML, JSON, or lines NAME=VALUE."),
 ]
 
+SchemaRegistryFile = Annotated[
+    Path | None,
+    typer.Option(help="Settings of the application's schema registry: TOML, JSON, or lines."),
+]
+
 
 @contextmanager
 def exit_on_user_error() -> Iterator[None]:

@@ -14,6 +14,7 @@ from streams.command_options import (
     BootstrapServers,
     ConfigFile,
     ConnectionFile,
+    SchemaRegistryFile,
     SettingOptions,
     exit_on_user_error,
 )
@@ -25,7 +26,11 @@ from streams.processes.cluster import find_cluster
 from streams.processes.embedded import broker_command
 from streams.processes.logging_setup import configure_logging
 from streams.runtime.clients import KafkaClientSupplier
-from streams.settings.command_line import parse_settings, read_connection
+from streams.settings.command_line import (
+    parse_settings,
+    read_connection,
+    read_schema_registry,
+)
 from streams.settings.config import LogFormat, LogLevel, load_config
 from streams.spark.exporting.export_command import export
 from streams.spark.reconciliation.reconcile_command import reconcile
@@ -79,6 +84,7 @@ def run(
         bool, typer.Option("--verbose", "-v", help="The same as --log-level debug.")
     ] = False,
     connection: ConnectionFile = None,
+    schema_registry: SchemaRegistryFile = None,
 ) -> None:
     """Run an application until SIGTERM or SIGINT, then commit and leave."""
     if verbose:
@@ -100,7 +106,11 @@ def run(
         found = import_app(app)
         given = {name: value for name, value in flags.items() if value is not None}
         found.configure(
-            config, **given, **read_connection(connection), **parse_settings(settings or [])
+            config,
+            **given,
+            **read_connection(connection),
+            **read_schema_registry(schema_registry),
+            **parse_settings(settings or []),
         )
     except UserError as error:
         raise typer.Exit(report_error(error)) from None

@@ -1,4 +1,4 @@
-"""Read the settings of a connection from a file: TOML, JSON, or lines NAME=VALUE.
+"""Read the settings of a connection or a schema registry from a file: TOML, JSON, or NAME=VALUE.
 
 Lines NAME=VALUE are what librdkafka's tools and `kcat -F` read.
 """
@@ -16,34 +16,34 @@ import orjson
 from streams.errors import ConfigError
 
 
-def read_connection_file(path: Path) -> dict[str, Any]:
+def read_connection_file(path: Path, setting: str = "connection") -> dict[str, Any]:
     """Return the settings in a file by their dotted names, unchecked.
 
-    A relative path in it is below the file's directory. Raises ConfigError, without values.
+    They may be in a table that is called `setting`. A relative path in it is below the file's
+    directory. Raises ConfigError, without values.
     """
+    called = f"{setting} file {str(path)!r}"
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"connection file {str(path)!r} can't be read: {error}") from None
+        raise ConfigError(f"{called} can't be read: {error}") from None
     try:
         if path.suffix == ".json":
             settings = orjson.loads(text)
         elif path.suffix == ".toml":
             settings = tomllib.loads(text)
         else:
-            settings = dict(_parse_lines(text, path))
+            settings = dict(_parse_lines(text, called))
     except (orjson.JSONDecodeError, tomllib.TOMLDecodeError) as error:
         kind = path.suffix.removeprefix(".").upper()
-        raise ConfigError(
-            f"connection file {str(path)!r} is no {kind}{_find_place(error)}"
-        ) from None
+        raise ConfigError(f"{called} is no {kind}{_find_place(error)}") from None
     if not isinstance(settings, dict):
-        raise ConfigError(f"connection file {str(path)!r} holds no object with settings")
-    if isinstance(table := settings.get("connection"), dict):
-        if others := sorted(settings.keys() - {"connection"}):
+        raise ConfigError(f"{called} holds no object with settings")
+    if isinstance(table := settings.get(setting), dict):
+        if others := sorted(settings.keys() - {setting}):
             raise ConfigError(
-                f"connection file {str(path)!r} has {', '.join(others)} beside the table "
-                "[connection]: put all settings of the connection into the table"
+                f"{called} has {', '.join(others)} beside the table [{setting}]: put all settings "
+                f"of the {setting.replace('_', ' ')} into the table"
             )
         settings = table
     return {
@@ -73,7 +73,7 @@ def _resolve_path(name: str, value: Any, directory: Path) -> Any:
     return value
 
 
-def _parse_lines(text: str, path: Path) -> Iterator[tuple[str, str]]:
+def _parse_lines(text: str, called: str) -> Iterator[tuple[str, str]]:
     """Parse lines NAME=VALUE; empty lines and those that begin with # are comments."""
     for number, line in enumerate(text.splitlines(), start=1):
         stripped = line.strip()
@@ -81,5 +81,5 @@ def _parse_lines(text: str, path: Path) -> Iterator[tuple[str, str]]:
             continue
         name, equals, value = stripped.partition("=")
         if not equals:
-            raise ConfigError(f"connection file {str(path)!r}, line {number}: not NAME=VALUE")
+            raise ConfigError(f"{called}, line {number}: not NAME=VALUE")
         yield name.strip(), value.strip()

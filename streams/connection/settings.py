@@ -139,13 +139,19 @@ class ConnectionSettings(dict[str, Any]):
             return str(self[name])
         if f"{name}{FILE_SUFFIX}" not in self:
             return None
-        path = Path(str(self[f"{name}{FILE_SUFFIX}"]))
-        try:
-            return path.read_text().rstrip("\r\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(
-                f"connection: {name}{FILE_SUFFIX} {str(path)!r} can't be read: {error}"
-            ) from None
+        filed = f"{name}{FILE_SUFFIX}"
+        return read_secret_file(f"connection: {filed}", str(self[filed]))
+
+
+def read_secret_file(setting: str, path: str) -> str:
+    """Return the secret in a file, without the end of its last line.
+
+    Raises ConfigError, which calls the setting `setting`.
+    """
+    try:
+        return Path(path).read_text().rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{setting} {path!r} can't be read: {error}") from None
 
 
 def hides_value(name: str) -> bool:

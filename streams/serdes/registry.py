@@ -21,7 +21,11 @@ from typing import Any, TypeVar, overload
 import orjson
 
 from streams.serdes.dataclass_builder import create_builder, to_plain_objects
-from streams.serdes.registry_client import RegistryConnection, RegistrySettings
+from streams.serdes.registry_client import (
+    RegistryConnection,
+    RegistrySettings,
+    prepare_connection,
+)
 from streams.serdes.serde import Field, Serde, describe_value
 
 T = TypeVar("T")
@@ -29,9 +33,12 @@ T = TypeVar("T")
 Serializer = Callable[[Any, Any], bytes]
 Deserializer = Callable[[bytes, Any], Any]
 """confluent-kafka's functions, which take a SerializationContext beside the message."""
+CreateSerializers = Callable[[Any], tuple[Serializer, Deserializer]]
+"""Creates both with confluent-kafka's client of a registry."""
 SerializerSettings = Mapping[str, Any]
 Convert = Callable[[Any], Any]
 
+_TRIAL_URL = "mock://trial"
 _BY_TOPIC = {"subject.name.strategy.type": "TOPIC"}
 """The subject strategy that Java's serialisers have by default. The default of
 confluent-kafka asks the registry for
@@ -83,12 +90,12 @@ def avro(
         from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
     except ImportError as error:
         raise _missing_extra_error("avro", error) from error
-    schema_registry, schema_text = RegistryConnection(registry), _schema_as_text(schema)
-    client, conf = schema_registry.get_client(), _complete_settings(serializer)
+    connect, schema_text = prepare_connection(registry), _schema_as_text(schema)
+    conf = _complete_settings(serializer)
     writes = schema_text is not None or _uses_registered_schema(conf)
     to_dict, from_dict = _select_conversions(type, to_dict, from_dict, to_plain_objects)
 
-    def create_serializers() -> tuple[Serializer, Deserializer]:
+    def create_serializers(client: Any) -> tuple[Serializer, Deserializer]:
         return (
             AvroSerializer(client, schema_text, _accept_context(to_dict), conf)
             if writes
@@ -102,7 +109,7 @@ def avro(
         )
 
     return _create_unbound_serde(
-        f"avro({_schema_name(schema_text, type, 'name')})", schema_registry, create_serializers
+        f"avro({_schema_name(schema_text, type, 'name')})", connect, create_serializers
     )
 
 
@@ -144,12 +151,12 @@ def json_schema(
         from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
     except ImportError as error:
         raise _missing_extra_error("json_schema", error) from error
-    schema_registry, schema_text = RegistryConnection(registry), _schema_as_text(schema)
-    client, conf = schema_registry.get_client(), _complete_settings(serializer)
+    connect, schema_text = prepare_connection(registry), _schema_as_text(schema)
+    conf = _complete_settings(serializer)
     writes = schema_text is not None or _uses_registered_schema(conf)
     to_dict, from_dict = _select_conversions(type, to_dict, from_dict, _to_json_objects)
 
-    def create_serializers() -> tuple[Serializer, Deserializer]:
+    def create_serializers(client: Any) -> tuple[Serializer, Deserializer]:
         return (
             JSONSerializer(schema_text, client, _accept_context(to_dict), conf)
             if writes
@@ -160,9 +167,7 @@ def json_schema(
         )
 
     return _create_unbound_serde(
-        f"json_schema({_schema_name(schema_text, type, 'title')})",
-        schema_registry,
-        create_serializers,
+        f"json_schema({_schema_name(schema_text, type, 'title')})", connect, create_serializers
     )
 
 
@@ -188,38 +193,34 @@ def protobuf(
         raise _missing_extra_error("protobuf", error) from error
     if not hasattr(message_type, "DESCRIPTOR"):
         raise TypeError(f"serdes.protobuf needs a class that protoc has made, got {message_type!r}")
-    schema_registry = RegistryConnection(registry)
-    client = schema_registry.get_client()
+    connect = prepare_connection(registry)
 
-    def create_serializers() -> tuple[Serializer, Deserializer]:
+    def create_serializers(client: Any) -> tuple[Serializer, Deserializer]:
         return (
             ProtobufSerializer(message_type, client, _complete_settings(serializer)),
             ProtobufDeserializer(message_type, _complete_settings(deserializer), client),
         )
 
-    return _create_unbound_serde(
-        f"protobuf({message_type.__name__})", schema_registry, create_serializers
-    )
+    return _create_unbound_serde(f"protobuf({message_type.__name__})", connect, create_serializers)
 
 
 def _create_unbound_serde(
-    name: str,
-    registry: RegistryConnection,
-    create_serializers: Callable[[], tuple[Serializer, Deserializer]],
+    name: str, connect: Callable[[], RegistryConnection], create_serializers: CreateSerializers
 ) -> Serde[Any]:
     """Return a serde that is bound to no topic yet, or raise ValueError if it can't be created.
 
-    `create_serializers` is tried at once: it asks nothing of the registry, and refuses a schema or
-    a setting that can't be used.
+    `create_serializers` is tried at once, with a registry within the process: it asks nothing of
+    the registry, and refuses a schema or a setting that can't be used.
     """
+    trial = RegistryConnection(_TRIAL_URL)
     try:
-        create_serializers()
+        create_serializers(trial.get_client())
     except Exception as error:
-        raise ValueError(f"serdes.{name} can't be made: {registry.describe_error(error)}") from None
+        raise ValueError(f"serdes.{name} can't be made: {trial.describe_error(error)}") from None
 
     @cache
     def bind_to_topic(topic: str, field: Field) -> Serde[Any]:
-        return _create_bound_serde(name, registry, create_serializers, topic, field)
+        return _create_bound_serde(name, connect, create_serializers, topic, field)
 
     def raise_unbound(_: Any) -> Any:
         raise RuntimeError(f'{name} belongs to no topic yet: call for_topic("a-topic", "value")')
@@ -229,17 +230,23 @@ def _create_unbound_serde(
 
 def _create_bound_serde(
     name: str,
-    registry: RegistryConnection,
-    create_serializers: Callable[[], tuple[Serializer, Deserializer]],
+    connect: Callable[[], RegistryConnection],
+    create_serializers: CreateSerializers,
     topic: str,
     field: Field,
 ) -> Serde[Any]:
+    """Return a serde of a topic's keys or values, which connects at its first message."""
     from confluent_kafka.serialization import SerializationContext
 
-    write_message, read_message = create_serializers()
     context = SerializationContext(topic, field)
 
+    @cache
+    def open_registry() -> tuple[RegistryConnection, Serializer, Deserializer]:
+        registry = connect()
+        return registry, *create_serializers(registry.get_client())
+
     def serialize_message(value: Any) -> bytes:
+        registry, write_message, _ = open_registry()
         try:
             return write_message(value, context)
         except Exception as error:
@@ -250,6 +257,7 @@ def _create_bound_serde(
             raise ValueError(text) from (None if registry.reveals_secret(error) else error)
 
     def deserialize_message(data: bytes) -> Any:
+        registry, _, read_message = open_registry()
         try:
             return read_message(data, context)
         except Exception as error:

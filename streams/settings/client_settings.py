@@ -1,4 +1,6 @@
-"""Parse and merge the settings that are dictionaries of librdkafka's own: connection and clients.
+"""Parse and merge the settings that are dictionaries of other libraries' own settings.
+
+`connection`, `consumer` and `producer` are librdkafka's, `schema_registry` confluent-kafka's.
 
 Places spell their names differently: in TOML `sasl.mechanism` without quotes is a table in a table,
 and some names have an alias. They are merged by their dotted names.
@@ -11,11 +13,23 @@ from typing import Any
 import orjson
 
 from streams.connection.files import flatten_tables
-from streams.connection.settings import ConnectionSettings, hides_value, rename_aliases
+from streams.connection.registry_settings import (
+    SCHEMA_REGISTRY,
+    SchemaRegistrySettings,
+    parse_schema_registry,
+)
+from streams.connection.settings import (
+    ConnectionSettings,
+    hides_value,
+    parse_connection,
+    rename_aliases,
+)
 from streams.errors import ConfigError
 
-CLIENT_SETTINGS = ("connection", "consumer", "producer")
-"""The settings that are dictionaries of librdkafka's own settings."""
+CLIENT_SETTINGS = ("connection", "consumer", "producer", SCHEMA_REGISTRY)
+"""The settings that are dictionaries of other libraries' own settings."""
+SECRET_SETTINGS = {"connection": "--connection", SCHEMA_REGISTRY: "--schema-registry"}
+"""Those that may hold secrets, and the options of commands that read them from a file."""
 
 RESERVED_CLIENT_SETTINGS = {
     "bootstrap.servers": "set bootstrap_servers",
@@ -51,19 +65,41 @@ def parse_client_settings(setting: str, text: str) -> dict[str, Any]:
         settings = None
     if not isinstance(settings, dict):
         # The text of a connection may hold a secret, and so may one that is in the wrong place.
-        is_hidden = "connection" in setting.lower() or hides_value(text)
-        shown = "this text" if is_hidden else repr(text)
+        is_secret = any(name in setting.lower() for name in SECRET_SETTINGS)
+        shown = "this text" if is_secret or hides_value(text) else repr(text)
+        kind = "librdkafka's settings", '{"fetch.min.bytes": 1}'
+        if SCHEMA_REGISTRY in setting.lower():
+            kind = "a schema registry's settings", '{"url": "https://registry:8081"}'
         raise ConfigError(
-            f"{setting} can't be {shown}: it takes a JSON object of librdkafka's settings, "
-            'as in {"fetch.min.bytes": 1}'
+            f"{setting} can't be {shown}: it takes a JSON object of {kind[0]}, as in {kind[1]}"
         )
     return settings
+
+
+def to_connection(given: Any) -> ConnectionSettings:
+    """Parse the setting `connection`. Raises ValueError, without values."""
+    if not isinstance(given, dict):
+        raise ValueError("it takes librdkafka's settings by their names")
+    try:
+        return parse_connection(dict(flatten_tables(given)))
+    except ConfigError as error:
+        raise ValueError(str(error).removeprefix("connection: ")) from None
+
+
+def to_schema_registry(given: Any) -> SchemaRegistrySettings:
+    """Parse the setting `schema_registry`. Raises ValueError, without values."""
+    if not isinstance(given, dict):
+        raise ValueError('it takes settings by their names, as in {"url": "https://registry:8081"}')
+    try:
+        return parse_schema_registry(dict(flatten_tables(given)))
+    except ConfigError as error:
+        raise ValueError(str(error).removeprefix(f"{SCHEMA_REGISTRY}: ")) from None
 
 
 def merge_settings(lower: dict[str, Any], higher: dict[str, Any]) -> dict[str, Any]:
     """Merge settings of two places; `higher` wins, in dictionaries by name.
 
-    The repr of what it returns shows no secret of the connection.
+    The repr of what it returns shows no secret of a connection.
     """
     lower, higher = name_alike(lower), name_alike(higher)
     merged = {**lower, **higher}
@@ -74,15 +110,20 @@ def merge_settings(lower: dict[str, Any], higher: dict[str, Any]) -> dict[str, A
 
 
 def name_alike(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return settings with librdkafka's by their dotted names, aliases replaced.
+    """Return settings with those of other libraries by their dotted names, aliases replaced.
 
-    The repr of what it returns shows no secret of the connection.
+    The repr of what it returns shows no secret of a connection.
     """
     named = dict(settings)
     for setting in CLIENT_SETTINGS:
-        if isinstance(named.get(setting), dict):
-            flat = dict(flatten_tables(named[setting]))
-            named[setting] = (
-                ConnectionSettings(rename_aliases(flat)) if setting == "connection" else flat
-            )
+        if not isinstance(named.get(setting), dict):
+            continue
+        flat = dict(flatten_tables(named[setting]))
+        match setting:
+            case "connection":
+                named[setting] = ConnectionSettings(rename_aliases(flat))
+            case "schema_registry":
+                named[setting] = SchemaRegistrySettings(flat)
+            case _:
+                named[setting] = flat
     return named

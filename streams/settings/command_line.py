@@ -6,9 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from streams.connection.files import read_connection_file
+from streams.connection.registry_settings import SCHEMA_REGISTRY, SchemaRegistrySettings
 from streams.connection.settings import ConnectionSettings
 from streams.errors import ConfigError
-from streams.settings.client_settings import CLIENT_SETTINGS, parse_client_settings
+from streams.settings.client_settings import (
+    CLIENT_SETTINGS,
+    SECRET_SETTINGS,
+    parse_client_settings,
+)
 
 
 def parse_settings(pairs: list[str]) -> dict[str, Any]:
@@ -23,10 +28,11 @@ def parse_settings(pairs: list[str]) -> dict[str, Any]:
         if not equals:
             raise ConfigError(f"--set {pair!r} is not NAME=VALUE")
         client, dot, below = name.partition(".")
-        if client == "connection":
+        if client in SECRET_SETTINGS:
+            called = client.replace("_", " ")
             raise ConfigError(
-                f"--set {name} would show secrets in the list of processes: put the connection's "
-                "settings into a file, and give --connection FILE"
+                f"--set {name} would show secrets in the list of processes: put the {called}'s "
+                f"settings into a file, and give {SECRET_SETTINGS[client]} FILE"
             )
         if client not in CLIENT_SETTINGS:
             settings[name] = value
@@ -45,3 +51,14 @@ def read_connection(file: Path | None) -> dict[str, Any]:
     The repr of what it returns shows no secret. Raises: ConfigError.
     """
     return {} if file is None else {"connection": ConnectionSettings(read_connection_file(file))}
+
+
+def read_schema_registry(file: Path | None) -> dict[str, Any]:
+    """Return the setting `schema_registry` of the option --schema-registry, or nothing without it.
+
+    The repr of what it returns shows no secret. Raises: ConfigError.
+    """
+    if file is None:
+        return {}
+    settings = read_connection_file(file, SCHEMA_REGISTRY)
+    return {SCHEMA_REGISTRY: SchemaRegistrySettings(settings)}

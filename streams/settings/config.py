@@ -27,10 +27,10 @@ from pydantic_settings import (
 )
 
 from streams.connection.files import flatten_tables
+from streams.connection.registry_settings import SchemaRegistrySettings
 from streams.connection.settings import (
     ConnectionSettings,
     is_security_setting,
-    parse_connection,
 )
 from streams.errors import ConfigError
 from streams.settings.client_settings import (
@@ -38,6 +38,8 @@ from streams.settings.client_settings import (
     RESERVED_CLIENT_SETTINGS,
     name_alike,
     parse_client_settings,
+    to_connection,
+    to_schema_registry,
 )
 from streams.settings.client_tags import ClientTags, TagKeys, check_tag_keys
 from streams.settings.exception_handlers import ExceptionHandler, ExceptionHandlers, parse_handler
@@ -61,16 +63,6 @@ _PORT_MAX = 65_535
 ProcessingGuarantee = Literal["exactly_once_v2", "exactly_once", "at_least_once"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["text", "json"]
-
-
-def _parse_connection(given: Any) -> ConnectionSettings:
-    """Parse the setting `connection`. Raises ValueError, without values."""
-    if not isinstance(given, dict):
-        raise ValueError("it takes librdkafka's settings by their names")
-    try:
-        return parse_connection(dict(flatten_tables(given)))
-    except ConfigError as error:
-        raise ValueError(str(error).removeprefix("connection: ")) from None
 
 
 Positive = Annotated[int, Field(ge=1)]
@@ -192,13 +184,16 @@ class StreamsConfig(BaseSettings):
     this `min.compaction.lag.ms`. 0: as long as nothing of it happens to be compacted."""
     ledger: bool = False
     """Whether each transaction records in `<application.id>-ledger` what it read and wrote."""
-    connection: Annotated[ConnectionSettings, PlainValidator(_parse_connection)] = (
-        ConnectionSettings()
-    )
+    connection: Annotated[ConnectionSettings, PlainValidator(to_connection)] = ConnectionSettings()
     """How to reach a secured cluster, by librdkafka's names: `security.protocol`, `sasl.*`, `ssl.*`
     (`streams.connection.settings`). All clients have them."""
     consumer: dict[str, Any] = {}
     producer: dict[str, Any] = {}
+    schema_registry: Annotated[SchemaRegistrySettings, PlainValidator(to_schema_registry)] = (
+        SchemaRegistrySettings()
+    )
+    """How to reach the schema registry of serdes that are made with `registry=app.schema_registry`,
+    by confluent-kafka's names: `url`, `basic.auth.user.info`, `ssl.*`, `bearer.auth.*`."""
 
     @property
     def exactly_once(self) -> bool:
@@ -219,10 +214,10 @@ class StreamsConfig(BaseSettings):
             self.deserialization_handler, self.processing_handler, self.production_handler
         )
 
-    @field_serializer("connection")
-    def _hide_secrets(self, connection: ConnectionSettings) -> dict[str, Any]:
-        """Return the connection for a dump of the settings, which is for people and logs."""
-        return connection.hide_secrets()
+    @field_serializer("connection", "schema_registry")
+    def _hide_secrets(self, given: ConnectionSettings | SchemaRegistrySettings) -> dict[str, Any]:
+        """Return a connection for a dump of the settings, which is for people and logs."""
+        return given.hide_secrets()
 
     @field_validator("topology_optimization")
     @classmethod

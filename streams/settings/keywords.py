@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, TypedDict
 
+from streams.connection.registry_settings import SchemaRegistrySettings
 from streams.connection.settings import ConnectionSettings
 from streams.settings.config import LogFormat, LogLevel, ProcessingGuarantee
 from streams.settings.exception_handlers import ExceptionHandler
@@ -63,3 +64,4 @@ class StreamsSettings(TypedDict, total=False):
     connection: ConnectionSettings | dict[str, Any]
     consumer: dict[str, Any]
     producer: dict[str, Any]
+    schema_registry: SchemaRegistrySettings | dict[str, Any]

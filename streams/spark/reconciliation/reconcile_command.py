@@ -14,11 +14,16 @@ from streams.command_options import (
     BootstrapServers,
     ConfigFile,
     ConnectionFile,
+    SchemaRegistryFile,
     SettingOptions,
     exit_on_user_error,
 )
 from streams.errors import ConfigError
-from streams.settings.command_line import parse_settings, read_connection
+from streams.settings.command_line import (
+    parse_settings,
+    read_connection,
+    read_schema_registry,
+)
 from streams.spark.application_access import resolve_access
 from streams.spark.commands import (
     Master,
@@ -64,6 +69,7 @@ def reconcile(
         Path | None, typer.Option(help="Write all rows as Parquet, below this directory.")
     ] = None,
     connection: ConnectionFile = None,
+    schema_registry: SchemaRegistryFile = None,
     config: ConfigFile = None,
     settings: SettingOptions = None,
     kafka: Annotated[
@@ -85,8 +91,13 @@ def reconcile(
         application = import_app(app)
         overrides = {} if bootstrap_servers is None else {"bootstrap_servers": bootstrap_servers}
         application.configure(
-            config, **overrides, **read_connection(connection), **parse_settings(settings or [])
+            config,
+            **overrides,
+            **read_connection(connection),
+            **read_schema_registry(schema_registry),
+            **parse_settings(settings or []),
         )
+        application.schema_registry.check_settings()
         librdkafka = parse_pairs("--kafka", kafka)
         resolve_access(application.config, kafka=librdkafka).check_connection()
     with open_spark_session("millrace reconcile", master, spark, verbose=verbose) as session:

@@ -37,9 +37,13 @@ def test_the_application_of_the_page() -> None:
 @needs_extra
 def test_the_registry_of_the_page() -> None:
     payment = {"order": "o1", "cents": 570}
-    with TopologyTestDriver(run(registry=True)["app"]) as driver:
+    found = run(registry=True)
+    with TopologyTestDriver(found["app"]) as driver:
         driver.topic("payments").pipe("p1", payment)
         assert driver.topic("payments-again").read_table() == {"p1": payment}
+    with TopologyTestDriver(found["accounting"]) as driver:
+        driver.topic("refunds").pipe("p1", 570)
+        assert driver.topic("refunds-again").read_table() == {"p1": 570}
 
 
 @pytest.mark.parametrize("name", sorted({*serdes.__all__} - {"Field", "JsonSerde", "Serde"}))

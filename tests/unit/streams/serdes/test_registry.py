@@ -16,8 +16,10 @@ from typing import Any
 import pytest
 
 from streams import App, TopologyTestDriver, Windowed, serdes
+from streams.errors import ConfigError
 from streams.serdes import Serde
 from streams.serdes.registry_client import RegistryConnection
+from streams.settings.command_line import read_schema_registry
 from tests import brokers
 from tests.kafka.secured.certificates import Authority
 from tests.unit.streams.serdes.schema_registry import SchemaRegistry
@@ -322,6 +324,86 @@ def test_a_registry_with_mutual_tls_and_a_password_is_reached(tmp_path: Path) ->
         with pytest.raises(ValueError, match="for t-value") as caught:
             refused.serialize(TEA)
     assert SECRET not in "".join(traceback.format_exception(caught.value))
+
+
+@needs_extra
+@pytest.mark.parametrize(
+    "create",
+    [
+        lambda there: serdes.avro(registry=there, schema=AVRO, type=Order),
+        lambda there: serdes.json_schema(registry=there, schema=JSON, type=Order),
+    ],
+)
+def test_the_registry_of_an_application_is_that_of_its_settings(
+    registry: SchemaRegistry, tmp_path: Path, create: Callable[[Any], Serde[Any]]
+) -> None:
+    app = App("shop")
+    serde = create(app.schema_registry)
+    app.stream("orders", key=serdes.string, value=serde).to(lambda *_: "chosen", value=serde)
+    password = tmp_path / "user"
+    password.write_text(f"user:{SECRET}\n")
+    registry.user, registry.password = "user", SECRET
+    file = tmp_path / "registry.toml"
+    file.write_text(f'url = "{registry.url}"\n"basic.auth.user.info.file" = "user"\n')
+    app.configure(None, **read_schema_registry(file))
+    app.schema_registry.check_settings()
+    assert registry.requests == []
+    with TopologyTestDriver(app) as driver:
+        driver.topic("orders").pipe("k", TEA)
+        assert driver.topic("chosen", value=serde).read_values() == [TEA]
+    assert registry.subjects.keys() == {"orders-value", "chosen-value"}
+    assert SECRET not in repr(serde) + repr(app.schema_registry)
+
+
+@needs_extra
+def test_an_application_without_the_setting_that_its_serdes_need_does_not_start() -> None:
+    app = App("shop")
+    serde = serdes.avro(registry=app.schema_registry, schema=AVRO, type=Order)
+    app.stream("orders", key=serdes.string, value=serde).to("copies")
+    with pytest.raises(ConfigError, match=r"'schema_registry' is needed .* --schema-registry FILE"):
+        app.start()
+    app.configure(None, schema_registry={"url": "http://a:1", "ssl.ca.location": "/no/ca.pem"})
+    with pytest.raises(ConfigError, match=r"ssl\.ca\.location '/no/ca\.pem' doesn't"):
+        app.start()
+    with pytest.raises(ConfigError, match="'schema_registry' is needed"):
+        serdes.avro(registry=App("other").schema_registry, schema=AVRO).for_topic(
+            "t", "value"
+        ).serialize({})
+
+
+@needs_extra
+def test_a_schema_is_refused_at_once_also_without_the_settings_of_the_registry() -> None:
+    with pytest.raises(ValueError, match="can't be made"):
+        serdes.avro(registry=App("shop").schema_registry, schema={"type": "recrod"})
+
+
+@needs_extra
+def test_a_refused_user_and_a_certificate_that_is_not_trusted_name_the_settings(
+    tmp_path: Path,
+) -> None:
+    authority = Authority("authority", tmp_path)
+    server = authority.issue_server()
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(server.certificate_path, server.key_path)
+
+    def explain(registry: SchemaRegistry, **settings: str) -> str:
+        there = {"url": registry.url, **settings, **QUICK}
+        serde = serdes.avro(registry=there, schema=AVRO, type=Order).for_topic("t", "value")
+        with pytest.raises(ValueError, match="for t-value") as refused:
+            serde.serialize(TEA)
+        assert SECRET not in str(refused.value)
+        return str(refused.value)
+
+    with SchemaRegistry("user", SECRET) as registry:
+        said = explain(registry, **{"basic.auth.user.info": "user:wrong-password"})
+        assert (
+            f"check basic.auth.user.info, or bearer.auth.*, of Registry('{registry.url}')" in said
+        )
+    with SchemaRegistry(tls=tls) as registry:
+        assert "check ssl.ca.location of Registry" in explain(registry)
+        trusted = {"url": registry.url, "ssl.ca.location": str(authority.path)}
+        serde = serdes.avro(registry=trusted, schema=AVRO, type=Order).for_topic("t", "value")
+        assert serde.deserialize(serde.serialize(TEA)) == TEA
 
 
 @pytest.mark.parametrize("kind", ["avro", "json_schema", "protobuf"])
