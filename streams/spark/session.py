@@ -33,7 +33,11 @@ from streams.spark.environment import (
 )
 
 MASTER = "local[*]"
-REDACTION = {"spark.sql.redaction.options.regex": r"(?i)url|ssl[.]key|oauthbearer[.]config"}
+REDACTION = {
+    "spark.sql.redaction.options.regex": (
+        r"(?i)url|ssl[.]key|oauthbearer[.]config|schema_registry$|user[.]info|registry[.]proxy"
+    )
+}
 """The setting by which Spark shows no secret of a connection that is given as options in SQL. What
 is called secret, password or token it hides without."""
 _SUBMIT_VARIABLE = "PYSPARK_GATEWAY_PORT"

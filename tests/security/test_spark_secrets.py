@@ -36,16 +36,21 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 # None has a word in it by which Spark would hide a value under any name.
-PASSWORD, KEY_PASSWORD, CLIENT_SECRET, CONFIG = (
-    f"openSesame{each}" for each in ("One", "Two", "Three", "Four")
+PASSWORD, KEY_PASSWORD, CLIENT_SECRET, CONFIG, REGISTRY_URL, REGISTRY_USER = (
+    f"openSesame{each}" for each in ("One", "Two", "Three", "Four", "Five", "Six")
 )
+REGISTRY = {
+    "schema_registry": f"http://reader:{REGISTRY_URL}@127.0.0.1:1",
+    "schema_registry.basic.auth.user.info": f"reader:{REGISTRY_USER}",
+}
+"""Options of a registry that no serde here asks."""
 
 
 SECRETS = {
-    "SCRAM-SHA-512": {"sasl.password", "ssl.key.pem", "ssl.key.password"},
+    "SCRAM-SHA-512": {"sasl.password", "ssl.key.pem", "ssl.key.password", *REGISTRY},
     "OAUTHBEARER": {
         *("sasl.oauthbearer.client.secret", "sasl.oauthbearer.config"),
-        *("ssl.key.pem", "ssl.key.password"),
+        *("ssl.key.pem", "ssl.key.password", *REGISTRY),
     },
 }
 """The settings with a secret by mechanism: one of another mechanism would be refused."""
@@ -93,6 +98,7 @@ def find_secrets(connection: Mapping[str, str], text: str) -> set[str]:
         "ssl.key.password": KEY_PASSWORD,
         "sasl.oauthbearer.client.secret": CLIENT_SECRET,
         "sasl.oauthbearer.config": CONFIG,
+        **dict(zip(REGISTRY, (REGISTRY_URL, REGISTRY_USER), strict=True)),
     }
     return {name for name, secret in secrets.items() if secret in text}
 
@@ -123,7 +129,7 @@ def test_secrets_are_in_nothing_that_spark_shows_or_writes(
     connection = create_connection(secured_kafka, administration, topic, mechanism)
     servers = connection.pop("bootstrap.servers")
     access = BrokerAccess(servers, parse_connection(connection))
-    options = access.to_options() | {"topic": topic}
+    options = access.to_options() | REGISTRY | {"topic": topic}
     assert find_secrets(connection, str(options)) == SECRETS[mechanism]
     shown: dict[str, str] = {}
 

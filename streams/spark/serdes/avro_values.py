@@ -20,6 +20,7 @@ from streams import serdes
 from streams.errors import ConfigError
 from streams.serdes import Field, Serde
 from streams.serdes.registry_client import RegistryConnection
+from streams.spark.source.registry_access import RegistryAccess
 
 Converter = Callable[[Any], Any]
 AvroType = tuple[types.DataType, Converter | None]
@@ -46,14 +47,14 @@ _LOGICAL_TYPES: Mapping[tuple[str, str], types.DataType] = {
 _WIDENED_UNIONS = ({"int", "long"}, {"float", "double"})
 
 
-def fetch_latest_schema(registry: str, topic: str, field: Field) -> str:
+def fetch_latest_schema(registry: RegistryAccess, topic: str, field: Field) -> str:
     """Return the newest schema that the registry has of a topic's keys or values.
 
     Raises ConfigError.
     """
     subject = f"{topic}-{field}"
     try:
-        there = RegistryConnection(registry)
+        there = RegistryConnection(registry.read_settings(), "option schema_registry")
         client = there.get_client()
     except ImportError as error:
         raise ConfigError(
@@ -61,7 +62,7 @@ def fetch_latest_schema(registry: str, topic: str, field: Field) -> str:
             "pip install 'millrace[registry]'"
         ) from error
     except ValueError as error:
-        raise ConfigError(f"option schema_registry: {error}") from None
+        raise ConfigError(str(error)) from None
     try:
         return str(client.get_latest_version(subject).schema.schema_str)
     except Exception as error:
@@ -72,16 +73,18 @@ def fetch_latest_schema(registry: str, topic: str, field: Field) -> str:
         ) from None
 
 
-def create_avro_serde(schema: str, registry: str, topic: str, field: Field) -> Serde[Any]:
+def create_avro_serde(
+    schema: str, registry: RegistryAccess, topic: str, field: Field
+) -> Serde[Any]:
     """Return an Avro serde for the keys or values of a topic. Raises ConfigError."""
     try:
-        return serdes.avro(registry=registry, schema=schema).for_topic(topic, field)
+        return serdes.avro(registry=registry.read_settings(), schema=schema).for_topic(topic, field)
     except (ValueError, ImportError) as error:
         raise ConfigError(f"option {field}=avro: {error}") from error
 
 
 def create_avro_reader(
-    schema: str, registry: str, topic: str, field: Field
+    schema: str, registry: RegistryAccess, topic: str, field: Field
 ) -> Callable[[bytes], Any]:
     """Return a function that reads one Avro value into a value that `pyarrow.array` takes."""
     deserialize = create_avro_serde(schema, registry, topic, field).deserialize

@@ -127,7 +127,9 @@ def pin_registry_schemas(serdes: SerdeOptions, topic: str) -> SerdeOptions:
 
     Raises ConfigError if the registry has none.
     """
-    registry = serdes.schema_registry or ""
+    registry = serdes.schema_registry
+    if registry is None:
+        return serdes
     if serdes.key is SerdeName.AVRO and serdes.key_schema is None:
         serdes = replace(serdes, key_schema=fetch_latest_schema(registry, topic, "key"))
     if serdes.value is SerdeName.AVRO and serdes.value_schema is None:

@@ -23,6 +23,7 @@ from streams.spark.serdes.avro_values import avro_to_spark_type, create_avro_rea
 from streams.spark.serdes.ddl import parse_type
 from streams.spark.serdes.json_values import create_json_batch_reader, create_json_reader
 from streams.spark.source.options import SerdeName, SerdeOptions
+from streams.spark.source.registry_access import RegistryAccess
 
 _NUMBERS: Mapping[SerdeName, tuple[types.DataType, Serde[Any]]] = {
     SerdeName.INT32: (types.IntegerType(), serdes.int32),
@@ -41,7 +42,7 @@ class ColumnSerde:
     serde: SerdeName
     field: Field
     schema: str | None = None
-    registry: str | None = None
+    registry: RegistryAccess | None = None
     topic: str = ""
 
 
@@ -81,7 +82,9 @@ def create_column_decoder(serde: ColumnSerde) -> ColumnDecoder:
             many = create_json_batch_reader(kind, arrow_type_for(kind))
         case SerdeName.AVRO:
             kind = avro_to_spark_type(schema)
-            one = create_avro_reader(schema, serde.registry or "", serde.topic, serde.field)
+            if serde.registry is None:
+                raise ConfigError(f"option {serde.field}=avro needs schema_registry")
+            one = create_avro_reader(schema, serde.registry, serde.topic, serde.field)
         case SerdeName.BYTES:
             kind, one, many = types.BinaryType(), bytes, _to_binary_array
         case SerdeName.STRING:

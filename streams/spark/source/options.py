@@ -28,13 +28,15 @@ from streams.spark.source.option_texts import (
     choice_parser,
     parse_boolean,
 )
+from streams.spark.source.registry_access import RegistryAccess, create_registry_access
 
 RECORDS_PER_SPLIT = 500_000
 
 SPARK_OPTIONS = {"checkpointlocation", "queryname"}
 """Options of Spark's own, which it hands on together with those of a source."""
 
-_ADDRESS_OPTION = "bootstrap_servers"
+_ADDRESS_OPTION, _REGISTRY_OPTION = "bootstrap_servers", "schema_registry"
+_PREFIXES = ("kafka.", f"{_REGISTRY_OPTION}.")
 _DEDICATED_OPTIONS = {"bootstrap.servers": _ADDRESS_OPTION, "isolation.level": "isolation"}
 _FORBIDDEN_WRITE_SETTINGS = {
     "transactional.id": "it is made of the query's id, or of write_id, and the Spark partition",
@@ -111,7 +113,7 @@ class SerdeOptions:
     value: SerdeName = SerdeName.BYTES
     key_schema: str | None = None
     value_schema: str | None = None
-    schema_registry: str | None = None
+    schema_registry: RegistryAccess | None = None
     windowed: WindowedKeyKind | None = None
     window_size_ms: PositiveCount | None = None
     mode: ParseMode = ParseMode.PERMISSIVE
@@ -239,7 +241,12 @@ def _load_cut(option_name: str, text: str) -> Cut:
     return Cut.from_json(text) if text.startswith("{") else Cut.load(Path(text))
 
 
-_PARSERS: Mapping[type, OptionParser] = {str: _parse_text, bool: parse_boolean, Cut: _load_cut}
+_PARSERS: Mapping[type, OptionParser] = {
+    str: _parse_text,
+    bool: parse_boolean,
+    Cut: _load_cut,
+    RegistryAccess: lambda _, url: create_registry_access(url, {}),
+}
 
 
 def _find_parser(kind: Any) -> OptionParser:
@@ -286,7 +293,7 @@ def _parse_options(
     """
     given = {name.lower(): text for name, text in option_texts.items()}
     for name in given:
-        if name.startswith("kafka.") or name in SPARK_OPTIONS or name in allowed_names:
+        if name.startswith(_PREFIXES) or name in SPARK_OPTIONS or name in allowed_names:
             continue
         if name in _ALL_OPTIONS:
             raise ConfigError(f"option {name} is not for {operation}")
@@ -294,17 +301,28 @@ def _parse_options(
         similar = f": did you mean {close[0]!r}?" if close else ""
         raise ConfigError(
             f"there is no option {name!r}{similar}; there are "
-            f"{', '.join(sorted(allowed_names))} and kafka.*"
+            f"{', '.join(sorted(allowed_names))}, kafka.* and schema_registry.*"
         )
     texts = {name: text.strip() for name, text in given.items() if text.strip()}
     values = {n: _ALL_OPTIONS[n](n, text) for n, text in texts.items() if n in _ALL_OPTIONS}
-    # Settings of librdkafka stay as they are: a password may be empty, or end in a space.
-    settings = {
-        name.removeprefix("kafka."): text
-        for name, text in given.items()
-        if name.startswith("kafka.")
+    kafka, registry = (_select_settings(given, prefix) for prefix in _PREFIXES)
+    if registry:
+        if _REGISTRY_OPTION not in values:
+            raise ConfigError(f"option {_REGISTRY_OPTION}, the registry's URL, is needed")
+        values[_REGISTRY_OPTION] = create_registry_access(texts[_REGISTRY_OPTION], registry)
+    return _create_options(options_class, values, _create_access(values, kafka))
+
+
+def _select_settings(option_texts: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """Return the settings whose option names have a prefix, without it.
+
+    They stay as they are: a password may be empty, or end in a space.
+    """
+    return {
+        name.removeprefix(prefix): text
+        for name, text in option_texts.items()
+        if name.startswith(prefix)
     }
-    return _create_options(options_class, values, _create_access(values, settings))
 
 
 def _create_options(

@@ -23,6 +23,7 @@ from streams.spark.serdes.encoding import encode_column
 from streams.spark.serdes.malformed import decode_column
 from streams.spark.source.fetching import RawBatch
 from streams.spark.source.options import ParseMode, SerdeName, SerdeOptions
+from streams.spark.source.registry_access import RegistryAccess
 from tests import brokers
 
 pytestmark = pytest.mark.skipif(
@@ -67,16 +68,16 @@ TOPIC = "orders"
 
 
 @pytest.fixture
-def registry(unique: Callable[[str], str]) -> str:
-    return f"mock://{unique('spark')}"
+def registry(unique: Callable[[str], str]) -> RegistryAccess:
+    return RegistryAccess(f"mock://{unique('spark')}")
 
 
-def serde_of(registry: str, schema: object = SCHEMA) -> Any:
-    given = serdes.avro(registry=registry, schema=json.dumps(schema))
+def serde_of(registry: RegistryAccess, schema: object = SCHEMA) -> Any:
+    given = serdes.avro(registry=registry.url, schema=json.dumps(schema))
     return given.for_topic(TOPIC, "value")
 
 
-def column(registry: str, schema: object = SCHEMA) -> ColumnSerde:
+def column(registry: RegistryAccess, schema: object = SCHEMA) -> ColumnSerde:
     return ColumnSerde(SerdeName.AVRO, "value", json.dumps(schema), registry, TOPIC)
 
 
@@ -112,21 +113,23 @@ def test_a_schema_without_a_type_is_refused(schema: str, why: str) -> None:
         avro_to_spark_type(schema)
 
 
-def test_what_an_application_wrote_is_read(registry: str) -> None:
+def test_what_an_application_wrote_is_read(registry: RegistryAccess) -> None:
     values = [serde_of(registry).serialize(ORDER), None]
     array, causes = decode_column(create_column_decoder(column(registry)), values)
     array.validate(full=True)
     assert (array.to_pylist(), causes) == ([FOUND, None], {})
 
 
-def test_what_was_written_with_an_older_schema_has_the_columns_of_the_newer(registry: str) -> None:
+def test_what_was_written_with_an_older_schema_has_the_columns_of_the_newer(
+    registry: RegistryAccess,
+) -> None:
     older = SCHEMA | {"fields": [each for each in SCHEMA["fields"] if each["name"] != "item"]}
     written = serde_of(registry, older).serialize({k: v for k, v in ORDER.items() if k != "item"})
     array, causes = decode_column(create_column_decoder(column(registry)), [written])
     assert (array.to_pylist(), causes) == ([FOUND | {"item": None}], {})
 
 
-def test_what_spark_writes_an_application_reads(registry: str) -> None:
+def test_what_spark_writes_an_application_reads(registry: RegistryAccess) -> None:
     plain = {n: v for n, v in ORDER.items() if n != "hour"}
     schema = SCHEMA | {"fields": [each for each in SCHEMA["fields"] if each["name"] != "hour"]}
     arrow = create_column_decoder(column(registry, schema)).arrow_type
@@ -136,7 +139,7 @@ def test_what_spark_writes_an_application_reads(registry: str) -> None:
     assert serde_of(registry, schema).deserialize(written[0]) == plain
 
 
-def test_what_is_no_avro_is_told_and_the_rest_is_read(registry: str) -> None:
+def test_what_is_no_avro_is_told_and_the_rest_is_read(registry: RegistryAccess) -> None:
     good = serde_of(registry).serialize(ORDER)
     array, causes = decode_column(
         create_column_decoder(column(registry)), [good, b"{}", good[:9], good]
@@ -145,13 +148,15 @@ def test_what_is_no_avro_is_told_and_the_rest_is_read(registry: str) -> None:
     assert causes.keys() == {1, 2}
 
 
-def test_a_value_that_does_not_fit_its_schema_is_refused(registry: str) -> None:
+def test_a_value_that_does_not_fit_its_schema_is_refused(registry: RegistryAccess) -> None:
     schema = {"type": "record", "name": "A", "fields": [{"name": "n", "type": "int"}]}
     with pytest.raises(UserError, match="column value can't be written as avro"):
         encode_column(pa.array([{"n": "text"}]), column(registry, schema))
 
 
-def test_the_latest_schema_is_the_registrys_when_the_read_is_planned(registry: str) -> None:
+def test_the_latest_schema_is_the_registrys_when_the_read_is_planned(
+    registry: RegistryAccess,
+) -> None:
     small: dict[str, Any] = SCHEMA | {"fields": SCHEMA["fields"][:1]}
     serde_of(registry, small).serialize({"id": 1})
     asked = SerdeOptions(value=SerdeName.AVRO, schema_registry=registry, mode=ParseMode.FAILFAST)
@@ -171,6 +176,6 @@ def test_the_latest_schema_is_the_registrys_when_the_read_is_planned(registry: s
     ).column("value").to_pylist() == [{"id": 2, "item": "tea"}]
 
 
-def test_a_topic_of_which_the_registry_knows_nothing_is_told(registry: str) -> None:
+def test_a_topic_of_which_the_registry_knows_nothing_is_told(registry: RegistryAccess) -> None:
     with pytest.raises(ConfigError, match=r"no schema of subject 'orders-key'.*key_schema"):
         fetch_latest_schema(registry, TOPIC, "key")

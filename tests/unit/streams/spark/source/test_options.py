@@ -161,6 +161,24 @@ def test_serdes_have_what_they_need_and_nothing_else() -> None:
     assert (windowed.windowed, windowed.window_size_ms) == (WindowedKeyKind.TIME, 60_000)
 
 
+def test_a_registry_has_settings_of_its_own() -> None:
+    url, secret = "https://registry:8081", "open sesame"
+    given = {**TOPIC, "value": "avro", "schema_registry": url}
+    user = {"schema_registry.basic.auth.user.info": f"ali:{secret}"}
+    serdes = parse_read_options({**given, **user}).serdes
+    assert serdes.schema_registry is not None
+    assert serdes.schema_registry.read_settings() == {
+        "url": url,
+        "basic.auth.user.info": f"ali:{secret}",
+    }
+    assert secret not in repr(serdes)
+    assert "did you mean 'basic.auth.user.info'" in refusal(
+        schema_registry=url, **{"schema_registry.basic.auth.user.inf": secret}
+    )
+    assert "schema_registry, the registry's URL, is needed" in refusal(**user)
+    assert "url is no http:// or https:// address" in refusal(schema_registry="registry:8081")
+
+
 def test_settings_of_librdkafka_pass_through_except_those_that_exact_reading_needs() -> None:
     given = {**SECURED, "kafka.sasl.password": " open sesame ", "kafka.fetch.min.bytes": ""}
     access = parse_read_options({**TOPIC, **given}).access
