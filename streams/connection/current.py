@@ -6,8 +6,19 @@ or a connection reads it at that moment. Stream threads compare versions between
 
 from __future__ import annotations
 
+from enum import Enum
+
 from streams.connection.security import ConnectionSecurity
 from streams.errors import AuthenticationError, OutcomeUnknown
+
+
+class FileChange(Enum):
+    """Says whether files of a connection have changed, and whether they are in use now."""
+
+    NONE = "none"
+    PENDING = "pending"
+    """They are still being written, or no broker has answered to them."""
+    TAKEN = "taken"
 
 
 class CurrentSecurity:

@@ -32,7 +32,7 @@ Address = tuple[str, int]
 _METADATA_API_KEY, _METADATA_VERSION = 3, 4
 _CLIENT_ID = "millrace"
 _TIMEOUT_S = 10.0
-_OTHER_BROKERS_TIMEOUT_S = 3.0
+OTHER_BROKERS_TIMEOUT_S = 3.0
 """The seconds for which the other brokers are asked, once one has let in: a broker that is away
 delays the start by no more."""
 _CONNECTIONS_MAX = 16
@@ -70,8 +70,9 @@ def check_connection(
                 raise AuthenticationError(f"connection: {lost.hint}") from None
         time.sleep(_PAUSE_S)
     if asks_each_broker and security.is_secured:
-        limit_s = min(_OTHER_BROKERS_TIMEOUT_S, _seconds_until(deadline_s))
-        _check_other_brokers(answering, brokers, security, limit_s)
+        limit_s = min(OTHER_BROKERS_TIMEOUT_S, _seconds_until(deadline_s))
+        if warning := find_refusing_brokers(answering, brokers, security, limit_s):
+            log.warning("%s", warning)
 
 
 def try_connection(
@@ -97,13 +98,16 @@ def try_connection(
     raise refusal or failure or ConnectionLost(f"no answer in time from {servers}")
 
 
-def _check_other_brokers(
-    answering: Address, brokers: Sequence[Address], security: ConnectionSecurity, timeout_s: float
-) -> None:
+def find_refusing_brokers(
+    answering: Address,
+    brokers: Sequence[Address],
+    security: ConnectionSecurity,
+    timeout_s: float = OTHER_BROKERS_TIMEOUT_S,
+) -> str:
     """Ask the brokers of a cluster other than the one that has answered.
 
-    Raises AuthenticationError if each broker refuses, as with a wrong advertised address: then no
-    client could work. Logs one warning if some do.
+    Returns a warning if some refuse, else an empty text. Raises AuthenticationError if each broker
+    refuses, as with a wrong advertised address: then no client could work.
     """
     others = [each for each in brokers if each != answering]
     refusals = [
@@ -112,15 +116,13 @@ def _check_other_brokers(
         if isinstance(answer, AuthenticationError)
     ]
     if not refusals:
-        return
+        return ""
     if len(refusals) == len(brokers):
         raise refusals[0]
-    log.warning(
-        "connection: %d of %d brokers can't be used, which ends the application once it needs "
-        "them: %s",
-        len(refusals),
-        len(brokers),
-        "; ".join(sorted(str(each) for each in refusals)),
+    return (
+        f"connection: {len(refusals)} of {len(brokers)} brokers can't be used: the partitions that "
+        "they lead stand still, and a coordinator among them ends the application: "
+        + "; ".join(sorted(str(each) for each in refusals))
     )
 
 

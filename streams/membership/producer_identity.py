@@ -5,12 +5,12 @@ librdkafka has both and does not tell. Source: KIP-664 (DescribeTransactions).
 
 from __future__ import annotations
 
-from contextlib import closing, suppress
+from contextlib import closing
 from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from streams.errors import StreamsError
+from streams.errors import AuthenticationError, OutcomeUnknown, StreamsError
 from streams.membership.authorization import check_authorized
 from streams.membership.connection import (
     BrokerConnection,
@@ -58,11 +58,15 @@ def fetch_producer_identity(
 def check_transaction_coordinator(open_connection: OpenConnection, transactional_id: str) -> None:
     """Raise an error if the coordinator of a transactional id refuses the connection.
 
-    AuthenticationError for credentials or a certificate, AuthorizationError for a missing right. A
-    coordinator that doesn't answer is none: the producer waits for it.
+    AuthenticationError for credentials or a certificate, AuthorizationError for a missing right,
+    OutcomeUnknown for a refusal that may pass. A coordinator that doesn't answer is none: the
+    producer waits for it.
     """
-    with suppress(ConnectionLost):
+    try:
         _connect_to_coordinator(open_connection, transactional_id).close()
+    except ConnectionLost as lost:
+        if isinstance(lost.__cause__, AuthenticationError):
+            raise OutcomeUnknown(f"transactional id {transactional_id!r}: {lost}") from lost
 
 
 def _connect_to_coordinator(

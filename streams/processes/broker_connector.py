@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from streams.common.host import Event, Host
+from streams.connection.current import FileChange
 from streams.connection.security import ConnectionSecurity
 from streams.errors import AuthenticationError, ConfigError
 from streams.membership.connection import (
@@ -19,9 +20,11 @@ from streams.membership.connection import (
     ConnectionLost,
     connect_to_any_server,
 )
+from streams.processes import security_watch
 from streams.processes.broker_outage import BrokerOutage
 from streams.processes.cluster import Cluster
 from streams.processes.embedded import restart_embedded_broker
+from streams.processes.refusal_times import RefusalTimes
 from streams.settings.config import EMBEDDED, StreamsConfig
 
 log = logging.getLogger(__name__)
@@ -33,8 +36,9 @@ _RESTART_INTERVAL_S = 10.0
 class BrokerConnector:
     """Opens connections to a broker's address, or to any of the bootstrap servers.
 
-    `renew_refused` is called with a security that a broker refuses, and returns whether another has
-    taken its place.
+    `renew_refused` is called with a security that a broker refuses, and says whether another has
+    taken its place. A broker that refuses for REFUSAL_HOLD_S ends whoever needs it, though others
+    may let in: it may be the coordinator of the group.
     """
 
     def __init__(
@@ -43,10 +47,11 @@ class BrokerConnector:
         cluster: Cluster,
         host: Host,
         stop: Event,
-        renew_refused: Callable[[ConnectionSecurity], bool] = lambda refused: False,
+        renew_refused: Callable[[ConnectionSecurity], FileChange] = lambda _: FileChange.NONE,
     ) -> None:
         self._renew_refused = renew_refused
         self._security = cluster.security
+        self._refusals = RefusalTimes(host.monotonic_s)
         self._servers = cluster.bootstrap_servers
         self._answering_server: tuple[str, int] | None = None
         self._host = host
@@ -109,24 +114,33 @@ class BrokerConnector:
         """Open a connection to one address, with changed files where the present are refused.
 
         Raises ConnectionLost also for a refusal, until it has held for so long that the worker is
-        to end (`streams.processes.security_watch`): then AuthenticationError.
+        to end: then AuthenticationError.
         """
 
         def connect_with(security: ConnectionSecurity) -> BrokerConnection:
             lock = self._host.create_lock()
-            return BrokerConnection(address, "millrace", BROKER_WAIT_S, lock, security, is_given_up)
+            opened = BrokerConnection(
+                address, "millrace", BROKER_WAIT_S, lock, security, is_given_up
+            )
+            self._refusals.forget_refusal(address)
+            return opened
 
         security = self._security.value
+        change = FileChange.NONE
         try:
             try:
                 return connect_with(security)
             except AuthenticationError:
-                if not self._renew_refused(security):
+                change = self._renew_refused(security)
+                if change is not FileChange.TAKEN:
                     raise
             return connect_with(self._security.value)
         except AuthenticationError as refusal:
             self._security.note_client_error()
             self._security.require_accepted()
+            held_s = self._refusals.measure_refusal(address, self._security.version)
+            if held_s >= security_watch.REFUSAL_HOLD_S and change is FileChange.NONE:
+                raise
             raise ConnectionLost(str(refusal)) from refusal
 
     def _restart_embedded_broker(self, state_dir: Path) -> bool:

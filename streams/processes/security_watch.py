@@ -9,6 +9,8 @@
     brokers refuse what is in use, for a moment     nothing yet: clients connect again by themselves
     they have refused it for REFUSAL_HOLD_S, and    stream threads end with AuthenticationError
     no changed files are yet to be taken
+    a broker refuses that isn't the first to        a warning; the connections of the membership
+    answer                                          end the threads (`broker_connector`)
     a client has errors for another reason          nothing: clients connect again by themselves
 
 librdkafka's clients retry refused credentials for ever, and report a refused certificate as a lost
@@ -19,15 +21,16 @@ changed at the brokers and in its file one after the other, in either order.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from streams.common.host import Event, Host
+from streams.connection.current import FileChange
 from streams.connection.file_digests import FileDigests
 from streams.connection.security import ConnectionSecurity, prepare_security
 from streams.connection.settings import ConnectionSettings
 from streams.errors import AuthenticationError, UserError
 from streams.membership.connection import ConnectionLost
-from streams.membership.connection_check import try_connection
+from streams.membership.connection_check import Address, find_refusing_brokers, try_connection
 from streams.processes.cluster import Cluster
 
 log = logging.getLogger(__name__)
@@ -35,6 +38,8 @@ log = logging.getLogger(__name__)
 CHECK_INTERVAL_S = 2.0
 REFUSAL_HOLD_S = 10.0
 """Brokers have to refuse what is in use for this many seconds before a running worker ends."""
+_OTHERS_INTERVAL_S = 60.0
+"""While clients have errors, each broker of the cluster is asked once in so many seconds."""
 _RETRY_S = 60.0
 """Files that were kept out are left alone for this many seconds, unless those in use are refused.
 """
@@ -56,6 +61,8 @@ class SecurityWatch:
         self._retry_at_s = 0.0
         self._refused_since_s: float | None = None
         """This is the monotonic time of the first refusal since brokers last let us in."""
+        self._others_asked_at_s = -_OTHERS_INTERVAL_S
+        self._others_warning = ""
 
     def watch_until_stopped(self, stop: Event) -> None:
         """Check files and refusals every few seconds until `stop` is set."""
@@ -72,12 +79,15 @@ class SecurityWatch:
             if self._current.is_in_doubt:
                 self._find_refusal(is_change_pending)
 
-    def renew_refused(self, refused: ConnectionSecurity) -> bool:
-        """Look for changed files now, and return whether `refused` is no longer in use."""
+    def renew_refused(self, refused: ConnectionSecurity) -> FileChange:
+        """Look for changed files now; TAKEN if others are in use than those that were refused."""
         with self._lock:
+            is_pending = False
             if self._current.value is refused:
-                self._take_changed_files(is_urgent=True)
-            return self._current.value is not refused
+                is_pending = self._take_changed_files(is_urgent=True)
+            if self._current.value is not refused:
+                return FileChange.TAKEN
+            return FileChange.PENDING if is_pending else FileChange.NONE
 
     def _take_changed_files(self, *, is_urgent: bool = False) -> bool:
         """Replace the security if the files have changed and brokers take what they hold.
@@ -114,7 +124,7 @@ class SecurityWatch:
                     changed,
                     error,
                 )
-            return False
+            return not is_steady
         log.info("connection: %s: changed", ", ".join(_list_changed(in_use, security.file_digests)))
         self._kept_out = {}
         is_old_refused = is_urgent or self._refused_since_s is not None
@@ -127,7 +137,9 @@ class SecurityWatch:
         self._current.is_in_doubt = False
         asked = self._current.value
         try:
-            try_connection(self._servers, asked)
+            answering, brokers = try_connection(self._servers, asked)
+            if asked.is_secured:
+                self._ask_other_brokers(answering, brokers)
         except ConnectionLost:
             self._current.is_in_doubt = True  # a broker that is away may refuse it when it is back
             self._refused_since_s = None  # and may have been about to let us in
@@ -139,6 +151,20 @@ class SecurityWatch:
         else:
             self._refused_since_s = None
             self._current.note_refusal("")
+
+    def _ask_other_brokers(self, answering: Address, brokers: Sequence[Address]) -> None:
+        """Warn of brokers that refuse while another one lets in, at most once a minute.
+
+        Raises AuthenticationError if each broker refuses by the address that it advertises.
+        """
+        now_s = self._host.monotonic_s()
+        if now_s < self._others_asked_at_s + _OTHERS_INTERVAL_S:
+            return
+        self._others_asked_at_s = now_s
+        warning = find_refusing_brokers(answering, brokers, self._current.value)
+        if warning and warning != self._others_warning:
+            log.warning("%s", warning)
+        self._others_warning = warning
 
     def _note_refusal(self, reason: str, is_change_pending: bool) -> None:
         """Note a refusal for the stream threads to end, if it has held and no change is pending."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streams.errors import AuthenticationError
+from streams.errors import AuthenticationError, OutcomeUnknown
 from streams.membership.connection import BrokerConnection, ConnectionLost
 from streams.membership.producer_identity import check_transaction_coordinator
 from tests.unit.streams.membership.fakes import COORDINATOR, FIND, FakeCoordinator
@@ -26,6 +26,13 @@ def check_coordinator(answer: Exception | None) -> FakeCoordinator:
 def test_a_coordinator_that_refuses_is_told() -> None:
     with pytest.raises(AuthenticationError, match="not valid today"):
         check_coordinator(AuthenticationError("the certificate is not valid today"))
+
+
+def test_a_refusal_that_may_pass_leaves_nobody_waiting_in_a_producer() -> None:
+    lost = ConnectionLost("the certificate is not valid today")
+    lost.__cause__ = AuthenticationError("the certificate is not valid today")
+    with pytest.raises(OutcomeUnknown, match="'a-0': the certificate is not valid today"):
+        check_coordinator(lost)
 
 
 def test_a_coordinator_that_lets_in_or_is_away_is_left_to_the_producer() -> None:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from streams.common.host import SystemHost
-from streams.connection.current import CurrentSecurity
+from streams.connection.current import CurrentSecurity, FileChange
 from streams.connection.security import PLAINTEXT, ConnectionSecurity, prepare_security
 from streams.connection.settings import ConnectionSettings, parse_connection
 from streams.errors import AuthenticationError, OutcomeUnknown
 from streams.membership.connection import ConnectionLost
+from streams.membership.connection_check import Address
 from streams.processes import security_watch
 from streams.processes.cluster import Cluster
 from streams.processes.security_watch import REFUSAL_HOLD_S, SecurityWatch
 from streams.testing.simulated_host import SimulatedHost
+from tests.unit.streams.membership.fake_sasl_broker import FAILED, FakeSaslBroker
 
 RETRY_S = 60
+MINUTE_S = 60.0
 
 
 class Broker:
@@ -29,6 +33,7 @@ class Broker:
         self.is_away = False
         self.unanswered_password = ""
         self.connections = 0
+        self.brokers: list[Address] = [("broker", 9092)]
         self.file = directory / "password"
         self.file.write_text("first\n")
         settings: ConnectionSettings = parse_connection(
@@ -45,12 +50,15 @@ class Broker:
         self.watch = SecurityWatch(cluster, settings, self.host)
         monkeypatch.setattr(security_watch, "try_connection", self._connect)
 
-    def _connect(self, servers: str, security: ConnectionSecurity) -> None:
+    def _connect(
+        self, servers: str, security: ConnectionSecurity
+    ) -> tuple[Address, Sequence[Address]]:
         self.connections += 1
         if self.is_away or security.settings["sasl.password"] == self.unanswered_password:
             raise ConnectionLost("connection refused")
         if security.settings["sasl.password"] != self.password:
             raise AuthenticationError("the broker refuses the credentials of user 'a'")
+        return self.brokers[0], self.brokers
 
     def check(self, times: int = 2) -> int:
         """Check so many times, and return the version of the security then."""
@@ -227,7 +235,8 @@ def test_a_refusal_waits_for_files_that_are_being_written(watched: Broker) -> No
     watched.host.advance_monotonic_clock(REFUSAL_HOLD_S)
     for text in ("s", "sec"):
         watched.file.write_text(text)
-        assert not watched.watch.renew_refused(watched.current.value), "a heartbeat, just now"
+        found = watched.watch.renew_refused(watched.current.value)  # of a heartbeat, just now
+        assert found is FileChange.PENDING
         watched.check(1)
         watched.current.require_accepted()
     watched.check(1)
@@ -237,10 +246,10 @@ def test_a_refusal_waits_for_files_that_are_being_written(watched: Broker) -> No
 
 def test_a_refusal_takes_a_changed_file_at_once(watched: Broker) -> None:
     refused = watched.current.value
-    assert not watched.watch.renew_refused(refused)
+    assert watched.watch.renew_refused(refused) is FileChange.NONE
     change_password(watched)
-    assert watched.watch.renew_refused(refused)
-    assert watched.watch.renew_refused(refused), "another thread's connection with the old one"
+    for _ in range(2):  # another thread's connection had the old one, too
+        assert watched.watch.renew_refused(refused) is FileChange.TAKEN
     assert (watched.current.version, watched.connections) == (1, 1)
 
 
@@ -254,6 +263,31 @@ def test_a_refusal_waits_for_files_on_which_no_broker_has_answered(watched: Brok
     watched.current.require_accepted()
     watched.unanswered_password = ""
     assert watched.check(1) == 1
+
+
+def test_brokers_that_refuse_beside_others_are_one_warning(
+    watched: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    others = FakeSaslBroker(), FakeSaslBroker()
+    watched.brokers += [other.address for other in others]
+    others[1].codes = [FAILED] * 2
+
+    def check_for_half_a_minute() -> int:
+        for _ in range(3):
+            watched.current.note_client_error()
+            watched.check(1)
+        watched.host.advance_monotonic_clock(MINUTE_S / 2)
+        watched.current.require_accepted()
+        return others[1].connection_count
+
+    try:
+        assert [check_for_half_a_minute() for _ in range(4)] == [1, 1, 2, 2]
+    finally:
+        for other in others:
+            other.close()
+    [warning] = caplog.messages
+    assert warning.startswith("connection: 1 of 3 brokers can't be used")
+    assert f"the broker at {others[1].servers} refuses the credentials" in warning
 
 
 def test_a_connection_without_settings_is_watched_too(monkeypatch: pytest.MonkeyPatch) -> None:
