@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from streams.membership.broker_socket import WaitLimit, connect_socket
 from tests.kafka.secured.access import describe_access
 from tests.kafka.secured.listeners import REAUTHENTICATION_MS
 from tests.kafka.secured.server import SecuredKafka
@@ -55,29 +56,29 @@ def test_sessions_end_and_the_application_goes_on(
     monkeypatch: pytest.MonkeyPatch,
     mechanism: str,
 ) -> None:
-    dialled: list[int] = []
-    connect = socket.create_connection
+    opened: list[tuple[str, int]] = []
 
-    def note_connection(address: tuple[str, int], *more: Any, **named: Any) -> socket.socket:
-        # The watch over the credentials asks with a connection of its own why a client of
-        # librdkafka had an error; that is no connection of the membership.
-        if threading.current_thread().name != "security":
-            dialled.append(address[1])
-        return connect(address, *more, **named)
+    def note_connection(address: tuple[str, int], limit: WaitLimit) -> socket.socket:
+        # The watch over the credentials asks with connections of its own why a client of
+        # librdkafka had an error; these are none of the membership.
+        if threading.current_thread().name not in ("security", "connection-check"):
+            opened.append(address)
+        return connect_socket(address, limit)
 
-    monkeypatch.setattr(socket, "create_connection", note_connection)
+    monkeypatch.setattr("streams.membership.connection.connect_socket", note_connection)
     before = secured_kafka.read_reauthentications(LISTENER)
     with application.start(describe_mechanism(secured_kafka, mechanism)) as running:
         application.load(50)
         application.wait_until_counted()
         at_start = running.metrics()
-        opened = dialled.count(secured_kafka.ports[LISTENER])
+        opened_count = len(opened)
+        assert opened_count > 0
         over_at_s = time.monotonic() + SESSIONS * REAUTHENTICATION_MS / 1_000
         while time.monotonic() < over_at_s:
             application.load(10)
             application.wait_until_counted()
         metrics = running.metrics()
-        assert dialled.count(secured_kafka.ports[LISTENER]) == opened, "the membership reconnected"
+        assert len(opened) == opened_count, "the membership reconnected"
         assert metrics["rebalances"] == at_start["rebalances"]
         assert metrics["recoveries"] == 0
     application.check_exact()
