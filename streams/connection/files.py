@@ -26,7 +26,8 @@ def read_connection_file(path: Path, setting: str = "connection") -> dict[str, A
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{called} can't be read: {error}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"{called} can't be read: {reason}") from None
     try:
         if path.suffix == ".json":
             settings = orjson.loads(text)

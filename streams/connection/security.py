@@ -16,6 +16,7 @@ from streams.connection.file_digests import digest_files
 from streams.connection.librdkafka_thread import call_without_collection
 from streams.connection.sasl import Exchange, begin_exchange
 from streams.connection.settings import (
+    FILE_SUFFIX,
     GSSAPI,
     OAUTHBEARER,
     TOKEN_CALLBACK,
@@ -49,6 +50,11 @@ class ConnectionSecurity:
     def is_secured(self) -> bool:
         """Return whether there is anything that a broker could refuse: TLS, or SASL."""
         return self.tls is not None or self.mechanism is not None
+
+    def name_setting(self, name: str) -> str:
+        """Return the name under which a setting was given: its own, or that of a file for it."""
+        filed = f"{name}{FILE_SUFFIX}"
+        return filed if filed in self.file_digests else name
 
     def begin_exchange(self) -> Exchange:
         """Begin a SASL exchange. Raises what `sasl.begin_exchange` raises."""

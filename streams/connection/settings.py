@@ -151,7 +151,9 @@ def read_secret_file(setting: str, path: str) -> str:
     try:
         return Path(path).read_text().rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{setting} {path!r} can't be read: {error}") from None
+        raise ConfigError(
+            f"{setting} {path!r} can't be read: {getattr(error, 'strerror', error)}"
+        ) from None
 
 
 def hides_value(name: str) -> bool:

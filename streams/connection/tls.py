@@ -117,7 +117,11 @@ def _explain_refusal(
         yield
     except (OSError, ValueError) as error:
         shown = f" {str(path)!r}" if path else ""
-        reason = hint(error) if isinstance(error, OSError) else str(error)
+        reason = str(error)
+        if isinstance(error, OSError):
+            # Without the number and the path of the system's own text.
+            is_of_system = not isinstance(error, ssl.SSLError) and error.strerror
+            reason = str(error.strerror) if is_of_system else hint(error)
         raise ConfigError(f"connection: {name}{shown} can't be used: {reason}") from None
 
 
@@ -171,7 +175,7 @@ def _explain_refused_certificate(
     error: ssl.SSLCertVerificationError, broker: str, host: str
 ) -> str:
     """Say why the certificate of a broker isn't trusted."""
-    code, why = error.verify_code, error.verify_message
+    code, why = error.verify_code, error.verify_message.rstrip(".")
     if code in _WRONG_HOST:
         return (
             f"the certificate of {broker} isn't for {host!r} ({why}): connect by a name that is in "

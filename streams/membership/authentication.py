@@ -89,5 +89,6 @@ def _explain_refusal(answer: Any, security: ConnectionSecurity, broker: str) -> 
     username = security.settings.read_secret("sasl.username")
     return (
         f"{broker} refuses the credentials of user {username!r} ({code}, {security.mechanism}): "
-        "check sasl.username and sasl.password"
+        f"check {security.name_setting('sasl.username')} and "
+        f"{security.name_setting('sasl.password')}"
     )

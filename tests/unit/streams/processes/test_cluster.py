@@ -62,6 +62,16 @@ def test_credentials_that_each_server_refuses_are_refused(fake: FakeSaslBroker) 
     assert METADATA not in fake.requests
 
 
+def test_the_file_of_a_refused_password_is_named(fake: FakeSaslBroker, tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_text("a-planted-password\n")
+    settings = {name: value for name, value in SASL.items() if name != "sasl.password"}
+    filed = parse_connection(settings | {"sasl.password.file": str(file)})
+    fake.codes = [FAILED]
+    with pytest.raises(AuthenticationError, match=r"sasl.username and sasl\.password\.file$"):
+        check_connection(fake.servers, prepare_security(filed))
+
+
 def test_one_server_that_lets_in_is_enough(fake: FakeSaslBroker) -> None:
     fake.codes = [FAILED, NONE]
     check_connection(f"{fake.servers},{fake.servers}", SECURED)
