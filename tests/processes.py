@@ -8,6 +8,7 @@ end of its log.
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -25,6 +26,9 @@ HANG_LIMIT_S = 300
 verdict: on a machine that is busy with other things everything takes many times as long."""
 UNREACHED_MS = 2 * HANG_LIMIT_S * 1_000
 """A time-out that no test waits for: what comes at all has not come because of it."""
+_PORT_MIN, _PORT_MAX = 10_000, 32_768
+"""Servers of tests have ports in between. Linux gives those from the upper one on to clients, and
+to who asks for any port."""
 # ApiVersions v0: size, key, version, correlation id, no client id. Every broker answers it.
 _API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 
@@ -34,11 +38,19 @@ class StartFailed(RuntimeError):
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports that were free a moment ago; taken together, so that they differ."""
-    sockets = [socket.socket() for _ in range(count)]
+    """Return ports that were free a moment ago; taken together, so that they differ.
+
+    The system gives them to nobody by itself: a server that is down for a while finds its port free
+    again, and a client that tries to connect meanwhile doesn't get that port for its own end.
+    """
+    sockets: list[socket.socket] = []
     try:
-        for each in sockets:
-            each.bind((HOST, 0))
+        while len(sockets) < count:
+            sockets.append(socket.socket())
+            try:
+                sockets[-1].bind((HOST, _PORT_MIN + secrets.randbelow(_PORT_MAX - _PORT_MIN)))
+            except OSError:
+                sockets.pop().close()
         return [each.getsockname()[1] for each in sockets]
     finally:
         for each in sockets:
