@@ -1,6 +1,6 @@
 """Run the command `millrace` as `python -m streams`."""
 
-from streams.commands.cli import main
+from streams.commands.root import main
 
 if __name__ == "__main__":
     main()

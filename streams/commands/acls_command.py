@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streams.app import import_app, report_error
-from streams.command_options import ConfigFile, SettingOptions
+from streams.command_options import AppArgument, ConfigFile, SettingOptions
 from streams.errors import ConfigError, UserError
 from streams.runtime.acls import (
     Acl,
@@ -50,7 +50,7 @@ class _Grant(NamedTuple):
 
 
 def acls(
-    app: Annotated[str, typer.Argument(help="Where the App is: module:variable.")],
+    app: AppArgument,
     principal: Annotated[
         str, typer.Option(metavar="TYPE:NAME", help="Who is to have the rights.")
     ] = "User:millrace",

@@ -1,4 +1,4 @@
-"""The command `millrace`: run an application, look at it, plan its change, run a broker."""
+"""Define the commands that run an application or a broker, create topics, and plan a change."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rich.console import Console
 
 from streams.app import import_app, report_error
 from streams.command_options import (
+    AppArgument,
     BootstrapServers,
     ConfigFile,
     ConnectionFile,
@@ -19,8 +20,7 @@ from streams.command_options import (
     exit_on_user_error,
 )
 from streams.commands import plan_command
-from streams.commands.acls_command import acls
-from streams.commands.group_command import group
+from streams.commands.root import cli, main
 from streams.errors import ConfigError, UserError
 from streams.processes.cluster import find_cluster
 from streams.processes.embedded import broker_command
@@ -32,24 +32,16 @@ from streams.settings.command_line import (
     read_schema_registry,
 )
 from streams.settings.config import LogFormat, LogLevel, load_config
-from streams.spark.exporting.export_command import export
-from streams.spark.reconciliation.reconcile_command import reconcile
 from streams.topology.compare_versions import compare_topologies
 from streams.topology.description import describe_topology
 
 _BROKER_WAIT_S = 10.0
 
-cli = typer.Typer(
-    help="Stream processing in Python, exactly once.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+__all__ = ["broker", "cli", "create_topics", "main", "plan", "run"]
 
 
-@cli.command()
 def run(
-    app: Annotated[str, typer.Argument(help="Where the App is: module:variable.")],
+    app: AppArgument,
     workers: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 1,
     config: ConfigFile = None,
     bootstrap_servers: BootstrapServers = None,
@@ -117,7 +109,6 @@ def run(
     found.run(workers)
 
 
-@cli.command()
 def broker(
     data: Annotated[Path, typer.Option(help="The directory of topics; made if missing.")],
     port: Annotated[int, typer.Option(help="The port to listen on; 0 picks a free one.")] = 9092,
@@ -142,7 +133,6 @@ def broker(
     os.execv(command[0], command)
 
 
-@cli.command()
 def create_topics(
     names: Annotated[list[str], typer.Argument(help="Their names.")],
     partitions: Annotated[int, typer.Option(min=1, help="Partitions of each.")] = 4,
@@ -172,9 +162,8 @@ def create_topics(
             )
 
 
-@cli.command()
 def plan(
-    app: Annotated[str, typer.Argument(help="Where the App is: module:variable.")],
+    app: AppArgument,
     against: Annotated[
         Path | None, typer.Option(help="What --save wrote of the version that ran.")
     ] = None,
@@ -227,14 +216,3 @@ def plan(
         raise typer.Exit(1)
     if result is not None and rolling and result.conflicts:
         raise typer.Exit(3)
-
-
-cli.command()(acls)
-cli.command()(export)
-cli.command()(reconcile)
-cli.add_typer(group, name="group")
-
-
-def main() -> None:
-    """Run the command `millrace` with the arguments of this process."""
-    cli()

@@ -11,9 +11,11 @@ from confluent_kafka import Producer
 from streams.connection.current import CurrentSecurity
 from streams.connection.security import PLAINTEXT
 from streams.runtime.clients.admin import Admin
+from streams.runtime.clients.cluster_admin import ClusterAdmin
 from streams.runtime.clients.consumer import DataConsumer
 from streams.runtime.clients.errors import create_client
 from streams.runtime.clients.producer import StreamsProducer
+from streams.runtime.clients.topic_reader import TopicRecordReader
 
 if TYPE_CHECKING:
     from streams.settings.config import StreamsConfig
@@ -71,6 +73,19 @@ class KafkaClientSupplier:
         """
         timeout_s = min(timeout_s, self._timeout_s)
         return Admin(self._common_settings("admin"), self._bootstrap_servers, timeout_s, retry_s)
+
+    def create_cluster_admin(self, timeout_s: float) -> ClusterAdmin:
+        """Create a client that administers topics and groups."""
+        return ClusterAdmin(self._common_settings("cluster-admin"), timeout_s)
+
+    def create_topic_reader(self, *, committed_only: bool) -> TopicRecordReader:
+        """Create a reader of topics; without `committed_only` records of open transactions too."""
+        settings = {
+            "group.id": self._application_id,
+            **self._common_settings("reader"),
+            "isolation.level": "read_committed" if committed_only else "read_uncommitted",
+        }
+        return TopicRecordReader(settings, self._timeout_s)
 
     def create_consumer(self, name: str) -> DataConsumer:
         """Create a consumer of committed records.

@@ -170,7 +170,9 @@ def _returned(function: Any) -> list[Any]:
 
 
 def _command_options() -> Iterator[str]:
-    waiting = [("millrace", each) for each in typer.main.get_group(cli).commands.values()]
+    root: Any = typer.main.get_command(cli)
+    yield from (f"millrace {option}" for each in root.params for option in each.opts)
+    waiting = [("millrace", each) for each in root.commands.values()]
     for parent, command in waiting:  # the list grows while it is walked
         name = f"{parent} {command.name}"
         yield name

@@ -27,7 +27,11 @@ def list_commands_with(option: str) -> set[str]:
 def test_each_command_that_reaches_a_broker_takes_its_connection_from_a_file() -> None:
     # `acls` asks no broker: the address is for the commands that it prints.
     reaching = list_commands_with("--bootstrap-servers") - {"acls"}
-    assert reaching == {"run", "plan", "create-topics", "export", "reconcile", "group describe"}
+    assert reaching == {
+        *("run", "plan", "create-topics", "export", "reconcile", "produce", "consume"),
+        *(f"topics {name}" for name in ("list", "describe", "create", "delete", "tail")),
+        "group describe",
+    }
     assert list_commands_with("--connection") == reaching
 
 

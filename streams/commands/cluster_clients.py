@@ -1,0 +1,170 @@
+"""Connect a command to its cluster: any Kafka, or the embedded broker of a state directory.
+
+A command that looks at a cluster starts no embedded broker: where none runs, it says so.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from state.errors import StateError
+from streams.command_options import exit_on_user_error
+from streams.common.topic_partitions import Partition
+from streams.errors import ConfigError, UserError
+from streams.membership.connection import (
+    BrokerConnection,
+    ConnectionLost,
+    connect_to_any_server,
+)
+from streams.processes.cluster import Cluster, find_cluster
+from streams.processes.embedded import require_embedded_broker
+from streams.runtime.clients import Admin, KafkaClientSupplier, StreamsProducer
+from streams.runtime.clients.cluster_admin import ClusterAdmin
+from streams.runtime.clients.errors import librdkafka_log
+from streams.runtime.clients.topic_reader import TopicRecordReader
+from streams.settings.command_line import read_connection
+from streams.settings.config import EMBEDDED, StreamsConfig, load_config
+
+BROKER_WAIT_S = 10.0
+CLIENT_NAME = "millrace"
+
+
+class ClusterClients:
+    """Makes the clients of one command, and keeps the metadata that it fetched first."""
+
+    def __init__(self, config: StreamsConfig, cluster: Cluster) -> None:
+        self.config = config
+        self.servers = cluster.bootstrap_servers
+        self._cluster = cluster
+        self._supplier = KafkaClientSupplier(CLIENT_NAME, config, self.servers, cluster.security)
+
+    @cached_property
+    def admin(self) -> Admin:
+        """Return the client that looks up topics and offsets."""
+        return self._supplier.create_admin(retry_s=BROKER_WAIT_S)
+
+    @cached_property
+    def cluster_admin(self) -> ClusterAdmin:
+        """Return the client that deletes topics, and lists and resets groups."""
+        return self._supplier.create_cluster_admin(BROKER_WAIT_S)
+
+    @cached_property
+    def partition_counts(self) -> dict[str, int]:
+        """Return every topic's number of partitions. Raises ConfigError if no broker answers."""
+        return self.admin.fetch_partition_counts_at_start(BROKER_WAIT_S)
+
+    def create_reader(self, *, committed_only: bool) -> TopicRecordReader:
+        """Create a reader of topics, which is to be closed."""
+        return self._supplier.create_topic_reader(committed_only=committed_only)
+
+    def create_producer(self) -> StreamsProducer:
+        """Create a producer without transactions; the config is to be at least once."""
+        return self._supplier.create_producer(f"{CLIENT_NAME}-produce")
+
+    def list_partitions(self, topic: str) -> list[Partition]:
+        """Return the partitions of a topic. Raises ConfigError if there is no such topic."""
+        if topic not in self.partition_counts:
+            raise ConfigError(self._explain_missing_topic(topic))
+        return [Partition(topic, number) for number in range(self.partition_counts[topic])]
+
+    def choose_partitions(self, topic: str, numbers: list[int] | None) -> list[Partition]:
+        """Return the partitions of a topic with these numbers, or all. Raises ConfigError."""
+        partitions = self.list_partitions(topic)
+        for number in numbers or ():
+            if not 0 <= number < len(partitions):
+                raise ConfigError(
+                    f"--partition {number}: topic {topic!r} has partitions 0 to "
+                    f"{len(partitions) - 1}"
+                )
+        return [partitions[number] for number in sorted(set(numbers))] if numbers else partitions
+
+    def open_connection(self, address: tuple[str, int] | None) -> BrokerConnection:
+        """Connect to an address, or to any of the cluster's bootstrap servers."""
+
+        def connect_to_broker(to: tuple[str, int]) -> BrokerConnection:
+            security = self._cluster.security.value
+            return BrokerConnection(to, CLIENT_NAME, BROKER_WAIT_S, threading.Lock(), security)
+
+        if address is not None:
+            return connect_to_broker(address)
+        return connect_to_any_server(self.servers, connect_to_broker)
+
+    def _explain_missing_topic(self, topic: str) -> str:
+        """Return the message for a topic that does not exist, with the name that may be meant."""
+        close = difflib.get_close_matches(topic, self.partition_counts, n=1)
+        hint = (
+            f"did you mean {close[0]!r}?"
+            if close
+            else f"`millrace topics create {topic}` creates it"
+        )
+        return f"there is no topic {topic!r} on {self.servers}: {hint}"
+
+
+def connect_clients(config: StreamsConfig) -> ClusterClients:
+    """Return the clients for the cluster of the settings; no embedded broker is started.
+
+    Raises ConfigError where none runs, or for settings that can't be used.
+    """
+    if config.bootstrap_servers == EMBEDDED:
+        require_embedded_broker(config.state_dir)
+    return ClusterClients(config, find_cluster(config))
+
+
+@contextmanager
+def exit_on_cluster_error() -> Iterator[None]:
+    """Exit with status 2 and one line on an error of the user, the cluster or a store on disk.
+
+    librdkafka's own lines about brokers that don't answer are kept off the terminal meanwhile.
+    """
+    level = librdkafka_log.level
+    librdkafka_log.setLevel(logging.CRITICAL)
+    try:
+        with exit_on_user_error():
+            try:
+                yield
+            except (ConnectionLost, StateError) as error:
+                raise UserError(str(error)) from error
+    finally:
+        librdkafka_log.setLevel(level)
+
+
+def load_command_config(
+    config: Path | None = None,
+    *,
+    bootstrap_servers: str | None = None,
+    state_dir: Path | None = None,
+    connection: Path | None = None,
+    **settings: Any,
+) -> StreamsConfig:
+    """Return the settings of a command from its options. Raises ConfigError."""
+    given: dict[str, Any] = {"bootstrap_servers": bootstrap_servers, "state_dir": state_dir}
+    given = {name: each for name, each in given.items() if each is not None}
+    return load_config(config, **given, **read_connection(connection), **settings)
+
+
+@contextmanager
+def connect_command(
+    bootstrap_servers: str | None,
+    state_dir: Path | None,
+    connection: Path | None,
+    config: Path | None = None,
+    **settings: Any,
+) -> Iterator[ClusterClients]:
+    """Provide the clients of a command, and exit with one line where something can't be done."""
+    with exit_on_cluster_error():
+        yield connect_clients(
+            load_command_config(
+                config,
+                bootstrap_servers=bootstrap_servers,
+                state_dir=state_dir,
+                connection=connection,
+                **settings,
+            )
+        )

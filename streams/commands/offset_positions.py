@@ -1,0 +1,62 @@
+"""Parse where a command begins to read, or resets to: beginning, end, an offset or a time."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from streams.common.topic_partitions import Partition
+from streams.errors import ConfigError
+from streams.runtime.clients import Admin
+
+POSITION_HELP = (
+    "beginning, end, an offset as 120, a time as 2026-11-25T10:00 (local, or with a zone) or "
+    "@1764064800000 (ms since 1970), or how long ago: 30s, 15m, 2h, 7d."
+)
+_AGO = re.compile(r"(\d+)(s|m|h|d)")
+_UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_EPOCH_MS = re.compile(r"@(\d{1,15})")
+_BEGINNING, _END = ("beginning", "earliest"), ("end", "latest")
+
+
+class LogPosition(NamedTuple):
+    """Represents a position in any log: its beginning, its end, an offset, or a time in ms."""
+
+    kind: str
+    number: int = 0
+
+
+def parse_position(text: str, option: str, *, now_ms: int | None = None) -> LogPosition:
+    """Parse a position. `option` names where it was given, for the ConfigError that it raises."""
+    if text in _BEGINNING:
+        return LogPosition("beginning")
+    if text in _END:
+        return LogPosition("end")
+    if text.isascii() and text.isdigit():
+        return LogPosition("offset", int(text))
+    if epoch := _EPOCH_MS.fullmatch(text):
+        return LogPosition("time", int(epoch[1]))
+    if ago := _AGO.fullmatch(text):
+        now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+        return LogPosition("time", max(now_ms - int(ago[1]) * _UNIT_MS[ago[2]], 0))
+    try:
+        return LogPosition("time", max(int(datetime.fromisoformat(text).timestamp() * 1_000), 0))
+    except (ValueError, OverflowError, OSError):
+        raise ConfigError(f"{option} {text!r} is no position: give {POSITION_HELP}") from None
+
+
+def fetch_offsets(
+    admin: Admin, partitions: Sequence[Partition], position: LogPosition
+) -> dict[Partition, int]:
+    """Return the offset of a position in each partition; it is within the log but for an offset."""
+    match position.kind:
+        case "beginning":
+            return admin.fetch_earliest_offsets(partitions)
+        case "end":
+            return admin.fetch_latest_offsets(partitions)
+        case "time":
+            return admin.fetch_offsets_for_time(partitions, position.number)
+    return dict.fromkeys(partitions, position.number)

@@ -1,0 +1,103 @@
+"""Print what a command has found: a table for people, or a line of JSON for each row.
+
+Rows go to standard output, and messages to standard error, so that the output of a command is the
+input of another one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import typer
+
+Row = Mapping[str, Any]
+"""One row: its cells by the names of the columns."""
+
+_UNWRAPPED_WIDTH = 10_000
+"""The width of tables that are written to a file: each row is one line."""
+
+
+def print_rows(columns: Sequence[str], rows: Iterable[Row], *, as_json: bool) -> None:
+    """Print rows as a table with these columns, or each as a line of JSON with all of its cells.
+
+    In the table's headings blanks replace the underscores of names, and numbers are aligned right.
+    """
+    if as_json:
+        for row in rows:
+            print_json_line(row)
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    listed = list(rows)
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in columns:
+        is_number = bool(listed) and all(
+            isinstance(row[column], int | float | None) for row in listed
+        )
+        table.add_column(
+            column.replace("_", " "), justify="right" if is_number else "left", overflow="fold"
+        )
+    for row in listed:
+        table.add_row(*(Text(format_cell(row[column])) for column in columns))
+    Console(width=None if sys.stdout.isatty() else _UNWRAPPED_WIDTH).print(table)
+
+
+def print_json_line(row: Row) -> None:
+    """Print a row as one line of JSON."""
+    typer.echo(json.dumps(row, default=to_json_value, ensure_ascii=False))
+
+
+def print_message(text: str) -> None:
+    """Print a message for the person at the terminal, on standard error."""
+    typer.echo(text, err=True)
+
+
+def format_cell(value: Any) -> str:
+    """Return a cell's text: nothing for None, and names separated by commas for a list."""
+    if value is None:
+        return ""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(format_cell, value))
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={format_cell(each)}" for name, each in value.items())
+    return show_value(value)
+
+
+def show_value(value: Any) -> str:
+    """Return the text of a key or a value: strings as they are, other structures as JSON."""
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        return show_bytes(value)
+    if isinstance(value, dict | list | tuple | bool) or dataclasses.is_dataclass(value):
+        return json.dumps(value, default=to_json_value, ensure_ascii=False)
+    return str(value)
+
+
+def show_bytes(data: bytes) -> str:
+    """Return bytes as text where they are printable UTF-8, and else as 0x and hexadecimal."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return f"0x{data.hex()}"
+    return text if text.isprintable() else f"0x{data.hex()}"
+
+
+def to_json_value(value: Any) -> Any:
+    """Return what stands in JSON for a value that JSON does not have."""
+    if isinstance(value, bytes):
+        return show_bytes(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=str)
+    return str(value)

@@ -1,0 +1,218 @@
+"""Define the command `millrace produce`, which writes records to a topic."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from streams.command_options import (
+    BootstrapServers,
+    ConnectionFile,
+    JsonOutput,
+    KeySerde,
+    StateDir,
+    ValueSerde,
+)
+
+if TYPE_CHECKING:
+    from streams.commands.cluster_clients import ClusterClients
+    from streams.commands.named_serdes import NamedSerde
+
+_FLUSH_RECORDS = 10_000
+"""How many records are written before they are waited for."""
+_Encoded = tuple[bytes | None, bytes | None]
+"""A record's key and value."""
+
+
+class _Line(NamedTuple):
+    """Represents a line of the input with its number, for messages."""
+
+    number: int
+    text: str
+
+
+def produce(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The name of the topic.")],
+    records: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[RECORD]...", help="Records; without any, lines of the input."),
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="Read the lines of this file, not standard input.")
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="The key of every record.")] = None,
+    key_separator: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="What separates key and value in a line; none if unset."),
+    ] = None,
+    null: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="The text that stands for a value that is none."),
+    ] = None,
+    headers: Annotated[
+        list[str] | None,
+        typer.Option("--header", metavar="NAME=VALUE", help="A header of each, repeatable."),
+    ] = None,
+    partition: Annotated[
+        int | None, typer.Option(help="Write to this partition, not to that of the key.")
+    ] = None,
+    timestamp: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Their time: 2026-11-25T10:00, @1764064800000, 15m."),
+    ] = None,
+    key_serde: KeySerde = "string",
+    value_serde: ValueSerde = "string",
+    json: JsonOutput = False,
+    bootstrap_servers: BootstrapServers = None,
+    state_dir: StateDir = None,
+    connection: ConnectionFile = None,
+) -> None:
+    """Write records to a topic: those given as arguments, or one for each line of the input.
+
+    A record is its value, or with --key-separator its key, the separator and its value. The
+    partition follows from the key as in Kafka's own clients. The command ends well only when the
+    brokers have all records. Serdes: string, bytes, int32, int64, float64, json, or
+    module:variable.
+    """
+    from streams.commands.cluster_clients import connect_command
+    from streams.commands.named_serdes import find_serde
+    from streams.commands.output import print_json_line, print_message
+    from streams.errors import ConfigError
+
+    with connect_command(
+        bootstrap_servers, state_dir, connection, processing_guarantee="at_least_once"
+    ) as clients:
+        if key is not None and key_separator is not None:
+            raise ConfigError("give the key with --key, or in each line with --key-separator")
+        if records and file is not None:
+            raise ConfigError("give records as arguments, or a file of them with --file")
+        encoder = _RecordEncoder(
+            find_serde(key_serde, "--key-serde", topic, "key"),
+            find_serde(value_serde, "--value-serde", topic, "value"),
+            key,
+            key_separator,
+            null,
+        )
+        fields = _parse_fields(clients, topic, headers, partition, timestamp)
+        with _read_lines(records, file) as lines:
+            count = _produce_lines(clients, topic, map(encoder.encode_record, lines), fields)
+        if json:
+            print_json_line({"topic": topic, "records": count})
+        else:
+            print_message(f"{count} record{'s'[: count != 1]} to {topic} on {clients.servers}")
+
+
+def _parse_fields(
+    clients: ClusterClients,
+    topic: str,
+    headers: list[str] | None,
+    partition: int | None,
+    timestamp: str | None,
+) -> dict[str, Any]:
+    """Return what all records have, as arguments of the producer. Raises ConfigError."""
+    from streams.commands.offset_positions import parse_position
+    from streams.commands.topics_command import parse_pairs
+    from streams.errors import ConfigError
+
+    clients.choose_partitions(topic, None if partition is None else [partition])
+    pairs = parse_pairs(headers or (), "--header")
+    fields: dict[str, Any] = {"headers": [(name, each.encode()) for name, each in pairs.items()]}
+    if partition is not None:
+        fields["partition"] = partition
+    if timestamp is not None:
+        at = parse_position(timestamp, "--timestamp")
+        if at.kind != "time":
+            raise ConfigError(f"--timestamp {timestamp!r} is no time")
+        fields["timestamp"] = at.number
+    return fields
+
+
+def _produce_lines(
+    clients: ClusterClients, topic: str, records: Iterable[_Encoded], fields: dict[str, Any]
+) -> int:
+    """Write records, wait until the brokers have them, and return their number."""
+    producer = clients.create_producer()
+    count = 0
+    for key, value in records:
+        producer.produce(topic, value=value, key=key, **fields)
+        count += 1
+        if count % _FLUSH_RECORDS == 0:
+            producer.flush()
+    producer.flush()
+    return count
+
+
+@contextmanager
+def _read_lines(records: list[str] | None, file: Path | None) -> Iterator[Iterable[_Line]]:
+    """Provide the records that were given, the lines of a file, or those of standard input."""
+    from streams.errors import ConfigError
+
+    if records:
+        yield [_Line(number, text) for number, text in enumerate(records, start=1)]
+        return
+    if file is None:
+        yield _number_lines(sys.stdin)
+        return
+    try:
+        opened = file.open(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"--file {str(file)!r} can't be read: {error.strerror}") from None
+    with opened:
+        yield _number_lines(opened)
+
+
+def _number_lines(lines: Iterable[str]) -> Iterator[_Line]:
+    """Yield lines without their ends, and their numbers. Raises ConfigError for other bytes."""
+    from streams.errors import ConfigError
+
+    try:
+        for number, line in enumerate(lines, start=1):
+            yield _Line(number, line.removesuffix("\n").removesuffix("\r"))
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"the input is no UTF-8: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _RecordEncoder:
+    """Encodes lines as keys and values: a key for all, or before `separator` in each."""
+
+    key_format: NamedSerde
+    value_format: NamedSerde
+    key: str | None
+    separator: str | None
+    null: str | None
+
+    def encode_record(self, line: _Line) -> _Encoded:
+        """Return the key and the value of a line as bytes. Raises ConfigError naming the line."""
+        from streams.errors import ConfigError
+
+        key, value = self.key, line.text
+        if self.separator is not None:
+            key, found, value = line.text.partition(self.separator)
+            if not found:
+                raise ConfigError(
+                    f"record {line.number}: {line.text!r} has no {self.separator!r} between key "
+                    "and value"
+                )
+        return (
+            None if key is None else _encode_typed(line, "key", key, self.key_format),
+            None if value == self.null else _encode_typed(line, "value", value, self.value_format),
+        )
+
+
+def _encode_typed(line: _Line, part: str, text: str, serde: NamedSerde) -> bytes:
+    """Return the bytes of a typed key or value. Raises ConfigError naming the line."""
+    from streams.errors import ConfigError
+
+    try:
+        return serde.parse(text)
+    except Exception as error:
+        raise ConfigError(
+            f"record {line.number}: {part} {text!r} is no {serde.name} ({error})"
+        ) from None

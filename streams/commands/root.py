@@ -1,0 +1,169 @@
+"""Define the command `millrace` as a group that imports a command when it is run.
+
+`millrace --version`, `--help` and shell completion import no clients, no stores and no Spark, which
+take a second. So the sentences of `millrace --help` are here, and a unit test compares them with
+the docstrings of the commands.
+"""
+
+from __future__ import annotations
+
+from collections import UserDict
+from importlib import import_module
+from importlib.metadata import version
+from typing import Annotated, Any, NamedTuple
+
+import typer
+import typer.core
+
+from streams.command_options import HELP_MARKUP
+
+
+class LazyCommand(NamedTuple):
+    """Names where a command is defined, as module:function or module:typer, and summarises it."""
+
+    target: str
+    summary: str
+
+
+COMMANDS = {
+    "run": LazyCommand(
+        "streams.commands.cli:run",
+        "Run an application until SIGTERM or SIGINT, then commit and leave.",
+    ),
+    "broker": LazyCommand(
+        "streams.commands.cli:broker",
+        "Run a broker that any Kafka client can use, until SIGTERM.",
+    ),
+    "create-topics": LazyCommand(
+        "streams.commands.cli:create_topics",
+        "Create topics for an application to read and write; those that exist stay as they are.",
+    ),
+    "topics": LazyCommand(
+        "streams.commands.topics_command:topics",
+        "List, describe, create, delete and read topics.",
+    ),
+    "produce": LazyCommand(
+        "streams.commands.produce_command:produce",
+        "Write records to a topic: those given as arguments, or one for each line of the input.",
+    ),
+    "consume": LazyCommand(
+        "streams.commands.consume_command:consume",
+        "Print the records of a topic, a line for each, until Ctrl-C.",
+    ),
+    "group": LazyCommand(
+        "streams.commands.group_command:group",
+        "Look at the group of an application's workers, by what its brokers tell.",
+    ),
+    "plan": LazyCommand(
+        "streams.commands.cli:plan",
+        "Tell what a new version of an application means for the state that the old one has left.",
+    ),
+    "acls": LazyCommand(
+        "streams.commands.acls_command:acls",
+        "Print the least rights that an application needs, as a table and as kafka-acls commands.",
+    ),
+    "export": LazyCommand(
+        "streams.spark.exporting.export_command:export",
+        "Write an application's changelogs and outputs up to one cut, continuing the last export.",
+    ),
+    "reconcile": LazyCommand(
+        "streams.spark.reconciliation.reconcile_command:reconcile",
+        "Compute with Spark what an application should hold, and compare it with what it holds.",
+    ),
+}
+"""The commands in the order of `millrace --help`."""
+
+
+def load_command(name: str) -> Any:
+    """Import a command and return it as typer's command or group."""
+    module, _, variable = COMMANDS[name].target.partition(":")
+    found = getattr(import_module(module), variable)
+    if isinstance(found, typer.Typer):
+        command: Any = typer.main.get_group(found)
+    else:
+        single = typer.Typer(add_completion=False, rich_markup_mode=HELP_MARKUP)
+        single.command(name)(found)
+        command = typer.main.get_command(single)
+    command.name = name
+    return command
+
+
+class CommandTable(UserDict[str, Any]):
+    """Maps the names of the commands to the commands, each of which is imported at its look-up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.data = dict.fromkeys(COMMANDS)
+
+    def __getitem__(self, name: str) -> Any:
+        if self.data[name] is None:
+            self.data[name] = load_command(name)
+        return self.data[name]
+
+
+class LazyCommands(typer.core.TyperGroup):
+    """Represents the group of all commands; help and completion import none of them."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**{**attributes, "commands": {}})
+        self.commands = CommandTable()
+        self._shows_summaries = False
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command, or for lists of commands one that has its summary only."""
+        if self._shows_summaries and cmd_name in COMMANDS:
+            return typer.core.TyperCommand(cmd_name, help=COMMANDS[cmd_name].summary)
+        return self.commands.get(cmd_name)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help of `millrace` itself."""
+        self._shows_summaries = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self._shows_summaries = False
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """Return the names of commands that complete what was typed."""
+        self._shows_summaries = True
+        try:
+            return super().shell_complete(ctx, incomplete)
+        finally:
+            self._shows_summaries = False
+
+
+cli = typer.Typer(
+    cls=LazyCommands,
+    help="Stream processing in Python, exactly once.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=HELP_MARKUP,
+)
+
+
+def _print_version(is_wanted: bool) -> None:
+    """Print the version and exit, if that is wanted."""
+    if is_wanted:
+        typer.echo(f"millrace {version('millrace')}")
+        raise typer.Exit
+
+
+@cli.callback()
+def _accept_version(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Stream processing in Python, exactly once."""
+
+
+def main() -> None:
+    """Run the command `millrace` with the arguments of this process."""
+    cli()

@@ -1,0 +1,175 @@
+"""Administer topics and groups for a person: describe and delete topics, list and reset groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+
+from streams.common.topic_partitions import Partition
+from streams.errors import OutcomeUnknown, StreamsError
+from streams.runtime.clients.errors import (
+    RETRIABLE_ERRORS,
+    check_authorized,
+    create_client,
+)
+
+
+class PartitionDescription(NamedTuple):
+    """Holds where a partition is: its leader and replicas, by the numbers of brokers."""
+
+    number: int
+    leader: int | None
+    replicas: list[int]
+    in_sync: list[int]
+
+
+class TopicSetting(NamedTuple):
+    """Holds a setting of a topic; `is_default` tells that the topic itself does not set it."""
+
+    value: str | None
+    is_default: bool
+
+
+class GroupListing(NamedTuple):
+    """Holds a group's name, its state and its protocol, classic or consumer."""
+
+    group: str
+    state: str
+    protocol: str
+
+
+class ClusterAdmin:
+    """Administers topics and groups. Each request waits for an answer at most `timeout_s`.
+
+    Raises AuthorizationError for a missing right, StreamsError for another refusal, OutcomeUnknown
+    if no broker answers.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], timeout_s: float) -> None:
+        self._admin = create_client("admin", AdminClient, settings)
+        self._timeout_s = timeout_s
+
+    def describe_topic(self, topic: str) -> list[PartitionDescription]:
+        """Return the partitions of a topic that exists."""
+        future = self._admin.describe_topics(TopicCollection([topic]))[topic]
+        description = self._wait_for(future, f"describe {topic}", "Describe", topic)
+        return [
+            PartitionDescription(
+                each.id,
+                None if each.leader is None else each.leader.id,
+                [node.id for node in each.replicas],
+                [node.id for node in each.isr],
+            )
+            for each in description.partitions
+        ]
+
+    def fetch_topic_settings(self, topic: str) -> dict[str, TopicSetting]:
+        """Return the settings of a topic by name."""
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+        future = self._admin.describe_configs([resource])[resource]
+        entries = self._wait_for(future, f"settings of {topic}", "DescribeConfigs", topic)
+        return {
+            name: TopicSetting(entry.value, entry.source != _TOPIC_SOURCE)
+            for name, entry in entries.items()
+        }
+
+    def create_topics(
+        self, topics: Sequence[str], partitions: int, replicas: int, settings: dict[str, str]
+    ) -> None:
+        """Create topics, each of which must not exist."""
+        new = [NewTopic(topic, partitions, replicas, config=settings) for topic in topics]
+        for topic, future in self._admin.create_topics(new).items():
+            self._wait_for(future, f"create topic {topic}", "Create", topic)
+
+    def delete_topics(self, topics: Sequence[str]) -> None:
+        """Delete topics with all of their records."""
+        if not topics:
+            return
+        for topic, future in self._admin.delete_topics(list(topics)).items():
+            self._wait_for(future, f"delete topic {topic}", "Delete", topic)
+
+    def list_groups(self) -> list[GroupListing]:
+        """Return all groups, those that only keep offsets included, by name."""
+        listing = self._wait_for(
+            self._admin.list_consumer_groups(), "list groups", "Describe", "kafka-cluster"
+        )
+        if listing.errors:
+            raise OutcomeUnknown(f"list groups: {listing.errors[0]}")
+        groups = [
+            GroupListing(
+                each.group_id,
+                each.state.name.title().replace("_", ""),
+                each.type.name.lower(),
+            )
+            for each in listing.valid
+        ]
+        return sorted(groups)
+
+    def delete_group(self, group: str) -> None:
+        """Delete a group without members, with all of its offsets; one that is not there is none.
+
+        Raises StreamsError (NON_EMPTY_GROUP) for a group with members.
+        """
+        future = self._admin.delete_consumer_groups([group])[group]
+        self._wait_for(
+            future,
+            f"delete group {group}",
+            "Delete",
+            group,
+            accepted_code=KafkaError.GROUP_ID_NOT_FOUND,
+        )
+
+    def set_group_offsets(self, group: str, offsets: Mapping[Partition, int]) -> None:
+        """Commit offsets for a group without members, in place of those that it has."""
+        if not offsets:
+            return
+        partitions = [TopicPartition(*partition, offset) for partition, offset in offsets.items()]
+        request = [ConsumerGroupTopicPartitions(group, partitions)]
+        future = self._admin.alter_consumer_group_offsets(request)[group]
+        answer = self._wait_for(future, f"offsets of group {group}", "Read", group)
+        for each in answer.topic_partitions:
+            if each.error is not None:
+                check_authorized(each.error, "Read", each.topic)
+                raise StreamsError(
+                    f"the offset of {each.topic}[{each.partition}] can't be set: {each.error.str()}"
+                )
+
+    def _wait_for(
+        self,
+        future: Any,
+        action: str,
+        operation: str,
+        name: str,
+        *,
+        accepted_code: int | None = None,
+    ) -> Any:
+        """Wait for a future's result; an error with `accepted_code` returns None.
+
+        `operation` and `name`: the right that the request needs, for the error if it is missing.
+        """
+        try:
+            return future.result(self._timeout_s)
+        except KafkaException as error:
+            cause = error.args[0]
+            if cause.code() == accepted_code:
+                return None
+            check_authorized(cause, operation, name)
+            message = f"{action}: {cause.str()} ({cause.name()})"
+            if cause.code() in RETRIABLE_ERRORS:
+                raise OutcomeUnknown(f"{message}; try again") from error
+            raise StreamsError(message) from error
+        except TimeoutError as error:
+            raise OutcomeUnknown(f"{action}: no answer in {self._timeout_s:g} s") from error
+
+
+_TOPIC_SOURCE = 1
+"""ConfigSource.DYNAMIC_TOPIC_CONFIG, which brokers say of what a topic itself sets."""
