@@ -54,6 +54,10 @@ COMMANDS = {
         "streams.commands.group_command:group",
         "Look at the group of an application's workers, by what its brokers tell.",
     ),
+    "txn": LazyCommand(
+        "streams.commands.txn_command:txn",
+        "List the transactions of a cluster, and abort one.",
+    ),
     "plan": LazyCommand(
         "streams.commands.cli:plan",
         "Tell what a new version of an application means for the state that the old one has left.",

@@ -13,29 +13,18 @@ import logging
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
-from datetime import timedelta
-
-from kio.schema.errors import ErrorCode
 
 from streams.errors import StreamsError
-from streams.membership.connection import (
-    BrokerConnection,
-    ConnectionLost,
-    OpenConnection,
-    build_entity,
-    find_coordinator,
-    load_request_classes,
+from streams.membership.connection import ConnectionLost, OpenConnection
+from streams.membership.transactions import (
+    abort_transaction,
+    list_brokers,
+    list_transactional_ids,
 )
 
 log = logging.getLogger(__name__)
 
-_METADATA_API_KEY, _INIT_PRODUCER_ID_API_KEY, _LIST_TRANSACTIONS_API_KEY = 3, 22, 66
-_KEY_IS_TRANSACTIONAL_ID = 1
-_NO_PRODUCER = -1
-_TIMEOUT = timedelta(seconds=10)
 _UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-_ABORTED = (ErrorCode.none, ErrorCode.concurrent_transactions)
-"""CONCURRENT_TRANSACTIONS: the coordinator is aborting the open transaction."""
 
 
 def abort_departed_transactions(
@@ -56,15 +45,15 @@ def abort_departed_transactions(
 
     def abort_at_broker(address: tuple[str, int]) -> None:
         with closing(open_connection(address)) as connection:
-            ids = [*_list_open_transactions(connection)]
+            ids = [*list_transactional_ids(connection, ("Ongoing",))]
         for each in ids:
             if thread_id.fullmatch(each) and each not in members and is_current():
                 with _failures_logged(application_id):
-                    _abort_transaction(open_connection, each)
+                    abort_transaction(open_connection, each)
                     aborted.append(each)
 
     with _failures_logged(application_id):
-        for address in _list_brokers(open_connection):
+        for address in list_brokers(open_connection):
             with _failures_logged(application_id):
                 abort_at_broker(address)
     for each in aborted:
@@ -79,57 +68,3 @@ def _failures_logged(application_id: str) -> Iterator[None]:
         yield
     except (ConnectionLost, StreamsError) as error:
         log.info("open transactions of %s are left to time out: %s", application_id, error)
-
-
-def _list_brokers(open_connection: OpenConnection) -> list[tuple[str, int]]:
-    """Return the addresses of all brokers of the cluster. Raises ConnectionLost."""
-    with closing(open_connection(None)) as bootstrap:
-        classes = load_request_classes(bootstrap, _METADATA_API_KEY, 9)
-        request = build_entity(
-            classes["MetadataRequest"],
-            topics=(),
-            allow_auto_topic_creation=False,
-            include_cluster_authorized_operations=False,
-            include_topic_authorized_operations=False,
-        )
-        answer = bootstrap.send_request(request)
-    return [(broker.host, broker.port) for broker in answer.brokers]
-
-
-def _list_open_transactions(connection: BrokerConnection) -> Iterator[str]:
-    """Yield the transactional ids with an open transaction, as far as they may be seen.
-
-    A broker lists those that it coordinates, and that the user may describe (KIP-664).
-    """
-    classes = load_request_classes(connection, _LIST_TRANSACTIONS_API_KEY, 1)
-    request = build_entity(
-        classes["ListTransactionsRequest"],
-        state_filters=("Ongoing",),
-        producer_id_filters=(),
-        duration_filter=_NO_PRODUCER,
-    )
-    answer = connection.send_request(request)
-    if answer.error_code is not ErrorCode.none:
-        raise ConnectionLost(f"transactions can't be listed: {answer.error_code.name}")
-    for state in answer.transaction_states:
-        yield state.transactional_id
-
-
-def _abort_transaction(open_connection: OpenConnection, transactional_id: str) -> None:
-    """Abort a transaction by a new epoch of its producer. Raises ConnectionLost."""
-    with closing(open_connection(None)) as bootstrap:
-        address = find_coordinator(
-            bootstrap, transactional_id, key_type=_KEY_IS_TRANSACTIONAL_ID, operation="Write"
-        )
-    with closing(open_connection(address)) as connection:
-        classes = load_request_classes(connection, _INIT_PRODUCER_ID_API_KEY, 4)
-        request = build_entity(
-            classes["InitProducerIdRequest"],
-            transactional_id=transactional_id,
-            transaction_timeout=_TIMEOUT,
-            producer_id=_NO_PRODUCER,
-            producer_epoch=_NO_PRODUCER,
-        )
-        code = connection.send_request(request).error_code
-    if code not in _ABORTED:
-        raise ConnectionLost(f"{transactional_id}: {code.name}")

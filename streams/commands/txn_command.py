@@ -1,0 +1,256 @@
+"""Define the commands `millrace txn ...`: list transactions, and abort one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from streams.command_options import (
+    HELP_MARKUP,
+    BootstrapServers,
+    ConnectionFile,
+    JsonOutput,
+    StateDir,
+    Yes,
+)
+
+if TYPE_CHECKING:
+    from streams.commands.cluster_clients import ClusterClients
+    from streams.membership.transactions import OpenProducer
+
+txn = typer.Typer(
+    help="List the transactions of a cluster, and abort one.",
+    no_args_is_help=True,
+    rich_markup_mode=HELP_MARKUP,
+)
+
+_COLUMNS = ("transactional_id", "state", "producer_id", "epoch", "started", "timeout_ms", "topics")
+_OPEN_COLUMNS = (
+    "topic", "partition", "start_offset", "producer_id", "epoch", "last_write",
+    "transactional_id", "hanging",
+)  # fmt: skip
+
+
+@txn.command("list")
+def list_transactions(
+    show_ended: Annotated[
+        bool, typer.Option("--all", help="List those that have ended as well.")
+    ] = False,
+    topic: Annotated[
+        str | None,
+        typer.Option(help="List what is open in the partitions of this topic, by its logs."),
+    ] = None,
+    json: JsonOutput = False,
+    bootstrap_servers: BootstrapServers = None,
+    state_dir: StateDir = None,
+    connection: ConnectionFile = None,
+) -> None:
+    """List the transactions that are open.
+
+    With --topic each partition's log is asked: a transaction that is open there and that no
+    coordinator knows of hangs, so that readers of committed records wait at its start offset.
+    """
+    from streams.commands.cluster_clients import connect_command
+    from streams.commands.output import print_rows
+
+    with connect_command(bootstrap_servers, state_dir, connection) as clients:
+        _ = clients.partition_counts  # it raises where no broker answers
+        if topic is None:
+            rows = sorted(
+                _describe_all(clients, show_ended=show_ended),
+                key=lambda row: str(row["transactional_id"]),
+            )
+            print_rows(_COLUMNS, rows, as_json=json)
+        else:
+            print_rows(_OPEN_COLUMNS, _list_open_in(clients, topic), as_json=json)
+
+
+@txn.command("abort")
+def abort_transaction(
+    transactional_id: Annotated[
+        str | None, typer.Argument(help="The transactional id whose transaction is to end.")
+    ] = None,
+    topic: Annotated[
+        str | None, typer.Option(help="The topic of a transaction that hangs, without an id.")
+    ] = None,
+    partition: Annotated[int | None, typer.Option(help="The partition in which it hangs.")] = None,
+    start_offset: Annotated[
+        int | None, typer.Option(help="Its start offset, as `txn list --topic` shows it.")
+    ] = None,
+    yes: Yes = False,
+    json: JsonOutput = False,
+    bootstrap_servers: BootstrapServers = None,
+    state_dir: StateDir = None,
+    connection: ConnectionFile = None,
+) -> None:
+    """Abort an open transaction, after a question unless --yes is given.
+
+    By its transactional id a transaction is aborted with a new epoch of the producer, which fences
+    the program that began it. One that hangs is aborted by --topic, --partition and --start-offset
+    with a marker in that partition.
+    """
+    from streams.commands.cluster_clients import connect_command
+    from streams.errors import ConfigError
+
+    with connect_command(bootstrap_servers, state_dir, connection) as clients:
+        places = (topic, partition, start_offset)
+        if (transactional_id is None) == all(each is None for each in places):
+            raise ConfigError(
+                "name the transaction: by its transactional id, or one that hangs by --topic, "
+                "--partition and --start-offset"
+            )
+        if transactional_id is not None:
+            _abort_by_id(clients, transactional_id, yes=yes, as_json=json)
+            return
+        if topic is None or partition is None or start_offset is None:
+            raise ConfigError(
+                "a transaction that hangs is named by all of --topic, --partition, --start-offset"
+            )
+        _abort_hanging(clients, topic, partition, start_offset, yes=yes, as_json=json)
+
+
+def _abort_by_id(
+    clients: ClusterClients, transactional_id: str, *, yes: bool, as_json: bool
+) -> None:
+    """Abort the transaction of a transactional id. Raises ConfigError if none is open."""
+    from streams.commands.output import print_json_line, print_message
+    from streams.commands.topics_command import confirm
+    from streams.errors import ConfigError
+    from streams.membership.transactions import abort_transaction as abort
+
+    _ = clients.partition_counts
+    found = [
+        row
+        for row in _describe_all(clients, show_ended=True)
+        if row["transactional_id"] == transactional_id
+    ]
+    if not found:
+        raise ConfigError(
+            f"there is no transactional id {transactional_id!r} on {clients.servers}: "
+            "`millrace txn list` shows those that are open"
+        )
+    if found[0]["state"] != "Ongoing":
+        raise ConfigError(
+            f"transactional id {transactional_id!r} has no open transaction: its state is "
+            f"{found[0]['state']}"
+        )
+    confirm(
+        f"Abort the transaction of {transactional_id!r}, and fence the producer that has it?",
+        yes=yes,
+    )
+    abort(clients.open_connection, transactional_id)
+    if as_json:
+        print_json_line({"transactional_id": transactional_id, "aborted": True})
+    else:
+        print_message(f"aborted the transaction of {transactional_id}")
+
+
+def _abort_hanging(
+    clients: ClusterClients,
+    topic: str,
+    partition: int,
+    start_offset: int,
+    *,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Abort a transaction that hangs. Raises ConfigError if none does at that place."""
+    from streams.commands.output import print_json_line, print_message
+    from streams.commands.topics_command import confirm
+    from streams.errors import ConfigError
+    from streams.membership.transactions import list_open_producers, write_abort_marker
+
+    (place,) = clients.choose_partitions(topic, [partition])
+    found: list[OpenProducer] = [
+        each
+        for each in list_open_producers(clients.open_connection, [place])
+        if each.start_offset == start_offset
+    ]
+    if not found:
+        raise ConfigError(
+            f"no open transaction of {place} begins at offset {start_offset}: "
+            f"`millrace txn list --topic {topic}` shows those that are open"
+        )
+    owner = _find_owners(clients).get(found[0].producer_id)
+    if owner is not None:
+        raise ConfigError(
+            f"the transaction at offset {start_offset} of {place} does not hang: abort it by its "
+            f"transactional id, {owner!r}"
+        )
+    confirm(
+        f"Abort the transaction of producer {found[0].producer_id} that begins at offset "
+        f"{start_offset} of {place}?",
+        yes=yes,
+    )
+    write_abort_marker(clients.open_connection, found[0])
+    if as_json:
+        print_json_line(
+            {
+                "topic": topic,
+                "partition": partition,
+                "start_offset": start_offset,
+                "aborted": True,
+            }
+        )
+    else:
+        print_message(f"aborted the transaction at offset {start_offset} of {place}")
+
+
+def _describe_all(clients: ClusterClients, *, show_ended: bool) -> list[dict[str, Any]]:
+    """Return the rows of all transactions, or of the open ones, of all brokers."""
+    from contextlib import closing
+
+    from streams.commands.records import format_time
+    from streams.membership import transactions
+
+    rows = []
+    for address in transactions.list_brokers(clients.open_connection):
+        with closing(clients.open_connection(address)) as broker:
+            states = () if show_ended else transactions.OPEN_STATES
+            listed = [*transactions.list_transactional_ids(broker, states)]
+            described = transactions.describe_transactions(broker, listed) if listed else ()
+            rows += [
+                {
+                    "transactional_id": each.transactional_id,
+                    "state": each.state,
+                    "producer_id": each.producer_id,
+                    "epoch": each.producer_epoch,
+                    "started": None if each.started_ms < 0 else format_time(each.started_ms),
+                    "timeout_ms": each.timeout_ms,
+                    "topics": [str(partition) for partition in each.partitions],
+                }
+                for each in described
+            ]
+    return rows
+
+
+def _find_owners(clients: ClusterClients) -> dict[int, str]:
+    """Return the transactional id of each producer that a coordinator has a transaction of."""
+    return {
+        row["producer_id"]: row["transactional_id"]
+        for row in _describe_all(clients, show_ended=False)
+    }
+
+
+def _list_open_in(clients: ClusterClients, topic: str) -> list[dict[str, Any]]:
+    """Return the rows of the transactions that are open in the logs of a topic."""
+    from streams.commands.records import format_time
+    from streams.membership.transactions import list_open_producers
+
+    partitions = clients.list_partitions(topic)
+    opened = list_open_producers(clients.open_connection, partitions)
+    owners = _find_owners(clients)
+    return [
+        {
+            "topic": each.partition.topic,
+            "partition": each.partition.number,
+            "start_offset": each.start_offset,
+            "producer_id": each.producer_id,
+            "epoch": each.producer_epoch,
+            "last_write": format_time(each.last_timestamp_ms),
+            "transactional_id": owners.get(each.producer_id),
+            "hanging": each.producer_id not in owners,
+        }
+        for each in opened
+    ]

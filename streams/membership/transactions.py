@@ -1,0 +1,265 @@
+"""List, describe and abort transactions, at their coordinators and in the logs of partitions.
+
+A transaction is aborted by a new epoch of its producer, which fences the old one (KIP-360). One
+that hangs, which a partition has open and no coordinator knows of, is aborted by a marker in that
+partition (KIP-664). Any user may be shown less than there is: brokers leave out what may not be
+described.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from datetime import timedelta
+from typing import NamedTuple
+
+from kio.schema.errors import ErrorCode
+
+from streams.common.topic_partitions import Partition
+from streams.errors import StreamsError
+from streams.membership.authorization import check_authorized
+from streams.membership.connection import (
+    BrokerConnection,
+    ConnectionLost,
+    OpenConnection,
+    build_entity,
+    find_coordinator,
+    load_request_classes,
+)
+from streams.membership.response_schemas import DESCRIBE_TRANSACTIONS_API_KEY
+
+_METADATA_API_KEY, _INIT_PRODUCER_ID_API_KEY = 3, 22
+_WRITE_TXN_MARKERS_API_KEY, _DESCRIBE_PRODUCERS_API_KEY, _LIST_TRANSACTIONS_API_KEY = 27, 61, 66
+_KEY_IS_TRANSACTIONAL_ID = 1
+_NO_PRODUCER = -1
+_TIMEOUT = timedelta(seconds=10)
+_ABORTED = (ErrorCode.none, ErrorCode.concurrent_transactions)
+"""CONCURRENT_TRANSACTIONS: the coordinator is aborting the open transaction."""
+OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
+"""The states in which partitions may have the transaction open."""
+
+
+class DescribedTransactionState(NamedTuple):
+    """Holds a transaction as its coordinator describes it; `started_ms` is -1 if none is open."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    state: str
+    timeout_ms: int
+    started_ms: int
+    partitions: Sequence[Partition]
+
+
+class OpenProducer(NamedTuple):
+    """Holds a producer that has a transaction open in a partition, by the partition's log."""
+
+    partition: Partition
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    start_offset: int
+    last_timestamp_ms: int
+
+
+def list_brokers(open_connection: OpenConnection) -> list[tuple[str, int]]:
+    """Return the addresses of all brokers of the cluster. Raises ConnectionLost."""
+    with closing(open_connection(None)) as bootstrap:
+        classes = load_request_classes(bootstrap, _METADATA_API_KEY, 9)
+        request = build_entity(
+            classes["MetadataRequest"],
+            topics=(),
+            allow_auto_topic_creation=False,
+            include_cluster_authorized_operations=False,
+            include_topic_authorized_operations=False,
+        )
+        answer = bootstrap.send_request(request)
+    return [(broker.host, broker.port) for broker in answer.brokers]
+
+
+def list_transactional_ids(
+    connection: BrokerConnection, states: Sequence[str] = ()
+) -> Iterator[str]:
+    """Yield the transactional ids that a broker coordinates, in certain states or all.
+
+    Raises: ConnectionLost.
+    """
+    classes = load_request_classes(connection, _LIST_TRANSACTIONS_API_KEY, 1)
+    request = build_entity(
+        classes["ListTransactionsRequest"],
+        state_filters=tuple(states),
+        producer_id_filters=(),
+        duration_filter=_NO_PRODUCER,
+    )
+    answer = connection.send_request(request)
+    if answer.error_code is not ErrorCode.none:
+        raise ConnectionLost(f"transactions can't be listed: {answer.error_code.name}")
+    for each in answer.transaction_states:
+        yield str(each.transactional_id)
+
+
+def describe_transactions(
+    connection: BrokerConnection, transactional_ids: Sequence[str]
+) -> Iterator[DescribedTransactionState]:
+    """Yield the transactions of these ids, as the broker that coordinates them describes them.
+
+    One whose coordinator has forgotten it meanwhile is left out.
+    """
+    classes = load_request_classes(connection, DESCRIBE_TRANSACTIONS_API_KEY, 0)
+    request = build_entity(
+        classes["DescribeTransactionsRequest"], transactional_ids=tuple(transactional_ids)
+    )
+    for each in connection.send_request(request).transaction_states:
+        if each.error_code is not ErrorCode.none:
+            continue
+        yield DescribedTransactionState(
+            str(each.transactional_id),
+            int(each.producer_id),
+            int(each.producer_epoch),
+            each.transaction_state,
+            each.transaction_timeout // timedelta(milliseconds=1),
+            int(each.transaction_start_time),
+            [
+                Partition(str(topic.topic), int(number))
+                for topic in each.topics
+                for number in topic.partitions
+            ],
+        )
+
+
+def abort_transaction(open_connection: OpenConnection, transactional_id: str) -> None:
+    """Abort a transaction by a new epoch of its producer.
+
+    Raises: ConnectionLost, AuthorizationError.
+    """
+    with closing(open_connection(None)) as bootstrap:
+        address = find_coordinator(
+            bootstrap, transactional_id, key_type=_KEY_IS_TRANSACTIONAL_ID, operation="Write"
+        )
+    with closing(open_connection(address)) as connection:
+        classes = load_request_classes(connection, _INIT_PRODUCER_ID_API_KEY, 4)
+        request = build_entity(
+            classes["InitProducerIdRequest"],
+            transactional_id=transactional_id,
+            transaction_timeout=_TIMEOUT,
+            producer_id=_NO_PRODUCER,
+            producer_epoch=_NO_PRODUCER,
+        )
+        code = connection.send_request(request).error_code
+    if code not in _ABORTED:
+        raise ConnectionLost(f"{transactional_id}: {code.name}")
+
+
+def list_open_producers(
+    open_connection: OpenConnection, partitions: Sequence[Partition]
+) -> list[OpenProducer]:
+    """Return the producers with an open transaction in each partition, by the partition's leader.
+
+    Raises: ConnectionLost, AuthorizationError.
+    """
+    found: list[OpenProducer] = []
+    for address, led in _group_by_leader(open_connection, partitions).items():
+        with closing(open_connection(address)) as connection:
+            found += _describe_producers(connection, led)
+    return sorted(found)
+
+
+def write_abort_marker(open_connection: OpenConnection, producer: OpenProducer) -> None:
+    """Abort the transaction that a producer has open in one partition, by a marker in its log.
+
+    Raises: ConnectionLost, AuthorizationError, StreamsError.
+    """
+    topic, number = producer.partition
+    (address,) = _group_by_leader(open_connection, [producer.partition])
+    with closing(open_connection(address)) as connection:
+        classes = load_request_classes(connection, _WRITE_TXN_MARKERS_API_KEY, 1)
+        topics = build_entity(
+            classes["WritableTxnMarkerTopic"], name=topic, partition_indexes=(number,)
+        )
+        marker = build_entity(
+            classes["WritableTxnMarker"],
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            transaction_result=False,
+            topics=(topics,),
+            # A partition that has never had a marker of this producer knows no epoch.
+            coordinator_epoch=max(producer.coordinator_epoch, 0),
+        )
+        answer = connection.send_request(
+            build_entity(classes["WriteTxnMarkersRequest"], markers=(marker,))
+        )
+    for each in answer.markers[0].topics:
+        for part in each.partitions:
+            check_authorized(part.error_code, "ClusterAction", "kafka-cluster")
+            if part.error_code is not ErrorCode.none:
+                raise StreamsError(
+                    f"the transaction in {producer.partition} can't be aborted: "
+                    f"{part.error_code.name}"
+                )
+
+
+def _describe_producers(
+    connection: BrokerConnection, partitions: Sequence[Partition]
+) -> Iterator[OpenProducer]:
+    """Yield the producers with an open transaction in partitions that the broker leads."""
+    classes = load_request_classes(connection, _DESCRIBE_PRODUCERS_API_KEY, 0)
+    numbers: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        numbers.setdefault(topic, []).append(number)
+    topics = tuple(
+        build_entity(classes["TopicRequest"], name=topic, partition_indexes=tuple(each))
+        for topic, each in numbers.items()
+    )
+    answer = connection.send_request(
+        build_entity(classes["DescribeProducersRequest"], topics=topics)
+    )
+    for topic in answer.topics:
+        for part in topic.partitions:
+            partition = Partition(str(topic.name), int(part.partition_index))
+            check_authorized(part.error_code, "Read", partition.topic)
+            if part.error_code is not ErrorCode.none:
+                raise ConnectionLost(f"producers of {partition}: {part.error_code.name}")
+            for each in part.active_producers:
+                if each.current_txn_start_offset >= 0:
+                    yield OpenProducer(
+                        partition,
+                        int(each.producer_id),
+                        int(each.producer_epoch),
+                        int(each.coordinator_epoch),
+                        int(each.current_txn_start_offset),
+                        int(each.last_timestamp),
+                    )
+
+
+def _group_by_leader(
+    open_connection: OpenConnection, partitions: Sequence[Partition]
+) -> dict[tuple[str, int], list[Partition]]:
+    """Return the partitions by the address of their leader. Raises ConnectionLost without one."""
+    with closing(open_connection(None)) as bootstrap:
+        classes = load_request_classes(bootstrap, _METADATA_API_KEY, 9)
+        topics = tuple(
+            build_entity(classes["MetadataRequestTopic"], name=topic)
+            for topic in sorted({each.topic for each in partitions})
+        )
+        answer = bootstrap.send_request(
+            build_entity(
+                classes["MetadataRequest"],
+                topics=topics,
+                allow_auto_topic_creation=False,
+                include_cluster_authorized_operations=False,
+                include_topic_authorized_operations=False,
+            )
+        )
+    addresses = {int(each.node_id): (str(each.host), int(each.port)) for each in answer.brokers}
+    leaders = {
+        Partition(str(topic.name), int(part.partition_index)): int(part.leader_id)
+        for topic in answer.topics
+        for part in topic.partitions
+    }
+    led: dict[tuple[str, int], list[Partition]] = {}
+    for partition in partitions:
+        address = addresses.get(leaders.get(partition, -1))
+        if address is None:
+            raise ConnectionLost(f"{partition} has no leader at the moment")
+        led.setdefault(address, []).append(partition)
+    return led
