@@ -18,10 +18,12 @@ import logging
 import os
 import shutil
 from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from state.directory import LOCK_FILE, REMOVED, StateDirectory, is_task_directory
 from state.errors import DirectoryLocked, StateError
+from state.locks import ProcessFileLock
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +53,19 @@ def delete_unused_tasks(
     if removed:
         log.info("removed the state of tasks that run elsewhere: %s", ", ".join(removed))
     return removed
+
+
+@contextmanager
+def lock_application(path: Path) -> Iterator[None]:
+    """Hold the locks of all worker slots and tasks of an application's directory for a while.
+
+    Raises DirectoryLocked, which names the holder, if a process uses one of them.
+    """
+    with ExitStack() as held:
+        for entry in sorted(path.iterdir()) if path.is_dir() else ():
+            if is_task_directory(entry.name) or entry.name.startswith("process-"):
+                held.callback(ProcessFileLock(entry / LOCK_FILE, "millrace group reset").release)
+        yield
 
 
 def _delete_if_unused(

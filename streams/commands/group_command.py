@@ -1,13 +1,10 @@
-"""Define the commands `millrace group ...`, which look at an application's group on its brokers."""
+"""Define the commands `millrace group ...`, which look at groups on their brokers."""
 
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Iterable, Iterator
-from functools import partial
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich import box
@@ -15,13 +12,23 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from streams.app import import_app, report_error
-from streams.errors import ConfigError, OutcomeUnknown, UserError
-from streams.membership.connection import (
-    BrokerConnection,
-    ConnectionLost,
-    connect_to_any_server,
+from streams.command_options import (
+    HELP_MARKUP,
+    ApplicationArgument,
+    BootstrapServers,
+    ConfigFile,
+    ConnectionFile,
+    JsonOutput,
+    StateDir,
 )
+from streams.commands.cluster_clients import (
+    connect_clients,
+    connect_command,
+    exit_on_cluster_error,
+)
+from streams.commands.output import print_rows
+from streams.commands.reset_command import find_application, reset
+from streams.errors import ConfigError
 from streams.membership.group_description import fetch_group_description
 from streams.membership.group_offsets import fetch_group_offsets
 from streams.monitoring.group_report import (
@@ -34,62 +41,53 @@ from streams.monitoring.group_report import (
     decode_members,
     find_partitions,
 )
-from streams.processes.cluster import Cluster, find_cluster
-from streams.processes.embedded import require_embedded_broker
-from streams.runtime.clients import KafkaClientSupplier
-from streams.settings.command_line import read_connection
-from streams.settings.config import EMBEDDED, StreamsConfig, load_config
+from streams.settings.config import StreamsConfig
 
-_BROKER_WAIT_S = 10.0
 _UNWRAPPED_WIDTH = 1_000
 """The width of tables that are written to a file: each row is one line."""
 
 group = typer.Typer(
-    help="Look at the group of an application's workers, by what its brokers tell.",
+    help="Look at the groups of applications, and reset an application.",
     no_args_is_help=True,
+    rich_markup_mode=HELP_MARKUP,
 )
+group.command()(reset)
 
 
-@group.callback()
-def _require_subcommand() -> None:
-    """Look at the group of an application's workers, by what its brokers tell."""
+@group.command("list")
+def list_groups(
+    json: JsonOutput = False,
+    bootstrap_servers: BootstrapServers = None,
+    state_dir: StateDir = None,
+    connection: ConnectionFile = None,
+) -> None:
+    """List all groups of the cluster with their state and protocol.
+
+    The group of an application has the name of its application id, and the classic protocol.
+    """
+    with connect_command(bootstrap_servers, state_dir, connection) as clients:
+        _ = clients.partition_counts  # it raises where no broker answers
+        rows = [each._asdict() for each in clients.cluster_admin.list_groups()]
+        print_rows(("group", "state", "protocol"), rows, as_json=json)
 
 
 @group.command()
 def describe(
-    app: Annotated[
-        str, typer.Argument(help="The application id; or where the App is: module:variable.")
-    ],
+    app: ApplicationArgument,
     json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
-    bootstrap_servers: Annotated[
-        str | None, typer.Option(help="Kafka as host:port,...; or 'embedded'.")
-    ] = None,
-    state_dir: Annotated[Path | None, typer.Option(help="The embedded broker's place.")] = None,
-    config: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
-    connection: Annotated[
-        Path | None,
-        typer.Option(help="Settings of a secured cluster: TOML, JSON, or lines NAME=VALUE."),
-    ] = None,
+    bootstrap_servers: BootstrapServers = None,
+    state_dir: StateDir = None,
+    config: ConfigFile = None,
+    connection: ConnectionFile = None,
 ) -> None:
     """Show the members of an application's group, their tasks, and how far each is behind.
 
     No worker is asked: all comes from the brokers. In a rebalance they tell who the members are,
     and nothing of their tasks.
     """
-    flags = {"bootstrap_servers": bootstrap_servers, "state_dir": state_dir}
-    given: dict[str, Any] = {name: each for name, each in flags.items() if each is not None}
-    try:
-        given |= read_connection(connection)
-        application_id, settings = app, None
-        if ":" in app:
-            found = import_app(app)
-            found.configure(config, **given)
-            application_id, settings = found.application_id, found.config
-        report = fetch_report(application_id, settings or load_config(config, **given))
-    except UserError as error:
-        raise typer.Exit(report_error(error)) from None
-    except (OutcomeUnknown, ConnectionLost) as error:
-        raise typer.Exit(report_error(UserError(str(error)))) from None
+    with exit_on_cluster_error():
+        found, settings = find_application(app, config, bootstrap_servers, state_dir, connection)
+        report = fetch_report(app if found is None else found.application_id, settings)
     if json:
         typer.echo(report.as_json())
         return
@@ -104,43 +102,24 @@ def fetch_report(application_id: str, config: StreamsConfig) -> GroupReport:
     Raises: ConfigError for a group that does not exist or is of another program, ConnectionLost or
     OutcomeUnknown where brokers don't answer, AuthorizationError.
     """
-    if config.bootstrap_servers == EMBEDDED:
-        require_embedded_broker(config.state_dir)
-    cluster = find_cluster(config)
-    admin = KafkaClientSupplier(
-        "millrace", config, cluster.bootstrap_servers, cluster.security
-    ).create_admin(retry_s=_BROKER_WAIT_S)
-    counts = admin.fetch_partition_counts_at_start(_BROKER_WAIT_S)
-    open_connection = partial(_open_connection, cluster)
-    description = fetch_group_description(open_connection, application_id)
+    clients = connect_clients(config)
+    counts = clients.partition_counts
+    description = fetch_group_description(clients.open_connection, application_id)
     if description is None:
         raise ConfigError(
             f"there is no group {application_id!r} of the classic protocol on "
-            f"{cluster.bootstrap_servers}: no worker of this application has run there, or its "
+            f"{clients.servers}: no worker of this application has run there, or its "
             "offsets have expired; is the application id right?"
         )
     members = decode_members(application_id, description)
     committed = fetch_group_offsets(
-        open_connection, application_id, None, require_stable=False
+        clients.open_connection, application_id, None, require_stable=False
     ).offsets
     partitions = find_partitions(application_id, members, counts, committed)
-    ends = admin.fetch_latest_offsets(partitions) if partitions else {}
+    ends = clients.admin.fetch_latest_offsets(partitions) if partitions else {}
     return build_report(
         application_id, description.state, members, TopicOffsets(counts, committed, ends)
     )
-
-
-def _open_connection(cluster: Cluster, address: tuple[str, int] | None) -> BrokerConnection:
-    """Connect to an address, or to any of the cluster's bootstrap servers."""
-
-    def connect_to_broker(to: tuple[str, int]) -> BrokerConnection:
-        return BrokerConnection(
-            to, "millrace", _BROKER_WAIT_S, threading.Lock(), cluster.security.value
-        )
-
-    if address is not None:
-        return connect_to_broker(address)
-    return connect_to_any_server(cluster.bootstrap_servers, connect_to_broker)
 
 
 def print_report(report: GroupReport, console: Console) -> None:

@@ -52,7 +52,7 @@ COMMANDS = {
     ),
     "group": LazyCommand(
         "streams.commands.group_command:group",
-        "Look at the group of an application's workers, by what its brokers tell.",
+        "Look at the groups of applications, and reset an application.",
     ),
     "txn": LazyCommand(
         "streams.commands.txn_command:txn",

@@ -1,4 +1,4 @@
-"""Test what daily commands share: positions, serdes by name, output."""
+"""Test what daily commands share: positions, serdes by name, output, and the plan of a reset."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from streams.commands.named_serdes import find_serde
 from streams.commands.offset_positions import parse_position
 from streams.commands.output import format_cell, print_rows, show_value
 from streams.commands.records import format_time
+from streams.commands.reset_command import find_internal_topics
 from streams.errors import ConfigError
 
 LOCAL = datetime.fromisoformat("2026-11-25T10:00")
@@ -136,3 +137,15 @@ def test_rows_are_a_table_or_lines_of_json(capsys: pytest.CaptureFixture[str]) -
 )
 def test_a_time_is_shown_in_utc(time_ms: int, text: str) -> None:
     assert format_time(time_ms) == text
+
+
+def test_internal_topics_are_those_of_the_application_and_of_no_other() -> None:
+    own = [
+        "word-counts-changelog",
+        "word-by-word-repartition",
+        "word-j-subscription-registration-topic",
+        "word-KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-0000000014-topic",
+    ]
+    others = ["word-ledger", "word-out", "words-a-changelog", "changelog", "word-count-a-changelog"]
+    assert find_internal_topics("word", [*own, *others], ["word", "word-count"]) == sorted(own)
+    assert "word-count-a-changelog" in find_internal_topics("word", others, ["word"])
