@@ -34,6 +34,29 @@ def lock_exclusively(path: Path) -> Iterator[None]:
         os.close(file)
 
 
+@contextmanager
+def exclude_owner(path: Path) -> Iterator[None]:
+    """Keep the owner of a lock file away for the time of a `with` block, to read what it guards.
+
+    Several readers may do so at once. A file that does not exist has no owner, and is not created.
+    Raises DirectoryLocked, which names the holder, if a process has it locked.
+    """
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield
+        return
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = _describe_holder(os.pread(file, 1_000, 0))
+            raise DirectoryLocked(f"{path.parent} is in use by {holder}") from error
+        yield
+    finally:
+        os.close(file)
+
+
 class ProcessFileLock:
     """Holds an exclusive lock on a file until it is released.
 

@@ -7,14 +7,14 @@ ranges             iterators that their database owns
 options            how a database is configured, and what a store's own tuning may not change
 memory             one budget for all databases of a process
 stalls             waiting while RocksDB takes no writes
-stored_checkpoint  how far a store is that nobody has open
+stored_checkpoint  a store that nobody has open, read as it is
 failures           translation of RocksDB's errors: damaged, locked, or a machine in trouble
 """
 
 from state.rocksdb.closing import UNFLUSHED_STORES, is_closing_in_background
 from state.rocksdb.disk import RocksDisk
 from state.rocksdb.memory import MemoryBudget, MemoryUse
-from state.rocksdb.stored_checkpoint import read_stored_checkpoint
+from state.rocksdb.stored_checkpoint import open_read_only, read_stored_checkpoint
 
 __all__ = [
     "UNFLUSHED_STORES",
@@ -22,5 +22,6 @@ __all__ = [
     "MemoryUse",
     "RocksDisk",
     "is_closing_in_background",
+    "open_read_only",
     "read_stored_checkpoint",
 ]

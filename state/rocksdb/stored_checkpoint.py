@@ -1,4 +1,4 @@
-"""Read how far a store on disk is without opening it for writing."""
+"""Read a store on disk, or how far it is, without opening it for writing."""
 
 from __future__ import annotations
 
@@ -21,9 +21,19 @@ def read_stored_checkpoint(
     None if the store was never written. Nothing is flushed or compacted, so it takes a fraction of
     the time of an opening. Raises StateError for a store that can't be read.
     """
-    read_only = partial(Rdict, access_type=AccessType.read_only())
-    disk = RocksDisk(path, budget=budget, tune=tune, open_database=read_only)
+    disk = open_read_only(path, budget=budget, tune=tune)
     try:
         return disk.read_checkpoint()
     finally:
         disk.close()
+
+
+def open_read_only(
+    path: Path, *, budget: MemoryBudget | None = None, tune: TuneOptions | None = None
+) -> RocksDisk:
+    """Open the store in the directory `path` to read it, which nobody may write meanwhile.
+
+    Raises StateError for a store that can't be read.
+    """
+    read_only = partial(Rdict, access_type=AccessType.read_only())
+    return RocksDisk(path, budget=budget, tune=tune, open_database=read_only)

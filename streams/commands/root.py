@@ -54,6 +54,14 @@ COMMANDS = {
         "streams.commands.group_command:group",
         "Look at the groups of applications, and reset an application.",
     ),
+    "state": LazyCommand(
+        "streams.commands.state_command:state",
+        "Look at what an application's state directory holds.",
+    ),
+    "changelog": LazyCommand(
+        "streams.commands.changelog_command:changelog",
+        "Look at the changelog topics of an application's stores.",
+    ),
     "txn": LazyCommand(
         "streams.commands.txn_command:txn",
         "List the transactions of a cluster, and abort one.",

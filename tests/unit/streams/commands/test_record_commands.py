@@ -1,4 +1,4 @@
-"""Test `produce`, `consume` and `topics tail` on a Kafka in memory."""
+"""Test `produce`, `consume`, `topics tail` and `changelog dump` on a Kafka in memory."""
 
 from __future__ import annotations
 
@@ -146,3 +146,43 @@ def test_what_a_serde_refuses_is_one_line_that_names_the_record(clients: InMemor
 def test_times_without_clock_come_from_the_producer(clients: InMemoryClients) -> None:
     run_well("produce", "lines", "one")
     assert clients.cluster.logs[LINES].entries[0].timestamp()[1] == NOW_MS
+
+
+def load_changelog(clients: InMemoryClients) -> None:
+    clients.cluster.create_topic("words-counts-changelog", 1)
+    for key, number in (("a", 1), ("b", 1), ("a", 2), ("b", None)):
+        value = None if number is None else number.to_bytes(8, "big")
+        partition = Partition("words-counts-changelog", 0)
+        clients.cluster.append_record(partition, key.encode(), value, 5)
+
+
+def test_a_changelog_is_dumped_with_every_change_or_the_latest(clients: InMemoryClients) -> None:
+    load_changelog(clients)
+    command = ("changelog", "dump", "words", "counts", "--value-serde", "int64")
+    assert run_well(*command) == ["a\t1", "b\t1", "a\t2", "b\tnull"]
+    assert run_well(*command, "--latest") == ["a\t2"]
+    (line,) = run_well(*command, "--latest", "--json")
+    assert json.loads(line) == {
+        "partition": 0, "offset": 2, "key": "a", "timestamp_ms": 5, "value": 2,
+    }  # fmt: skip
+    message = refusal(*command, "--kind", "window")
+    assert "offset 0 is not of a window store (a key of 1 bytes has no window" in message
+
+
+def test_a_changelog_is_read_by_the_serdes_of_the_app(
+    clients: InMemoryClients, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "changelog_app.py").write_text(
+        "from streams import App, serdes\napp = App('words')\n"
+        "app.stream('lines', key=serdes.string, value=serdes.string)"
+        ".group_by_key().count(store='counts').to_stream().to('numbers')\n"
+    )
+    load_changelog(clients)
+    command = ("changelog", "dump", "changelog_app:app")
+    assert run_well(*command, "counts", "--latest", "-m") == [
+        "0\t2\t1970-01-01T00:00:00.005Z\ta\t2"
+    ]
+    assert "'words' has no store 'count': its stores are counts" in refusal(*command, "count")
+    assert "leave --kind out" in refusal(*command, "counts", "--kind", "session")

@@ -1,0 +1,213 @@
+"""Define the commands `millrace state ...`, which read an application's state directory.
+
+A store is read while no worker uses it: its task is locked meanwhile, for readers. Nothing is
+written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from streams.command_options import (
+    HELP_MARKUP,
+    ApplicationArgument,
+    ConfigFile,
+    JsonOutput,
+    StateDir,
+    StoreKeySerde,
+    StoreValueSerde,
+)
+
+state = typer.Typer(
+    help="Look at what an application's state directory holds.",
+    no_args_is_help=True,
+    rich_markup_mode=HELP_MARKUP,
+)
+
+_COLUMNS = ("task", "store", "kind", "entries", "bytes", "changelog_offset", "written", "used_by")
+
+
+class StoreOnDisk(NamedTuple):
+    """Names a store on disk by its task, or by the worker slot that has a global table."""
+
+    owner: str
+    store: str
+    path: Path
+    lock: Path
+
+
+@state.command("inspect")
+def inspect_state(
+    app: ApplicationArgument,
+    json: JsonOutput = False,
+    state_dir: StateDir = None,
+    config: ConfigFile = None,
+) -> None:
+    """List the stores of this machine: entries, bytes on disk, and how far each is.
+
+    The offset is the first one of the changelog that the store has not applied; entries are
+    RocksDB's estimate of its keys. Of a store that a worker uses only the bytes are known. Stores
+    in memory leave nothing on disk.
+    """
+    from streams.commands.cluster_clients import exit_on_cluster_error
+    from streams.commands.output import print_message, print_rows
+
+    with exit_on_cluster_error():
+        _, directory = _find_directory(app, state_dir, config)
+        stores = list(find_stores(directory))
+        print_rows(_COLUMNS, [_describe_store(each) for each in stores], as_json=json)
+        if not stores:
+            print_message(f"{directory} holds no store")
+
+
+@state.command("dump")
+def dump_state(
+    app: ApplicationArgument,
+    store: Annotated[str, typer.Argument(metavar="STORE", help="The name of the store.")],
+    tasks: Annotated[
+        list[str] | None,
+        typer.Option("--task", metavar="TASK", help="Only this task, as 0_1; repeatable."),
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option("--count", "-n", min=1, help="End after so many entries.")
+    ] = None,
+    metadata: Annotated[
+        bool, typer.Option("--metadata", "-m", help="Show the task and the time of each entry.")
+    ] = False,
+    key_serde: StoreKeySerde = None,
+    value_serde: StoreValueSerde = None,
+    json: JsonOutput = False,
+    state_dir: StateDir = None,
+    config: ConfigFile = None,
+) -> None:
+    """Print the entries of a store on this machine, a line for each, in the order of their bytes.
+
+    The App's own serdes read them; by the application id alone, those that are named, or none. It
+    is refused while a worker uses the store: `running.store(...)` answers then.
+    """
+    from streams.commands.cluster_clients import exit_on_cluster_error
+    from streams.commands.records import take_records
+    from streams.commands.store_entries import find_store
+    from streams.errors import ConfigError
+
+    with exit_on_cluster_error():
+        found, directory = _find_directory(app, state_dir, config)
+        stores = list(find_stores(directory))
+        named = find_store(found, directory.name, store)
+        printer = named.create_printer(key_serde, value_serde, as_json=json, with_metadata=metadata)
+        wanted = [
+            each for each in stores if each.store == store and (not tasks or each.owner in tasks)
+        ]
+        if not wanted:
+            there = sorted({f"{each.owner}/{each.store}" for each in stores})
+            raise ConfigError(
+                f"{directory} holds no store {store!r}"
+                f"{' of task ' + ', '.join(tasks) if tasks else ''}: there are "
+                f"{', '.join(there) or 'none'}"
+            )
+        for place, entry in take_records(_read_entries(wanted), count):
+            printer.print_entry(entry, place)
+
+
+def find_stores(directory: Path) -> Iterator[StoreOnDisk]:
+    """Yield the stores below an application's directory, those of tasks first."""
+    from state.directory import LOCK_FILE, is_task_directory
+
+    entries = sorted(directory.iterdir())
+    for task in (each for each in entries if is_task_directory(each.name)):
+        for path in sorted(each for each in task.iterdir() if each.is_dir()):
+            yield StoreOnDisk(task.name, path.name, path, task / LOCK_FILE)
+    for slot in (each for each in entries if each.name.startswith("process-")):
+        tables = slot / "global"
+        for path in sorted(tables.iterdir()) if tables.is_dir() else ():
+            yield StoreOnDisk(slot.name, path.name, path, slot / LOCK_FILE)
+
+
+def _find_directory(app: str, state_dir: Path | None, config: Path | None) -> tuple[Any, Path]:
+    """Return the App, if module:variable was given, and its directory. Raises ConfigError."""
+    from streams.app import import_app
+    from streams.commands.cluster_clients import load_command_config
+    from streams.errors import ConfigError
+
+    found = None
+    given = {} if state_dir is None else {"state_dir": state_dir}
+    if ":" in app:
+        found = import_app(app)
+        found.configure(config, **given)
+        path = found.config.state_dir / found.application_id
+    else:
+        path = load_command_config(config, state_dir=state_dir).state_dir / app
+    if not (path / "millrace.json").is_file():
+        there = (
+            sorted(each.parent.name for each in path.parent.glob("*/millrace.json"))
+            if path.parent.is_dir()
+            else []
+        )
+        raise ConfigError(
+            f"{str(path.parent)!r} holds no state of {path.name!r}, but of "
+            f"{', '.join(there) or 'no application'}: name the state directory with --state-dir"
+        )
+    return found, path
+
+
+def _describe_store(store: StoreOnDisk) -> dict[str, Any]:
+    """Return the row of a store."""
+    from state.errors import DirectoryLocked
+    from state.locks import exclude_owner
+    from state.rocksdb import open_read_only
+    from state.stored_entries import find_kind
+    from streams.commands.records import format_time
+
+    row: dict[str, Any] = dict.fromkeys(_COLUMNS)
+    row |= {
+        "task": store.owner,
+        "store": store.store,
+        "bytes": sum(each.stat().st_size for each in store.path.rglob("*") if each.is_file()),
+    }
+    try:
+        with exclude_owner(store.lock):
+            disk = open_read_only(store.path)
+            try:
+                checkpoint = disk.read_checkpoint()
+                row["entries"] = disk.approximate_count()
+            finally:
+                disk.close()
+    except DirectoryLocked as error:
+        row["used_by"] = str(error).rpartition(" in use by ")[2]
+        return row
+    if checkpoint is not None:
+        row |= {
+            "kind": find_kind(checkpoint.layout),
+            "changelog_offset": checkpoint.position,
+            "written": format_time(checkpoint.written_ms) if checkpoint.written_ms else None,
+        }
+    return row
+
+
+def _read_entries(stores: list[StoreOnDisk]) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Yield the entries of stores, each with the task that has it. Raises StateError."""
+    from state.errors import StateError
+    from state.locks import exclude_owner
+    from state.rocksdb import open_read_only
+    from state.stored_entries import decode_disk_entry, find_kind
+
+    for store in stores:
+        with exclude_owner(store.lock):
+            disk = open_read_only(store.path)
+            try:
+                checkpoint = disk.read_checkpoint()
+                kind = find_kind("" if checkpoint is None else checkpoint.layout)
+                for key, value in disk.range(None, None):
+                    entry = decode_disk_entry(kind, key, value)
+                    if entry is not None:
+                        yield {"task": store.owner}, entry
+            except ValueError as error:
+                raise StateError(
+                    f"{store.path} can't be read as a {kind} store: {error}"
+                ) from error
+            finally:
+                disk.close()
