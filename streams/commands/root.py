@@ -26,6 +26,10 @@ class LazyCommand(NamedTuple):
 
 
 COMMANDS = {
+    "new": LazyCommand(
+        "streams.commands.new_command:create_project",
+        "Create the project of a new application: the application, its test, CI and a README.",
+    ),
     "run": LazyCommand(
         "streams.commands.cli:run",
         "Run an application until SIGTERM or SIGINT, then commit and leave.",

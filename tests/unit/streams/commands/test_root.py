@@ -61,7 +61,7 @@ def run_millrace(
     ("arguments", "environment", "shown"),
     [
         (("--version",), {}, f"millrace {version('millrace')}"),
-        (("--help",), {}, "List, describe, create"),
+        (("--help",), {}, "Create the project of a new application"),
         (
             (),
             {
