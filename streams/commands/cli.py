@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from streams.app import import_app, report_error
+from streams.app import App, import_app, report_error
 from streams.command_options import (
     AppArgument,
     BootstrapServers,
@@ -25,6 +28,7 @@ from streams.errors import ConfigError, UserError
 from streams.processes.cluster import find_cluster
 from streams.processes.embedded import broker_command
 from streams.processes.logging_setup import configure_logging
+from streams.processes.reloading import run_with_reload
 from streams.runtime.clients import KafkaClientSupplier
 from streams.settings.command_line import (
     parse_settings,
@@ -77,6 +81,10 @@ def run(
     ] = False,
     connection: ConnectionFile = None,
     schema_registry: SchemaRegistryFile = None,
+    reload: Annotated[
+        bool,
+        typer.Option("--reload", help="Start again whenever a source file of it has changed."),
+    ] = False,
 ) -> None:
     """Run an application until SIGTERM or SIGINT, then commit and leave."""
     if verbose:
@@ -94,19 +102,40 @@ def run(
         "shutdown_timeout_ms": shutdown_timeout_ms,
         "uncaught_exception_handler": uncaught_exception_handler,
     }
-    try:
+    given = {name: value for name, value in flags.items() if value is not None}
+    load = partial(_load_app, app, config, connection, schema_registry, settings, given)
+    if reload:
+        raise typer.Exit(run_with_reload(partial(_prepare_run, load, workers), Path.cwd()))
+    load().run(workers)
+
+
+def _load_app(
+    app: str,
+    config: Path | None,
+    connection: Path | None,
+    schema_registry: Path | None,
+    settings: list[str] | None,
+    flags: dict[str, Any],
+) -> App:
+    """Import an App and apply the command line's settings; exit with 2 for a user's mistake."""
+    with exit_on_user_error():
         found = import_app(app)
-        given = {name: value for name, value in flags.items() if value is not None}
         found.configure(
             config,
-            **given,
+            **flags,
             **read_connection(connection),
             **read_schema_registry(schema_registry),
             **parse_settings(settings or []),
         )
-    except UserError as error:
-        raise typer.Exit(report_error(error)) from None
-    found.run(workers)
+    return found
+
+
+def _prepare_run(load: Callable[[], App], workers: int) -> Callable[[], None]:
+    """Load an App and return what runs it, in a process that typer does not end."""
+    try:
+        return partial(load().run, workers)
+    except typer.Exit as end:
+        sys.exit(end.exit_code)
 
 
 def broker(

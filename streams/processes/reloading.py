@@ -1,0 +1,234 @@
+"""Run an application again whenever a source file of it has changed, for `millrace run --reload`.
+
+A watcher process forks the process that imports and runs the application. That process writes the
+paths of the application's modules to a pipe: all modules that are neither installed packages nor
+Python's own. The watcher looks at the times of those files, and at a change ends the process with
+SIGTERM, so that it commits and leaves the group, and forks another one.
+
+    the process ends      the watcher
+    since a file changed  forks another one
+    by itself, status 0   ends with it
+    by itself, otherwise  waits for the next change: the mistake is in the files
+    on SIGTERM, SIGINT    (to the watcher) ends with its status
+
+The process ends by itself when its watcher is gone: it reads the end of a second pipe.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import sysconfig
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from streams.processes.signals import STOP_SIGNALS
+
+_INTERVAL_S = 0.3
+_LIST_BYTES_MAX = 1 << 24
+_CLOCK_TICK_NS = 20_000_000
+"""How far the clock that stamps files may be behind the clock that processes read."""
+
+
+def run_with_reload(prepare: Callable[[], Callable[[], None]], directory: Path) -> int:
+    """Run an application and run it again at each change; return the exit status.
+
+    `prepare` imports the application and returns what runs it. Until a first import has succeeded
+    the Python files of `directory` are watched as well.
+    """
+    return _Reloader(prepare, directory).run_until_stopped()
+
+
+def list_application_files(modules: Iterable[object]) -> list[str]:
+    """Return the source files of modules that are neither installed nor Python's own."""
+    kept_out = tuple(
+        f"{Path(path).resolve()}{os.sep}"
+        for path in {
+            *(
+                sysconfig.get_paths()[name]
+                for name in ("stdlib", "platstdlib", "purelib", "platlib")
+            ),
+            str(Path(__file__).parents[1]),
+            str(Path(__file__).parents[2] / "state"),
+            str(Path(__file__).parents[2] / "coordinator"),
+        }
+    )
+    found = set()
+    for module in modules:
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and file.endswith(".py"):
+            path = str(Path(file).resolve())
+            if not path.startswith(kept_out):
+                found.add(path)
+    return sorted(found)
+
+
+def read_times(paths: Iterable[str]) -> dict[str, int]:
+    """Return when each file was modified, in ns; -1 for one that is not there."""
+    times = {}
+    for path in paths:
+        try:
+            times[path] = os.stat(path).st_mtime_ns
+        except OSError:
+            times[path] = -1
+    return times
+
+
+def find_changes(before: Mapping[str, int]) -> list[str]:
+    """Return the files whose times are no longer those of `before`."""
+    now = read_times(before)
+    return sorted(path for path, time_ns in before.items() if now[path] != time_ns)
+
+
+class _Reloader:
+    """Forks the process that runs the application, and watches the files that it has read."""
+
+    def __init__(self, prepare: Callable[[], Callable[[], None]], directory: Path) -> None:
+        self._prepare = prepare
+        self._directory = directory
+        self._stopped = threading.Event()
+        self._child = 0
+        self._lifeline_end = -1
+        self._forked_at_ns = 0
+        self._times: dict[str, int] = {}
+
+    def run_until_stopped(self) -> int:
+        """Run until a signal, or until the application has ended well; return the exit status."""
+        for number in STOP_SIGNALS:
+            signal.signal(number, self._stop)
+        while True:
+            status = self._run_once()
+            if status is not None:
+                return status
+
+    def _run_once(self) -> int | None:
+        """Run the application until it ends; return the exit status, or None to run it again."""
+        # Before the process reads the files: a change in the meantime is not missed.
+        self._times |= read_times(map(str, self._directory.glob("*.py")))
+        listing = self._fork_application()
+        exit_code: int | None = None
+        while exit_code is None:
+            listing = self._take_files(listing)
+            ended, wait_status = os.waitpid(self._child, os.WNOHANG)
+            if ended:
+                exit_code = os.waitstatus_to_exitcode(wait_status)
+            elif changes := find_changes(self._times):
+                self._report(changes)
+                os.kill(self._child, signal.SIGTERM)
+                os.waitpid(self._child, 0)
+                self._child = 0
+                self._close(listing)
+                return self._exit_status(0) if self._stopped.is_set() else None
+            else:
+                self._stopped.wait(_INTERVAL_S)
+        self._child = 0
+        self._close(self._take_files(listing))
+        if self._stopped.is_set() or exit_code == 0:
+            return self._exit_status(exit_code)
+        sys.stderr.write(
+            f"millrace: the application ended with status {exit_code}; it runs again when a file "
+            "changes\n"
+        )
+        while not self._stopped.wait(_INTERVAL_S):
+            if changes := find_changes(self._times):
+                self._report(changes)
+                return None
+        return self._exit_status(exit_code)
+
+    def _report(self, changes: list[str]) -> None:
+        """Say which files have changed, and watch them as they are now."""
+        self._times |= read_times(changes)
+        names = ", ".join(Path(each).name for each in changes)
+        sys.stderr.write(f"millrace: {names} changed: the application is started again\n")
+
+    def _stop(self, signal_number: int, _: FrameType | None) -> None:
+        """Pass a signal on to the application, which then commits and leaves."""
+        self._stopped.set()
+        if self._child:
+            os.kill(self._child, signal.SIGTERM)
+
+    @staticmethod
+    def _exit_status(exit_code: int) -> int:
+        return exit_code if exit_code >= 0 else 128 - exit_code
+
+    def _fork_application(self) -> int:
+        """Fork the process that runs the application; return the pipe with its files' paths."""
+        listing, listing_end = os.pipe()
+        lifeline, lifeline_end = os.pipe()
+        self._forked_at_ns = time.time_ns()
+        # A signal that came before the process has its own handlers would be lost.
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+        child = os.fork()
+        if child == 0:
+            os.close(listing)
+            os.close(lifeline_end)
+            os.setpgid(0, 0)  # Ctrl-C reaches the watcher alone, which passes one signal on
+            for number in STOP_SIGNALS:
+                signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+            threading.Thread(target=_end_with_watcher, args=(lifeline,), daemon=True).start()
+            self._run_application(listing_end)
+        self._child = child
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+        os.close(listing_end)
+        os.close(lifeline)
+        os.set_blocking(listing, False)
+        self._lifeline_end = lifeline_end
+        return listing
+
+    def _run_application(self, listing_end: int) -> NoReturn:
+        """Import the application, tell its files, run it, and end this process."""
+        status = 1
+        try:
+            try:
+                run = self._prepare()
+            finally:
+                files = list_application_files(list(sys.modules.values()))
+                with os.fdopen(listing_end, "wb") as pipe:
+                    pipe.write(json.dumps(files).encode())
+            run()
+            status = 0
+        except SystemExit as end:
+            status = end.code if isinstance(end.code, int) else 1
+        except BaseException:
+            logging.exception("the application ended")
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+
+    def _take_files(self, listing: int) -> int:
+        """Watch the files that the process has told, if it has by now; return the pipe, or -1."""
+        if listing < 0:
+            return listing
+        try:
+            told = os.read(listing, _LIST_BYTES_MAX)
+        except BlockingIOError:
+            return listing
+        if told:
+            # Files that were watched before keep their times: they may have changed since. Another
+            # one that has changed since the fork may have done so after it was imported.
+            safe_ns = self._forked_at_ns - _CLOCK_TICK_NS
+            times = read_times(json.loads(told))
+            known = {path: at_ns if at_ns < safe_ns else 0 for path, at_ns in times.items()}
+            self._times = known | self._times
+        os.close(listing)
+        return -1
+
+    def _close(self, listing: int) -> None:
+        if listing >= 0:
+            os.close(listing)
+        os.close(self._lifeline_end)
+
+
+def _end_with_watcher(lifeline: int) -> None:
+    """Send this process SIGTERM once its watcher has ended, which closes the pipe's other end."""
+    os.read(lifeline, 1)
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,169 @@
+"""Test `run --reload`: which files are watched, and what becomes of a process at a change."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import streams.app
+from streams.processes.reloading import find_changes, list_application_files, read_times
+from tests.processes import HANG_LIMIT_S, wait_until
+
+WATCHER = """
+import importlib, sys
+from pathlib import Path
+from streams.processes.reloading import run_with_reload
+
+def prepare():
+    sys.path.insert(0, {directory!r})
+    return importlib.import_module("program").run
+
+sys.exit(run_with_reload(prepare, Path({directory!r})))
+"""
+PROGRAM = """
+import os, signal, sys, threading
+import {helper}
+stopped = threading.Event()
+def run():
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, lambda *_: stopped.set())
+    print("began", {helper}.NAME, os.getpid(), flush=True)
+    while not stopped.wait(0.05):
+        pass
+    print("ended", {helper}.NAME, flush=True)
+"""
+
+
+class Reloaded:
+    """Runs a program under the watcher, in a process of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.helpers = directory / "lib"
+        self.helpers.mkdir()
+        self.log = directory / "log"
+        self.change("lib/first.py", "NAME = 'one'")
+        self.change("program.py", PROGRAM.format(helper="first"))
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", WATCHER.format(directory=str(directory))],
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join([str(self.helpers), *sys.path])},
+            )
+
+    def change(self, name: str, text: str) -> None:
+        """Write a file at once, and with a time that differs from its last one."""
+        path = self.directory / name
+        before = path.stat().st_mtime_ns if path.exists() else 0
+        fresh = path.with_suffix(".new")
+        fresh.write_text(text)
+        time_ns = max(fresh.stat().st_mtime_ns, before + 1_000_000)
+        os.utime(fresh, ns=(time_ns, time_ns))
+        fresh.replace(path)
+
+    def wait_for(self, pattern: str) -> re.Match[str]:
+        """Wait until a whole line of the log matches, and return the match."""
+        found: list[re.Match[str]] = []
+
+        def is_logged() -> bool:
+            found.extend(re.finditer(f"^{pattern}\n", self.log.read_text(), re.MULTILINE))
+            return bool(found) or self.process.poll() is not None
+
+        wait_until(is_logged, what=lambda: f"{pattern} in {self.log.read_text()}")
+        assert found, self.log.read_text()
+        return found[0]
+
+    def pid_of(self, name: str) -> int:
+        """Return the id of the process that began with a name, when it has."""
+        return int(self.wait_for(rf"began {name} (\d+)")[1])
+
+
+@pytest.fixture
+def reloaded(tmp_path: Path) -> Iterator[Reloaded]:
+    started = Reloaded(tmp_path)
+    yield started
+    started.process.kill()
+    started.process.wait(HANG_LIMIT_S)
+
+
+def test_a_change_of_an_imported_file_ends_the_process_in_order_and_runs_it_again(
+    reloaded: Reloaded,
+) -> None:
+    first = reloaded.pid_of("one")
+    reloaded.change("lib/first.py", "NAME = 'two'")
+    assert reloaded.pid_of("two") != first
+    assert "ended one" in reloaded.log.read_text()
+    assert "first.py changed: the application is started again" in reloaded.log.read_text()
+
+
+def test_a_mistake_is_told_and_its_correction_runs(reloaded: Reloaded) -> None:
+    reloaded.pid_of("one")
+    reloaded.change("program.py", "1 +")
+    reloaded.wait_for(".*it runs again when a file changes")
+    assert "SyntaxError" in reloaded.log.read_text()
+    reloaded.change("lib/second.py", "NAME = 'two'")
+    reloaded.change("program.py", PROGRAM.format(helper="second"))
+    reloaded.pid_of("two")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_both_in_order(reloaded: Reloaded, number: signal.Signals) -> None:
+    reloaded.pid_of("one")
+    reloaded.process.send_signal(number)
+    assert reloaded.process.wait(HANG_LIMIT_S) == 0
+    assert "ended one" in reloaded.log.read_text()
+
+
+def test_no_process_outlives_its_watcher(reloaded: Reloaded) -> None:
+    pid = reloaded.pid_of("one")
+    reloaded.process.kill()
+    reloaded.process.wait(HANG_LIMIT_S)
+    reloaded.process.returncode = -signal.SIGKILL
+    wait_until(lambda: "ended one" in reloaded.log.read_text(), what="the program to end")
+    wait_until(lambda: not is_running(pid), what="the process to end")
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process runs: one that has ended and waits for its parent does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def make_module(file: str | None) -> ModuleType:
+    module = ModuleType("made")
+    module.__file__ = file
+    return module
+
+
+def test_installed_packages_and_our_own_are_not_watched(tmp_path: Path) -> None:
+    mine = str(tmp_path / "mine.py")
+    modules = [make_module(mine), make_module(None), make_module("x.so"), pytest, os, streams.app]
+    assert list_application_files(modules) == [mine]
+
+
+@pytest.mark.parametrize(
+    "change", [lambda path: path.unlink(), lambda path: os.utime(path, ns=(1, 1))]
+)
+def test_a_file_that_is_changed_or_gone_is_found(
+    tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    paths = [tmp_path / name for name in ("a.py", "b.py", "c.py")]
+    for path in paths[:2]:
+        path.touch()
+    before = read_times(map(str, paths))
+    assert find_changes(before) == []
+    change(paths[0])
+    assert find_changes(before) == [str(paths[0])]
+    paths[2].touch()
+    assert find_changes(before) == [str(paths[0]), str(paths[2])]
