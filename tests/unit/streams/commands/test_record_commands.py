@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -11,7 +13,12 @@ from typer.testing import CliRunner, Result
 from streams.commands.root import cli
 from streams.common.topic_partitions import Partition
 from streams.testing.cluster import InMemoryCluster, InMemoryTransaction
-from tests.unit.streams.commands.in_memory_clients import NOW_MS, InMemoryClients, use_cluster
+from tests.unit.streams.commands.in_memory_clients import (
+    NOW_MS,
+    InMemoryClients,
+    InMemoryReader,
+    use_cluster,
+)
 
 LINES = Partition("lines", 0)
 
@@ -134,6 +141,25 @@ def test_the_newest_records_are_those_of_all_partitions_by_time(clients: InMemor
     assert run_well("topics", "tail", "numbers", "-n", "4") == [
         "null\t5", "null\t7", "null\t8", "null\t9",
     ]  # fmt: skip
+
+
+def test_ctrl_c_ends_a_command_that_waits_for_records_well(
+    clients: InMemoryClients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class InterruptedReader(InMemoryReader):
+        """Reads what is there, and is interrupted while it waits for more."""
+
+        def read_records(self, *arguments: Any) -> Iterator[Any]:
+            yield from super().read_records(*arguments)
+            if len(arguments) == 1 or arguments[1] is None:
+                raise KeyboardInterrupt
+
+    load(clients, ("k", "one", 10))
+    reader = InterruptedReader(clients.cluster)
+    monkeypatch.setattr(clients, "create_reader", lambda **_: reader)
+    assert run_well("consume", "lines") == ["k\tone"]
+    assert run_well("topics", "tail", "lines", "--follow") == ["k\tone"]
+    assert reader.is_closed
 
 
 def test_what_a_serde_refuses_is_one_line_that_names_the_record(clients: InMemoryClients) -> None:
