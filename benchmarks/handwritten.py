@@ -1,17 +1,19 @@
 """Run a loop on confluent-kafka, as a person would write it, as the baseline for Millrace.
 
 It does the same work with nothing in between: consume a batch, transform, produce, commit at an
-interval. Exactly once it sends its offsets with the transaction; it recovers from nothing and keeps
-no state.
+interval. Exactly once it sends its offsets with the transaction. It recovers from nothing: what
+state it keeps is written and never read back.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
+from rocksdict import Options, Rdict, WriteBatch
 
 Handle = Callable[[Any], None]
 """Does one record's work."""
@@ -130,18 +132,37 @@ def count_by_key(output: str) -> Callable[[Producer], tuple[Handle, Callable[[],
     return create_handlers
 
 
-def count_every_update(output: str) -> Callable[[Producer], tuple[Handle, Callable[[], None]]]:
-    """Create the handlers that a loop needs to count by key and write a count for each record."""
+def count_every_update(
+    output: str, changelog: str, directory: Path
+) -> Callable[[Producer], tuple[Handle, Callable[[], None]]]:
+    """Create the handlers that a loop needs to count by key and write a count for each record.
+
+    The counts are in a dict. At each commit those that have changed are written once more, to the
+    topic `changelog` and to RocksDB in `directory`, so that a restart would find them. Nothing is
+    read back.
+    """
 
     def create_handlers(producer: Producer) -> tuple[Handle, Callable[[], None]]:
-        counts: dict[str, int] = {}
+        database = Rdict(str(directory), Options(raw_mode=True))
+        counts: dict[bytes, int] = {}
+        changed: dict[bytes, int] = {}
         produce = producer.produce
 
         def handle_message(message: Any) -> None:
-            key = message.key().decode()
+            key = message.key()
             counts[key] = count = counts.get(key, 0) + 1
-            produce(output, count.to_bytes(8, "big"), key, timestamp=message.timestamp()[1])
+            changed[key] = timestamp_ms = message.timestamp()[1]
+            produce(output, count.to_bytes(8, "big"), key, timestamp=timestamp_ms)
 
-        return handle_message, lambda: None
+        def before_commit() -> None:
+            batch = WriteBatch(raw_mode=True)
+            for key, timestamp_ms in changed.items():
+                value = counts[key].to_bytes(8, "big")
+                produce(changelog, value, key, timestamp=timestamp_ms)
+                batch.put(key, value)
+            changed.clear()
+            database.write(batch)
+
+        return handle_message, before_commit
 
     return create_handlers

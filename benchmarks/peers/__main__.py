@@ -1,7 +1,8 @@
 """Measure Millrace beside Kafka Streams, and beside a hand-written loop where one makes sense.
 
     python -m benchmarks.peers [--broker embedded|kafka|host:port] [--only join,count]
-                               [--rounds 3] [--records 500000] [--quick] [--output FILE]
+                               [--ways loop,millrace] [--rounds 3] [--records 500000] [--quick]
+                               [--output FILE]
 
 Each run is a process of its own, and the ways take turns. Values have 100 bytes, topics 4
 partitions; one stream thread, exactly once v2, a commit every 100 ms, no cache, so that every
@@ -12,7 +13,8 @@ output to the last commit (with an internal topic, from the first commit of inpu
 `benchmarks.peers.samples`). So no start is within a figure. A JVM goes on compiling for seconds:
 with few records, as with --quick, Kafka Streams' figures are those of a cold JVM.
 Processor time is that of the application's process alone, peak memory that of its whole life.
-Kafka Streams runs in a JVM with its defaults.
+Kafka Streams runs in a JVM with its defaults. The loop that counts has its counts in a dict; at
+each commit it writes those that have changed to a topic and to RocksDB, and never reads them back.
 
 Each output is read back, committed records only: a run with a wrong number of records or a wrong
 final value of a key is void, has no figures, and makes the exit status 1.
@@ -21,6 +23,7 @@ final value of a key is void, has no figures, and makes the exit status 1.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
@@ -33,7 +36,9 @@ from benchmarks.peers.runs import PeerRuns
 from benchmarks.peers.samples import VoidRun
 from benchmarks.peers.table import Results, create_table
 from benchmarks.peers.workloads import (
+    WAYS,
     Workload,
+    choose_ways,
     choose_workloads,
     create_workloads,
     plan_runs,
@@ -45,11 +50,13 @@ _RECORDS, _QUICK_RECORDS = 500_000, 100_000
 console = Console(width=120)
 
 
-def measure(runs: PeerRuns, workloads: list[Workload], rounds: int) -> Results:
-    """Run all workloads in all their ways, by turns."""
+def measure(
+    runs: PeerRuns, workloads: list[Workload], rounds: int, chosen: Sequence[str]
+) -> Results:
+    """Run all workloads in those of their ways that are chosen, by turns."""
     results = Results()
     for workload in workloads:
-        for way in plan_runs(workload, rounds):
+        for way in plan_runs(workload, rounds, chosen):
             try:
                 figures = runs.run(workload, way)
             except VoidRun as error:
@@ -68,6 +75,7 @@ def measure(runs: PeerRuns, workloads: list[Workload], rounds: int) -> Results:
 def main(
     broker: Annotated[str, typer.Option(help="embedded, kafka, or host:port.")] = "embedded",
     only: Annotated[str, typer.Option(help="Parts of workloads' names, with commas.")] = "",
+    ways: Annotated[str, typer.Option(help="Ways to run, with commas.")] = ",".join(WAYS),
     rounds: Annotated[int, typer.Option(help="Rounds; the median counts.")] = 3,
     records: Annotated[int, typer.Option(help="Records of the left input.")] = _RECORDS,
     quick: Annotated[bool, typer.Option("--quick", help="One round of few records.")] = False,
@@ -78,6 +86,7 @@ def main(
         rounds, records = 1, _QUICK_RECORDS
     try:
         workloads = choose_workloads(create_workloads(records), only)
+        chosen = choose_ways(ways)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     with ExitStack() as stack:
@@ -86,7 +95,7 @@ def main(
         stack.callback(process.close)
         process.start()
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-bench-"))
-        results = measure(PeerRuns(process, Path(directory)), workloads, rounds)
+        results = measure(PeerRuns(process, Path(directory)), workloads, rounds, chosen)
     results.record()
     if output is not None:
         results.write(output)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from uuid import uuid4
@@ -33,7 +34,15 @@ from benchmarks.peers.samples import (
     compute_figures,
     has_settled,
 )
-from benchmarks.peers.workloads import KAFKA_STREAMS, PARTITIONS, Workload
+from benchmarks.peers.workloads import (
+    CHANGELOG_SUFFIX,
+    COMMIT_INTERVAL_MS,
+    EXACTLY_ONCE,
+    KAFKA_STREAMS,
+    LOOP,
+    PARTITIONS,
+    Workload,
+)
 from tests.brokers import Broker
 from tests.reading import final_records
 
@@ -71,13 +80,21 @@ class PeerRuns:
         application = f"{self._id}-{self._runs}"
         output, state = f"{application}-out", self._directory / application
         create_topic(self._broker, output, PARTITIONS)
+        if way == LOOP:  # ours and Kafka Streams make their own
+            create_topic(self._broker, f"{application}{CHANGELOG_SUFFIX}", PARTITIONS)
         right = topics[1] if len(topics) > 1 else ""
         arguments = [workload.topology, self._servers, application, str(state), topics[0], right]
         group = application if workload.has_internal_topic else ""
         log = self._directory / f"{application}.log"
         with log.open("wb") as file:
             process = subprocess.Popen(
-                [*self._command(way, workload.records), *arguments, output],
+                [
+                    *self._command(way, workload.records),
+                    *arguments,
+                    output,
+                    str(COMMIT_INTERVAL_MS),
+                    EXACTLY_ONCE,
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=file,
@@ -95,6 +112,40 @@ class PeerRuns:
         return compute_figures(
             samples, workload.records, peak_mb, by_input=workload.has_internal_topic
         )
+
+    @contextmanager
+    def start_application(
+        self, topology: str, way: str, commit_interval_ms: int
+    ) -> Iterator[tuple[str, str]]:
+        """Run a topology on a new topic of input for the block; yield input and output topic."""
+        self._runs += 1
+        application = f"{self._id}-{self._runs}"
+        topics = [f"{application}-in", f"{application}-out"]
+        for topic in topics:
+            create_topic(self._broker, topic, PARTITIONS)
+        state, log = self._directory / application, self._directory / f"{application}.log"
+        arguments = [topology, self._servers, application, str(state), topics[0], "", topics[1]]
+        with log.open("wb") as file:
+            process = subprocess.Popen(
+                [
+                    *self._command(way, sys.maxsize),
+                    *arguments,
+                    str(commit_interval_ms),
+                    EXACTLY_ONCE,
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+            )
+        try:
+            yield topics[0], topics[1]
+        except VoidRun as error:
+            raise VoidRun(f"{error}: {log.read_text(errors='replace')[-2_000:]}") from None
+        finally:
+            process.kill()  # A loop does not end by itself, and all results were read.
+            process.wait()
+        self._delete_topics(application)
+        shutil.rmtree(state, ignore_errors=True)
 
     def _command(self, way: str, records: int) -> tuple[str, ...]:
         if way != KAFKA_STREAMS:

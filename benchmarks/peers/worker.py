@@ -1,7 +1,7 @@
 r"""Run one topology with Millrace, or the hand-written loop in its place, until SIGTERM.
 
     python -m benchmarks.peers.worker WAY RECORDS TOPOLOGY SERVERS APPLICATION STATE \
-        LEFT RIGHT OUTPUT
+        LEFT RIGHT OUTPUT COMMIT_INTERVAL_MS GUARANTEE
 
 `java/PeerApplication.java` does the same with Kafka Streams. The loop ends after RECORDS records,
 and then only waits.
@@ -17,21 +17,34 @@ from pathlib import Path
 
 from benchmarks.handwritten import count_every_update, map_values, run_loop
 from benchmarks.peers.topologies import TOPOLOGIES, Topics
-from benchmarks.peers.workloads import LOOP, PARTITIONS
+from benchmarks.peers.workloads import (
+    CHANGELOG_SUFFIX,
+    COMMIT_INTERVAL_MS,
+    EXACTLY_ONCE,
+    LOOP,
+    PARTITIONS,
+)
 from streams import App
-
-COMMIT_INTERVAL_MS = 100
-_LOOPS = {"map": map_values, "count": count_every_update}
+from streams.settings.config import ProcessingGuarantee
 
 
-def create_app(topology: str, servers: str, application: str, state: Path, topics: Topics) -> App:
+def create_app(
+    topology: str,
+    servers: str,
+    application: str,
+    state: Path,
+    topics: Topics,
+    *,
+    commit_interval_ms: int = COMMIT_INTERVAL_MS,
+    guarantee: ProcessingGuarantee = EXACTLY_ONCE,
+) -> App:
     """Create the application with the settings that Kafka Streams is given too."""
     app = App(
         application,
         bootstrap_servers=servers,
         state_dir=state,
-        processing_guarantee="exactly_once_v2",
-        commit_interval_ms=COMMIT_INTERVAL_MS,
+        processing_guarantee=guarantee,
+        commit_interval_ms=commit_interval_ms,
         cache_max_bytes=0,
         num_stream_threads=1,
         auto_offset_reset="earliest",
@@ -43,7 +56,11 @@ def create_app(topology: str, servers: str, application: str, state: Path, topic
 def main() -> None:
     """Run what the command line says until SIGTERM."""
     logging.basicConfig(level=logging.WARNING)
-    way, records, topology, servers, application, state, left, right, output = sys.argv[1:]
+    way, records, topology, servers, application, state, left, right, output = sys.argv[1:10]
+    commit_interval_ms = int(sys.argv[10])
+    guarantee: ProcessingGuarantee = (
+        EXACTLY_ONCE if sys.argv[11] == EXACTLY_ONCE else "at_least_once"
+    )
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     if way == LOOP:
@@ -52,13 +69,26 @@ def main() -> None:
             left,
             partitions=PARTITIONS,
             records=int(records),
-            exactly_once=True,
-            commit_interval_s=COMMIT_INTERVAL_MS / 1_000,
-            work=_LOOPS[topology](output),
+            exactly_once=guarantee == EXACTLY_ONCE,
+            commit_interval_s=commit_interval_ms / 1_000,
+            work=(
+                map_values(output)
+                if topology == "map"
+                else count_every_update(output, f"{application}{CHANGELOG_SUFFIX}", Path(state))
+            ),
         )
         stop.wait()
         return
-    app = create_app(topology, servers, application, Path(state), Topics(left, right, output))
+    topics = Topics(left, right, output)
+    app = create_app(
+        topology,
+        servers,
+        application,
+        Path(state),
+        topics,
+        commit_interval_ms=commit_interval_ms,
+        guarantee=guarantee,
+    )
     with app.start():
         stop.wait()
 

@@ -8,10 +8,15 @@ from dataclasses import dataclass
 from benchmarks.peers import expected
 from benchmarks.peers.expected import Expected, Inputs
 from benchmarks.peers.inputs import Feed
+from streams.settings.config import ProcessingGuarantee
 
 LOOP, MILLRACE, KAFKA_STREAMS = "loop", "millrace", "kafka-streams"
 WAYS = (LOOP, MILLRACE, KAFKA_STREAMS)
 PARTITIONS = 4
+COMMIT_INTERVAL_MS = 100
+EXACTLY_ONCE: ProcessingGuarantee = "exactly_once_v2"
+CHANGELOG_SUFFIX = "-counts-changelog"
+"""Follows the application's name in the topic of its changed counts, where a loop writes it."""
 KEYS, MANY_KEYS, FOREIGN_KEYS = 10_000, 1_000_000, 1_000
 _ROWS = 9_000
 """Of 10,000 keys of a stream, so many find a row in the table."""
@@ -106,9 +111,20 @@ def choose_workloads(workloads: Sequence[Workload], only: str) -> list[Workload]
     return chosen
 
 
-def plan_runs(workload: Workload, rounds: int) -> Iterator[str]:
-    """Yield the ways to run one after the other; none is always the first of its round."""
-    ways = workload.ways
+def choose_ways(chosen: str) -> tuple[str, ...]:
+    """Return the ways named in `chosen`, between commas. Raises ValueError for another name."""
+    names = chosen.split(",")
+    for name in names:
+        if name not in WAYS:
+            raise ValueError(f"no way is named {name!r}: there are {', '.join(WAYS)}")
+    return tuple(way for way in WAYS if way in names)
+
+
+def plan_runs(workload: Workload, rounds: int, chosen: Sequence[str] = WAYS) -> Iterator[str]:
+    """Yield the chosen ways to run one after the other; none is always the first of its round."""
+    ways = tuple(way for way in workload.ways if way in chosen)
+    if not ways:
+        return
     for number in range(rounds):
         first = number % len(ways)
         yield from ways[first:] + ways[:first]

@@ -24,8 +24,8 @@ final class PeerApplication {
         properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, args[1]);
         properties.put(StreamsConfig.APPLICATION_ID_CONFIG, args[2]);
         properties.put(StreamsConfig.STATE_DIR_CONFIG, args[3]);
-        properties.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.EXACTLY_ONCE_V2);
-        properties.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, 100);
+        properties.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, args[8]);
+        properties.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, args[7]);
         properties.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
         properties.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, 1);
         properties.put(StreamsConfig.REPLICATION_FACTOR_CONFIG, 1);

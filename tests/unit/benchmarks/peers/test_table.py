@@ -15,6 +15,7 @@ from benchmarks.peers.workloads import (
     LOOP,
     MILLRACE,
     Workload,
+    choose_ways,
     choose_workloads,
     create_workloads,
     plan_runs,
@@ -65,6 +66,18 @@ def test_ways_take_turns_and_none_is_always_first(workload: Workload) -> None:
     rounds = [runs[begin : begin + count] for begin in range(0, len(runs), count)]
     assert all(set(each) == set(workload.ways) for each in rounds)
     assert {each[0] for each in rounds} == set(workload.ways)
+
+
+def test_ways_that_are_not_chosen_do_not_run() -> None:
+    assert list(plan_runs(WORKLOADS[0], 2, choose_ways("millrace,loop"))) == [
+        LOOP,
+        MILLRACE,
+        MILLRACE,
+        LOOP,
+    ]
+    assert list(plan_runs(WORKLOADS[-1], 2, [LOOP])) == []
+    with pytest.raises(ValueError, match="no way is named 'faust': there are loop"):
+        choose_ways("faust")
 
 
 def test_only_some_workloads_have_a_loop() -> None:
