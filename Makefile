@@ -12,7 +12,7 @@ SEED ?= 0
 RECORD ?= measured
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-peers bench-spark bench-report clients tools containers liveness security differential differential-tests spark spark-embedded spark-kafka books fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
+.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-peers bench-latency bench-spark bench-report clients tools containers liveness security differential differential-tests spark spark-embedded spark-kafka books fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -116,6 +116,9 @@ bench-rebalance: $(VENV)/installed  ## how long partitions stand still while wor
 
 bench-peers: $(VENV)/installed  ## operators beside Kafka Streams and a hand-written loop: OPTIONS='--broker kafka --only join'
 	$(BIN)/python -m benchmarks.peers $(OPTIONS)
+
+bench-latency: $(VENV)/installed  ## how soon results can be read, beside Kafka Streams and a loop: OPTIONS="--rates 10000"
+	$(BIN)/python -m benchmarks.peers.latency $(OPTIONS)
 
 bench-dsl: $(VENV)/installed  ## what each operator costs for a record: OPTIONS='--only join'
 	$(BIN)/python -m benchmarks.dsl $(OPTIONS)
