@@ -34,6 +34,9 @@ _WRITE_BUFFERS = 3
 _WAL_BYTES_MAX = 2 * WRITE_BUFFER_BYTES
 _ARENA_BLOCK_BYTES = 256 << 10
 """The memory of an almost empty write buffer; the default is 1 MiB, times the number of stores."""
+_BUFFER_BLOOM_RATIO = 0.015
+"""The share of a write buffer that is a bloom filter of its keys, with 10 bits or more for each. A
+key that the store does not have is then not searched for in the buffers."""
 _L0_COMPACTION = 4
 _L0_SLOWDOWN = 32
 _L0_STOP = 48
@@ -123,6 +126,8 @@ def create_data_options(store_name: str, budget: MemoryBudget, tune: TuneOptions
     options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
     options.set_atomic_flush(True)
     options.set_write_buffer_manager(budget.write_buffers)
+    options.set_memtable_prefix_bloom_ratio(_BUFFER_BLOOM_RATIO)
+    options.set_memtable_whole_key_filtering(True)
     if tune is not None:
         try:
             tune(RestrictedOptions(store_name, options, budget))

@@ -29,6 +29,9 @@ from streams.runtime.thread_recovery import ThreadRecovery
 from streams.runtime.thread_tasks import ThreadTasks
 
 _POLL_WAIT_S = 0.05
+_POLLED_WAIT_SHARE, _POLLED_WAIT_S_MAX = 0.25, 0.05
+"""How long a commit that is due waits for the rest of the polled records: at most this share of the
+commit interval, and so many seconds."""
 
 
 class StreamLoop:
@@ -51,6 +54,9 @@ class StreamLoop:
             assignment_wait_s=_POLL_WAIT_S,
         )
         self.recovery = ThreadRecovery(dependencies, self._thread_tasks)
+        self._polled_wait_s = min(
+            dependencies.commit_interval_ms / 1_000 * _POLLED_WAIT_SHARE, _POLLED_WAIT_S_MAX
+        )
         self._is_to_be_replaced = False
         self._is_stopped_cleanly = False
         self.turn_count = 0
@@ -161,7 +167,7 @@ class StreamLoop:
             self._reset_out_of_range(strayed)
         self._executor.process_slices(self._continue_after_slice)
         parts.producers.poll_delivery_reports()
-        if parts.host.monotonic_s() >= self._thread_tasks.commit_deadline_s:
+        if self._is_commit_due(overdue_s=0.0):
             self._commit_tasks()
 
     def _poll_wait_s(self) -> float:
@@ -172,10 +178,19 @@ class StreamLoop:
         left_s = self._thread_tasks.commit_deadline_s - self._dependencies.host.monotonic_s()
         return min(_POLL_WAIT_S, max(left_s, 0.0))
 
+    def _is_commit_due(self, overdue_s: float) -> bool:
+        """Return whether the deadline of the next commit passed so many seconds ago."""
+        deadline_s = self._thread_tasks.commit_deadline_s + overdue_s
+        return self._dependencies.host.monotonic_s() >= deadline_s
+
     def _continue_after_slice(self) -> bool:
-        """Commit between two slices if it is time, and return whether to process the next slice."""
+        """Commit between two slices if it is time, and return whether to process the next slice.
+
+        What was polled together is committed together where that takes little time: records that
+        are left for the next commit wait for another interval, those of all tasks but the first.
+        """
         self._mark_progress()
-        if self._dependencies.host.monotonic_s() >= self._thread_tasks.commit_deadline_s:
+        if self._is_commit_due(overdue_s=self._polled_wait_s):
             self._commit_tasks()
         elif (
             self._executor.commit_requested or self._is_uncommitted_memory_full()

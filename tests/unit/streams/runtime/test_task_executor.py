@@ -489,3 +489,51 @@ def test_a_store_that_can_not_be_read_is_rebuilt_and_nothing_is_lost(tmp_path: P
     assert world.read_counts() == {"k": [10, 20, 30]}
     assert world.loop.counters.tasks_corrupted == 1
     assert world.loop.counters.restored_records == 1
+
+
+@pytest.mark.parametrize(
+    ("record_s", "committed_together"),
+    [
+        # What all tasks have polled is committed together, a little after the deadline.
+        pytest.param(0.015, [4, 4], id="quick"),
+        # Not for longer than a twentieth of a second: then it is committed between two slices.
+        pytest.param(0.06, [4, 1, 3], id="slow"),
+    ],
+)
+def test_a_due_commit_waits_for_the_other_tasks_where_that_takes_little_time(
+    tmp_path: Path, record_s: float, committed_together: list[int]
+) -> None:
+    worlds: list[World] = []
+
+    def take_time(value: str) -> str:
+        worlds[0].clock.advance_monotonic_clock(record_s)
+        return value
+
+    topology = build_mapping_topology(take_time)
+    world = World(topology, tmp_path, partitions=4, commit_every_ms=1_000)
+    worlds.append(world)
+
+    def load_to_be_polled_at_the_deadline() -> bool:
+        assigned = len(world.consumer.assigned) == 4
+        commits = world.loop.counters.commits
+        if assigned and world.loop.counters.records == 4 * commits and commits < 2:
+            for partition in range(4):
+                world.load(str(commits), partition=partition)
+            if commits:
+                world.clock.advance_monotonic_clock(0.999)
+        return world.loop.counters.records == 8 and world.loop.counters.commits >= 2
+
+    world.run_until(load_to_be_polled_at_the_deadline)
+    assert records_by_commit(world) == committed_together
+
+
+def records_by_commit(world: World) -> list[int]:
+    """Return how many records each commit has taken."""
+    ends = dict.fromkeys((Partition("in", each) for each in range(4)), 0)
+    counts = []
+    for producer in world.producers:
+        for offsets in producer.sent:
+            sent = {partition: each.offset for partition, each in offsets}
+            counts.append(sum(sent.values()) - sum(ends[each] for each in sent))
+            ends |= sent
+    return counts
