@@ -36,7 +36,7 @@ def record(
     directory = os.environ.get(DIRECTORY)
     if not directory:
         return
-    facts = _describe_run(bench)
+    facts = describe_run(bench)
     with _record_file(Path(directory), bench).open("a") as file:
         for number, value in enumerate(values):
             row = {
@@ -55,12 +55,12 @@ def record(
 def _record_file(directory: Path, bench: str) -> Path:
     """Return the file to which this run of a program records its measurements."""
     directory.mkdir(parents=True, exist_ok=True)
-    facts = _describe_run(bench)
+    facts = describe_run(bench)
     return directory / f"{bench}-{facts['at'].replace(':', '')}-{facts['run'][:8]}.jsonl"
 
 
 @cache
-def _describe_run(bench: str) -> dict[str, Any]:
+def describe_run(bench: str) -> dict[str, Any]:
     """Describe what all measurements of a run have in common: machine, versions, commit."""
     return {
         "bench": bench,

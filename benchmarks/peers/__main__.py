@@ -2,16 +2,18 @@
 
     python -m benchmarks.peers [--broker embedded|kafka|host:port] [--only join,count]
                                [--ways loop,millrace] [--rounds 3] [--records 500000] [--quick]
+                               [--guarantee at_least_once] [--commit-interval-ms 1000]
                                [--output FILE]
 
 Each run is a process of its own, and the ways take turns. Values have 100 bytes, topics 4
-partitions; one stream thread, exactly once v2, a commit every 100 ms, no cache, so that every
-update is written. The input is there before a process starts. From outside it is sampled every 20
-ms how much of the output is committed (its last stable offsets) and how much processor time the
-process has used; what counts is the time from the commit that completes the first quarter of the
-output to the last commit (with an internal topic, from the first commit of input on: why is in
-`benchmarks.peers.samples`). So no start is within a figure. A JVM goes on compiling for seconds:
-with few records, as with --quick, Kafka Streams' figures are those of a cold JVM.
+partitions; one stream thread, no cache, so that every update is written, and exactly once v2 with
+a commit every 100 ms unless said otherwise. The input is there before a process starts. From
+outside it is sampled every 20 ms how much of the output is committed (its last stable offsets) and
+how much processor time the process has used; what counts is the time from the commit that completes
+the first quarter of the output to the last commit (with an internal topic, from the first commit of
+input on: why is in `benchmarks.peers.samples`). So no start is within a figure. A JVM goes on
+compiling for seconds: with few records, as with --quick, Kafka Streams' figures are those of a cold
+JVM.
 Processor time is that of the application's process alone, peak memory that of its whole life.
 Kafka Streams runs in a JVM with its defaults. The loop that counts has its counts in a dict; at
 each commit it writes those that have changed to a topic and to RocksDB, and never reads them back.
@@ -36,6 +38,9 @@ from benchmarks.peers.runs import PeerRuns
 from benchmarks.peers.samples import VoidRun
 from benchmarks.peers.table import Results, create_table
 from benchmarks.peers.workloads import (
+    COMMIT_INTERVAL_MS,
+    EXACTLY_ONCE,
+    GUARANTEES,
     WAYS,
     Workload,
     choose_ways,
@@ -78,6 +83,12 @@ def main(
     ways: Annotated[str, typer.Option(help="Ways to run, with commas.")] = ",".join(WAYS),
     rounds: Annotated[int, typer.Option(help="Rounds; the median counts.")] = 3,
     records: Annotated[int, typer.Option(help="Records of the left input.")] = _RECORDS,
+    commit_interval_ms: Annotated[
+        int, typer.Option("--commit-interval-ms", help="The interval of commits.")
+    ] = COMMIT_INTERVAL_MS,
+    guarantee: Annotated[
+        str, typer.Option(help="exactly_once_v2 or at_least_once.")
+    ] = EXACTLY_ONCE,
     quick: Annotated[bool, typer.Option("--quick", help="One round of few records.")] = False,
     output: Annotated[Path | None, typer.Option(help="Write the figures as JSON.")] = None,
 ) -> None:
@@ -87,6 +98,8 @@ def main(
     try:
         workloads = choose_workloads(create_workloads(records), only)
         chosen = choose_ways(ways)
+        if guarantee not in GUARANTEES:
+            raise ValueError(f"no guarantee is named {guarantee!r}: {', '.join(GUARANTEES)}")
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     with ExitStack() as stack:
@@ -95,11 +108,20 @@ def main(
         stack.callback(process.close)
         process.start()
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-bench-"))
-        results = measure(PeerRuns(process, Path(directory)), workloads, rounds, chosen)
+        runs = PeerRuns(
+            process,
+            Path(directory),
+            commit_interval_ms=commit_interval_ms,
+            guarantee=guarantee,
+        )
+        results = measure(runs, workloads, rounds, chosen)
     results.record()
+    title = (
+        f"{records:,} records, broker {broker}, {guarantee}, a commit every "
+        f"{commit_interval_ms} ms, medians of {rounds} rounds"
+    )
     if output is not None:
-        results.write(output)
-    title = f"{records:,} records, broker {broker}, medians of {rounds} rounds"
+        results.write(output, title)
     console.print(create_table(results, title))
     if results.void:
         raise typer.Exit(1)

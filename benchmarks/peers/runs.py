@@ -59,10 +59,18 @@ _SAMPLE_S, _SETTLE_S, _RUN_S, _STOP_S = 0.02, 2.0, 300.0, 60.0
 class PeerRuns:
     """Writes each input once, and runs workloads on them, each in all ways."""
 
-    def __init__(self, broker: Broker, directory: Path) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        directory: Path,
+        *,
+        commit_interval_ms: int = COMMIT_INTERVAL_MS,
+        guarantee: str = EXACTLY_ONCE,
+    ) -> None:
         self._broker = broker
         self._servers = broker.bootstrap_servers
         self._directory = directory
+        self._settings = [str(commit_interval_ms), guarantee]
         self._admin = AdminClient({"bootstrap.servers": self._servers, "log_level": 3})
         self._id = f"peers-{uuid4().hex[:6]}"
         self._runs = 0
@@ -92,8 +100,7 @@ class PeerRuns:
                     *self._command(way, workload.records),
                     *arguments,
                     output,
-                    str(COMMIT_INTERVAL_MS),
-                    EXACTLY_ONCE,
+                    *self._settings,
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=file,

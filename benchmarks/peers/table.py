@@ -13,7 +13,7 @@ from rich.table import Table
 from benchmarks.figures import CPU, MEMORY, RATE
 from benchmarks.peers.samples import PeerFigures
 from benchmarks.peers.workloads import KAFKA_STREAMS, MILLRACE, WAYS
-from benchmarks.recorded import record
+from benchmarks.recorded import describe_run, record
 
 _UNITS = (RATE, CPU, MEMORY)
 
@@ -49,8 +49,11 @@ class Results:
                 for unit, values in zip(_UNITS, zip(*runs, strict=True), strict=bool(runs)):
                     record("peers", workload, way, unit, values, baseline=way == KAFKA_STREAMS)
 
-    def write(self, path: Path) -> None:
-        """Write the medians as JSON, and how many runs they are of."""
+    def write(self, path: Path, title: str) -> None:
+        """Write the medians as JSON, with how many runs they are of, and where they were measured.
+
+        `title` says what was measured; `benchmarks.peers.readme` makes README's table of it.
+        """
         lines = [
             {
                 "workload": workload,
@@ -61,7 +64,10 @@ class Results:
             for workload in self.figures
             for way, figures in self.medians(workload).items()
         ]
-        path.write_text(json.dumps(lines, indent=2) + "\n")
+        run = describe_run("peers")
+        measured_on = {"title": title, "commit": run["commit"], "day": run["at"][:10]}
+        measured_on |= {"cpu": run["cpu"], "cores": run["cores"]}
+        path.write_text(json.dumps({**measured_on, "figures": lines}, indent=2) + "\n")
 
 
 def create_table(results: Results, title: str) -> Table:

@@ -15,6 +15,7 @@ WAYS = (LOOP, MILLRACE, KAFKA_STREAMS)
 PARTITIONS = 4
 COMMIT_INTERVAL_MS = 100
 EXACTLY_ONCE: ProcessingGuarantee = "exactly_once_v2"
+GUARANTEES: tuple[ProcessingGuarantee, ...] = (EXACTLY_ONCE, "at_least_once")
 CHANGELOG_SUFFIX = "-counts-changelog"
 """Follows the application's name in the topic of its changed counts, where a loop writes it."""
 KEYS, MANY_KEYS, FOREIGN_KEYS = 10_000, 1_000_000, 1_000

@@ -44,8 +44,10 @@ def test_ratios_are_of_medians_and_a_void_way_shows(results: Results) -> None:
 
 
 def test_the_json_has_the_medians(results: Results, tmp_path: Path) -> None:
-    results.write(tmp_path / "figures.json")
-    lines = json.loads((tmp_path / "figures.json").read_text())
+    results.write(tmp_path / "figures.json", "a title")
+    written = json.loads((tmp_path / "figures.json").read_text())
+    assert written["title"] == "a title"
+    lines = written["figures"]
     assert [(each["way"], each["records_per_s"], each["runs"]) for each in lines] == [
         (KAFKA_STREAMS, 400_000, 1),
         (MILLRACE, 100_000, 3),
