@@ -1,12 +1,14 @@
 """Measure how long a record takes from when it is due to when its result can be read, committed.
 
     python -m benchmarks.peers.latency [--broker kafka] [--rates 1000,10000,50000]
-                                       [--intervals 20,100] [--seconds 10] [--output FILE]
+                                       [--intervals 20,100] [--seconds 10] [--steps]
+                                       [--output FILE]
 
 The topology is `map`, exactly once. A process of its own sends records at a fixed rate, whatever
 comes back (`benchmarks.peers.paced_producer`); a reader of committed records takes the time when it
 has a result. What counts is the time since the record was due, so a stall counts for all records
 that it delays. The first seconds are not counted. A run whose results do not all come is void.
+With --steps it also prints where Millrace spends the time (`benchmarks.peers.timed_worker`).
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from benchmarks.broker_rivals import create_rival
 from benchmarks.figures import percentile
 from benchmarks.peers.runs import PeerRuns
 from benchmarks.peers.samples import VoidRun
-from benchmarks.peers.workloads import PARTITIONS, WAYS, choose_ways
+from benchmarks.peers.workloads import MILLRACE, PARTITIONS, WAYS, choose_ways
 from benchmarks.recorded import record
 
 _WARM_UP_S, _START_S, _DRAIN_S = 3.0, 120.0, 60.0
@@ -69,14 +71,18 @@ def compute_latency(latencies_ms: Sequence[float], late_p99_ms: float) -> Latenc
 class LatencyRuns:
     """Runs the map in each way on one broker, and measures each record's latency."""
 
-    def __init__(self, runs: PeerRuns, servers: str, seconds: float) -> None:
+    def __init__(
+        self, runs: PeerRuns, servers: str, seconds: float, steps: Path | None = None
+    ) -> None:
         self._runs = runs
+        self._steps = steps
         self._servers = servers
         self._seconds = seconds
 
     def run(self, case: LatencyCase, way: str) -> LatencyFigures:
         """Run one way under a load. Raises VoidRun if results are missing."""
-        with self._runs.start_application("map", way, case.commit_interval_ms) as (source, output):
+        interval_ms, steps = case.commit_interval_ms, self._steps
+        with self._runs.start_application("map", way, interval_ms, steps) as (source, output):
             reader = Consumer(
                 {
                     "bootstrap.servers": self._servers,
@@ -140,6 +146,14 @@ def _count_results(messages: Sequence[object]) -> int:
     return sum(message.error() is None for message in messages)  # type: ignore[attr-defined]
 
 
+def create_step_table(steps: dict[str, list[float]], title: str) -> Table:
+    """Create a table of the median and the 99th percentile of each step."""
+    table = Table("step", "p50 ms", "p99 ms", title=title)
+    for step, (p50_ms, p99_ms) in steps.items():
+        table.add_row(step, f"{p50_ms:,.1f}", f"{p99_ms:,.1f}")
+    return table
+
+
 def create_latency_table(
     results: dict[LatencyCase, dict[str, LatencyFigures]], title: str
 ) -> Table:
@@ -162,6 +176,9 @@ def main(
     intervals: Annotated[str, typer.Option(help="Commit intervals, ms.")] = "20,100",
     ways: Annotated[str, typer.Option(help="Ways to run, with commas.")] = ",".join(WAYS),
     seconds: Annotated[float, typer.Option(help="How long to measure each.")] = 10.0,
+    print_steps: Annotated[
+        bool, typer.Option("--steps", help="Print the times of Millrace's steps, too.")
+    ] = False,
     output: Annotated[Path | None, typer.Option(help="Write the figures as JSON.")] = None,
 ) -> None:
     """Measure all loads in all ways, and print the percentiles in a table."""
@@ -177,7 +194,9 @@ def main(
         stack.callback(process.close)
         process.start()
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-bench-"))
-        runs = LatencyRuns(PeerRuns(process, Path(directory)), process.bootstrap_servers, seconds)
+        steps = Path(directory) / "steps.json" if print_steps else None
+        servers = process.bootstrap_servers
+        runs = LatencyRuns(PeerRuns(process, Path(directory)), servers, seconds, steps)
         for case in cases:
             for way in chosen:
                 try:
@@ -187,6 +206,8 @@ def main(
                     voids += 1
                     continue
                 results.setdefault(case, {})[way] = figures
+                if steps is not None and way == MILLRACE:
+                    console.print(create_step_table(json.loads(steps.read_text()), str(case)))
                 console.print(f"{case}, {way}: {figures}", markup=False)
                 for name in ("p50_ms", "p99_ms"):
                     value = getattr(figures, name)

@@ -40,6 +40,7 @@ from benchmarks.peers.workloads import (
     EXACTLY_ONCE,
     KAFKA_STREAMS,
     LOOP,
+    MILLRACE,
     PARTITIONS,
     Workload,
 )
@@ -47,6 +48,7 @@ from tests.brokers import Broker
 from tests.reading import final_records
 
 _WORKER = (sys.executable, "-m", "benchmarks.peers.worker")
+_TIMED_WORKER = (sys.executable, "-m", "benchmarks.peers.timed_worker")
 _NO_COORDINATOR = (
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
@@ -122,9 +124,12 @@ class PeerRuns:
 
     @contextmanager
     def start_application(
-        self, topology: str, way: str, commit_interval_ms: int
+        self, topology: str, way: str, commit_interval_ms: int, steps: Path | None = None
     ) -> Iterator[tuple[str, str]]:
-        """Run a topology on a new topic of input for the block; yield input and output topic."""
+        """Run a topology on a new topic of input for the block; yield input and output topic.
+
+        Millrace's worker writes the times of its steps to `steps`, if that is given.
+        """
         self._runs += 1
         application = f"{self._id}-{self._runs}"
         topics = [f"{application}-in", f"{application}-out"]
@@ -135,7 +140,7 @@ class PeerRuns:
         with log.open("wb") as file:
             process = subprocess.Popen(
                 [
-                    *self._command(way, sys.maxsize),
+                    *self._command(way, sys.maxsize, steps),
                     *arguments,
                     str(commit_interval_ms),
                     EXACTLY_ONCE,
@@ -149,12 +154,15 @@ class PeerRuns:
         except VoidRun as error:
             raise VoidRun(f"{error}: {log.read_text(errors='replace')[-2_000:]}") from None
         finally:
-            process.kill()  # A loop does not end by itself, and all results were read.
-            process.wait()
+            if way == LOOP:  # It has no end, and all results were read.
+                process.kill()
+            stop_process(process)
         self._delete_topics(application)
         shutil.rmtree(state, ignore_errors=True)
 
-    def _command(self, way: str, records: int) -> tuple[str, ...]:
+    def _command(self, way: str, records: int, steps: Path | None = None) -> tuple[str, ...]:
+        if way == MILLRACE and steps is not None:
+            return (*_TIMED_WORKER, str(steps), way, str(records))
         if way != KAFKA_STREAMS:
             return (*_WORKER, way, str(records))
         quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
