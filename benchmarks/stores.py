@@ -3,9 +3,10 @@
     python -m benchmarks.stores [--records 100000]
 
 Transactions of 10 000 records, keys at random; times are of this process, so that other load of the
-machine counts little. `few keys` are all in the cache, of `many keys` hardly any is. `a join` looks
-the key of each record up in 100 ms, of 1 000 records, and stores it: with the newest entries in
-memory (`state.recent_windows`), and from the disk alone, as a store without a changelog does.
+machine counts little. Of 10 000 keys all are in the cache, of 1 000 000 hardly any is, and of those
+that come once none is in the store. `a join` looks the key of each record up in 100 ms, of 1 000
+records, and stores it: with the newest entries in memory (`state.recent_windows`), and from the
+disk alone, as a store without a changelog does.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,9 @@ from streams.graph.nodes import StoreKind, StoreSpec
 from streams.runtime.stores import AnyStore, open_store
 
 _TRANSACTION = 10_000
+_NEW_KEYS_MAX, _STRIDE = 100_000_000, 61_195_301
+"""New keys come in no order of their bytes: multiples of a prime, modulo a number that it does not
+divide."""
 
 
 class OperationTimes:
@@ -58,8 +63,9 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=100_000)
     records = parser.parse_args().records
     with tempfile.TemporaryDirectory() as directory:
-        for name, keys in (("few", 10_000), ("many", 1_000_000)):
-            _measure_count(Path(directory) / name, f"count, {keys} keys", keys, records)
+        for name, keys in (("few", 10_000), ("many", 1_000_000), ("new", 0)):
+            title = f"count, {keys} keys" if keys else "count, each key once"
+            _measure_count(Path(directory) / name, title, keys, records)
         _measure_windows(Path(directory) / "windows", records)
         _measure_versions(Path(directory) / "versions", records)
         for name, logged in (("memory", True), ("disk", False)):
@@ -74,7 +80,7 @@ def _open_store(path: Path, kind: StoreKind, **settings: Any) -> AnyStore:
 
 
 def _measure_count(path: Path, title: str, keys: int, records: int) -> None:
-    """Measure the store operations of counting by key."""
+    """Measure the store operations of counting by key; 0 keys: each is new to the store."""
     store: Any = _open_store(path, StoreKind.KEY_VALUE)
     one = serdes.int64.serialize(1)
     for first in range(0, keys, 50_000):
@@ -153,10 +159,16 @@ def _run_transactions(
     records: int,
     actions: Mapping[str, Callable[[list[str]], None]],
 ) -> None:
-    """Run the actions on random keys in transactions, with a commit each, and print the times."""
-    chance, measured = random.Random(1), OperationTimes()
+    """Run the actions on random keys in transactions, with a commit each, and print the times.
+
+    0 keys: no key comes twice.
+    """
+    chance, measured, new = random.Random(1), OperationTimes(), count()
     for number in range(max(records // _TRANSACTION, 1)):
-        names = [f"key-{chance.randrange(keys)}" for _ in range(_TRANSACTION)]
+        names = [
+            f"key-{chance.randrange(keys) if keys else next(new) * _STRIDE % _NEW_KEYS_MAX}"
+            for _ in range(_TRANSACTION)
+        ]
         for what, action in actions.items():
             measured.run_timed(what, partial(action, names))
         measured.run_timed("drain, a record", store.drain_writes)
