@@ -12,7 +12,7 @@ SEED ?= 0
 RECORD ?= measured
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-peers bench-latency bench-spark bench-report clients tools containers liveness security differential differential-tests spark spark-embedded spark-kafka books fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
+.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-peers bench-latency bench-spark bench-report clients tools containers liveness security differential differential-tests docs spark spark-embedded spark-kafka books fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -27,10 +27,15 @@ $(VENV)/installed-spark: $(VENV)/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,spark]'
 	touch $@
 
+# With mkdocs, for the site only.
+$(VENV)/installed-docs: $(VENV)/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,docs]'
+	touch $@
+
 demo: $(VENV)/installed$(if $(SPARK),-spark)  ## word count on real input with kills: SPARK=1 checks the books, GUARANTEE=at_least_once, BROKER=host:port CONNECTION=file
 	$(BIN)/python -m examples.demo --guarantee $(GUARANTEE) --broker $(BROKER) $(if $(CONNECTION),--connection $(CONNECTION)) $(if $(SPARK),--spark)
 
-test: $(VENV)/installed-spark  ## gates, unit, simulation, conformance, integration: under 8 minutes
+test: $(VENV)/installed-spark $(VENV)/installed-docs  ## gates, unit, simulation, conformance, integration, documentation: under 8 minutes
 	$(BIN)/python -m tests.ci test
 
 gates: $(VENV)/installed-spark  ## lint, format, types, who imports whom
@@ -87,6 +92,10 @@ differential: $(VENV)/installed  ## random topologies here and in Kafka Streams:
 differential-tests: $(VENV)/installed  ## kept and sampled cases of these, on a broker too, and planted bugs
 	$(BIN)/pytest -q -s tests/differential
 
+docs: $(VENV)/installed-docs  ## the documentation as a searchable site in site/, its links checked
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	$(BIN)/pytest -q tests/site
+
 spark: $(VENV)/installed-spark  ## Spark checks the books, on both brokers: needs Java 17
 	$(BIN)/pytest -q tests/spark
 
@@ -129,11 +138,11 @@ bench-spark: $(VENV)/installed-spark  ## a topic read into Spark, beside Spark's
 bench-report: $(VENV)/installed-spark  ## what BENCH_RECORD=measured let benchmarks keep, in one table: RECORD=measured
 	$(BIN)/python -m benchmarks.report $(RECORD) --to $(RECORD)/measurements.parquet
 
-ci: $(VENV)/installed-spark  ## everything that CI runs, large matrices sampled
+ci: $(VENV)/installed-spark $(VENV)/installed-docs  ## everything that CI runs, large matrices sampled
 	$(BIN)/python -m tests.ci ci
 
-ci-full: $(VENV)/installed-spark  ## the same with all of each matrix and every seed: hours
+ci-full: $(VENV)/installed-spark $(VENV)/installed-docs  ## the same with all of each matrix and every seed: hours
 	$(BIN)/python -m tests.ci ci-full
 
 clean:  ## remove what the commands created
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .kafka
+	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis .kafka

@@ -41,6 +41,7 @@ _EVERY_TIME = (
     _make("unit tests", "unit"),
     _make("simulation", "simulation"),
     _make("gates", "gates"),
+    _make("documentation", "docs"),
 )
 _DEMO_AT_LEAST_ONCE = Part(
     "demo, at least once",

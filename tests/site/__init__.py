@@ -1,0 +1,1 @@
+"""Test the documentation as a site, after `mkdocs build` (see `make docs`)."""

@@ -1,0 +1,29 @@
+"""Test that the cells of docs/notebooks.md run one after the other and show what they say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from tests.processes import wait_until
+
+PAGE = Path(__file__).parents[3] / "docs" / "notebooks.md"
+
+
+def test_the_cells_run_one_after_the_other() -> None:
+    cells = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    driver_cell, describe_cell, broker_cell, produce_cell, store_cell, close_cell = cells
+    found: dict[str, Any] = {}
+    exec(driver_cell, found)
+    counts = {"to": 2, "be": 2, "or": 1, "not": 1}
+    assert dict(found["driver"].store("counts").all()) == counts
+    exec(describe_cell, found)
+    exec(broker_cell, found)
+    try:
+        exec(produce_cell, found)
+        exec(store_cell, found)
+        store = found["store"]
+        wait_until(lambda: dict(store.all()) == counts, what=lambda: str(dict(store.all())))
+    finally:
+        exec(close_cell, found)
