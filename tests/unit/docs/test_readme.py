@@ -30,6 +30,7 @@ def test_every_page_is_led_to() -> None:
     pages = {path.name for path in (HOME / "docs").glob("*.md")} - {"index.md"}
     index = (HOME / "docs" / "index.md").read_text()
     assert pages <= set(re.findall(r"\]\(([^)#]+)", index))
+    assert "(docs/index.md)" in README
 
 
 def test_every_example_has_its_command() -> None:
