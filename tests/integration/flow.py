@@ -22,6 +22,7 @@ class Flow:
     def __init__(self, topics: Topics) -> None:
         self._topics = topics
         self._stop = threading.Event()
+        self._has_failed = False
         self._threads = [threading.Thread(target=each) for each in (self._write, self._read)]
         self.written: Counter[int] = Counter()
         self.committed: dict[int, list[tuple[float, int]]] = {n: [] for n in range(PARTITIONS)}
@@ -32,7 +33,8 @@ class Flow:
             thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        self._has_failed = error is not None  # what is missing may never come then
         self._stop.set()
         for thread in self._threads:
             thread.join()
@@ -65,12 +67,15 @@ class Flow:
             }
         )
         consumer.assign([TopicPartition(self._topics.target, n, 0) for n in range(PARTITIONS)])
-        while not self._stop.is_set() or any(self.find_missing().values()):
+        while not self._stop.is_set() or self._is_waiting():
             for message in consumer.consume(1_000, 0.02):
                 if message.error() is None:
                     partition, number = map(int, (message.value() or b"").split())
                     self.committed[partition].append((time.monotonic(), number))
         consumer.close()
+
+    def _is_waiting(self) -> bool:
+        return not self._has_failed and any(self.find_missing().values())
 
     def find_missing(self) -> dict[int, int]:
         """Return how many written records of each partition were not seen yet."""

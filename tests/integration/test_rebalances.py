@@ -18,9 +18,9 @@ from tests.integration.worker import build
 from tests.processes import HANG_LIMIT_S, UNREACHED_MS, wait_until
 
 
-@contextmanager
-def running_copy(topics: Topics, state: Path) -> Iterator[RunningApp]:
-    app = build(
+def start_copy(topics: Topics, state: Path) -> RunningApp:
+    """Start a worker that copies, and whose session doesn't end by itself."""
+    return build(
         topics.application,
         topics.source,
         topics.target,
@@ -30,8 +30,12 @@ def running_copy(topics: Topics, state: Path) -> Iterator[RunningApp]:
         heartbeat_interval_ms=200,
         session_timeout_ms=UNREACHED_MS,
         commit_interval_ms=50,
-    )
-    with app.start() as running:
+    ).start()
+
+
+@contextmanager
+def running_copy(topics: Topics, state: Path) -> Iterator[RunningApp]:
+    with start_copy(topics, state) as running:
         running.wait_for("RUNNING", HANG_LIMIT_S)
         yield running
 
