@@ -33,7 +33,9 @@ class SteadyLoad:
         """The number of records written with each key."""
         self._topic, self._partitions, self._keys = topic, partitions, keys
         self._interval_s = partitions / records_per_s
-        self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 2})
+        # Without idempotence a request that times out on a busy machine is written twice.
+        settings = {"linger.ms": 2, "enable.idempotence": True}
+        self._producer = Producer({"bootstrap.servers": servers, **settings})
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._write_until_stopped, name="load")
 
