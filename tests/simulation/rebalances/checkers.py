@@ -86,6 +86,8 @@ class Versions(RebalanceChecker, StartListener):
         if not TASKS[start.task]:  # the versions don't differ there
             return
         last = self._last.get(start.task)
+        if last is not None and start.generation < last.generation:
+            return  # its session is over, and it does not know: it can't commit (see `Owners`)
         is_smaller = last is not None and last.version > start.version
         if is_smaller and self._has_larger.get(start.generation, False):
             self.violated(f"{start} follows {last}, and the group has the larger version")
@@ -101,12 +103,22 @@ def check_movement(
 ) -> str:
     """Return what a change of a group at rest has moved that it should not have; empty if nothing.
 
-    `before` are the runners of all tasks before it, `starts` what has begun to run since.
+    `before` are the runners of all tasks before it, `starts` what has begun to run since. A task
+    that its own member starts again, as after a generation that it has missed, has not moved.
     """
     own = {task for task, runners in before.items() if instance_id in runners}
+    moves = [start for start in starts if start.instance_id not in before[start.task]]
+    home = {task: world.find_slot(runners[0]).directory for task, runners in before.items()}
+    moved = {start.task for start in moves}
+    stateful = {
+        start.task
+        for start in moves
+        if TASKS[start.task]
+        and world.find_slot(start.instance_id).directory is not home[start.task]
+    }
     if kind == "leave":
-        others = {start.task for start in starts} - own
-        stateful = {task for task in others if TASKS[task]}
+        others = moved - own
+        stateful -= own
         # A task goes first to who has most of its state; balance may then move another from there,
         # and stateless tasks even out what runs where until then.
         if len(stateful) > len(own) or len(others - stateful) > 2 * len(own) + 1:
@@ -116,14 +128,6 @@ def check_movement(
         wrong = [s for s in starts if s.instance_id != instance_id or s.task not in own]
         lost = sorted(own - {start.task for start in starts})
         return f"{instance_id} restarts: {wrong} move, {lost} are lost" if wrong or lost else ""
-    home = {task: world.find_slot(runners[0]).directory for task, runners in before.items()}
-    moved = {start.task for start in starts}
-    stateful = {
-        start.task
-        for start in starts
-        if TASKS[start.task]
-        and world.find_slot(start.instance_id).directory is not home[start.task]
-    }
     threads = len(world.list_able_slots())
     share, share_of_state = -(-len(before) // threads), -(-sum(TASKS.values()) // threads)
     # Stateless tasks, and tasks within a state directory, even out what runs where until the
