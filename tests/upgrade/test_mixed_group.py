@@ -55,15 +55,15 @@ def topics(broker: Broker, unique: Callable[[str], str]) -> Topics:
 @pytest.fixture
 def start_worker(
     topics: Topics, earlier_tree: Path, tmp_path: Path
-) -> Iterator[Callable[[type[Worker], str], Worker]]:
-    """Return a function that starts a worker of either kind on a machine of its own."""
+) -> Iterator[Callable[..., Worker]]:
+    """Return a function that starts a worker of either release on a machine of its own."""
     made: list[Worker] = []
 
-    def start(kind: type[Worker], machine: str) -> Worker:
-        worker = kind(
+    def start(release: type[Worker], machine: str, kind: str = "copy") -> Worker:
+        worker = release(
             topics,
             tmp_path / machine,
-            kind="copy",
+            kind=kind,
             guarantee="exactly_once_v2",
             session_timeout_ms=10_000,
         )
@@ -83,7 +83,7 @@ def start_worker(
 @pytest.mark.parametrize("kinds", [(EarlierWorker, Worker), (Worker, EarlierWorker)])
 def test_a_rolling_restart_leads_from_one_release_to_the_other(
     topics: Topics,
-    start_worker: Callable[[type[Worker], str], Worker],
+    start_worker: Callable[..., Worker],
     kinds: tuple[type[Worker], type[Worker]],
 ) -> None:
     """Test upgrade and downgrade: in each, both kinds lead a group that has the other kind."""
@@ -100,3 +100,30 @@ def test_a_rolling_restart_leads_from_one_release_to_the_other(
         flow.wait_for_more(EVERYTHING)
     assert workers[1].finish()["records"] > 0
     flow.check()
+
+
+@brokers.IN_CI
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("kinds", [(EarlierWorker, Worker), (Worker, EarlierWorker)])
+def test_state_goes_from_one_release_to_the_other_in_a_rolling_restart(
+    topics: Topics,
+    start_worker: Callable[..., Worker],
+    kinds: tuple[type[Worker], type[Worker]],
+) -> None:
+    """Test that each release goes on with the counts of the other, from directory or changelog."""
+
+    def count_more() -> None:
+        topics.load(600)
+        assert topics.wait_for_counts(topics.loaded) == topics.truth
+
+    before, after = kinds
+    workers = [start_worker(before, machine, "count") for machine in "ab"]
+    count_more()
+    for number, machine in enumerate("ab"):
+        workers[number].stop()
+        count_more()
+        workers[number] = start_worker(after, machine, "count")
+        count_more()
+    assert workers[0].finish()["records"] > 0
+    count_more()
+    assert workers[1].finish()["records"] > 0
