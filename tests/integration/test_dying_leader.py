@@ -118,6 +118,7 @@ class Leader:
         )
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("has_joined", [False, True], ids=["before it joins", "before it assigns"])
 def test_a_task_that_was_revoked_is_assigned_by_the_next_leader(
     topics: Topics, tmp_path: Path, has_joined: bool
