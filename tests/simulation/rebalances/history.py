@@ -51,6 +51,8 @@ class RebalanceHistory(History):
         super().__init__(world, bug)
         self.scenario = scenario
         self._checks_movement = checks_movement
+        self._all_back_at_ms = 0.0
+        """The time at which the last of the killed members that come back has come back."""
         world.checkers = [checker(world) for checker in checkers]
 
     def run(self) -> Violation | None:
@@ -86,6 +88,8 @@ class RebalanceHistory(History):
                 slot = world.slots[number]
                 slot.kill()
                 if back_after_ms >= 0:
+                    back_at_ms = world.loop.elapsed_ms + back_after_ms
+                    self._all_back_at_ms = max(self._all_back_at_ms, back_at_ms)
                     world.loop.after_ms(back_after_ms, slot.start, version)
             case Sleep(number, for_ms, True):
                 world.slots[number].freezes_at_join_ms = for_ms
@@ -102,8 +106,9 @@ class RebalanceHistory(History):
                 inject_fault(world, fault)
 
     def _settle(self) -> None:
-        """Stop all faults, and wait until the group is at rest."""
+        """Stop all faults, and wait until all are back and the group is at rest."""
         self._heal()
+        self._advance(max(self._all_back_at_ms - self.world.loop.elapsed_ms, 0.0) + LOOK_MS)
         try:
             self._wait_until_rest()
         finally:
