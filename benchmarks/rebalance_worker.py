@@ -17,7 +17,7 @@ import threading
 from pathlib import Path
 
 from benchmarks.restore_log import RestoreLog
-from streams import App, serdes
+from streams import App, Store, serdes
 
 COUNT_BYTES = 8
 _START_S = 600.0
@@ -46,7 +46,11 @@ def create_app(arguments: list[str]) -> App:
 
     records = app.stream(f"{application}-in", key=serdes.bytes, value=serdes.bytes)
     sums = records.group_by_key().aggregate(
-        lambda: bytes(size), add_one, value=serdes.bytes, store="sums"
+        lambda: bytes(size),
+        add_one,
+        value=serdes.bytes,
+        # The reader expects a result of each record, also of those that came in one commit.
+        store=Store.persistent("sums", caching=False),
     )
     results = sums.to_stream().map_values(
         lambda summed: summed[:COUNT_BYTES] + owner, value=serdes.bytes
