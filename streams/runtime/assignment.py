@@ -220,7 +220,8 @@ class StreamsPartitionAssignor:
     def adopt_assignment(self, assigned: AssignmentInfo) -> AssignmentInfo:
         """Check the leader's assignment, as a member, and return it in this member's task numbers.
 
-        Where the leader has another topology, the internal topics of this one are created here. A
+        Where the leader has another topology, the internal topics of this one are created here,
+        also for tasks that are only followed: without changelogs they would never catch up. A
         leader of a release that compares no topologies may number tasks otherwise: what it has
         assigned is known by its partitions.
 
@@ -233,7 +234,8 @@ class StreamsPartitionAssignor:
         self._log_notice(
             assigned.notice if assigned.leader or not assigned.tasks else _SILENT_LEADER
         )
-        if assigned.leader == self.declared.fingerprint or not assigned.tasks:
+        is_idle = not (assigned.tasks or assigned.following)
+        if assigned.leader == self.declared.fingerprint or is_idle:
             return assigned
         existing = self._admin.fetch_partition_counts()
         counts = self._source_partition_counts(existing)

@@ -311,6 +311,19 @@ def test_a_member_makes_the_topics_of_its_own_topology_if_the_leader_has_another
     assert kafka.partition_counts["app-of-b-changelog"] == 2
 
 
+def test_a_member_that_only_follows_tasks_makes_the_topics_of_its_own_topology_too() -> None:
+    """Test that the first warm-up of a new version finds the changelog of each new store."""
+    kafka = Kafka(PARTITIONS | {"app-of-b-changelog": 2})
+    given_ = planner("b+", kafka=kafka).assign_group({"old": says("b+"), "new": says("b+", "a+")})
+    warms_up = given_["new"]._replace(
+        tasks=(), partitions=(), warmup=("0_0",), following=(("b", 0),)
+    )
+    member = planner("b+", "a+", kafka=kafka)
+    assert "app-of-a-changelog" not in kafka.partition_counts
+    assert member.adopt_assignment(warms_up) == warms_up
+    assert kafka.partition_counts["app-of-a-changelog"] == 3
+
+
 def test_a_member_that_is_refused_ends_with_the_reason() -> None:
     given_ = plan(("a+",), {"old": says("a+", runs=("0_0",)), "new": says("a-")})
     with pytest.raises(TopologyRefused, match="stores 'of-a'"):
