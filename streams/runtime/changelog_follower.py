@@ -17,19 +17,17 @@ of `follow_batch` polls one batch. A store is
     any        corrupt                            waiting    cleared: this store and no other
     any        withdrawn                          -          made durable: a restore goes on there
 
-Committed records alone are read, so nothing that may be taken back gets into a store. A table's own
-topic, which takes the place of a changelog, is followed up to the group's committed offset only:
-what lies above it is still to be processed. The time of a checkpoint (`StoreCheckpoint.written_ms`)
-is that of the last fetch of the changelog's end that the store has reached; the same end tells its
-lag. A broker that is away, or a changelog that is missing, is waited for: a standby ends no thread
-because of what it can't read for now. Kafka Streams' counterpart is the standby part of
-StoreChangelogReader.
+Committed records alone are read, so nothing that may be taken back gets into a store. How far a
+store may follow is fetched by `followed_ranges`. The time of a checkpoint
+(`StoreCheckpoint.written_ms`) is that of the last fetch of the changelog's end that the store has
+reached; the same end tells its lag. A broker that is away, or a changelog that is missing, is
+waited for: a standby ends no thread because of what it can't read for now. Kafka Streams'
+counterpart is the standby part of StoreChangelogReader.
 """
 
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, Generic
 
@@ -37,15 +35,14 @@ from state.errors import StoreCorrupted
 from state.store import StoreCheckpoint
 from streams.common.host import Host
 from streams.common.topic_partitions import CommittedOffsets, Partition
-from streams.errors import AuthorizationError, OutcomeUnknown, StreamsError
-from streams.membership.connection import ConnectionLost
+from streams.errors import AuthorizationError, StreamsError
 from streams.runtime.changelog import (
     ChangelogRange,
     are_tombstones_expired,
     find_restore_start,
     find_source_restore_start,
 )
-from streams.runtime.changelog_ranges import ChangelogRangeFetcher
+from streams.runtime.followed_ranges import FollowedRangeFetcher
 from streams.runtime.interfaces import AdminClient, ConsumerClient
 from streams.runtime.logged_store import LoggedStore
 from streams.runtime.progress import (
@@ -99,9 +96,8 @@ class ChangelogFollower(Generic[T]):
         before_batch: Callable[[], None] = lambda: None,
     ) -> None:
         self._create_consumer = create_consumer
-        self._ranges = ChangelogRangeFetcher(name, admin, host, timeout_ms=math.inf)
+        self._ranges = FollowedRangeFetcher(name, admin, host, fetch_committed_offsets)
         self._host = host
-        self._fetch_committed_offsets = fetch_committed_offsets
         self._is_transactional = is_transactional
         self._listener = listener or RestoreListener()
         self._before_batch = before_batch
@@ -109,7 +105,6 @@ class ChangelogFollower(Generic[T]):
         self._stores: dict[Partition, FollowedStore[T]] = {}
         self._tasks: dict[str, T] = {}
         self._ranges_at_s = self._durable_at_s = 0.0
-        self._last_problem = ""
         self.followed_records = 0
         """The number of records loaded since the start."""
         self.progress: tuple[StandbyProgress, ...] = ()
@@ -182,7 +177,7 @@ class ChangelogFollower(Generic[T]):
 
     def _update_ranges(self) -> None:
         """Fetch the range of each changelog, and bring each store on from what it says."""
-        ranges = self._fetch_ranges()
+        ranges = self._ranges.fetch_ranges([each.logged_store for each in self._stores.values()])
         for followed in self._stores.values():
             changelog = ranges.get(followed.logged_store.changelog)
             if changelog is None:
@@ -202,29 +197,6 @@ class ChangelogFollower(Generic[T]):
             return _WAITING_INTERVAL_S
         kept_ms = [each.tombstone_retention_ms for each in ranges if each.tombstone_retention_ms]
         return max(min([_RANGES_INTERVAL_S, *(ms / 4_000 for ms in kept_ms)]), _WAITING_INTERVAL_S)
-
-    def _fetch_ranges(self) -> dict[Partition, ChangelogRange]:
-        """Fetch the ranges of the changelogs, up to each store's limit; empty if nobody answers.
-
-        A partition whose limit an open transaction may move now is left out.
-        """
-        stores = [followed.logged_store for followed in self._stores.values()]
-        ranges = self._ranges.fetch_ranges(stores) or {}
-        sources = [logged.changelog for logged in stores if logged.is_source_topic]
-        if not ranges or not sources:
-            return ranges
-        try:
-            committed = self._fetch_committed_offsets(sources)
-        except (ConnectionLost, OutcomeUnknown) as error:
-            self._log_problem(f"committed offsets: {error}")
-            return {p: each for p, each in ranges.items() if p not in sources}
-        for partition in sources:
-            held = committed.offsets.get(partition)
-            limit = 0 if held is None else held.offset
-            known = ranges.pop(partition)
-            if partition not in committed.pending:
-                ranges[partition] = known._replace(end_offset=min(known.end_offset, limit))
-        return ranges
 
     def _take_range(self, followed: FollowedStore[T], changelog: ChangelogRange) -> None:
         """Start a store that waits, or let one that is followed go by the new range."""
@@ -283,7 +255,7 @@ class ChangelogFollower(Generic[T]):
         except AuthorizationError:
             raise
         except StreamsError as error:  # a changelog is gone, and its leader may create it again
-            self._log_problem(str(error))
+            self._ranges.log_problem("polls", str(error))
             for followed in reading.values():
                 self._wait_for_range(followed)
             self._ranges_at_s = self._host.monotonic_s() + _WAITING_INTERVAL_S
@@ -386,12 +358,6 @@ class ChangelogFollower(Generic[T]):
                     followed.is_durable = True
                 except StoreCorrupted as damage:
                     self._rebuild_corrupt(followed, damage)
-
-    def _log_problem(self, problem: str) -> None:
-        """Log why standbys can't be followed for now, unless it was the last thing to be logged."""
-        if problem != self._last_problem:
-            self._last_problem = problem
-            log.warning("standby tasks wait: %s", problem)
 
     def _notify_listener(self, event: str, logged: LoggedStore, *what: Any) -> None:
         """Call a method of the listener, and log what it raises."""

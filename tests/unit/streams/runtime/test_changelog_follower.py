@@ -209,6 +209,38 @@ def test_a_changelog_that_is_gone_is_waited_for(caplog: pytest.LogCaptureFixture
     assert world.script.list_unmade_failures() == []
 
 
+def test_a_changelog_that_is_missing_keeps_no_other_from_being_followed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Test the stores of one task and of others, before the changelog is created and after."""
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    world.kafka.delete(OTHER.topic)
+    logged = world.store()
+    world.follow(logged, world.store(changelog=OTHER))
+    world.kafka.load(CHANGELOG, ("b", "2"))
+    assert world.follow_to_end(after_s=1) == 1
+    assert held(logged) == {"a": "1", "b": "2"}
+    assert world.lags() == {CHANGELOG.topic: 0, OTHER.topic: None}
+    assert caplog.text.count("standby tasks wait: changelog 'a-d-changelog' does not exist") == 1
+    world.kafka.create_topic(OTHER.topic, 1)
+    world.kafka.load(OTHER, ("x", "9"))
+    assert world.follow_to_end(after_s=1) == 1
+
+
+def test_a_changelog_that_is_deleted_stops_its_own_store_alone() -> None:
+    world = Restoring()
+    logged = world.store()
+    world.follow(logged, world.store(changelog=OTHER))
+    world.kafka.delete(OTHER.topic)
+    world.script.fail("standby.poll_records", StreamsError("no such topic"))
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    for _ in range(3):
+        world.follow_to_end(after_s=1)
+    assert held(logged) == {"a": "1"}
+    assert world.lags() == {CHANGELOG.topic: 0, OTHER.topic: None}
+
+
 def test_a_missing_right_is_raised() -> None:
     world = Restoring()
     world.follow(world.store())

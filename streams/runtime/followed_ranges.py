@@ -1,0 +1,97 @@
+"""Fetch how far the stores of standby tasks may follow their changelogs.
+
+A changelog that does not exist, which its owner may yet create, keeps no other from being followed.
+A table's own topic, which takes the place of a changelog, is followed up to the group's committed
+offset only: what lies above it is still to be processed.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Collection
+
+from streams.common.host import Host
+from streams.common.topic_partitions import CommittedOffsets, Partition
+from streams.errors import OutcomeUnknown
+from streams.membership.connection import ConnectionLost
+from streams.runtime.changelog import ChangelogRange
+from streams.runtime.changelog_ranges import ChangelogRangeFetcher
+from streams.runtime.interfaces import AdminClient
+from streams.runtime.logged_store import LoggedStore
+from streams.topology.compatibility import list_names
+
+log = logging.getLogger(__name__)
+
+
+class FollowedRangeFetcher:
+    """Fetches the ranges of changelogs, each up to its store's limit, and waits for no answer.
+
+    `name` names the standbys in messages. `fetch_committed_offsets` returns the group's.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        admin: AdminClient,
+        host: Host,
+        fetch_committed_offsets: Callable[[list[Partition]], CommittedOffsets],
+    ) -> None:
+        self._admin = admin
+        self._ranges = ChangelogRangeFetcher(name, admin, host, timeout_ms=math.inf)
+        self._fetch_committed_offsets = fetch_committed_offsets
+        self._last_problems: dict[str, str] = {}
+
+    def fetch_ranges(self, stores: Collection[LoggedStore]) -> dict[Partition, ChangelogRange]:
+        """Fetch the range of each store's changelog; empty if nobody answers.
+
+        Left out is a changelog that does not exist, and a table's topic whose committed offset an
+        open transaction may move now.
+        Raises: AuthorizationError for a changelog that may not be read.
+        """
+        try:
+            existing = self._leave_out_missing(stores)
+        except OutcomeUnknown as error:
+            self.log_problem("topics", str(error))
+            return {}
+        ranges = self._ranges.fetch_ranges(existing) or {}
+        sources = [logged.changelog for logged in existing if logged.is_source_topic]
+        if not ranges or not sources:
+            return ranges
+        committed = self._fetch_offsets(sources)
+        for partition in sources:
+            known = ranges.pop(partition)
+            if committed is not None and partition not in committed.pending:
+                held = committed.offsets.get(partition)
+                limit = 0 if held is None else held.offset
+                ranges[partition] = known._replace(end_offset=min(known.end_offset, limit))
+        return ranges
+
+    def log_problem(self, subject: str, problem: str) -> None:
+        """Log why standbys wait, unless it was the last thing that was logged of this subject."""
+        if problem != self._last_problems.get(subject):
+            self._last_problems[subject] = problem
+            log.warning("standby tasks wait: %s", problem)
+
+    def _leave_out_missing(self, stores: Collection[LoggedStore]) -> list[LoggedStore]:
+        """Return the stores whose changelogs exist, and log which do not.
+
+        A topic that may not be described is not listed either.
+        """
+        counts = self._admin.fetch_partition_counts()
+        missing = {
+            s.changelog for s in stores if s.changelog.number >= counts.get(s.changelog.topic, 0)
+        }
+        if missing:
+            topics = {partition.topic for partition in missing}
+            self._admin.check_topic_rights(dict.fromkeys(sorted(topics), ("Read",)))
+            self.log_problem("missing", f"changelog {list_names(topics)} does not exist")
+        return [logged for logged in stores if logged.changelog not in missing]
+
+    def _fetch_offsets(self, partitions: list[Partition]) -> CommittedOffsets | None:
+        """Fetch committed offsets; None if nobody answers."""
+        try:
+            return self._fetch_committed_offsets(partitions)
+        except (ConnectionLost, OutcomeUnknown) as error:
+            self.log_problem("offsets", f"committed offsets: {error}")
+            return None
