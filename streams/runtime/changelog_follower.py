@@ -19,10 +19,10 @@ of `follow_batch` polls one batch. A store is
 
 Committed records alone are read, so nothing that may be taken back gets into a store. How far a
 store may follow is fetched by `followed_ranges`. The time of a checkpoint
-(`StoreCheckpoint.written_ms`) is that of the last fetch of the changelog's end that the store has
-reached; the same end tells its lag. A broker that is away, or a changelog that is missing, is
-waited for: a standby ends no thread because of what it can't read for now. Kafka Streams'
-counterpart is the standby part of StoreChangelogReader.
+(`StoreCheckpoint.written_ms`) is that of a fetch of the changelog's end that the store has reached,
+not long before the last one; the end tells the lag. A broker that is away, or a changelog that is
+missing, is waited for: a standby ends no thread because of what it can't read for now. Kafka
+Streams' counterpart is the standby part of StoreChangelogReader.
 """
 
 from __future__ import annotations
@@ -68,6 +68,8 @@ _RANGES_INTERVAL_S = 10.0
 _WAITING_INTERVAL_S = 1.0
 """The seconds between two fetches of the ranges while a store waits for one."""
 _DURABLE_INTERVAL_S = 10.0
+_RENEWED_AT_AGE = 0.25
+"""The age of a checkpoint, as a part of `delete.retention.ms`, at which it is written again."""
 _CORRUPTIONS_MAX = 3
 """How often a store may be corrupt before it has caught up: then the machine is damaged."""
 
@@ -206,11 +208,27 @@ class ChangelogFollower(Generic[T]):
             # Each batch was checked for its age (`_note_caught_up`) when it was loaded.
             if followed.logged_store.changelog_position >= changelog.end_offset:
                 followed.since_ms = changelog.fetched_at_ms
+                self._renew_checkpoint(followed, changelog)
         else:
             self._stop_reading(followed)
             followed.logged_store.store.finish_restore()  # so that the checkpoint is where it is
             self._start_store(followed, changelog)
         self._read_if_behind_limit(followed)
+
+    def _renew_checkpoint(self, followed: FollowedStore[T], changelog: ChangelogRange) -> None:
+        """Write the checkpoint of a store that is at the end again before its time is too old.
+
+        Where a changelog is idle for days, the store would else be taken to have been away.
+        """
+        kept_ms, at_ms = changelog.tombstone_retention_ms, changelog.fetched_at_ms
+        if kept_ms is None or at_ms - followed.written_ms < kept_ms * _RENEWED_AT_AGE:
+            return
+        position = followed.logged_store.changelog_position
+        followed.logged_store.store.replay_changelog(
+            (), StoreCheckpoint(position, changelog.topic_id, at_ms)
+        )
+        followed.written_ms = at_ms
+        followed.is_durable = False
 
     def _start_store(self, followed: FollowedStore[T], changelog: ChangelogRange) -> None:
         """Find out from where a store follows its changelog, and clear it first if it could lie."""
@@ -230,6 +248,7 @@ class ChangelogFollower(Generic[T]):
             self._clear_store(followed, start.rebuild_reason)
         logged.changelog_position = start.position
         followed.changelog, followed.since_ms = changelog, start.since_ms
+        followed.written_ms = start.since_ms
         followed.is_from_scratch = checkpoint is None or start.rebuild_reason is not None
         self._notify_listener("on_update_start", logged, start.position)
 
@@ -288,6 +307,7 @@ class ChangelogFollower(Generic[T]):
             to_changelog_entries(messages), StoreCheckpoint(position, changelog.topic_id, since_ms)
         )
         logged.changelog_position = position
+        followed.written_ms = since_ms
         followed.is_durable = False
         self.followed_records += len(messages)
         loaded = (followed.task.name, position, len(messages), changelog.end_offset)

@@ -88,6 +88,8 @@ class FollowedStore(Generic[T]):
     """The range as of the last fetch, up to the store's limit; None while the store waits."""
     since_ms: int = 0
     """What `StoreCheckpoint.written_ms` is until the store has reached the end of the range."""
+    written_ms: int = 0
+    """What it is in the checkpoint that was written last."""
     is_from_scratch: bool = False
     """Whether the store was empty and has not caught up since."""
     is_reading: bool = False

@@ -320,6 +320,41 @@ def test_a_standby_that_follows_for_long_is_not_taken_for_outdated() -> None:
     assert world.promote(task) == 0
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_standby_of_an_idle_changelog_is_not_taken_for_outdated(restarts: bool) -> None:
+    """Test that the checkpoint tells of the last time that the store was seen to be at the end."""
+    world = Restoring()
+    world.kafka.load(CHANGELOG, *[("a", str(n)) for n in range(5)])
+    logged = world.store()
+    task = world.follow(logged)
+    for _ in range(30 * 60):
+        world.clock.advance_monotonic_clock(60)
+        world.restorer.continue_following()
+    world.kafka.load(CHANGELOG, ("b", "1"), ("c", "2"))
+    if restarts:
+        world.restorer.stop_following([task.name])
+        logged.changelog_position = 0
+        world.follow(logged)
+        assert [m.offset() for m in world.standby_consumer.taken] == [*range(7)]
+    assert world.promote(task) == (0 if restarts else 2)
+
+
+def test_a_checkpoint_is_written_again_only_when_it_gets_old() -> None:
+    world = Restoring()
+    disk = BulkDisk()
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    logged = world.store(disk=disk)
+    begun_ms = world.clock.now_ms()
+    world.follow(logged)
+    written = []
+    for _ in range(24):
+        world.follow_to_end(after_s=3_600)
+        written.append(checkpoint_time_ms(logged) - begun_ms)
+    assert [ms // 3_600_000 for ms in written] == [n // 6 * 6 for n in range(1, 25)]
+    world.follow_to_end(after_s=10)
+    assert disk.durable == logged.store.read_checkpoint(), "it is made durable as any other"
+
+
 def test_a_standby_that_was_behind_for_longer_than_deletions_are_kept_is_rebuilt(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -462,3 +497,9 @@ def test_a_partition_is_read_by_its_number() -> None:
     world.restorer.follow_tasks([world.task(first_store), world.task(second_store, name="0_1")])
     world.follow_to_end()
     assert (held(first_store), held(second_store)) == ({"a": "1"}, {"b": "2"})
+
+
+def checkpoint_time_ms(logged: LoggedStore) -> int:
+    found = logged.store.read_checkpoint()
+    assert found is not None
+    return found.written_ms
