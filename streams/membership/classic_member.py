@@ -130,14 +130,18 @@ class ClassicProtocolMember(GroupMember):
     def read_signal(self) -> MembershipSignal:
         """Return ASSIGNED if a join is over, else what heartbeats signalled in this generation.
 
+        While a join is not over it is NOTHING: the join finds out by itself what a heartbeat may be
+        answered with meanwhile.
         Raises: the error that has ended the heartbeats, such as AuthenticationError.
         """
         signal = self._heartbeats.read_signal()
         join = self._join
-        return MembershipSignal.ASSIGNED if join is not None and join.progress.is_over else signal
+        if join is None:
+            return signal
+        return MembershipSignal.ASSIGNED if join.progress.is_over else MembershipSignal.NOTHING
 
     def _read_membership(self) -> Membership:
-        """Return the membership that heartbeats keep: of no generation while a join has no end."""
+        """Return the membership that heartbeats keep: during a join, what that has come to."""
         join = self._join
         return self._current if join is None else join.progress.membership
 

@@ -8,8 +8,12 @@ replaces, and the stream thread and the heartbeats read:
     progress                   what holds
     is_sent                    a JoinGroup may be on its way, or may have lost its answer
     is_answered                the group is in a later generation: offsets are refused in the former
-    membership                 generation -1 until the assignment is known
+    membership                 of generation -1 while no JoinGroup is answered
     assignment or failure      the join is over
+
+Once JoinGroup is answered the coordinator expects heartbeats until it gets SyncGroup: a leader may
+take its time to assign. Heartbeats of that generation keep the member (`HeartbeatThread`), as in
+Kafka's AbstractCoordinator, and what they are answered the join finds out by its SyncGroup.
 
 It goes on until the assignment is there, an error ends it, or it is given up. Once `is_answered` is
 true it stays so, also where the next SyncGroup is answered with REBALANCE_IN_PROGRESS.
@@ -56,7 +60,14 @@ Kafka's counterpart is AbstractCoordinator.JOIN_GROUP_TIMEOUT_LAPSE.
 
 
 class _RejoinNeeded(Exception):
-    """Signals that the member has to join again from the start, with the member id given."""
+    """Signals that the member has to join again from the start, and why.
+
+    `member_id` is what it joins with: empty where the group does not know the member any more.
+    """
+
+    def __init__(self, member_id: str, reason: str) -> None:
+        super().__init__(reason)
+        self.member_id = member_id
 
 
 AbortDeparted = Callable[[Collection[str], Callable[[], bool]], object]
@@ -143,7 +154,8 @@ class GroupJoin:
         try:
             self._join_until_assigned()
         except Exception as error:
-            self.progress = self.progress._replace(failure=error)
+            no_generation = Membership(-1, self.progress.membership.member_id)
+            self.progress = self.progress._replace(membership=no_generation, failure=error)
         finally:
             self._coordinator.close_connection()
             self._over.set()
@@ -156,23 +168,28 @@ class GroupJoin:
     def _join_until_assigned(self) -> None:
         """Send JoinGroup and SyncGroup until there is an assignment, or the join is given up.
 
-        Raises: StreamsError where the coordinator refuses for good, or can't be found for
-        `join_give_up_ms`; TaskMigrated where it does not know this member any more while the member
-        holds tasks; what `assign` raises.
+        Raises: StreamsError where the coordinator refuses for good, can't be found for
+        `join_give_up_ms`, or forgets the member again and again for as long; TaskMigrated where it
+        does not know this member any more while the member holds tasks; what `assign` raises.
         """
         trouble_since: float | None = None
+        forgotten_since: float | None = None
         while not self._is_given_up():
             self._led_members = set()
+            member_id = self.progress.membership.member_id
             try:
-                joined = self._send_join_group(self.progress.membership.member_id)
+                self._set_member_id(member_id)
+                joined = self._send_join_group(member_id)
                 trouble_since = None
-                self.progress = JoinProgress(Membership(-1, joined.member_id), is_answered=True)
+                membership = Membership(int(joined.generation_id), joined.member_id)
+                self.progress = JoinProgress(membership, is_answered=True)
                 assigned = self._assign_and_sync(joined)
                 if assigned.is_for_other_topology(self._topology):
                     self._leave_stale_membership(joined.member_id)
                     continue
+                # The same object: what heartbeats were answered meanwhile is a signal of it.
                 self.progress = JoinProgress(
-                    Membership(int(joined.generation_id), joined.member_id),
+                    membership,
                     is_answered=True,
                     assignment=assigned,
                     is_leader=joined.leader == joined.member_id,
@@ -180,17 +197,29 @@ class GroupJoin:
                 return
             except _RejoinNeeded as retry:
                 trouble_since = None
-                self._set_member_id(retry.args[0])
-                if not retry.args[0] and self._subscription.tasks:
+                log.info("joining group %s: joining again: %s", self._group_id, retry)
+                self._set_member_id(retry.member_id)
+                if retry.member_id:
+                    continue
+                if self._subscription.tasks:
                     raise TaskMigrated("replaced while joining: the tasks may have moved") from None
+                now = self._host.monotonic_s()
+                forgotten_since = now if forgotten_since is None else forgotten_since
+                self._require_patience(now - forgotten_since, retry)
             except ConnectionLost as error:
                 now = self._host.monotonic_s()
                 trouble_since = now if trouble_since is None else trouble_since
-                if now - trouble_since > self._timeouts.join_give_up_ms / 1000:
-                    raise StreamsError(f"can't join group {self._group_id!r}: {error}") from error
+                self._require_patience(now - trouble_since, error)
                 log.debug("joining group %s: %s; trying again", self._group_id, error)
                 self._coordinator.close_connection()
                 self._closed.wait(_BACK_OFF_S)
+
+    def _require_patience(self, for_s: float, trouble: Exception) -> None:
+        """Raise StreamsError if a trouble has lasted for longer than `join_give_up_ms`."""
+        if for_s > self._timeouts.join_give_up_ms / 1000:
+            raise StreamsError(
+                f"can't join group {self._group_id!r}: {trouble} (for {for_s:.0f} s)"
+            ) from trouble
 
     def _set_member_id(self, member_id: str) -> None:
         """Set the member id with which the next JoinGroup is sent; empty for a new member."""
@@ -229,9 +258,9 @@ class GroupJoin:
         if code is ErrorCode.none:
             return answer
         if code is ErrorCode.member_id_required:
-            raise _RejoinNeeded(answer.member_id)
+            raise _RejoinNeeded(answer.member_id, "with the member id that it was given")
         if code in MEMBERSHIP_LOST_ERRORS:
-            raise _RejoinNeeded("")
+            raise _RejoinNeeded("", f"JoinGroup was answered with {code.name}")
         raise self._to_join_error("join", code)
 
     def _assign_and_sync(self, join_response: Any) -> AssignmentInfo:
@@ -267,9 +296,9 @@ class GroupJoin:
         if code is ErrorCode.none:
             return self._decode_user_data(decode_assignment, answer.assignment)
         if code in (ErrorCode.rebalance_in_progress, ErrorCode.illegal_generation):
-            raise _RejoinNeeded(join_response.member_id)
+            raise _RejoinNeeded(join_response.member_id, f"SyncGroup was answered with {code.name}")
         if code in MEMBERSHIP_LOST_ERRORS:
-            raise _RejoinNeeded("")
+            raise _RejoinNeeded("", f"SyncGroup was answered with {code.name}")
         raise self._to_join_error("sync", code)
 
     def _leave_stale_membership(self, member_id: str) -> None:
@@ -279,8 +308,8 @@ class GroupJoin:
         whatever has changed (KIP-345).
         """
         log.info("%s has another topology than before: it joins anew", self._instance_id)
+        self._set_member_id("")  # and no heartbeat is sent of what it leaves
         self._send_leave_group(member_id, "the topology has changed")
-        self._set_member_id("")
 
     def _decode_user_data(self, decode: Callable[[bytes], T], data: bytes) -> T:
         """Decode user data, and raise StreamsError if it is of another application."""

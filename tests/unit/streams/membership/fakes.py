@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from streams.membership.classic_member import ClassicProtocolMember
 from streams.membership.connection import BrokerConnection, ConnectionLost, build_entity
-from streams.membership.group_member import MemberTimeouts
+from streams.membership.group_member import AssignGroup, MemberTimeouts
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo, encode_assignment
 from streams.topology.declared import DeclaredTopology
 from tests.processes import HANG_LIMIT_S
@@ -164,8 +164,8 @@ class Worker:
         self.clock = Clock()
         self.stop = threading.Event()
         self.planned: list[dict[str, SubscriptionInfo]] = []
-        self.plan: dict[str, AssignmentInfo] | Exception = {}
-        """The assignments that the leader makes, or the error that it raises instead."""
+        self.plan: dict[str, AssignmentInfo] | Exception | AssignGroup = {}
+        """The assignments that the leader makes, what makes them, or the error that it raises."""
         self.kept_from_abort: list[Collection[str]] = []
         """The members whose transactions were kept, of each abort of the departed ones'."""
         self.may_abort: list[Callable[[], bool]] = []
@@ -192,7 +192,7 @@ class Worker:
         self.planned.append(dict(members))
         if isinstance(self.plan, Exception):
             raise self.plan
-        return self.plan
+        return self.plan(members) if callable(self.plan) else self.plan
 
     def _abort_departed(self, members: Collection[str], is_current: Callable[[], bool]) -> None:
         self.kept_from_abort.append(members)

@@ -123,7 +123,7 @@ def test_other_requests_are_answered_while_a_join_is_not(worker: Worker) -> None
     assert take(worker) is not None
 
 
-def test_no_heartbeat_is_sent_until_the_join_is_over_and_then_for_the_new_generation(
+def test_no_heartbeat_is_sent_until_the_join_is_answered_and_then_for_the_new_generation(
     new_worker: NewWorker,
 ) -> None:
     """Test what the coordinator expects: a member that waits for its answer needs none."""
@@ -140,6 +140,56 @@ def test_no_heartbeat_is_sent_until_the_join_is_over_and_then_for_the_new_genera
     worker.member.leave_group()
     generations = [each.generation_id for each in worker.coordinator.sent(HEARTBEAT)]
     assert set(generations[1:]) <= {2}
+
+
+def test_a_leader_sends_heartbeats_while_it_assigns(new_worker: NewWorker) -> None:
+    """Test what keeps it in the group: its session goes on between JoinGroup and SyncGroup."""
+    worker = new_worker(heartbeat_ms=1)
+
+    def wait_for_heartbeats(members: object) -> dict[str, AssignmentInfo]:
+        del members
+        wait_until(lambda: len(worker.coordinator.sent(HEARTBEAT)) > 3, what="heartbeats")
+        assert worker.member.read_signal() is MembershipSignal.NOTHING
+        return {"member-1": ONE_TASK}
+
+    worker.plan = wait_for_heartbeats
+    worker.coordinator.refuse(HEARTBEAT, *[ErrorCode.none] * 2, ErrorCode.rebalance_in_progress)
+    worker.coordinator.answer(JOIN, lead_generation(2, "member-1"))
+    worker.coordinator.answer(SYNC, create_sync_response(ONE_TASK))
+    assert worker.join() == ONE_TASK
+    beats = {(each.generation_id, each.member_id) for each in worker.coordinator.sent(HEARTBEAT)}
+    assert beats == {(2, "member-1")}
+    # The group has begun another rebalance while the leader assigned.
+    assert worker.member.read_signal() is MembershipSignal.REBALANCE
+
+
+def test_a_join_that_has_failed_ends_its_heartbeats(new_worker: NewWorker) -> None:
+    worker = new_worker(heartbeat_ms=1)
+    worker.plan = OutcomeUnknown("no broker answers")
+    worker.coordinator.answer(JOIN, lead_generation(2, "member-1"))
+    worker.member.start_joining(SubscriptionInfo(()))
+    with pytest.raises(OutcomeUnknown):
+        take(worker)
+    assert worker.member.current_membership == Membership(-1, "member-1")
+
+
+def test_a_member_that_is_forgotten_again_and_again_gives_up(
+    new_worker: NewWorker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Test a group that could never assign: each time before the leader has sent SyncGroup."""
+    worker = new_worker(give_up_ms=60_000)
+    caplog.set_level("INFO")
+
+    def forget(_: object) -> dict[str, Any]:
+        worker.clock.elapsed_s += 8
+        return {**create_sync_response(ONE_TASK), "error_code": ErrorCode.unknown_member_id}
+
+    worker.coordinator.answer(SYNC, *[forget] * 20)
+    worker.member.start_joining(SubscriptionInfo(()))
+    with pytest.raises(StreamsError, match=r"can't join group 'a': SyncGroup .* \(for 64 s\)"):
+        take(worker)
+    assert len(worker.coordinator.sent(SYNC)) == 9
+    assert "joining again: SyncGroup was answered with unknown_member_id" in caplog.text
 
 
 def test_what_assigning_raises_ends_the_join_on_the_stream_thread(worker: Worker) -> None:
