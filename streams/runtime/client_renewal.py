@@ -33,12 +33,22 @@ class ClientRenewal:
         return self._dependencies.security.version != self._version
 
     def renew_clients(self) -> None:
-        """Renew the clients of tasks that are committed."""
+        """Renew the clients of tasks that are committed.
+
+        What that raises on the restorer's thread is raised where tasks are taken, and this is due
+        as before.
+        """
         parts, tasks = self._dependencies, self._tasks
         version = parts.security.version
+
+        def renew_and_note() -> None:
+            parts.renew_clients()
+            self._version = version
+
         tasks.discard_uncommitted_work()
-        parts.restorer.run_between_batches(parts.renew_clients)
-        self._version = version
+        parts.restorer.run_between_batches(renew_and_note)
+        if self._version != version:
+            return
         log.info("%s goes on with new connections", parts.name)
         parts.on_state_change(ThreadState.REBALANCING)
         tasks.report_if_settled()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
+from contextlib import ExitStack
 from typing import Generic
 
 from streams.common.host import Event, Host, SpawnedThread
@@ -91,9 +92,10 @@ class Restorer(Generic[T]):
         given: list[T] = []
 
         def withdraw() -> None:
-            # A promotion that has failed may have left its task with the follower.
-            self.follower.withdraw_tasks(task_names, given, SuspendReason.PROMOTED)
-            self.reader.withdraw_tasks(task_names, given)
+            with ExitStack() as steps:  # both, whatever the first raises
+                steps.callback(self.reader.withdraw_tasks, task_names, given)
+                # A promotion that has failed may have left its task with the follower.
+                self.follower.withdraw_tasks(task_names, given, SuspendReason.PROMOTED)
 
         self.run_between_batches(withdraw)
         return given
@@ -145,8 +147,9 @@ class Restorer(Generic[T]):
         self._wake.set()
         if self._thread is not None:
             self._thread.join()
-        self.reader.close()
-        self.follower.close()
+        with ExitStack() as steps:
+            steps.callback(self.follower.close)
+            self.reader.close()
 
     def _add_command(self, command: Callable[[], None]) -> None:
         """Let a command run between two batches, on the restorer's thread if it has one."""

@@ -58,10 +58,16 @@ class StandbyTasks:
         return {name: self.by_name.pop(name) for name in promoted}
 
     def add_task(self, task: Task) -> None:
-        """Add a task that was active here until now, with nothing to commit."""
-        if task.state is not TaskState.CREATED:
-            task.roll_back()
-        self.by_name[task.name] = task
+        """Add a task that was active here until now, with nothing to commit.
+
+        It is closed if it can't be rolled back, and created anew at a later turn.
+        """
+        with ExitStack() as steps:
+            steps.callback(self._close_task, task)
+            if task.state is not TaskState.CREATED:
+                task.roll_back()
+            self.by_name[task.name] = task
+            steps.pop_all()
 
     def follow_assigned_tasks(self, *, may_create: bool) -> None:
         """Create an assigned task that is missing, and hand those that are new to the restorer.
@@ -101,14 +107,23 @@ class StandbyTasks:
         self._close_tasks(list(self.by_name))
 
     def _close_tasks(self, names: Collection[str]) -> None:
-        """Close the named tasks; their positions are durable."""
-        if followed := self._end_following(names):
-            self._dependencies.restorer.stop_following(followed)
-        with ExitStack() as steps:  # in reverse order, each whatever the others raise
+        """Close the named tasks; their positions are durable.
+
+        Each is closed whatever the others raise, also if the restorer's thread has ended: then
+        nobody uses the stores.
+        """
+        followed = self._end_following(names)
+        with ExitStack() as steps:
             for name in names:
-                task = self.by_name.pop(name)
-                steps.callback(task.close)
-                steps.callback(self._dependencies.task_offsets.note_closing, task)
+                steps.callback(self._close_task, self.by_name.pop(name))
+            if followed:
+                self._dependencies.restorer.stop_following(followed)
+
+    def _close_task(self, task: Task) -> None:
+        """Close a task, also where its offset can't be read: else its directory stays locked."""
+        with ExitStack() as steps:
+            steps.callback(task.close)
+            self._dependencies.task_offsets.note_closing(task)
 
     def _end_following(self, names: Iterable[str]) -> list[str]:
         """Change the named tasks to CREATED, and return those that the restorer has."""

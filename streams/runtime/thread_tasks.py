@@ -155,14 +155,19 @@ class ThreadTasks:
                 task.roll_back()
 
     def _remove_tasks(self, names: list[str], end: Callable[[Task], None]) -> None:
-        """Take the named tasks out of processing, end each, and release their producers."""
-        self._withdraw_from_restorer(names)
-        removed = [self.by_name.pop(name) for name in names]
-        with ExitStack() as steps:
+        """Take the named tasks out of processing, end each, and release their producers.
+
+        Each step is done whatever the others raise: else directories stay locked. If the restorer's
+        thread has ended, which the withdrawal raises, nobody uses the stores that it had.
+        """
+        with ExitStack() as steps:  # in reverse order
+            removed = [self.by_name[name] for name in names]
             for task in removed:
                 steps.callback(self._dependencies.producers.release_producer, task.name)
                 steps.callback(end, task)
-            self.executor.remove_tasks(removed)
+                steps.callback(self.by_name.pop, task.name)
+            steps.callback(self.executor.remove_tasks, removed)
+            self._withdraw_from_restorer(names)
 
     def _close_task(self, task: Task) -> None:
         """Close a task, also where its offset can't be read: else its directory stays locked."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from streams.connection.current import CurrentSecurity
 from streams.connection.security import PLAINTEXT
-from streams.errors import AuthenticationError
+from streams.errors import AuthenticationError, OutcomeUnknown
 from tests.unit.streams.runtime.world import World, build_counting_topology
 
 GUARANTEES = ["exactly_once_v2", "exactly_once", "at_least_once"]
@@ -57,6 +58,36 @@ def test_what_is_not_committed_is_committed_before_the_clients_are_renewed(tmp_p
     assert world.consumed()
     assert world.clock.elapsed_s < hour_ms / 1000
     assert world.loop.counters.records == 2, "records were processed twice"
+
+
+def test_a_renewal_that_fails_is_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Test one that fails where the restorer runs it, on its own thread as in a worker."""
+    caplog.set_level("INFO")
+    security = CurrentSecurity(PLAINTEXT)
+    world = World(build_counting_topology(), tmp_path, security=security)
+    raised: list[Exception] = []
+
+    def run_elsewhere(action: Callable[[], None]) -> None:
+        try:
+            action()
+        except OutcomeUnknown as error:
+            raised.append(error)
+            world.restorer.reader.restored.add_failure(error)
+
+    monkeypatch.setattr(world.restorer, "run_between_batches", run_elsewhere)
+    world.load("1")
+    world.turn()
+    world.fail_renewals = 1
+    security.replace(PLAINTEXT)
+    world.load("2")
+    world.turn(1)
+    assert len(raised) == 1
+    assert "goes on with new connections" not in caplog.text
+    world.run_until(lambda: world.renewals == 1 and world.consumed())
+    assert "goes on with new connections" in caplog.text
+    assert world.read_counts()["k"][-1] == 2
 
 
 def test_a_refusal_ends_the_thread_without_a_commit(tmp_path: Path) -> None:

@@ -141,6 +141,33 @@ def test_all_tasks_of_a_promotion_that_failed_are_let_go_and_nothing_waits_for_e
     world.restorer.close()
 
 
+def test_a_standby_that_fails_when_it_is_let_go_leaves_no_task_in_the_reader() -> None:
+    """Test a withdrawal of a task whose promotion has failed, and of one that is restored."""
+    world = Restoring()
+    disk = FailingDisk("")
+    standby = world.task(world.store(disk=disk))
+    world.follow(*standby.stores.logged.values())
+    world.kafka.load(OTHER, ("x", "9"))
+    behind = world.task(world.store(changelog=OTHER), name="0_1")
+    world.restorer.add_tasks([behind])
+    disk.failing = "finish_load"
+    with pytest.raises(StateError, match=FULL):
+        world.restorer.withdraw_tasks(["0_0", "0_1"])
+    assert (world.follower.is_following, world.restorer.reader.is_restoring) == (False, False)
+
+
+def test_a_reader_that_cannot_be_closed_leaves_no_consumer_of_standbys_open() -> None:
+    world = Restoring()
+    world.follow(world.store())
+    world.script.fail("restore.close", StreamsError("no answer"))
+    with pytest.raises(StreamsError, match="no answer"):
+        world.restorer.close()
+    assert world.script.filter_calls("restore.close", "standby.close") == [
+        "restore.close",
+        "standby.close",
+    ]
+
+
 class Panic(BaseException):
     """Stands for what a panic in rocksdict raises."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from state.directory import StateDirectory
-from state.errors import DirectoryLocked
+from state.errors import DirectoryLocked, StateError
 from streams import Store, StreamsError, serdes
 from streams.common.topic_partitions import Partition
 from streams.errors import AuthorizationError, TaskMigrated
@@ -103,6 +103,54 @@ def test_a_promoted_task_that_is_lost_before_its_restore_is_closed_when_the_rest
     assert not second.follower.is_following
     turn_both(first, second)
     assert second.states[-1] is ThreadState.RUNNING, "it has begun anew"
+
+
+def test_all_tasks_are_closed_where_the_restorers_thread_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Test one that runs, one that was a standby and becomes active, and one that follows.
+
+    A thread that replaces this one in the process would else wait for their directories for ever.
+    """
+    world = World(build_counting_topology(), tmp_path, partitions=3)
+    world.member.assign(assign_roles([0], standby=[1, 2]))
+    world.turn()
+    tasks = [*world.loop.tasks.values(), *world.loop.standby_tasks]
+    assert [task.state.name for task in tasks] == ["RUNNING", "STANDBY", "STANDBY"]
+    world.rebalance(assign_roles([0, 1], standby=[2])._replace(is_cooperative=True))
+
+    def fail(*_: object) -> None:
+        raise StreamsError("the thread that restores stores has ended")
+
+    for call in ("take_restored_tasks", "withdraw_tasks", "stop_following"):
+        monkeypatch.setattr(world.restorer, call, fail)
+    with pytest.raises(StreamsError, match="has ended"):
+        world.turn()
+    with pytest.raises(StreamsError, match="has ended"):
+        world.loop.close()
+    assert [task.state for task in tasks] == [TaskState.CLOSED] * 3
+    assert not any(is_locked(world, task.name) for task in tasks)
+    assert all(producer.discarded for producer in world.producers)
+
+
+def test_a_demoted_task_that_cannot_be_rolled_back_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(build_counting_topology(), tmp_path)
+    world.member.assign(assign_roles([0]))
+    world.turn()
+    task = world.loop.tasks["0_0"]
+
+    def fail() -> None:
+        raise StateError("no space left on device")
+
+    monkeypatch.setattr(task.stores, "roll_back_changes", fail)
+    world.rebalance(assign_roles(standby=[0]))
+    with pytest.raises(StreamsError, match="no space"):
+        world.turn()
+    assert (world.loop.tasks, world.loop.standby_tasks) == ({}, [])
+    assert task.state is TaskState.CLOSED
+    assert not is_locked(world)
 
 
 def test_a_demoted_task_stays_open_follows_and_comes_back(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from streams import App, Processor, Record, Store, serdes
 from streams.common.topic_partitions import Partition
 from streams.connection.current import CurrentSecurity
 from streams.connection.security import PLAINTEXT
+from streams.errors import OutcomeUnknown
 from streams.membership.group_member import MembershipSignal
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.changelog_reader import StoreChangelogReader
@@ -131,6 +132,8 @@ class World:
         security: CurrentSecurity | None = None,
         thread_id: str = "a-slot-0",
     ) -> None:
+        self.fail_renewals = 0
+        """This many of the next renewals of the clients fail."""
         self.renewals = 0
         """How often the clients were renewed."""
         self._guarantee = guarantee
@@ -165,13 +168,14 @@ class World:
             timeout_ms=task_timeout_ms,
         )
         self.follower = create_follower(self.kafka, self.script, self.clock)
+        self.restorer = Restorer(changelog_reader, self.follower, self.clock)
         self.loop = StreamLoop(
             ThreadDependencies(
                 name="thread 0",
                 group="a",
                 member=self.member,
                 consumer=self.consumer,
-                restorer=Restorer(changelog_reader, self.follower, self.clock),
+                restorer=self.restorer,
                 offset_resetter=resetting,
                 admin=admin,
                 task_creator=TaskCreator(
@@ -255,6 +259,9 @@ class World:
         return written
 
     def _renew_clients(self) -> None:
+        if self.fail_renewals:
+            self.fail_renewals -= 1
+            raise OutcomeUnknown("no broker answers")
         self.renewals += 1
 
     def _new_producer(self, name: str) -> FakeProducer:
