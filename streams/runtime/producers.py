@@ -127,11 +127,15 @@ class TaskProducers:
             return f"{prefix}{self._name_task(task_name)}"
         return self._thread_id
 
-    def abort_transactions(self) -> None:
+    def abort_transactions(self, *, has_missed_generation: bool = False) -> None:
         """Abort all open transactions, and go on with the producers: nobody has fenced them.
 
-        Where that is not possible the producers are discarded.
+        Where that is not possible the producers are discarded. So are those of single tasks if the
+        member has missed a generation: another may have had the task then, and fenced its producer.
         """
+        if has_missed_generation and self._is_one_per_task:
+            self.discard_producers()
+            return
         try:
             for producer in self._producers.values():
                 if producer.delivered_offsets is not None:

@@ -216,7 +216,7 @@ class ThreadRebalance:
         try:
             if not is_next or leaving - {*adopted.tasks, *adopted.revoked}:
                 # What a task did that another may run is in one transaction with all others.
-                tasks.abort_uncommitted_work()
+                tasks.abort_uncommitted_work(has_missed_generation=not is_next)
             elif leaving:
                 self._commit_tasks()
         finally:

@@ -132,12 +132,13 @@ class ThreadTasks:
         """Close every task and release its producer, without a commit."""
         self.close_tasks(list(self.by_name))
 
-    def abort_uncommitted_work(self) -> None:
+    def abort_uncommitted_work(self, *, has_missed_generation: bool = False) -> None:
         """Abort the transactions, keep the producers, and roll every task back.
 
-        For a thread whose producers work, and are nobody else's.
+        For a thread whose producers work, and are nobody else's; if it `has_missed_generation`,
+        those that may be are discarded.
         """
-        self._dependencies.producers.abort_transactions()
+        self._dependencies.producers.abort_transactions(has_missed_generation=has_missed_generation)
         self.roll_back_tasks()
 
     def discard_uncommitted_work(self) -> None:

@@ -206,7 +206,7 @@ class LightProducers:
     def release_producer(self, task: str) -> None:
         """Do nothing."""
 
-    def abort_transactions(self) -> None:
+    def abort_transactions(self, *, has_missed_generation: bool = False) -> None:
         """Do nothing: an offset that was not committed is not remembered."""
 
     discard_producers = abort_transactions

@@ -13,6 +13,7 @@ from streams.errors import GenerationOver, OutcomeUnknown, TaskMigrated
 from streams.membership.group_member import MembershipSignal
 from streams.membership.protocol import AssignmentInfo
 from streams.runtime.clients import encode_group_metadata
+from tests.unit.streams.runtime.fakes import FakeProducer
 from tests.unit.streams.runtime.world import (
     World,
     assign_partitions,
@@ -244,6 +245,30 @@ def test_a_missed_generation_rolls_back_before_anything_is_committed(tmp_path: P
         lambda: len(world.consumer.taken) == 3,
     )
     assert outputs(world) == ["A"], "what was revoked is closed without a commit"
+
+
+def test_a_tasks_own_producer_is_made_anew_after_a_missed_generation(tmp_path: Path) -> None:
+    """Test that whoever had the task in that generation, and fenced its producer, does no harm."""
+    world = two_tasks(tmp_path, guarantee="exactly_once")
+    world.load("a", partition=0)
+    former: list[FakeProducer] = []
+
+    def fence_both() -> bool:
+        former.extend(world.producers)
+        for producer in former:
+            assert FakeProducer(world.kafka, world.script, name=producer.name).close()
+        return start_rebalance(world, BOTH._replace(is_cooperative=True), generations=2)
+
+    run_steps(
+        world,
+        lambda: world.consumed(0),
+        fence_both,
+        lambda: world.member.is_joining and answer_join(world, "b"),
+        lambda: world.consumed(1),
+    )
+    assert outputs(world) == ["A", "B"]
+    assert [producer.discarded for producer in former] == [True, True]
+    assert (world.loop.counters.recoveries, len(world.member.subscriptions)) == (0, 2)
 
 
 def test_a_member_that_runs_nothing_of_what_it_is_to_revoke_joins_again_with_another_subscription(
