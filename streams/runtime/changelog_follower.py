@@ -13,7 +13,8 @@ of `follow_batch` polls one batch. A store is
     reading    the changelog lost its position,
                or can't be read now               waiting
     reading,
-    limited    the changelog was made again       waiting    rebuilt from the new one
+    limited    the changelog was made again       waiting    rebuilt from the new one, unless what
+                                                             was committed rests on the former
     any        corrupt                            waiting    cleared: this store and no other
     any        withdrawn                          -          made durable: a restore goes on there
 
@@ -39,8 +40,6 @@ from streams.errors import AuthorizationError, StreamsError
 from streams.runtime.changelog import (
     ChangelogRange,
     are_tombstones_expired,
-    find_restore_start,
-    find_source_restore_start,
 )
 from streams.runtime.followed_ranges import FollowedRangeFetcher
 from streams.runtime.interfaces import AdminClient, ConsumerClient
@@ -98,9 +97,10 @@ class ChangelogFollower(Generic[T]):
         before_batch: Callable[[], None] = lambda: None,
     ) -> None:
         self._create_consumer = create_consumer
-        self._ranges = FollowedRangeFetcher(name, admin, host, fetch_committed_offsets)
+        self._ranges = FollowedRangeFetcher(
+            name, admin, host, fetch_committed_offsets, is_transactional=is_transactional
+        )
         self._host = host
-        self._is_transactional = is_transactional
         self._listener = listener or RestoreListener()
         self._before_batch = before_batch
         self._consumer: ConsumerClient | None = None
@@ -234,16 +234,10 @@ class ChangelogFollower(Generic[T]):
         """Find out from where a store follows its changelog, and clear it first if it could lie."""
         logged = followed.logged_store
         checkpoint = logged.store.read_checkpoint()
-        if logged.is_source_topic:
-            start = find_source_restore_start(checkpoint, changelog)
-        else:
-            start = find_restore_start(
-                logged.store.name,
-                checkpoint,
-                changelog,
-                required_offset=0,
-                is_transactional=self._is_transactional,
-            )
+        start = self._ranges.find_start(followed.task, logged, checkpoint, changelog)
+        if start is None:
+            self._wait_for_range(followed)
+            return
         if start.rebuild_reason is not None:
             self._clear_store(followed, start.rebuild_reason)
         logged.changelog_position = start.position

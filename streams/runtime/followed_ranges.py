@@ -1,4 +1,4 @@
-"""Fetch how far the stores of standby tasks may follow their changelogs.
+"""Find out from where and how far the stores of standby tasks follow their changelogs.
 
 A changelog that does not exist, which its owner may yet create, keeps no other from being followed.
 A table's own topic, which takes the place of a changelog, is followed up to the group's committed
@@ -10,15 +10,23 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Collection
+from functools import partial
 
+from state.store import StoreCheckpoint
 from streams.common.host import Host
 from streams.common.topic_partitions import CommittedOffsets, Partition
-from streams.errors import OutcomeUnknown
+from streams.errors import OutcomeUnknown, StreamsError
 from streams.membership.connection import ConnectionLost
-from streams.runtime.changelog import ChangelogRange
+from streams.runtime.changelog import (
+    ChangelogRange,
+    RestoreStart,
+    find_restore_start,
+    find_source_restore_start,
+)
 from streams.runtime.changelog_ranges import ChangelogRangeFetcher
 from streams.runtime.interfaces import AdminClient
 from streams.runtime.logged_store import LoggedStore
+from streams.runtime.restoration import Restorable
 from streams.topology.compatibility import list_names
 
 log = logging.getLogger(__name__)
@@ -27,7 +35,8 @@ log = logging.getLogger(__name__)
 class FollowedRangeFetcher:
     """Fetches the ranges of changelogs, each up to its store's limit, and waits for no answer.
 
-    `name` names the standbys in messages. `fetch_committed_offsets` returns the group's.
+    `name` names the standbys in messages. `fetch_committed_offsets` returns the group's;
+    `is_transactional`: whether changelogs are written in transactions.
     """
 
     def __init__(
@@ -36,10 +45,13 @@ class FollowedRangeFetcher:
         admin: AdminClient,
         host: Host,
         fetch_committed_offsets: Callable[[list[Partition]], CommittedOffsets],
+        *,
+        is_transactional: bool,
     ) -> None:
         self._admin = admin
         self._ranges = ChangelogRangeFetcher(name, admin, host, timeout_ms=math.inf)
         self._fetch_committed_offsets = fetch_committed_offsets
+        self._is_transactional = is_transactional
         self._last_problems: dict[str, str] = {}
 
     def fetch_ranges(self, stores: Collection[LoggedStore]) -> dict[Partition, ChangelogRange]:
@@ -66,6 +78,41 @@ class FollowedRangeFetcher:
                 limit = 0 if held is None else held.offset
                 ranges[partition] = known._replace(end_offset=min(known.end_offset, limit))
         return ranges
+
+    def find_start(
+        self,
+        task: Restorable,
+        logged_store: LoggedStore,
+        checkpoint: StoreCheckpoint | None,
+        changelog: ChangelogRange,
+    ) -> RestoreStart | None:
+        """Return from where a store follows its changelog; None where it is to stay as it is.
+
+        A changelog that has lost what committed offsets rest on is refused, as when a task is
+        restored: the store may be the one copy of what was lost. It is also left as it is while
+        those offsets can't be known.
+        """
+        if logged_store.is_source_topic:
+            return find_source_restore_start(checkpoint, changelog)
+        find_start = partial(
+            find_restore_start,
+            logged_store.store.name,
+            checkpoint,
+            changelog,
+            is_transactional=self._is_transactional,
+        )
+        start = find_start(required_offset=0)
+        if start.rebuild_reason is None:
+            return start
+        committed = self._fetch_offsets(list(task.partitions))
+        if committed is None or committed.pending:
+            return None
+        required = task.stores.find_committed_positions(committed.offsets)
+        try:
+            return find_start(required_offset=required.get(changelog.partition, 0))
+        except StreamsError as error:
+            self.log_problem(str(changelog.partition), str(error))
+            return None
 
     def log_problem(self, subject: str, problem: str) -> None:
         """Log why standbys wait, unless it was the last thing that was logged of this subject."""

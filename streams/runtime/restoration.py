@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import methodcaller
@@ -25,6 +25,11 @@ class Restorable(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def partitions(self) -> Sequence[Partition]:
+        """Return the input partitions that it reads."""
+        ...
 
     @property
     def stores(self) -> TaskStores: ...

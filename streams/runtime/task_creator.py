@@ -22,7 +22,7 @@ from state.rocksdb import MemoryBudget, RocksDisk
 from state.store import StateStore, StoreDisk
 from state.subtopologies import SubtopologyContents
 from streams.common.host import Host
-from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
+from streams.common.topic_partitions import CommittedOffsets, Partition
 from streams.errors import OutcomeUnknown, TopologyRefused
 from streams.graph.nodes import StoreSpec, TaskObserver
 from streams.membership.connection import ConnectionLost
@@ -218,9 +218,8 @@ class TaskCreator:
                     held = mine.get(logged.changelog)
                     logged.committed_source_offset = 0 if held is None else held.offset
             number = max((each.commit_number or 0 for each in metadata.values()), default=0)
-            task.start_restoring(
-                begin, _required_changelog_positions(task, mine), times, steps, number
-            )
+            required = task.stores.find_committed_positions(mine)
+            task.start_restoring(begin, required, times, steps, number)
         return stable
 
     def _postpone_unstable(self, unstable: Iterable[Partition]) -> None:
@@ -273,18 +272,3 @@ class TaskCreator:
             log.warning("directory %s: %s. It is %s, alone", directory, damage, outcome)
             disk.clear_all_data()
             return open_store(spec, disk, cache=self._cache), disk
-
-
-def _required_changelog_positions(
-    task: Task, committed: Mapping[Partition, OffsetAndMetadata]
-) -> dict[Partition, int]:
-    """Return the changelog positions that the committed offsets name in their metadata."""
-    required: dict[Partition, int] = {}
-    for held in committed.values():
-        metadata = decode_metadata(held.metadata)
-        for store, logged in task.stores.logged.items():
-            if logged.is_source_topic:
-                continue
-            position = metadata.position_of_store(store) or 0
-            required[logged.changelog] = max(position, required.get(logged.changelog, 0))
-    return required

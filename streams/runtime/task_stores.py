@@ -14,10 +14,11 @@ from typing import Any
 from state.errors import StoreCorrupted
 from state.expiring import ExpiringStore
 from state.store import StateStore, StoreCheckpoint
-from streams.common.topic_partitions import Partition
+from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted
 from streams.runtime.interfaces import ProducerClient
 from streams.runtime.logged_store import LoggedStore
+from streams.runtime.offset_metadata import decode_metadata
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +51,23 @@ class TaskStores:
         for name, store in self.all_stores().items():
             if isinstance(store, ExpiringStore):
                 yield name, store
+
+    def find_committed_positions(
+        self, committed: Mapping[Partition, OffsetAndMetadata]
+    ) -> dict[Partition, int]:
+        """Return where each changelog ended when offsets were committed, by their metadata.
+
+        It is 0 where that is not known. A table's own topic, in place of a changelog, is left out.
+        """
+        positions: dict[Partition, int] = {}
+        for held in committed.values():
+            metadata = decode_metadata(held.metadata)
+            for store, logged in self.logged.items():
+                if logged.is_source_topic:
+                    continue
+                position = metadata.position_of_store(store) or 0
+                positions[logged.changelog] = max(position, positions.get(logged.changelog, 0))
+        return positions
 
     @property
     def uncommitted_bytes(self) -> int:

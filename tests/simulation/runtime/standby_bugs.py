@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
-from streams.runtime import changelog_follower
+from streams.runtime import followed_ranges
 from streams.runtime.changelog import RestoreStart
 from streams.runtime.changelog_follower import ChangelogFollower
 from streams.runtime.standby_tasks import StandbyTasks
@@ -25,7 +25,7 @@ def standbys_followed_from_the_start(world: World) -> AbstractContextManager[Non
 
         return find
 
-    return replaced(changelog_follower, "find_restore_start", make)
+    return replaced(followed_ranges, "find_restore_start", make)
 
 
 def standby_position_ahead_of_its_data(world: World) -> AbstractContextManager[None]:

@@ -31,6 +31,7 @@ from tests.unit.streams.runtime.kafka import Kafka
 
 CHANGELOG = Partition("a-c-changelog", 0)
 OTHER = Partition("a-d-changelog", 0)
+INPUT = Partition("in", 0)
 
 
 @dataclass
@@ -40,6 +41,7 @@ class Waiting:
     name: str
     stores: TaskStores
     required_changelog_positions: dict[Partition, int] = field(default_factory=dict)
+    partitions: list[Partition] = field(default_factory=lambda: [INPUT])
 
 
 class Told(RestoreListener):
@@ -83,7 +85,7 @@ class Restoring:
     def __init__(self, *, batch: int = 10_000, beside: bool = False) -> None:
         self.script = Script()
         self.clock = Clock()
-        self.kafka = Kafka({"a-c-changelog": 1, "a-d-changelog": 1})
+        self.kafka = Kafka({"a-c-changelog": 1, "a-d-changelog": 1, "in": 1})
         self.consumer = Slowly(self.kafka, self.script, self.clock, batch)
         self.listener = Told()
         host = ThreadsOnClock(self.clock)

@@ -20,11 +20,13 @@ from streams import StreamsError
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import AuthorizationError, OutcomeUnknown
 from streams.runtime.logged_store import LoggedStore
+from streams.runtime.offset_metadata import encode_metadata
 from streams.testing.cluster import InMemoryTransaction
 from tests.processes import wait_until
 from tests.unit.streams.runtime.fakes import FakeAdmin
 from tests.unit.streams.runtime.restoring import (
     CHANGELOG,
+    INPUT,
     OTHER,
     BulkDisk,
     Restoring,
@@ -174,6 +176,49 @@ def test_a_store_whose_changelog_was_made_again_is_rebuilt_from_the_new_one(
     assert "was deleted and made again" in caplog.text
     assert checkpoint(logged) == (3, world.kafka.topic_ids[CHANGELOG.topic])
     assert world.promote(task) == 0
+
+
+def commit_position(world: Restoring, position: int) -> None:
+    """Commit the input of task 0_0, when the changelog stood at this position."""
+    metadata = encode_metadata({CHANGELOG.topic: position})
+    world.kafka.committed_offsets[INPUT] = OffsetAndMetadata(7, metadata)
+
+
+def test_a_store_is_kept_whose_changelog_has_lost_what_was_committed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Test that a standby, perhaps the one copy, is cleared only when a restore would be."""
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"))
+    logged = world.store()
+    world.follow(logged)
+    commit_position(world, 2)
+    world.kafka.delete(CHANGELOG.topic)
+    world.kafka.create_topic(CHANGELOG.topic, 1)
+    world.kafka.load(CHANGELOG, ("c", "3"), ("d", "4"), ("e", "5"))
+    for _ in range(5):
+        world.follow_to_end(after_s=10)
+    assert held(logged) == {"a": "1", "b": "2"}
+    assert world.lags() == {CHANGELOG.topic: None}
+    problem = "standby tasks wait: changelog a-c-changelog[0] of store 'a-c-changelog' ends at 3"
+    assert caplog.text.count(problem) == 1
+    assert "is rebuilt" not in caplog.text
+    del world.kafka.committed_offsets[INPUT]  # the application was reset
+    world.follow_to_end(after_s=1)
+    assert held(logged) == {"c": "3", "d": "4", "e": "5"}
+
+
+def test_a_store_is_kept_while_it_is_not_known_what_was_committed() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"))
+    logged = world.store({"z": "0"}, position=5)
+    transaction = InMemoryTransaction(offsets={INPUT: OffsetAndMetadata(1, "")})
+    world.kafka.open_transactions["active"] = transaction
+    world.follow(logged)
+    assert held(logged) == {"z": "0"}
+    world.kafka.end_transaction(transaction, committed=True)
+    world.follow_to_end(after_s=1)
+    assert held(logged) == {"a": "1"}
 
 
 def test_a_position_out_of_range_rebuilds_the_store() -> None:
