@@ -8,7 +8,7 @@ described.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from datetime import timedelta
 from typing import NamedTuple
@@ -62,8 +62,13 @@ class OpenProducer(NamedTuple):
     last_timestamp_ms: int
 
 
-def list_brokers(open_connection: OpenConnection) -> list[tuple[str, int]]:
-    """Return the addresses of all brokers of the cluster. Raises ConnectionLost."""
+def list_brokers(
+    open_connection: OpenConnection, is_given_up: Callable[[], bool] = lambda: False
+) -> list[tuple[str, int]]:
+    """Return the addresses of all brokers of the cluster. Raises ConnectionLost.
+
+    The answer isn't waited for any more once `is_given_up` returns true.
+    """
     with closing(open_connection(None)) as bootstrap:
         classes = load_request_classes(bootstrap, _METADATA_API_KEY, 9)
         request = build_entity(
@@ -73,16 +78,18 @@ def list_brokers(open_connection: OpenConnection) -> list[tuple[str, int]]:
             include_cluster_authorized_operations=False,
             include_topic_authorized_operations=False,
         )
-        answer = bootstrap.send_request(request)
+        answer = bootstrap.send_request(request, is_given_up=is_given_up)
     return [(broker.host, broker.port) for broker in answer.brokers]
 
 
 def list_transactional_ids(
-    connection: BrokerConnection, states: Sequence[str] = ()
+    connection: BrokerConnection,
+    states: Sequence[str] = (),
+    is_given_up: Callable[[], bool] = lambda: False,
 ) -> Iterator[str]:
     """Yield the transactional ids that a broker coordinates, in certain states or all.
 
-    Raises: ConnectionLost.
+    Raises: ConnectionLost, also once `is_given_up` returns true while the answer is waited for.
     """
     classes = load_request_classes(connection, _LIST_TRANSACTIONS_API_KEY, 1)
     request = build_entity(
@@ -91,7 +98,7 @@ def list_transactional_ids(
         producer_id_filters=(),
         duration_filter=_NO_PRODUCER,
     )
-    answer = connection.send_request(request)
+    answer = connection.send_request(request, is_given_up=is_given_up)
     if answer.error_code is not ErrorCode.none:
         raise ConnectionLost(f"transactions can't be listed: {answer.error_code.name}")
     for each in answer.transaction_states:
@@ -127,10 +134,15 @@ def describe_transactions(
         )
 
 
-def abort_transaction(open_connection: OpenConnection, transactional_id: str) -> None:
+def abort_transaction(
+    open_connection: OpenConnection,
+    transactional_id: str,
+    is_given_up: Callable[[], bool] = lambda: False,
+) -> None:
     """Abort a transaction by a new epoch of its producer.
 
-    Raises: ConnectionLost, AuthorizationError.
+    Raises: AuthorizationError, and ConnectionLost, also once `is_given_up` returns true while the
+    answer is waited for.
     """
     with closing(open_connection(None)) as bootstrap:
         address = find_coordinator(
@@ -145,7 +157,7 @@ def abort_transaction(open_connection: OpenConnection, transactional_id: str) ->
             producer_id=_NO_PRODUCER,
             producer_epoch=_NO_PRODUCER,
         )
-        code = connection.send_request(request).error_code
+        code = connection.send_request(request, is_given_up=is_given_up).error_code
     if code not in _ABORTED:
         raise ConnectionLost(f"{transactional_id}: {code.name}")
 
