@@ -148,6 +148,10 @@ def scenario(
     if setting.kind in APPLICATIONS and "late_partitions" not in given:
         late = Random(f"{seed} late partitions").choice((0.0, 0.0, 0.3, 0.7))
         setting = replace(setting, late_partitions=late)
+    # `installed` names standbys as the leader does, and versions of "lines" number tasks otherwise.
+    if setting.kind != "lines" and "standbys" not in given:
+        standbys = Random(f"{seed} standbys of tasks").choice((0.0, 0.0, 0.3, 0.7))
+        setting = replace(setting, standbys=standbys)
     if focus in STORIES or focus in AT_LEAST_ONCE_STORIES:
         story = (STORIES | AT_LEAST_ONCE_STORIES)[focus]
         return Scenario(seed, setting, tuple(story(random)))
