@@ -118,7 +118,7 @@ def _consume(
     printer: RecordPrinter,
 ) -> None:
     """Print the records of partitions from a position on."""
-    from streams.commands.offset_positions import fetch_offsets
+    from streams.commands.offset_positions import fetch_offsets, skip_until_time
     from streams.commands.records import take_records
 
     starts = fetch_offsets(clients.admin, partitions, position)
@@ -129,7 +129,10 @@ def _consume(
         ends = clients.admin.fetch_last_stable_offsets(partitions)
     reader = clients.create_reader(committed_only=not uncommitted)
     try:
-        print_until_interrupt(take_records(reader.read_records(starts, ends), count), printer)
+        records = reader.read_records(starts, ends)
+        if position.kind == "time":
+            records = skip_until_time(records, position.number)
+        print_until_interrupt(take_records(records, count), printer)
     finally:
         reader.close()
 

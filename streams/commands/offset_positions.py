@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
@@ -46,6 +46,21 @@ def parse_position(text: str, option: str, *, now_ms: int | None = None) -> LogP
         return LogPosition("time", max(int(datetime.fromisoformat(text).timestamp() * 1_000), 0))
     except (ValueError, OverflowError, OSError):
         raise ConfigError(f"{option} {text!r} is no position: give {POSITION_HELP}") from None
+
+
+def skip_until_time(messages: Iterable[Any], time_ms: int) -> Iterator[Any]:
+    """Yield messages, in each partition from the first one on whose timestamp is not before a time.
+
+    Brokers find the first batch that is as late, also where that is the marker of a transaction:
+    it has the time of the commit, however old the records after it are.
+    """
+    reached: set[tuple[str, int]] = set()
+    for message in messages:
+        partition = message.topic(), message.partition()
+        if partition not in reached and message.timestamp()[1] < time_ms:
+            continue
+        reached.add(partition)
+        yield message
 
 
 def fetch_offsets(

@@ -103,9 +103,9 @@ def reset(
     """Let an application begin anew: offsets, internal topics and local state.
 
     The offsets of its inputs are set, its changelogs and repartition topics deleted, and its state
-    on this machine removed. What it has written to its outputs stays. It is refused while a worker
-    of it runs. By the application id alone, the inputs are the topics for which it has committed
-    offsets.
+    on this machine removed. What it has written to its outputs stays. While a worker of it runs
+    only a dry run is possible. By the application id alone, the inputs are the topics for which it
+    has committed offsets.
     """
     with exit_on_cluster_error():
         position = parse_position(to, "--to")
@@ -114,7 +114,8 @@ def reset(
         found, settings = find_application(app, config, bootstrap_servers, state_dir, connection)
         application_id = app if found is None else found.application_id
         clients = connect_clients(settings)
-        _require_no_members(clients, application_id)
+        if not dry_run:
+            _require_no_members(clients, application_id)
         path = settings.state_dir / application_id
         locks: AbstractContextManager[None] = nullcontext() if dry_run else lock_application(path)
         with locks:

@@ -12,7 +12,7 @@ import pytest
 from state.windowed import Windowed
 from streams import serdes
 from streams.commands.named_serdes import find_serde
-from streams.commands.offset_positions import parse_position
+from streams.commands.offset_positions import parse_position, skip_until_time
 from streams.commands.output import format_cell, print_rows, show_value
 from streams.commands.records import format_time
 from streams.commands.reset_command import find_internal_topics
@@ -39,6 +39,29 @@ LOCAL = datetime.fromisoformat("2026-11-25T10:00")
 )
 def test_a_position_is_parsed(text: str, position: tuple[str, int]) -> None:
     assert parse_position(text, "--from", now_ms=10_000_000) == position
+
+
+@dataclass
+class TimedMessage:
+    """Stands in for a message of librdkafka's consumer, of topic t."""
+
+    number: int
+    time_ms: int
+
+    def topic(self) -> str:
+        return "t"
+
+    def partition(self) -> int:
+        return self.number
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, self.time_ms
+
+
+def test_a_time_begins_with_the_first_record_of_each_partition_that_is_as_late() -> None:
+    given = [(0, 5), (1, 20), (0, 10), (1, 3), (0, 2)]
+    shown = skip_until_time((TimedMessage(*each) for each in given), 10)
+    assert [(each.number, each.time_ms) for each in shown] == [(1, 20), (0, 10), (1, 3), (0, 2)]
 
 
 @pytest.mark.parametrize("text", ["", "-1", "tomorrow", "@x", "12w", "2026-13-01", "²"])
