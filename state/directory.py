@@ -153,7 +153,7 @@ class StateDirectory:
             except BaseException:
                 lock.release()
                 raise
-            self._owner = f"worker {number}"
+            self._owner = f"worker {number + 1}"
             return slot
 
     @staticmethod

@@ -89,6 +89,7 @@ def dump_state(
     The App's own serdes read them; by the application id alone, those that are named, or none. It
     is refused while a worker uses the store: `running.store(...)` answers then.
     """
+    from state.errors import DirectoryLocked, StateError
     from streams.commands.cluster_clients import exit_on_cluster_error
     from streams.commands.records import take_records
     from streams.commands.store_entries import find_store
@@ -109,8 +110,14 @@ def dump_state(
                 f"{' of task ' + ', '.join(tasks) if tasks else ''}: there are "
                 f"{', '.join(there) or 'none'}"
             )
-        for place, entry in take_records(_read_entries(wanted), count):
-            printer.print_entry(entry, place)
+        try:
+            for place, entry in take_records(_read_entries(wanted), count):
+                printer.print_entry(entry, place)
+        except DirectoryLocked as error:
+            raise StateError(
+                f"{error}: end it first, or read what it has committed with `millrace changelog "
+                f"dump {app} {store} --latest`"
+            ) from error
 
 
 def find_stores(directory: Path) -> Iterator[StoreOnDisk]:

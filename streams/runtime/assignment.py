@@ -73,6 +73,14 @@ def name_task_by_topic(topology: Topology, task_id: str) -> str:
     return f"{min(topology.subtopologies[int(number)].sources)}_{partition}"
 
 
+def _describe_missing(kind: str, names: list[str], servers: str) -> str:
+    """Say that topics do not exist, and by what command they are created."""
+    listed, command = ", ".join(map(repr, names)), f"`millrace create-topics {' '.join(names)}`"
+    if len(names) == 1:
+        return f"{kind} {listed} does not exist on {servers}: create it ({command})"
+    return f"{kind}s {listed} do not exist on {servers}: create them ({command})"
+
+
 def check_topics(
     topology: Topology,
     partition_counts: Mapping[str, int],
@@ -96,15 +104,13 @@ def check_topics(
     lost = sorted(set(dead_letter_topics) - partition_counts.keys())
     if lost:
         raise ConfigError(
-            f"dead-letter topic {', '.join(map(repr, lost))} does not exist on "
-            f"{bootstrap_servers}: create "
-            "it (`millrace create-topics`), or correct the handler that names it"
+            f"{_describe_missing('dead-letter topic', lost, bootstrap_servers)}, or correct the "
+            "handler that names it"
         )
     if missing:
         raise ConfigError(
-            f"topic {', '.join(map(repr, missing))} does not exist on {bootstrap_servers}: create "
-            "it "
-            "(`millrace create-topics`), or correct its name in the topology"
+            f"{_describe_missing('topic', missing, bootstrap_servers)}, or correct the name in the "
+            "topology"
         )
     topology.derive_partition_counts(
         {topic: partition_counts[topic] for topic in topology.input_topics}

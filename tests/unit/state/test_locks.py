@@ -16,7 +16,7 @@ from tests.unit.state.holding import hold_in_process, start_process
 def test_the_message_names_the_holders_process_command_and_role(tmp_path: Path) -> None:
     body = "slot = directory.claim_slot(uuid.uuid4); lock = directory.lock_task('0_0')"
     with hold_in_process(tmp_path, body) as process:
-        expected = rf"app/0_0 is in use by process {process.pid} \(.*python.* -c .*\), worker 0"
+        expected = rf"app/0_0 is in use by process {process.pid} \(.*python.* -c .*\), worker 1"
         with pytest.raises(DirectoryLocked, match=expected):
             ProcessFileLock(tmp_path / "app" / "0_0" / ".lock")
 

@@ -156,6 +156,7 @@ def test_a_store_that_a_worker_uses_is_told_and_not_read(directory: StateDirecto
         lock.release()
     assert result.exit_code == 2
     assert "0_1 is in use by process" in result.stderr
+    assert "millrace changelog dump" in result.stderr
     assert run("dump", "shop", "plain", "--value-serde", "int64").stdout == "a\t1\nb\t2\n"
 
 

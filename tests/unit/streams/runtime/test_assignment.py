@@ -196,7 +196,9 @@ def test_an_input_that_was_deleted_is_named() -> None:
 
 
 def test_topics_that_are_missing_at_the_start_are_all_named_with_the_broker() -> None:
-    with pytest.raises(ConfigError, match="topic 'lines', 'out' does not exist on here:9092"):
+    expected = "topics 'lines', 'out' do not exist on here:9092: create them "
+    expected += r"\(`millrace create-topics lines out`\)"
+    with pytest.raises(ConfigError, match=expected):
         check_topics(words(), {"other": 1}, "here:9092")
 
 
