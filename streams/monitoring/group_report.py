@@ -30,7 +30,8 @@ STABLE = "Stable"
 class PartitionLag:
     """Reports how many records of a partition the application has still to process.
 
-    `lag` is None where nothing has been committed, or the partition does not exist any more.
+    `lag` is None where nothing has been committed though something was written, or the partition
+    does not exist any more.
     """
 
     topic: str
@@ -238,8 +239,10 @@ def _report_active(task: str, subscribed: SubscriptionInfo, offsets: TopicOffset
 def _measure_lag(partition: Partition, offsets: TopicOffsets) -> PartitionLag:
     """Report how far the group is behind in a partition."""
     committed, end = offsets.committed.get(partition), offsets.ends.get(partition)
-    lag = None if committed is None or end is None else max(end - committed.offset, 0)
-    return PartitionLag(*partition, None if committed is None else committed.offset, end, lag)
+    if committed is None:
+        return PartitionLag(*partition, None, end, 0 if end == 0 else None)
+    lag = None if end is None else max(end - committed.offset, 0)
+    return PartitionLag(*partition, committed.offset, end, lag)
 
 
 def _list_source_partitions(

@@ -119,6 +119,13 @@ def test_an_active_task_is_behind_by_what_is_not_committed_of_its_partitions() -
     assert first.host == "10.0.0.1"
 
 
+def test_a_task_of_a_partition_that_nothing_was_ever_written_to_is_not_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(ENDS, Partition("users", 1), 0)
+    assert lags(report(two(), one()).members[0].active) == {"0_0": 10, "1_1": 0}
+
+
 def test_a_copy_is_behind_by_its_changelog_at_most_and_a_table_by_the_committed_offset() -> None:
     first, second = report(one(), two()).members
     assert lags(second.warmup) == {"0_0": 30 - 12, "0_1": 0, "1_1": None}
