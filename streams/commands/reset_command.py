@@ -127,7 +127,10 @@ def reset(
                 return
             confirm(f"Reset {application_id!r} on {clients.servers} so?", yes=yes)
             _carry_out(clients, plan)
-            print_message(f"{application_id} was reset on {clients.servers}")
+            print_message(
+                f"{application_id} was reset on {clients.servers}; remove {path} on every other "
+                "machine before a worker starts there"
+            )
 
 
 def find_internal_topics(

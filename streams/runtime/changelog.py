@@ -92,13 +92,20 @@ def find_restore_start(
     """
     partition, start, end, topic_id, kept_ms, now_ms = changelog
     remade = checkpoint is not None and checkpoint.topic_id != topic_id
-    if required_offset > end or (remade and required_offset > 0):
+    if remade and required_offset > 0:
+        # Without offsets, which move on: whoever waits for the end of it says it once.
+        raise StreamsError(
+            f"changelog {partition} is not the one that store {store_name!r} in the state "
+            "directory was kept in: it was deleted and made again, and offsets are committed. If "
+            "the application was reset, remove its state directory on this machine too; else bring "
+            "the changelog back"
+        )
+    if required_offset > end:
         raise StreamsError(
             f"changelog {partition} of store {store_name!r} ends at {end}, and "
             f"offsets were committed when it stood at {required_offset}: it was deleted, made "
-            "again or "
-            "cut. Bring it back; or start over: delete the group's offsets, the internal topics "
-            "and the state directory"
+            "again or cut. Bring it back; or start over: `millrace group reset` deletes the "
+            "group's offsets, the internal topics and the state directory"
         )
     if checkpoint is None:
         return RestoreStart(start, now_ms)
