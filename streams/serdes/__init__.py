@@ -1,5 +1,7 @@
 """Serialise and deserialise keys and values."""
 
+from typing import NoReturn
+
 from streams.serdes.change import changed
 from streams.serdes.json_objects import JsonSerde, json
 from streams.serdes.pickled import pickle
@@ -35,3 +37,29 @@ __all__ = [
     "string",
     "windowed",
 ]
+
+_NAMES_ELSEWHERE = {
+    "str": "string",
+    "text": "string",
+    "String": "string",
+    "int": "int64, or int32",
+    "long": "int64",
+    "Long": "int64",
+    "integer": "int32",
+    "Integer": "int32",
+    "float": "float64",
+    "double": "float64",
+    "Double": "float64",
+    "raw": "bytes",
+    "Bytes": "bytes",
+    "ByteArray": "bytes",
+    "JSON": "json",
+}
+"""The serdes by the names that types, Kafka Streams, Quix Streams and Faust have for them."""
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Raise AttributeError for a serde that is not here, with the one that is meant, if known."""
+    meant = _NAMES_ELSEWHERE.get(name)
+    hint = f"use serdes.{meant}" if meant else f"there are {', '.join(__all__)}"
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}: {hint}")

@@ -11,9 +11,23 @@ from pydantic.fields import FieldInfo
 from streams.connection.settings import hides_value
 from streams.settings.client_settings import CLIENT_SETTINGS
 
+_OTHER_LIBRARIES = {
+    # Quix Streams
+    "broker_address": "bootstrap_servers",
+    "commit_interval": "commit_interval_ms",
+    # Faust
+    "broker": "bootstrap_servers",
+    "broker_credentials": "connection",
+    "table_standby_replicas": "num_standby_replicas",
+    "datadir": "state_dir",
+}
+"""The settings that replace those of other libraries, by their names."""
+
 
 def describe_unknown_setting(shown_name: str, name: str, fields: Mapping[str, FieldInfo]) -> str:
-    """Return the message for an unknown setting, with the closest known name."""
+    """Return the message for an unknown setting, with the name that is most likely meant."""
+    if meant := _OTHER_LIBRARIES.get(name):
+        return f"unknown setting {shown_name}; here it is {meant!r}"
     close = difflib.get_close_matches(name, fields, n=1)
     return f"unknown setting {shown_name}" + (f"; did you mean {close[0]!r}?" if close else "")
 

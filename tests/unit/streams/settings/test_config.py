@@ -98,6 +98,7 @@ def test_the_commit_interval_follows_the_guarantee() -> None:
     ("settings", "message"),
     [
         ({"comit_interval_ms": 5}, "comit_interval_ms = 5; did you mean 'commit_interval_ms'"),
+        ({"broker_address": "k:9092"}, "broker_address; here it is 'bootstrap_servers'"),
         ({"processing_guarantee": "twice"}, "can't be 'twice'"),
         ({"commit_interval_ms": 20_000}, r"\(20000\) must be below transaction_timeout_ms"),
         ({"commit_interval_ms": -1}, "commit_interval_ms must be at least 0, not -1"),
