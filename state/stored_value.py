@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from state.entry import StoreEntry
+from state.errors import StoreSerdeError
 from state.keys import unpack_time
 
 K = TypeVar("K")
@@ -15,13 +16,26 @@ TIMESTAMP_BYTES = 8
 
 
 def load_entry(
-    key: K, stored_value: bytes | None, decode_value: Callable[[bytes], Any]
+    key: K, stored_value: bytes | None, decode_value: Callable[[bytes], Any], store_name: str
 ) -> StoreEntry[K, Any]:
-    """Return the entry of a key from its bytes on disk, or one without a value for None."""
+    """Return the entry of a key from its bytes on disk, or one without a value for None.
+
+    Raises StoreSerdeError for bytes that the serde of the store can't read.
+    """
     if stored_value is None:
         return StoreEntry(key, None, -1, None)
     (timestamp_ms,) = unpack_time(stored_value[:TIMESTAMP_BYTES])
-    return StoreEntry(key, decode_value(stored_value[TIMESTAMP_BYTES:]), timestamp_ms, stored_value)
+    try:
+        value = decode_value(stored_value[TIMESTAMP_BYTES:])
+    except Exception as error:
+        if isinstance(error, MemoryError):
+            raise
+        raise StoreSerdeError(
+            f"store {store_name!r} can't read the value {stored_value[TIMESTAMP_BYTES:]!r:.200} of "
+            f"key {key!r:.200}: {error}. Was it written with another serde? `millrace plan` "
+            "compares two versions of an application"
+        ) from error
+    return StoreEntry(key, value, timestamp_ms, stored_value)
 
 
 def entry_timestamp_ms(entry: StoreEntry[K, V] | None, stored_value: bytes) -> int:

@@ -295,7 +295,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
                 value = self._decode_value(stored[TIMESTAMP_BYTES:])
                 return StoreEntry(key, value, held.timestamp_ms, stored)
             return held
-        held = load_entry(key, self._disk.get(disk_key), self._decode_value)
+        held = load_entry(key, self._disk.get(disk_key), self._decode_value, self.name)
         if held.stored is None:
             return None
         held.key = self._copy_key(key, disk_key)
@@ -312,7 +312,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         held = self._cached.entries.pop(disk_key, None)
         if held is None:
             copied = self._copy_key(key, disk_key)
-            held = load_entry(copied, self._disk.get(disk_key), self._decode_value)
+            held = load_entry(copied, self._disk.get(disk_key), self._decode_value, self.name)
         elif held.value is None:
             held.value = self._decode_value((held.stored or b"")[TIMESTAMP_BYTES:])
         if self._early is not None:

@@ -221,3 +221,21 @@ def test_a_store_that_is_reopened_has_what_was_committed_and_no_more(tmp_path: P
     assert reopened.get("a") == 1
     assert reopened.read_checkpoint() == StoreCheckpoint(7, "topic")
     reopened.close()
+
+
+def test_a_value_that_another_serde_wrote_is_told_with_the_store_and_its_key(
+    disk: StoreDisk,
+) -> None:
+    written = store_on(disk)
+    written.put("a", 1, timestamp_ms=10)
+    commit(written, 1)
+
+    def refuse_bytes(value: bytes) -> Any:
+        raise ValueError("not mine")
+
+    codecs = StoreCodecs(str.encode, bytes.decode, orjson.dumps, refuse_bytes)
+    store: Store = KeyValueStore("counts", disk, codecs, cache=ObjectCache(1 << 20))
+    expected = r"store 'counts' can't read the value b'1' of key 'a': not mine\. Was it written"
+    for read in (store.get, store.entry_for_update):
+        with pytest.raises(StoreSerdeError, match=expected):
+            read("a")
