@@ -69,14 +69,15 @@ def drop_unsampled(items: list[pytest.Item]) -> list[pytest.Item]:
     With `sampled(count, by="name")` so many values of the parameter `name` are left, the same ones
     for all tests of a module: what these share is made for no more of them. Cases on different
     brokers are counted apart, unless it is brokers that are chosen: `sampled(2)` leaves two cases
-    on each broker, and `sampled(1, by="broker")` leaves all cases on one of them. As the mark of a
-    module `sampled(3, by="test")` leaves three of its tests, the same ones on both brokers.
+    on each broker, and `sampled(1, by="broker")` leaves all cases on one of them, and those of no
+    broker. As the mark of a module `sampled(3, by="test")` leaves three of its tests, the same ones
+    on both brokers.
     """
     families: dict[tuple[str, int], dict[str, list[pytest.Item]]] = {}
     for item in items:
         marker = item.get_closest_marker("sampled")
-        if marker is not None:
-            by = marker.kwargs.get("by")
+        by = None if marker is None else marker.kwargs.get("by")
+        if marker is not None and (by in (None, "test") or by in _parameters(item)):
             cases = families.setdefault((_family(item, by), *marker.args), {})
             cases.setdefault(_case(item, by), []).append(item)
     dropped: set[pytest.Item] = set()

@@ -27,7 +27,8 @@ class Case:
 
     @property
     def params(self) -> dict[str, str]:
-        return {"team": self.team, "broker": self.broker}
+        given = {"team": self.team, "broker": self.broker}
+        return {name: value for name, value in given.items() if value}
 
     def get_closest_marker(self, name: str) -> pytest.Mark | None:
         if self.count is None:
@@ -49,6 +50,7 @@ CASES = [
         for number in range(3)
         for broker in ("embedded", "kafka")
     ),
+    Case("test_c.py::test_of_no_broker", 1, "broker"),
     *(
         Case(f"test_d.py::test_{number}[{broker}]", 2, "test", broker=broker)
         for number in range(5)
@@ -82,7 +84,7 @@ def test_a_sample_leaves_as_many_cases_as_the_mark_says(
 ) -> None:
     names = take("7")
     assert len(of_many(names)) == 3
-    assert len(names) == 3 + 4 + 2 * 2 + 3 + 2 * 2
+    assert len(names) == 3 + 4 + 2 * 2 + (3 + 1) + 2 * 2
 
 
 def test_a_sample_is_the_same_each_time_and_another_is_different(
@@ -113,6 +115,7 @@ def test_a_module_s_cases_run_on_one_broker_where_brokers_are_sampled(
     chosen = set()
     for sample in range(8):
         names = [name for name in take(str(sample)) if "test_c.py" in name]
+        assert names.pop() == "test_c.py::test_of_no_broker"
         (broker,) = {name.partition("[")[2] for name in names}
         assert len(names) == 3
         chosen.add(broker)

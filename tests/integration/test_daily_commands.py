@@ -19,7 +19,7 @@ from coordinator.errors import Code
 from streams.commands.root import cli
 from streams.processes.embedded import ensure_embedded_broker
 from tests import brokers
-from tests.brokers import Broker
+from tests.brokers import IN_CI, Broker
 from tests.conformance import batches
 from tests.conformance.calls import create_topic, settled
 from tests.conformance.calls import produce as produce_batch
@@ -27,6 +27,8 @@ from tests.conformance.producers import Producer as WireProducer
 from tests.conformance.wire import Api, Client
 from tests.integration.cluster import Command, Topics, Worker
 from tests.processes import HANG_LIMIT_S, wait_until
+
+pytestmark = [IN_CI, pytest.mark.sampled(1, by="broker")]
 
 PROGRAM = """
 from streams import App, serdes

@@ -10,9 +10,12 @@ from confluent_kafka import KafkaException, Producer
 
 from streams.membership.connection import BrokerConnection, connect_to_any_server
 from streams.membership.departed_producers import abort_departed_transactions
+from tests.brokers import IN_CI
 from tests.integration.cluster import Topics
 from tests.processes import HANG_LIMIT_S
 from tests.reading import open_partitions
+
+pytestmark = [IN_CI, pytest.mark.sampled(1, by="broker")]
 
 
 def begun_transaction(topics: Topics, transactional_id: str) -> Producer:

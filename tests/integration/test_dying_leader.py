@@ -1,5 +1,7 @@
 """Test that a group goes on where its leader dies in the middle of a round that moves a task.
 
+pytestmark = IN_CI
+
 The leader speaks the protocol by hand, so that it dies at an exact point: it runs no task, takes
 one away from a worker that has all, and is gone before it has given it to another worker.
 """

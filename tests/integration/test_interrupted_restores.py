@@ -14,9 +14,12 @@ from streams.processes.running import RunningApp
 from streams.runtime.changelog_reader import StoreChangelogReader
 from streams.runtime.commit import CommitStep
 from streams.testing.commit_steps import start_observed_app
+from tests.brokers import IN_CI
 from tests.integration.cluster import PARTITIONS, Topics, Worker, stored_counts
 from tests.integration.worker import build
 from tests.processes import HANG_LIMIT_S, wait_until
+
+pytestmark = [IN_CI, pytest.mark.sampled(1, by="broker")]
 
 RECORDS = 90_000
 BATCH = 150

@@ -11,9 +11,14 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
+import pytest
+
+from tests.brokers import IN_CI
 from tests.integration.cluster import PARTITIONS, Topics, Worker
 from tests.processes import UNREACHED_MS, wait_until
 from tests.reading import Reader, final_records
+
+pytestmark = [IN_CI, pytest.mark.sampled(1, by="broker")]
 
 WORKERS = ("one", "two", "three")
 BATCH = 10

@@ -11,10 +11,12 @@ from uuid import uuid4
 
 import pytest
 
-from tests.brokers import SETTINGS, EmbeddedProcess
+from tests.brokers import IN_CI, SETTINGS, EmbeddedProcess
 from tests.integration.cluster import Topics, Worker, stored_counts
 from tests.kafka.server import RealKafka
 from tests.processes import wait_until
+
+pytestmark = IN_CI
 
 NAMESPACE = f"millrace-{os.getpid()}"
 OUTSIDE, INSIDE = f"mro{os.getpid()}", f"mri{os.getpid()}"

@@ -21,7 +21,7 @@ from tests.integration.cluster import PARTITIONS, Topics, Worker, stored_counts
 from tests.integration.worker import build
 from tests.processes import HANG_LIMIT_S, wait_until
 
-pytestmark = IN_CI
+pytestmark = [IN_CI, pytest.mark.sampled(1, by="broker")]
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,7 @@
 """Test the tutorial: run the commands of docs/tutorial.md in order, in one shell.
 
+pytestmark = IN_CI
+
 A Python block that begins with `# NAME.py` is written as that file. If a block of text follows a
 block of commands, these are repeated until their output has each line of the text, since results
 come with the next commit. The virtual environment that the page makes gets this checkout instead of
