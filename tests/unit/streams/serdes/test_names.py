@@ -17,7 +17,5 @@ def test_a_name_of_another_library_leads_to_the_serde(name: str, meant: str) -> 
 
 
 def test_an_unknown_name_is_answered_with_those_there_are() -> None:
-    with pytest.raises(
-        AttributeError, match=r"no attribute 'strin': there are .*, windowed$"
-    ):
+    with pytest.raises(AttributeError, match=r"no attribute 'strin': there are .*, windowed$"):
         assert serdes.strin
