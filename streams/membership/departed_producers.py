@@ -36,32 +36,24 @@ def abort_departed_transactions(
     """Abort open transactions of the application's threads that are none of `members`.
 
     `members` are the instance ids of the group's members, which are their transactional ids with
-    `exactly_once_v2`. No more broker is asked once `is_current` returns false, and nothing more is
-    aborted: there may be members that are not among them, or this one is to end. Returns the
-    transactional ids whose transactions were aborted; what can't be aborted now is logged, and ends
-    by its time-out.
+    `exactly_once_v2`. Nothing more is aborted once `is_current` returns false: there may be members
+    that are not among them. Returns the transactional ids whose transactions were aborted; what
+    can't be aborted now is logged, and ends by its time-out.
     """
     thread_id = re.compile(f"{re.escape(application_id)}-{_UUID}-[0-9]+")
     aborted: list[str] = []
 
-    def is_given_up() -> bool:
-        return not is_current()
-
     def abort_at_broker(address: tuple[str, int]) -> None:
         with closing(open_connection(address)) as connection:
-            ids = [*list_transactional_ids(connection, ("Ongoing",), is_given_up=is_given_up)]
+            ids = [*list_transactional_ids(connection, ("Ongoing",))]
         for each in ids:
             if thread_id.fullmatch(each) and each not in members and is_current():
                 with _failures_logged(application_id):
-                    abort_transaction(open_connection, each, is_given_up=is_given_up)
+                    abort_transaction(open_connection, each)
                     aborted.append(each)
 
-    if not is_current():
-        return aborted
     with _failures_logged(application_id):
-        for address in list_brokers(open_connection, is_given_up=is_given_up):
-            if is_given_up():
-                break
+        for address in list_brokers(open_connection):
             with _failures_logged(application_id):
                 abort_at_broker(address)
     for each in aborted:

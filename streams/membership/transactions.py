@@ -8,7 +8,7 @@ described.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import timedelta
 from typing import NamedTuple
@@ -62,13 +62,8 @@ class OpenProducer(NamedTuple):
     last_timestamp_ms: int
 
 
-def list_brokers(
-    open_connection: OpenConnection, is_given_up: Callable[[], bool] = lambda: False
-) -> list[tuple[str, int]]:
-    """Return the addresses of all brokers of the cluster. Raises ConnectionLost.
-
-    The answer isn't waited for any more once `is_given_up` returns true.
-    """
+def list_brokers(open_connection: OpenConnection) -> list[tuple[str, int]]:
+    """Return the addresses of all brokers of the cluster. Raises ConnectionLost."""
     with closing(open_connection(None)) as bootstrap:
         classes = load_request_classes(bootstrap, _METADATA_API_KEY, 9)
         request = build_entity(
@@ -78,18 +73,16 @@ def list_brokers(
             include_cluster_authorized_operations=False,
             include_topic_authorized_operations=False,
         )
-        answer = bootstrap.send_request(request, is_given_up=is_given_up)
+        answer = bootstrap.send_request(request)
     return [(broker.host, broker.port) for broker in answer.brokers]
 
 
 def list_transactional_ids(
-    connection: BrokerConnection,
-    states: Sequence[str] = (),
-    is_given_up: Callable[[], bool] = lambda: False,
+    connection: BrokerConnection, states: Sequence[str] = ()
 ) -> Iterator[str]:
     """Yield the transactional ids that a broker coordinates, in certain states or all.
 
-    Raises: ConnectionLost, also once `is_given_up` returns true while the answer is waited for.
+    Raises: ConnectionLost.
     """
     classes = load_request_classes(connection, _LIST_TRANSACTIONS_API_KEY, 1)
     request = build_entity(
@@ -98,7 +91,7 @@ def list_transactional_ids(
         producer_id_filters=(),
         duration_filter=_NO_PRODUCER,
     )
-    answer = connection.send_request(request, is_given_up=is_given_up)
+    answer = connection.send_request(request)
     if answer.error_code is not ErrorCode.none:
         raise ConnectionLost(f"transactions can't be listed: {answer.error_code.name}")
     for each in answer.transaction_states:
@@ -134,15 +127,10 @@ def describe_transactions(
         )
 
 
-def abort_transaction(
-    open_connection: OpenConnection,
-    transactional_id: str,
-    is_given_up: Callable[[], bool] = lambda: False,
-) -> None:
+def abort_transaction(open_connection: OpenConnection, transactional_id: str) -> None:
     """Abort a transaction by a new epoch of its producer.
 
-    Raises: AuthorizationError, and ConnectionLost, also once `is_given_up` returns true while the
-    answer is waited for.
+    Raises: ConnectionLost, AuthorizationError.
     """
     with closing(open_connection(None)) as bootstrap:
         address = find_coordinator(
@@ -157,7 +145,7 @@ def abort_transaction(
             producer_id=_NO_PRODUCER,
             producer_epoch=_NO_PRODUCER,
         )
-        code = connection.send_request(request, is_given_up=is_given_up).error_code
+        code = connection.send_request(request).error_code
     if code not in _ABORTED:
         raise ConnectionLost(f"{transactional_id}: {code.name}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -20,7 +20,7 @@ class LostConnection:
     def negotiate_version(self, api_key: int, version_max: int) -> int:
         return version_max
 
-    def send_request(self, request: Any, **_: Any) -> Any:
+    def send_request(self, request: Any) -> Any:
         raise ConnectionLost("cut off")
 
     def close(self) -> None:
@@ -41,21 +41,16 @@ def test_a_connection_that_is_lost_leaves_transactions_to_time_out(
 
 
 class TransactionCluster:
-    """Stands in for a cluster whose brokers coordinate these open transactions.
+    """Stands in for a cluster of one broker, which coordinates these open transactions.
 
     It answers InitProducerId by the error code of the transaction.
     """
 
-    def __init__(self, transactions: Mapping[str, ErrorCode], brokers: int = 1) -> None:
+    def __init__(self, transactions: Mapping[str, ErrorCode]) -> None:
         self._transactions = transactions
-        self._brokers = [SimpleNamespace(host=f"broker-{n}", port=9092) for n in range(brokers)]
         self.aborted: list[str] = []
-        self.opened: list[tuple[str, int] | None] = []
-        self.waits: dict[str, Callable[[], bool]] = {}
-        """By request, what tells whether its answer is not waited for any more."""
 
     def open_connection(self, address: tuple[str, int] | None) -> Any:
-        self.opened.append(address)
         return self
 
     def negotiate_version(self, api_key: int, version_max: int) -> int:
@@ -64,14 +59,12 @@ class TransactionCluster:
     def close(self) -> None:
         pass
 
-    def send_request(self, request: Any, *, is_given_up: Callable[[], bool] | None = None) -> Any:
+    def send_request(self, request: Any) -> Any:
         """Return only those fields of a response that are read."""
-        if is_given_up is not None:
-            self.waits[type(request).__name__] = is_given_up
         none = ErrorCode.none
         match type(request).__name__:
             case "MetadataRequest":
-                return SimpleNamespace(brokers=self._brokers)
+                return SimpleNamespace(brokers=[SimpleNamespace(host="broker", port=9092)])
             case "ListTransactionsRequest":
                 listed = [SimpleNamespace(transactional_id=each) for each in self._transactions]
                 return SimpleNamespace(error_code=none, transaction_states=listed)
@@ -104,24 +97,3 @@ def test_nothing_more_is_aborted_when_the_members_may_have_changed() -> None:
         cluster.open_connection, "app", (), lambda: not cluster.aborted
     )
     assert aborted == cluster.aborted == first
-
-
-@pytest.mark.parametrize("asked", [0, 1, 2])
-def test_no_other_broker_is_asked_when_the_member_is_to_end(asked: int) -> None:
-    """Test that a stop waits for none of the brokers that are left, which may not answer."""
-    cluster = TransactionCluster({}, brokers=3)
-    abort_departed_transactions(
-        cluster.open_connection, "app", (), lambda: len(cluster.opened) < asked
-    )
-    assert cluster.opened == [None, ("broker-0", 9092)][:asked]
-
-
-def test_a_broker_that_does_not_answer_is_given_up_when_the_member_is_to_end() -> None:
-    cluster = TransactionCluster({DEPARTED[0]: ErrorCode.none})
-    current = [True]
-    assert abort_departed_transactions(
-        cluster.open_connection, "app", (), lambda: bool(current)
-    ) == [DEPARTED[0]]
-    assert [is_given_up() for is_given_up in cluster.waits.values()] == [False] * 3
-    current.clear()
-    assert [is_given_up() for is_given_up in cluster.waits.values()] == [True] * 3
