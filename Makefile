@@ -59,8 +59,8 @@ soak-app: $(VENV)/installed  ## workers under kills, stops, lost answers: MINUTE
 conformance: $(VENV)/installed  ## the same cases against the embedded broker and real Kafka
 	$(BIN)/pytest -q tests/conformance
 
-integration: $(VENV)/installed  ## real processes and kill -9
-	$(BIN)/pytest -q tests/integration
+integration: $(VENV)/installed  ## real processes and kill -9: OPTIONS='--broker embedded'
+	$(BIN)/pytest -q tests/integration $(OPTIONS)
 
 crashes: $(VENV)/installed  ## kill -9 of worker and broker at each step, a store of every kind, both brokers
 	$(BIN)/pytest -q tests/crashes

@@ -36,13 +36,13 @@ def _make(name: str, *arguments: str, alone: bool = False) -> Part:
 
 
 _EVERY_TIME = (
-    _make("integration", "integration"),
     _make("conformance", "conformance"),
     _make("unit tests", "unit"),
     _make("simulation", "simulation"),
     _make("gates", "gates"),
     _make("documentation", "docs"),
 )
+_INTEGRATION_EMBEDDED = _make("integration", "integration", "OPTIONS=--broker embedded")
 _DEMO_AT_LEAST_ONCE = Part(
     "demo, at least once",
     (
@@ -55,6 +55,7 @@ _DEMO_AT_LEAST_ONCE = Part(
 _CI = (
     _make("Spark", "spark"),
     _make("crash matrix", "crashes"),
+    _make("integration", "integration"),
     *_EVERY_TIME,
     _make("clients", "clients"),
     _make("beside Kafka Streams", "differential-tests"),
@@ -98,7 +99,7 @@ def parts_of(level: str) -> Sequence[Part]:
     """Return the parts of a level, the longest first. Raises ValueError for an unknown level."""
     match level:
         case "test":
-            return _EVERY_TIME
+            return (_INTEGRATION_EMBEDDED, *_EVERY_TIME)
         case "ci":
             return _CI
         case "ci-full":
