@@ -18,7 +18,11 @@ from contextvars import Context
 from typing import Any, cast
 
 
-class Unanswered(Exception):
+class RequestFailure(Exception):
+    """Reports that a request of a simulated client has failed, for whoever waits for it still."""
+
+
+class Unanswered(RequestFailure):
     """Reports that the outcome of a request is unknown."""
 
 
@@ -131,8 +135,8 @@ class VirtualLoop:
         return asyncio.Task(coro, loop=cast(asyncio.AbstractEventLoop, self), name=name)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        if isinstance(context.get("exception"), Unanswered):
-            return  # of a client that had given up by then
+        if isinstance(context.get("exception"), RequestFailure):
+            return  # of a client that had given up by then, such as a worker that was killed
         self.failures.append(f"{context.get('message')}: {context.get('exception')!r}")
 
     # Called by the simulation

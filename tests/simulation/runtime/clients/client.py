@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from coordinator.errors import Code
-from tests.simulation.loop import Unanswered
+from tests.simulation.loop import RequestFailure, Unanswered
 from tests.simulation.runtime.process import Process
 
 LIST_OFFSETS, METADATA = 2, 3
@@ -35,7 +35,7 @@ UNKNOWN = RETRIABLE - {Code.UNKNOWN_TOPIC_OR_PARTITION}
 """Retriable errors of reads, for which a missing topic is final."""
 
 
-class Failed(Exception):
+class Failed(RequestFailure):
     """Reports that a request was refused for good, with this code."""
 
     def __init__(self, code: Code) -> None:
