@@ -29,6 +29,7 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
 from coordinator.errors import Code
+from streams.membership.response_schemas import RESPONSE_SCHEMAS
 from tests.answers import codes
 from tests.processes import HANG_LIMIT_S
 
@@ -179,19 +180,6 @@ def plain(value: Any) -> Any:
     return int(value) if isinstance(value, ErrorCode) else value
 
 
-def _let_times_be_negative(response_type: Any) -> None:
-    """Read times that can't be null as numbers, because Kafka writes -1 for none there."""
-    for field in dataclasses.fields(response_type):
-        kind = _without_none(field.type)
-        if typing.get_origin(kind) is tuple and dataclasses.is_dataclass(typing.get_args(kind)[0]):
-            _let_times_be_negative(typing.get_args(kind)[0])
-        if kind is field.type and field.metadata.get("kafka_type") == "datetime_i64":
-            field.metadata = types.MappingProxyType({**field.metadata, "kafka_type": "int64"})
-
-
-_let_times_be_negative(load_response_schema(65, 0))  # DescribeTransactions
-
-
 class Client:
     """Represents one connection: requests go out and responses come back in order."""
 
@@ -244,7 +232,8 @@ class Client:
         entity_writer(type(header))(payload, header)
         entity_writer(request_type)(payload, build(request_type, fields))
         self.write_frame(payload.getvalue())
-        self._expected[self._correlation_id] = load_response_schema(api_key, version)
+        known: Any = RESPONSE_SCHEMAS.get((api_key, version))
+        self._expected[self._correlation_id] = known or load_response_schema(api_key, version)
         return self._correlation_id
 
     def receive(self, correlation_id: int) -> Any:
