@@ -54,9 +54,10 @@ RECOVERY_ERRORS = (
 class FailureHandler:
     """Applies the application's exception handlers to the failures of one thread.
 
-    `list_topics` returns the topics that exist, to check the topic of a dead letter. Kafka Streams'
-    counterparts are DeserializationExceptionHandler, ProcessingExceptionHandler and
-    ProductionExceptionHandler.
+    `list_topics` returns the topics that exist, to check the topic of a dead letter.
+    `logs_skipped`: whether skipped records are logged, which a replay of what the application has
+    logged already does not do again. Kafka Streams' counterparts are
+    DeserializationExceptionHandler, ProcessingExceptionHandler and ProductionExceptionHandler.
     """
 
     def __init__(
@@ -66,8 +67,10 @@ class FailureHandler:
         counters: ThreadCounters,
         monotonic_s: Callable[[], float],
         list_topics: Callable[[], Collection[str]],
+        logs_skipped: bool = True,
     ) -> None:
         self._handlers = handlers
+        self._logs_skipped = logs_skipped
         self._counters = counters
         self._monotonic_s = monotonic_s
         self._list_topics = list_topics
@@ -121,7 +124,8 @@ class FailureHandler:
         if isinstance(response, DeadLetter):
             self._write_dead_letter(response.topic, context, failure)
         self._counters.dropped += 1
-        self._log_skipped(failure, response)
+        if self._logs_skipped:
+            self._log_skipped(failure, response)
 
     def _call_handler(
         self, handler: Callable[[ErrorContext], HandlerResponse], failure: ErrorContext

@@ -151,7 +151,12 @@ class ReplayedTask:
         self._changelogs: dict[str, dict[bytes, tuple[bytes, int]]] = {n: {} for n in self._stores}
         self._positions = dict.fromkeys(self._stores, 0)
         failures = FailureHandler(
-            work.handlers, counters=ThreadCounters(), monotonic_s=float, list_topics=_AllTopics
+            work.handlers,
+            counters=ThreadCounters(),
+            monotonic_s=float,
+            list_topics=_AllTopics,
+            # The application has logged them: here nothing fails anew.
+            logs_skipped=False,
         )
         self._context = _ReplayContext(
             f"{work.subtopology.number}_{partition}",
