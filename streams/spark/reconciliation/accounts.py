@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 
 ROW = "key BINARY, window_start BIGINT, window_end BIGINT, value BINARY, timestamp BIGINT"
 """What an account's rows are. Windows (null without one) and timestamps in ms since 1970."""
+KEY_COLUMNS = ("key", "window_start", "window_end")
+"""What makes a row of a table."""
 ORIGIN = "key BINARY, topic STRING, partition INT, offset BIGINT"
-"""Which record of a source topic went into the rows of a key."""
+"""Which record of a source topic went into the rows of a key. With `window_start` and `window_end`
+too it went into the rows of that window only, with `value` and `timestamp` into rows with these."""
 
 
 class AccountKind(StrEnum):

@@ -8,9 +8,8 @@ from pyspark import StorageLevel
 from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
 
 from streams.errors import ConfigError
-from streams.spark.reconciliation.accounts import Account, AccountKind
+from streams.spark.reconciliation.accounts import KEY_COLUMNS, Account, AccountKind
 from streams.spark.reconciliation.comparing import (
-    KEY_COLUMNS,
     RowVerdict,
     ValueComparison,
     build_verdict_rows,

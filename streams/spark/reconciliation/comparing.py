@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
 
-from streams.spark.reconciliation.accounts import AccountKind
+from streams.spark.reconciliation.accounts import KEY_COLUMNS, AccountKind
 from streams.spark.reconciliation.serde_columns import compare_values, to_canonical_bytes
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from streams.serdes import Serde
 
-KEY_COLUMNS = ("key", "window_start", "window_end")
-"""What makes a row of a table."""
 FOUND = "topic STRING, partition INT, offset BIGINT"
 """What found rows have beside the columns of ROW: where they are."""
 _ELSEWHERE = "the key has a row in another partition, too"

@@ -19,7 +19,8 @@ from streams.ledger import LedgerTransaction, WrittenRange, ledger_topic
 from streams.spark.cuts.cut import Cut
 from streams.spark.cuts.ledger_reader import read_ledger_transactions
 from streams.spark.cuts.members import Members, merge_runs
-from streams.spark.reconciliation.comparing import KEY_COLUMNS, RowVerdict, build_verdict_rows
+from streams.spark.reconciliation.accounts import KEY_COLUMNS
+from streams.spark.reconciliation.comparing import RowVerdict, build_verdict_rows
 from streams.spark.source.broker_access import BrokerAccess
 
 if TYPE_CHECKING:

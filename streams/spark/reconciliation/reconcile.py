@@ -45,6 +45,7 @@ from streams.spark.reconciliation.targets import (
     read_actual_rows,
     reconcilable_targets,
     select_targets,
+    split_account_keys,
 )
 from streams.spark.session import translate_spark_errors
 from streams.topology.build import Topology
@@ -173,7 +174,12 @@ class _Reconciliation:
     ) -> tuple[list[ReconciliationTarget | OpaqueAccount], list[Account], frozenset[str]]:
         """Derive the expected rows that topology and inputs determine, as of the consistent cut."""
         found = derive_accounts_at_cut(self.app, self.records)
-        accounts = {account_key(each): each for each in found.accounts}
+        targets_by_key = {account_key(each): each for each in targets}
+        accounts = {
+            key: split_account_keys(each, targets_by_key[key])
+            for each in found.accounts
+            if (key := account_key(each)) in targets_by_key
+        }
         exempt = {account_key(each): _explain_exemption(each, found.recomputed) for each in targets}
         wanted: list[ReconciliationTarget | OpaqueAccount] = []
         if names:
@@ -307,13 +313,16 @@ class _Reconciliation:
             derived = derive_accounts_at_cut(self.app, self.records)
         except UserError:
             return checked
-        origins = {account_key(each): each.origins for each in derived.accounts}
-        return {
-            name: replace(
-                each, account=replace(each.account, origins=origins.get(account_key(each)))
-            )
-            for name, each in checked.items()
-        }
+        derived_accounts = {account_key(each): each for each in derived.accounts}
+        with_origins = {}
+        for name, each in checked.items():
+            origins = None
+            if (found := derived_accounts.get(account_key(each))) is not None:
+                origins = split_account_keys(found, each.target).origins
+            if origins is not None:  # the user's values may have other bytes
+                origins = origins.drop("value", "timestamp")
+            with_origins[name] = replace(each, account=replace(each.account, origins=origins))
+        return with_origins
 
     def _read_records_in_transit(self) -> DataFrame | None:
         """Read the positions and keys of records in transit between sub-topologies at the cut.

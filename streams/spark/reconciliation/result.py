@@ -8,18 +8,23 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import Window
+from pyspark.sql import Column, Window
 from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
 
 from streams.spark.cuts.cut import Cut
-from streams.spark.reconciliation.accounts import Account, AccountKind, RefusedCheck
+from streams.spark.reconciliation.accounts import (
+    KEY_COLUMNS,
+    Account,
+    AccountKind,
+    RefusedCheck,
+)
 from streams.spark.reconciliation.comparing import OFF_VERDICTS, POSITIONS_MAX, RowVerdict
 from streams.spark.reconciliation.coverage import Coverage
 from streams.spark.reconciliation.serde_columns import to_text_column, to_typed_column
 from streams.spark.reconciliation.targets import ReconciliationTarget
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Row, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
     from streams.serdes import Serde
 
@@ -29,6 +34,8 @@ REPORT_COLUMNS = (
     "offsets ARRAY<STRUCT<topic: STRING, partition: INT, offset: BIGINT, role: STRING>>"
 )
 """The columns of the report's DataFrames."""
+_OF = "of_"
+"""What the names of a row's columns begin with beside those of its origins."""
 
 
 class VerdictRows:
@@ -132,40 +139,67 @@ class CheckedAccount(VerdictRows):
         rows = self.compared.where(F.col("verdict").isin([each.value for each in verdicts]))
         own_positions = F.transform("positions", lambda at: _build_position(at, role))
         no_inputs = F.lit(None).cast("BIGINT").alias("inputs")
-        rows = rows.withColumns(
+        if RowVerdict.OK in verdicts or self.account.origins is None:
+            located = rows.select("*", own_positions.alias("offsets"), no_inputs)
+        else:
+            origins = _collect_origins(self.account.origins, rows)
+            all_positions = F.concat(F.coalesce("origins", F.array()), own_positions)
+            is_of_row = reduce(
+                Column.__and__,
+                (
+                    F.col(name).eqNullSafe(F.col(_OF + name))
+                    for name in rows.columns
+                    if _OF + name in origins.columns
+                ),
+            )
+            located = rows.join(origins, is_of_row, "left").select(
+                *rows.columns, all_positions.alias("offsets"), "inputs"
+            )
+        return located.withColumns(
             {name: _to_timestamp(name) for name in ("window_start", "window_end")}
         )
-        if RowVerdict.OK in verdicts or self.account.origins is None:
-            return rows.select("*", own_positions.alias("offsets"), no_inputs)
-        origins = self._collect_origins(self.account.origins, rows)
-        all_positions = F.concat(F.coalesce("origins", F.array()), own_positions)
-        return rows.join(origins, rows["key"].eqNullSafe(origins["of"]), "left").select(
-            *(rows[name] for name in rows.columns), all_positions.alias("offsets"), "inputs"
-        )
 
-    def _collect_origins(self, origins: DataFrame, rows: DataFrame) -> DataFrame:
-        """Collect for each key in `rows` the input records that went into it.
 
-        Returns `of` (the key), `inputs` (how many records went in), `origins` (the first of them).
-        """
-        keys = rows.select("key").distinct()
-        wanted = origins.join(keys, "key", "left_semi")
-        by_key = Window.partitionBy("key")
-        in_order = by_key.orderBy("topic", "partition", "offset")
-        numbered = wanted.select(
-            "*",
-            F.row_number().over(in_order).alias("number"),
-            F.count(F.lit(1)).over(by_key).alias("inputs"),
+def _collect_origins(origins: DataFrame, rows: DataFrame) -> DataFrame:
+    """Collect for each of `rows` the input records that went into it.
+
+    Rows and origins go together by key and, where the origins have them, by window, value and
+    timestamp. A row of which nothing was expected has no such value: it gets those of its key and
+    window.
+
+    Returns the columns of rows that matter, prefixed; `inputs` (how many records went in);
+    `origins` (the first of them).
+    """
+    names = [name for name in KEY_COLUMNS if name in origins.columns]
+    is_origin = reduce(
+        Column.__and__, (F.col(_OF + name).eqNullSafe(F.col(name)) for name in names)
+    )
+    if "value" in origins.columns:
+        expected, expected_ms = F.col(_OF + "expected"), F.col(_OF + "expected_ms")
+        is_result = (expected == F.col("value")) & (expected_ms == F.col("timestamp"))
+        is_origin &= expected.isNull() | is_result
+        names += ["expected", "expected_ms"]
+    of_row = [_OF + name for name in names]
+    wanted = rows.select(*(F.col(name).alias(_OF + name) for name in names)).distinct()
+    # A record that went into several rows of a key is one input of it.
+    found = (
+        wanted.join(origins, is_origin).select(*of_row, "topic", "partition", "offset").distinct()
+    )
+    by_row = Window.partitionBy(*of_row)
+    numbered = found.select(
+        "*",
+        F.row_number().over(by_row.orderBy("topic", "partition", "offset")).alias("number"),
+        F.count(F.lit(1)).over(by_row).alias("inputs"),
+    )
+    position = F.struct("topic", "partition", "offset", F.lit("input").alias("role"))
+    return (
+        numbered.where(F.col("number") <= POSITIONS_MAX)
+        .groupBy(*of_row)
+        .agg(
+            F.first("inputs").alias("inputs"),
+            F.sort_array(F.collect_list(position)).alias("origins"),
         )
-        position = F.struct("topic", "partition", "offset", F.lit("input").alias("role"))
-        return (
-            numbered.where(F.col("number") <= POSITIONS_MAX)
-            .groupBy(F.col("key").alias("of"))
-            .agg(
-                F.first("inputs").alias("inputs"),
-                F.sort_array(F.collect_list(position)).alias("origins"),
-            )
-        )
+    )
 
 
 def _build_position(position: Column, role: str) -> Column:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
@@ -12,7 +12,7 @@ from state.keys import TIME_MAX
 from streams.errors import ConfigError
 from streams.graph.nodes import Node, ProcessorNode, SinkNode, StoreKind, StoreSpec
 from streams.serdes import Serde
-from streams.spark.reconciliation.accounts import AccountKind
+from streams.spark.reconciliation.accounts import KEY_COLUMNS, Account, AccountKind
 from streams.spark.reconciliation.inputs import TopicRecords
 from streams.spark.reconciliation.ledger_check import LedgerRuns
 from streams.spark.source.frames import FORMAT
@@ -240,6 +240,16 @@ def convert_timestamps(frame: DataFrame) -> DataFrame:
     return frame.withColumn("timestamp", F.unix_millis("timestamp"))
 
 
+def split_account_keys(account: Account, target: ReconciliationTarget) -> Account:
+    """Split the windowed keys of a topic's expected rows, which are whole as they are derived."""
+    if target.spec is not None or target.windowed is None:
+        return account
+    origins = account.origins
+    if origins is not None and set(KEY_COLUMNS) <= set(origins.columns):
+        origins = split_windowed_keys(origins, target)
+    return replace(account, expected=split_windowed_keys(account.expected, target), origins=origins)
+
+
 def split_windowed_keys(frame: DataFrame, target: ReconciliationTarget) -> DataFrame:
     """Split the keys of a topic into key, window start and window end, null without windows."""
     key, start, end = F.col("key"), F.lit(None).cast("BIGINT"), F.lit(None).cast("BIGINT")
@@ -255,7 +265,7 @@ def split_windowed_keys(frame: DataFrame, target: ReconciliationTarget) -> DataF
     columns = {"key": key, "window_start": start, "window_end": end}
     return frame.select(
         *(column.alias(name) for name, column in columns.items()),
-        *(name for name in _ROW_COLUMNS if name not in columns),
+        *(name for name in frame.columns if name not in columns),
     )
 
 

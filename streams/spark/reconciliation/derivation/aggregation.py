@@ -42,13 +42,14 @@ class ComputedTable:
     """Represents the table of a step, as computed by Spark.
 
     `rows`: key, window_start, window_end, value, timestamp, partition; `records`: those that came
-    to the step.
+    to the step; `window_records`: those that count, once for each of their windows.
     """
 
     rule: AggregationRule
     spec: StoreSpec
     rows: DataFrame
     records: DataFrame
+    window_records: DataFrame
 
     @property
     def closed_rows(self) -> DataFrame:
@@ -93,7 +94,7 @@ def compute_table(
         )
         work = step, rule.folding, spec.key, spec.value
         table = map_on_executors(ordered, fold_rows, work, FOLDED_SCHEMA)
-    return ComputedTable(rule, spec, table, records)
+    return ComputedTable(rule, spec, table, records, rows)
 
 
 def select_expired_windows(rows: DataFrame, time_column: str, retention_ms: int) -> DataFrame:

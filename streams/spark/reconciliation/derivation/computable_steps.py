@@ -6,7 +6,7 @@ and their own operators are not run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -29,6 +29,7 @@ from streams.spark.reconciliation.derivation.determinism import (
     is_stateless,
 )
 from streams.spark.reconciliation.derivation.executors import map_on_executors
+from streams.spark.reconciliation.derivation.origins import identify_table_row
 from streams.spark.reconciliation.derivation.replay import (
     STEP_PREFIX,
     ReplayWork,
@@ -188,6 +189,22 @@ class ComputableSteps:
                     final_rows[child] = table.closed_rows
         return final_rows
 
+    def find_window_records(self, nodes: Collection[Node]) -> dict[str, DataFrame]:
+        """Find the records in each window of those windowed tables among `nodes` that are final.
+
+        They are returned by the topic that stands for the table in `replay_after_tables`.
+        """
+        return {
+            STEP_PREFIX + node.name: table.window_records
+            for node in self.final_rows
+            if node in nodes and (table := self._find_table(node)).rule.windows is not None
+        }
+
+    def _find_table(self, node: Node) -> ComputedTable:
+        """Return the computed table whose final rows a node of `final_rows` forwards."""
+        origin = node if node in self.computed_tables else node.parents[0]
+        return self.computed_tables[origin]
+
     def replay_after_tables(
         self, nodes: list[Node], tables: list[Node], stores: tuple[str, ...]
     ) -> DataFrame:
@@ -195,8 +212,7 @@ class ComputableSteps:
         given: dict[Node, list[SourceNode]] = {}
         rows: list[DataFrame] = []
         for table in tables:
-            origin = table if table in self.computed_tables else table.parents[0]
-            known = self.computed_tables[origin]
+            known = self._find_table(table)
             spec, windows = known.spec, known.rule.windows
             key = spec.key if windows is None else windowed_key_serde(spec.key, windows)
             topic = STEP_PREFIX + table.name
@@ -236,13 +252,16 @@ class ComputableSteps:
 
 
 def _to_source_records(rows: DataFrame, topic: str, *, windowed: bool) -> DataFrame:
-    """Convert the rows of a table to records of the topic `topic`, with the columns of READ."""
+    """Convert the rows of a table to records of the topic `topic`, with the columns of READ.
+
+    Their offsets identify the rows, and are in no order.
+    """
     key = f.concat("key", encode_int64(f.col("window_start"))) if windowed else f.col("key")
     return rows.select(
         key.alias("key"),
         "value",
         f.lit(topic).alias("topic"),
         f.col("partition").cast("int").alias("partition"),
-        f.lit(0).cast("long").alias("offset"),
+        identify_table_row().alias("offset"),
         "timestamp",
     ).select(*READ.names)

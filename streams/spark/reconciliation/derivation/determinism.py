@@ -117,6 +117,14 @@ def find_source_topics(nodes: Iterable[Node]) -> set[str]:
     return {each.topic for each in every if isinstance(each, SourceNode)}
 
 
+def emits_closed_windows(node: Node) -> bool:
+    """Return whether a step forwards the result of a window when the window closes."""
+    rule = node.rule if isinstance(node, ProcessorNode) else None
+    if isinstance(rule, AggregationRule):
+        return rule.on_close
+    return isinstance(rule, SuppressionRule) and rule.final_only
+
+
 def explain_not_compared(spec: StoreSpec) -> str | None:
     """Explain why the content of a store is not compared, or return None if it is."""
     if not spec.logged:

@@ -18,19 +18,29 @@ from streams.graph.nodes import (
     StoreSpec,
 )
 from streams.settings.exception_handlers import ExceptionHandlers
-from streams.spark.reconciliation.accounts import Account, AccountKind, RefusedCheck
-from streams.spark.reconciliation.derivation.aggregation import select_expired_windows
+from streams.spark.reconciliation.accounts import (
+    KEY_COLUMNS,
+    Account,
+    AccountKind,
+    RefusedCheck,
+)
+from streams.spark.reconciliation.derivation.aggregation import (
+    ComputedTable,
+    select_expired_windows,
+)
 from streams.spark.reconciliation.derivation.computable_steps import ComputableSteps, SourceRecords
 from streams.spark.reconciliation.derivation.determinism import (
     Determinism,
     DeterminismAnalysis,
     StepDeterminism,
+    emits_closed_windows,
     explain_not_compared,
     find_ancestors,
     find_source_topics,
     is_stateless,
 )
 from streams.spark.reconciliation.derivation.executors import map_on_executors
+from streams.spark.reconciliation.derivation.origins import select_origins, select_result_origins
 from streams.spark.reconciliation.derivation.replay import (
     STORE_PREFIX,
     ReplayedTask,
@@ -38,7 +48,6 @@ from streams.spark.reconciliation.derivation.replay import (
     replay_partitions,
 )
 from streams.spark.reconciliation.derivation.row_schemas import MADE
-from streams.spark.reconciliation.derivation.stream_joins import strip_join_prefix
 from streams.spark.reconciliation.derivation.subgraphs import group_sinks_by_topic
 from streams.topology.build import Subtopology
 
@@ -132,7 +141,7 @@ class _AccountPlanner:
                 AccountKind.STORE,
                 COMPUTED,
                 table.rows,
-                _select_origins(table.records),
+                self._find_table_origins(table),
                 expired_rows=table.expired_rows,
                 compares_timestamps=True,
             )
@@ -177,7 +186,8 @@ class _AccountPlanner:
         frame, how = computed
         if flow.determinism is Determinism.EACH:
             self.result.written_records[topic] = frame
-            self._add_account(topic, AccountKind.STREAM, how, frame, _select_origins(frame))
+            origins = self._find_result_origins(frame, sinks, how)
+            self._add_account(topic, AccountKind.STREAM, how, frame, origins)
             return
         frame = _select_last_rows(frame)
         [sink] = sinks
@@ -236,12 +246,29 @@ class _AccountPlanner:
         )
         return map_on_executors(ordered, replay_partitions, work, MADE), IN_ORDER
 
+    @staticmethod
+    def _find_table_origins(table: ComputedTable) -> DataFrame:
+        """Return keys, windows and positions of the records that count in a computed table."""
+        if table.rule.windows is None:
+            return select_origins(table.window_records, "key")
+        return select_origins(table.window_records, *KEY_COLUMNS)
+
+    def _find_result_origins(
+        self, results: DataFrame, sinks: list[SinkNode], method: str
+    ) -> DataFrame | None:
+        """Return the positions of the source records of each result that `sinks` write."""
+        before = set().union(*map(find_ancestors, sinks))
+        if method == IN_ORDER and any(emits_closed_windows(node) for node in before):
+            # The record that closed a window is not what went into it.
+            return self._find_origins(sinks)
+        return select_result_origins(results, self._computable.find_window_records(before))
+
     def _find_origins(self, nodes: Iterable[Node]) -> DataFrame | None:
         """Return keys and positions of the source records, or None if the positions are unknown."""
         topics = find_source_topics(nodes)
         if not all(self._source_records[topic].is_ordered for topic in topics):
             return None
-        return _select_origins(self._read_source_topics(nodes))
+        return select_origins(self._read_source_topics(nodes), "key")
 
     def _read_source_topics(self, nodes: Iterable[Node]) -> DataFrame:
         """Return the records of all source topics of these steps."""
@@ -298,13 +325,3 @@ def _select_last_rows(output_rows: DataFrame) -> DataFrame:
         f.col("last.value").alias("value"),
         f.col("last.timestamp").alias("timestamp"),
     )
-
-
-def _select_origins(rows: DataFrame) -> DataFrame:
-    """Select each row's key with the position of the input record that it was made from.
-
-    For a join's result that is the left record.
-    """
-    known = rows.where(f.col("topic").isNotNull())
-    topic = strip_join_prefix(f.col("topic")).alias("topic")
-    return known.select("key", topic, "partition", "offset")
