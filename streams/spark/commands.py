@@ -44,7 +44,9 @@ def open_spark_session(
 
         chosen = parse_pairs("--spark", settings, ", as in spark.executor.memory=4g")
         with (
-            session(master, name=name, settings=chosen, verbose=verbose) as spark,
+            session(
+                master, name=name, settings=chosen, verbose=verbose, runs_briefly=True
+            ) as spark,
             translate_spark_errors(),
         ):
             yield spark

@@ -40,6 +40,13 @@ REDACTION = {
 }
 """The setting by which Spark shows no secret of a connection that is given as options in SQL. What
 is called secret, password or token it hides without."""
+_BRIEF_RUN_SETTINGS = {
+    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
+    "spark.sql.adaptive.enabled": "false",
+}
+"""Settings of a local session for a run of minutes. Most code runs for some seconds, in which the
+optimising compiler costs more than it gains; without it, Java's code cache is small by default. And
+planning each stage anew, by the size of the one before, makes several jobs of each query."""
 _SUBMIT_VARIABLE = "PYSPARK_GATEWAY_PORT"
 """The environment variable that spark-submit sets; it then chooses master, Java and logging."""
 _QUIET_LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
@@ -62,13 +69,15 @@ def session(
     name: str = "millrace",
     settings: Mapping[str, str] = MappingProxyType({}),
     verbose: bool = False,
+    runs_briefly: bool = False,
 ) -> Iterator[SparkSession]:
     """Yield a Spark session that knows the format `millrace`; its time zone is UTC if it is new.
 
     `master`: Spark's; by default all cores of this machine. `settings`: of Spark; they override
-    those that are set here. `verbose`: log as Spark does by default. Raises ConfigError: no Java,
-    or one that is too old; an interpreter of another environment in PYSPARK_PYTHON; a package that
-    is missing.
+    those that are set here. `verbose`: log as Spark does by default. `runs_briefly`: for minutes at
+    most, so that a local session had better start soon than be fast at last. Raises ConfigError: no
+    Java, or one that is too old; an interpreter of another environment in PYSPARK_PYTHON; a package
+    that is missing.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -76,7 +85,7 @@ def session(
         active.dataSource.register(MillraceDataSource)
         yield active
         return
-    made = _create_session(master, name, settings, verbose=verbose)
+    made = _create_session(master, name, settings, verbose=verbose, runs_briefly=runs_briefly)
     try:
         check_environment(made)
         made.dataSource.register(MillraceDataSource)
@@ -86,7 +95,12 @@ def session(
 
 
 def _create_session(
-    master: str | None, name: str, settings: Mapping[str, str], *, verbose: bool
+    master: str | None,
+    name: str,
+    settings: Mapping[str, str],
+    *,
+    verbose: bool,
+    runs_briefly: bool,
 ) -> SparkSession:
     """Create a local Spark session, or return the one that spark-submit has prepared.
 
@@ -107,6 +121,7 @@ def _create_session(
                 "spark.driver.bindAddress": "127.0.0.1",
                 # Spark's default of 200 is for clusters: here most would be empty, each a task.
                 "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
+                **(_BRIEF_RUN_SETTINGS if runs_briefly else {}),
             }
     elif master is not None:
         raise ConfigError(f"spark-submit chooses the master: leave --master {master} to it")

@@ -92,7 +92,7 @@ def test_its_status_says_whether_the_books_balance(
     named = ("--account", "counts", "--account", books.out)
     done = millrace(of, "--expected", "counted_words:one", *named)
     assert done.exit_code == 3, done.output
-    assert done.output.startswith("Checked 1 of 2 accounts (50 %) with ")
+    assert done.stdout.startswith("Checked 1 of 2 accounts (50 %) with ")
     assert f"not checked: {books.out}: expected says nothing of it" in done.output
     assert f"--allow-unchecked {books.out}" in done.output
     allowed = ("--allow-unchecked", books.out)
@@ -122,6 +122,14 @@ def test_its_status_says_whether_the_books_balance(
     )
     assert ended.returncode == 1, ended.stdout + ended.stderr
     assert "do NOT balance: 1 records are off" in ended.stdout
+    assert ended.stdout.startswith("Checked "), "progress is no part of the report"
+    progress = [
+        r"cut of \S+ taken in \d+\.\d s",
+        r"expected rows planned from \d+ inputs in \d+\.\d s",
+        r"store counts compared in \d+\.\d s: \d+ ok, 1 different",
+    ]
+    told = re.findall(rf"^({'|'.join(progress)})$", ended.stderr, re.M)
+    assert len(told) == len(progress), ended.stderr
     # Lines, none of which is cut or folded, though this is no terminal and 80 columns wide.
     assert re.search(r"^  store counts: \d+ ok, 1 different \(.+\)$", ended.stdout, re.M)
     assert re.search(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from pyspark import StorageLevel
+
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.spark.cuts.cut import Cut
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 _PLAIN_SERDES = {"bytes", "string", "int32", "int64", "float64"}
 """Serdes of an application that the data source has under the same name."""
 _JSON = "json"
+KEPT_OFFSETS_MAX = 1_000_000
+"""A topic with more offsets is read again by each account rather than stored by Spark."""
 _KEEP_RECORDS = (
     "A reconciliation needs a topic from its first record on: keep them all (retention.ms=-1, "
     "retention.bytes=-1), or allow what depends on them to go unchecked (allow_unchecked)"
@@ -41,6 +45,7 @@ class TopicRecords:
         self.cut = cut
         self.admin = access.create_admin()
         self._earliest_offsets: dict[str, dict[Partition, int]] = {}
+        self._kept_frames: dict[str, DataFrame] = {}
 
     def read_topic(self, topic: str, **options: str) -> DataFrame:
         """Read a topic's committed records that are in the consistent cut.
@@ -56,6 +61,25 @@ class TopicRecords:
         until = {p: max(begins[p], at) for p, at in end_offsets_in_cut(topic, self.cut).items()}
         found = read_topic_offsets(self.spark, self.access, topic, begins, until, **options)
         return exclude_runs_beyond_cut(found, self.cut)
+
+    def keep_topic(self, topic: str) -> DataFrame:
+        """Return `read_topic(topic)` as bytes, which Spark stores when it is first read.
+
+        Several accounts come of one topic. A topic of many offsets is read each time instead.
+        """
+        if topic not in self._kept_frames:
+            frame = self.read_topic(topic)
+            begins = self.fetch_earliest_offsets(topic)
+            ends = end_offsets_in_cut(topic, self.cut)
+            if sum(ends[p] - begins[p] for p in ends) <= KEPT_OFFSETS_MAX:
+                frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
+            self._kept_frames[topic] = frame
+        return self._kept_frames[topic]
+
+    def unpersist(self) -> None:
+        """Release the topics that Spark stores."""
+        for frame in self._kept_frames.values():
+            frame.unpersist()
 
     def read_written(
         self, topic: str, first_offsets: Mapping[Partition, int] | None = None

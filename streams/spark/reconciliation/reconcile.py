@@ -6,21 +6,21 @@ by a plan derived from the topology, and each store and topic is compared with i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark import StorageLevel
 
-from streams.errors import AuthenticationError, AuthorizationError, ConfigError, UserError
+from streams.errors import ConfigError, UserError
 from streams.spark.application_access import resolve_access
 from streams.spark.cuts.cut import Cut
 from streams.spark.cuts.members import in_flight
 from streams.spark.cuts.taking import take_cut
 from streams.spark.environment import check_environment
+from streams.spark.reconciliation.account_checks import AccountChecks
 from streams.spark.reconciliation.accounts import Account, AccountKind, RefusedCheck
-from streams.spark.reconciliation.checking import check_account, select_expired_rows
 from streams.spark.reconciliation.coverage import (
     AccountKey,
     account_key,
@@ -34,20 +34,17 @@ from streams.spark.reconciliation.expected_by_user import (
     compute_expected_accounts,
 )
 from streams.spark.reconciliation.inputs import Inputs, TopicRecords, explain_unknown_end
-from streams.spark.reconciliation.ledger_check import LedgerRuns, entries_in_cut
+from streams.spark.reconciliation.progress import ProgressLines
 from streams.spark.reconciliation.report import Report
 from streams.spark.reconciliation.result import CheckedAccount
 from streams.spark.reconciliation.targets import (
     OpaqueAccount,
     ReconciliationTarget,
-    check_against_ledger,
     list_opaque_accounts,
-    read_actual_rows,
     reconcilable_targets,
     select_targets,
     split_account_keys,
 )
-from streams.spark.session import translate_spark_errors
 from streams.topology.build import Topology
 
 if TYPE_CHECKING:
@@ -69,6 +66,7 @@ def reconcile(
     accounts: Sequence[str] | None = None,
     tolerance: float = 0.0,
     allow_unchecked: Collection[str] = (),
+    on_progress: Callable[[str], None] | None = None,
 ) -> Report:
     """Compare what `app` has computed with what its inputs say, as of one consistent cut.
 
@@ -81,10 +79,12 @@ def reconcile(
     `accounts`: names of the stores and topics to be checked; by default all, or with `expected`
     those that it returns. `tolerance`: by how much floats of tables may differ. `allow_unchecked`:
     names of those that may go unchecked; if others do, `report.balanced` is false.
+    `on_progress`: called with a line of text as each stage ends.
 
     Raises: ConfigError if nothing of what was asked for could be checked, for a name that is no
     account's, and for workers of Spark that lack what they need.
     """
+    progress = ProgressLines(on_progress)
     check_environment(spark)
     topology = app.topology()
     check_allowed_names(
@@ -93,14 +93,19 @@ def reconcile(
     access = resolve_access(app.config, bootstrap_servers=bootstrap_servers, kafka=kafka)
     if cut is None:
         cut = take_cut(app, access)
+        progress.add_stage(f"cut of {cut.application_id} taken")
     if cut.application_id != app.application_id:
         raise ConfigError(
             f"the cut is one of {cut.application_id!r}, and the application is "
             f"{app.application_id!r}"
         )
     records = TopicRecords(spark, access, cut)
-    reconciliation = _Reconciliation(app, topology, cut, records)
-    return reconciliation.build_report(expected, accounts, tolerance, allow_unchecked)
+    reconciliation = _Reconciliation(app, topology, cut, records, progress)
+    try:
+        return reconciliation.build_report(expected, accounts, tolerance, allow_unchecked)
+    except BaseException:
+        records.unpersist()
+        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,7 @@ class _Reconciliation:
     topology: Topology
     cut: Cut
     records: TopicRecords
+    progress: ProgressLines
     refusals: list[RefusedCheck] = field(default_factory=list)
 
     def build_report(
@@ -141,6 +147,8 @@ class _Reconciliation:
         pairs = [(targets_by_key[account_key(each)], each) for each in answers]
         by_key = {account_key(each): each for each in wanted}
         record_counts = count_record_offsets(self.records.admin, self.cut, by_key.values())
+        input_count = sum(self._count_input_offsets().values())
+        self.progress.add_stage(f"expected rows planned from {input_count:,} inputs")
         checked = _index_by_name(self._check_accounts(pairs, tolerance))
         keys = {account_key(each) for each in checked.values()}
         missed_accounts = [each for key, each in by_key.items() if key not in keys]
@@ -167,6 +175,7 @@ class _Reconciliation:
             in_flight=in_transit,
             in_flight_count=in_transit_count,
             inputs=self._count_input_offsets(),
+            release_inputs=self.records.unpersist,
         )
 
     def _derive_accounts(
@@ -252,40 +261,12 @@ class _Reconciliation:
 
     def _check_accounts(
         self, pairs: list[tuple[ReconciliationTarget, Account]], tolerance: float
-    ) -> Iterator[CheckedAccount]:
-        """Check each store and topic and yield it; refuse those that can't be checked."""
-        records, ledger_runs = self.records, None
-        if self.cut.ledger_end is not None:
-            ledger_runs = LedgerRuns(records.spark, entries_in_cut(records.access, self.cut))
-        for place, account in pairs:
-            if account.kind is AccountKind.STREAM and records.is_compacted(place.name):
-                self._refuse_account(
-                    place, "it is compacted and no table: records that were written may be gone"
-                )
-                continue
-            try:
-                with translate_spark_errors():
-                    rows = read_actual_rows(place, records)
-                    ledger_verdicts = (
-                        None
-                        if ledger_runs is None
-                        else check_against_ledger(place, rows, records, ledger_runs)
-                    )
-                    if account.expired_rows is None and place.spec is not None:
-                        positions = self.cut.stores[place.name].positions
-                        expired_rows = select_expired_rows(
-                            account.expected, rows, place, len(positions)
-                        )
-                        account = replace(account, expired_rows=expired_rows)
-                    checked = check_account(
-                        place, account, rows, tolerance=tolerance, ledger_verdicts=ledger_verdicts
-                    )
-            except (AuthenticationError, AuthorizationError):
-                raise  # of the whole, and not of one account
-            except ConfigError as error:
-                self._refuse_account(place, str(error))
-                continue
-            yield checked
+    ) -> list[CheckedAccount]:
+        """Check stores and topics; return those that could be checked, and refuse the others."""
+        checks = AccountChecks(self.records, tolerance, self.progress)
+        outcomes = checks.check_accounts(pairs)
+        self.refusals.extend(each for each in outcomes if isinstance(each, RefusedCheck))
+        return [each for each in outcomes if isinstance(each, CheckedAccount)]
 
     def _add_missing_reasons(
         self, missed: list[ReconciliationTarget | OpaqueAccount], *, is_derived: bool

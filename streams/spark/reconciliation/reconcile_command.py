@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
 from streams.app import import_app
 from streams.command_options import (
@@ -112,11 +114,17 @@ def reconcile(
             accounts=accounts,
             tolerance=tolerance,
             allow_unchecked=allow_unchecked or (),
+            on_progress=_print_progress,
         ) as report:
             _show_report(report, html, to)
             status = 1 if report.is_off else 0 if report.balanced else _UNCHECKED_STATUS
     if status:
         raise typer.Exit(status)
+
+
+def _print_progress(line: str) -> None:
+    """Print a line of progress to standard error, so that standard output has the report alone."""
+    Console(stderr=True).print(Text(line, style="dim"), soft_wrap=True)
 
 
 def _show_report(report: Report, html: Path | None, to: Path | None) -> None:

@@ -240,6 +240,8 @@ class ReconciliationResult(VerdictRows):
     in_flight_count: int | None = None
     inputs: Mapping[str, int] = field(default_factory=dict)
     """Offsets of each input topic that are in the cut."""
+    release_inputs: Callable[[], None] | None = field(default=None, repr=False)
+    """Releases the inputs that Spark stores, from which the rows' positions are found."""
 
     @property
     def balanced(self) -> bool:
@@ -287,9 +289,11 @@ class ReconciliationResult(VerdictRows):
             rows.write.mode("overwrite").parquet(str(directory / verdict.value))
 
     def unpersist(self) -> None:
-        """Release the rows that Spark stores for the report's DataFrames."""
+        """Release the rows and the inputs that Spark stores for the report's DataFrames."""
         for each in self.accounts.values():
             each.compared.unpersist()
+        if self.release_inputs is not None:
+            self.release_inputs()
 
     def _union_text_rows(self, *verdicts: RowVerdict) -> DataFrame:
         """Select the rows of these verdicts from all stores and topics, as text."""

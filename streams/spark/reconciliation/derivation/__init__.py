@@ -84,7 +84,7 @@ def derive_accounts_at_cut(app: App, records: TopicRecords) -> DerivedAccounts:
 
     result = derive_accounts(
         app,
-        records.read_topic,
+        records.keep_topic,
         recomputed_partition_counts=counts,
         read_in_transit=lambda topic: records.read_written(topic, records.cut.offsets),
         unknown_topics=unknown_topics,
