@@ -35,7 +35,7 @@ $(VENV)/installed-docs: $(VENV)/installed
 demo: $(VENV)/installed$(if $(SPARK),-spark)  ## word count on real input with kills: SPARK=1 checks the books, GUARANTEE=at_least_once, BROKER=host:port CONNECTION=file
 	$(BIN)/python -m examples.demo --guarantee $(GUARANTEE) --broker $(BROKER) $(if $(CONNECTION),--connection $(CONNECTION)) $(if $(SPARK),--spark)
 
-test: $(VENV)/installed-spark $(VENV)/installed-docs  ## gates, unit, simulation, conformance, integration, documentation: under 8 minutes
+test: $(VENV)/installed-spark $(VENV)/installed-docs  ## gates, unit, simulation, conformance, integration, documentation
 	$(BIN)/python -m tests.ci test
 
 gates: $(VENV)/installed-spark  ## lint, format, types, who imports whom

@@ -18,7 +18,7 @@ from streams.errors import OutcomeUnknown, UserError
 _APP_VARIABLE = re.compile(r"^(\w+)\s*(?::[^=\n]+)?=\s*(?:streams\.)?App\(", re.MULTILINE)
 _SOURCE_CHARS_MAX = 1_000_000
 HELP_MARKUP: Literal["markdown"] = "markdown"
-"""How typer reads docstrings: as paragraphs, whose lines are wrapped anew for the terminal."""
+"""The mode of typer that reads docstrings as paragraphs and wraps their lines anew."""
 SERDE_NAMES = ("string", "bytes", "int32", "int64", "float64", "json")
 SERDE_METAVAR = "SERDE"
 

@@ -37,7 +37,7 @@ COUNTER_HELP = {
     "values_refused": "Transactions that were repeated to find the value that a serde refuses",
     "replaced_threads": "Times that uncaught_exception_handler replaced the thread",
 }
-"""What each counter of a stream thread counts."""
+"""The help text of each counter of a stream thread."""
 
 
 class WorkerCollector:

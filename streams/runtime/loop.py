@@ -30,8 +30,8 @@ from streams.runtime.thread_tasks import ThreadTasks
 
 _POLL_WAIT_S = 0.05
 _POLLED_WAIT_SHARE, _POLLED_WAIT_S_MAX = 0.25, 0.05
-"""How long a commit that is due waits for the rest of the polled records: at most this share of the
-commit interval, and so many seconds."""
+"""A commit that is due waits for the rest of the polled records: at most this share of the commit
+interval, and so many seconds."""
 
 
 class StreamLoop:
