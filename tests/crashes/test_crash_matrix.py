@@ -27,8 +27,8 @@ from tests.crashes.trial import CrashWorker, Trial
 from tests.processes import ServerProcess
 from tests.sampling import draw_sample
 
-WARM_UP = 12
 LOADS_MAX = 50
+WARM_UP = 12
 COMMIT = ("PROCESSED:2", "PRODUCED:2", "OFFSETS_SENT:2", "COMMITTED:2", "STORED:2")
 WRITES = ("STORING:1", "STORING:5", "STORING:9", "STORING:13", "STORING:17")
 """A commit writes the stores of a task one after the other, each in several batches."""
@@ -37,10 +37,23 @@ STEPS_SAMPLED = 3
 """Steps at which each test kills where a sample is taken."""
 
 
-def load(trial: Trial, times: int = 1) -> None:
-    for _ in range(times):
-        trial.load()
-        trial.wait_for_output()
+def load(trial: Trial) -> None:
+    trial.load()
+    trial.wait_for_output()
+
+
+def warm_up(trial: Trial) -> None:
+    """Load until each changelog holds more than a crash can leave out.
+
+    How many records a load adds to one depends on the number of commits that it takes.
+    """
+    for _ in range(LOADS_MAX // WARM_UP):
+        for _ in range(WARM_UP):
+            load(trial)
+        logs = trial.changelogs().values()
+        if min(sum(map(len, partitions)) for partitions in logs) > LEFT_OUT_MAX:
+            return
+    raise AssertionError(f"a changelog is short after {LOADS_MAX} loads")
 
 
 def load_until(trial: Trial, happened: Callable[[], bool], log: Callable[[], str]) -> None:
@@ -69,7 +82,7 @@ def test_a_worker_killed_at_any_step_leaves_stores_that_catch_up_to_the_truth(
 ) -> None:
     worker = new_worker(trial, guarantee)
     worker.start()
-    load(trial, WARM_UP)
+    warm_up(trial)
     worker.finish()
     for point in draw_sample(f"steps {guarantee} {broker.kind}", points, STEPS_SAMPLED):
         worker.start(point)
@@ -91,7 +104,7 @@ def test_a_worker_killed_in_the_middle_of_a_restore_goes_on_where_it_was(
 ) -> None:
     worker = new_worker(trial)
     worker.start()
-    load(trial, WARM_UP)
+    warm_up(trial)
     worker.finish()
     shutil.rmtree(trial.state)
     restored = dict.fromkeys(trial.specs, 0)
@@ -119,7 +132,7 @@ def test_a_broker_killed_at_any_step_leaves_stores_that_catch_up_to_the_truth(
     # Kafka may forget what it was killed at: decision 0035.
     worker = new_worker(trial, **({"after": "markers"} if broker.kind == "kafka" else {}))
     worker.start(*points)
-    load(trial, WARM_UP)
+    warm_up(trial)
     for _ in points:
         crash_broker(trial, worker, broker)
     worker.finish()
@@ -143,7 +156,7 @@ def test_a_broker_killed_in_the_middle_of_a_restore_is_waited_for(
     assert isinstance(broker, ServerProcess)
     worker = new_worker(trial)
     worker.start()
-    load(trial, WARM_UP)
+    warm_up(trial)
     worker.finish()
     shutil.rmtree(trial.state)
     worker.start(RESTORE[0])

@@ -19,7 +19,7 @@ from tests.crashes.bugs import (
     restore_stops_at_the_last_stable_offset,
 )
 from tests.crashes.checks import check_changelogs, check_not_wiped, check_output, check_state
-from tests.crashes.test_crash_matrix import WARM_UP, load
+from tests.crashes.test_crash_matrix import load, warm_up
 from tests.crashes.test_zombies import PUNCTUATED, resume_a_punctuating_zombie
 from tests.crashes.trial import CrashWorker, Trial
 
@@ -33,7 +33,7 @@ def test_a_record_that_is_lost_or_doubled_and_a_store_that_was_wiped_are_seen(
 ) -> None:
     worker = new_worker(trial)
     worker.start()
-    load(trial, WARM_UP)
+    warm_up(trial)
     worker.finish()
     check_output(trial)
     check_state(trial)
