@@ -22,6 +22,7 @@ from pathlib import Path
 
 HOST = "127.0.0.1"
 HANG_LIMIT_S = 300
+_ABORT_S = 2.0
 """How long a test waits for what is to come. It only ends a wait that would never end, and is no
 verdict: on a machine that is busy with other things everything takes many times as long."""
 UNREACHED_MS = 2 * HANG_LIMIT_S * 1_000
@@ -122,7 +123,7 @@ class ServerProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **(environment or {})},
+                env={**os.environ, "PYTHONFAULTHANDLER": "1", **(environment or {})},
             )
         return begin
 
@@ -154,7 +155,10 @@ class ServerProcess:
         return "\n".join(tail)
 
     def end(self, number: signal.Signals) -> None:
-        """Send the signal and wait; a process that ignores it is killed."""
+        """Send the signal and wait; a process that ignores it is aborted, and killed.
+
+        Python then writes the stacks of its threads to the log.
+        """
         process = self._process
         if process is None:
             return
@@ -163,6 +167,8 @@ class ServerProcess:
         try:
             process.wait(HANG_LIMIT_S)
         except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGABRT)
+            time.sleep(_ABORT_S)
             process.kill()
             process.wait(HANG_LIMIT_S)
 

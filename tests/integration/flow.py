@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from itertools import count, pairwise
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -23,7 +24,11 @@ class Flow:
         self._topics = topics
         self._stop = threading.Event()
         self._has_failed = False
-        self._threads = [threading.Thread(target=each) for each in (self._write, self._read)]
+        self._error: Exception | None = None
+        self._threads = [
+            threading.Thread(target=self._note_error, args=(each,))
+            for each in (self._write, self._read)
+        ]
         self.written: Counter[int] = Counter()
         self.committed: dict[int, list[tuple[float, int]]] = {n: [] for n in range(PARTITIONS)}
         """For each input partition: when a number was seen, and the number."""
@@ -38,6 +43,14 @@ class Flow:
         self._stop.set()
         for thread in self._threads:
             thread.join()
+        if error is None and self._error is not None:
+            raise self._error
+
+    def _note_error(self, run: Callable[[], None]) -> None:
+        try:
+            run()
+        except Exception as error:
+            self._error = error
 
     def _write(self) -> None:
         # Otherwise what is sent again on a topic that has no leader yet would come out of order.
@@ -85,9 +98,14 @@ class Flow:
         """Wait until more of what is written from now on has been committed, of each partition."""
         wanted = {n: self.written[n] + ENOUGH for n in partitions}
         wait_until(
-            lambda: all(len(self.committed[n]) >= wanted[n] for n in partitions),
+            lambda: (
+                self._error is not None
+                or all(len(self.committed[n]) >= wanted[n] for n in partitions)
+            ),
             what=lambda: f"{ {n: len(seen) for n, seen in self.committed.items()} } of {wanted}",
         )
+        if self._error is not None:
+            raise self._error
 
     def longest_pause_ms(self, partition: int, began_s: float) -> float:
         """Return the longest time between two commits of a partition since a monotonic time."""

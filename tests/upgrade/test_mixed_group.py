@@ -7,6 +7,7 @@ them. Its tree is taken out of git, which a shallow clone can't.
 from __future__ import annotations
 
 import io
+import signal
 import subprocess
 import sys
 import tarfile
@@ -75,7 +76,8 @@ def start_worker(
 
     yield start
     for worker in made:
-        worker.kill()
+        worker.end(signal.SIGABRT)  # what runs after a failure says where it is
+        print(worker.log_tail(100))
         worker.close()
 
 
