@@ -125,9 +125,20 @@ def __getattr__(name: str) -> Any:
     elif name in __all__:
         found = import_module(f"{__name__}.{name}")
     else:
+        _explain_import(name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = found
     return found
+
+
+def _explain_import(name: str) -> None:
+    """Raise ImportError that says what replaces a class of another library, if `name` is one.
+
+    The message of an AttributeError would be lost: `from streams import` replaces it by its own.
+    """
+    instead = import_module("streams.dsl.other_libraries").IMPORT_NAMES.get(name)
+    if instead is not None:
+        raise ImportError(f"{__name__} has no {name!r}: {instead}", name=name, path=__file__)
 
 
 def __dir__() -> list[str]:

@@ -322,8 +322,8 @@ def import_app(reference: str) -> App:
     Raises ConfigError saying which part is wrong, with the line of the module that failed.
     """
     module_name, _, variable = reference.partition(":")
-    if not module_name or not variable:
-        raise ConfigError(f"{reference!r} is not module:variable, as in examples.word_count:app")
+    if not module_name or not variable or "/" in module_name or module_name.endswith(".py"):
+        raise ConfigError(f"{reference!r} is not module:variable{_suggest_reference(reference)}")
     sys.path.insert(0, str(Path.cwd()))
     try:
         module = importlib.import_module(module_name)
@@ -343,6 +343,15 @@ def import_app(reference: str) -> App:
     raise ConfigError(
         f"{variable!r} in module {module_name!r} has the type {kind} and is no App{there_is}"
     )
+
+
+def _suggest_reference(reference: str) -> str:
+    """Return how to write a reference that names a file, or no variable, for a message."""
+    path, _, variable = reference.partition(":")
+    module_name = os.path.normpath(path).removesuffix(".py").replace("/", ".")
+    if not all(part.isidentifier() for part in module_name.split(".")):
+        return ", as in examples.word_count:app"
+    return f": write {module_name}:{variable or 'app'}"
 
 
 def report_error(error: UserError) -> int:

@@ -74,9 +74,10 @@ def describe_import_error(error: Exception, module_name: str) -> str:
         if f"{module_name}.".startswith(f"{error.name}."):
             return f"no module {error.name!r} in {os.getcwd()!r}, nor installed"
         own = find_user_frame(error.__traceback__)
-        return f"no module {error.name!r}, which " + (
-            f"{module_name!r} imports" if own is None else f"{describe_line(own)} imports"
-        )
+        importer = repr(module_name) if own is None else describe_line(own)
+        # The name of the command and of the distribution, which is not the package's.
+        hint = ": write `from streams import App`" if error.name == "millrace" else ""
+        return f"no module {error.name!r}, which {importer} imports{hint}"
     if isinstance(error, SyntaxError):
         source = f": `{error.text.strip()}`" if error.text else ""
         where = f"{error.filename}:{error.lineno}{source}"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from state.windowed import Windowed
+from streams.dsl.aggregation_arguments import explain_arguments
 from streams.dsl.builder import InternalStreamsBuilder, require_serde
 from streams.dsl.function_checks import check_callable
 from streams.dsl.kafka_streams_names import DslBase
@@ -62,6 +63,7 @@ class Cogrouped(DslBase, Generic[K, A]):
         """Add another group, with `aggregator(key, value, aggregate)` for its records."""
         return Cogrouped(self._builder, (*self._groups, check_cogroup(self, other, aggregator)))
 
+    @explain_arguments
     def aggregate(
         self,
         initializer: Callable[[], A],
@@ -171,6 +173,7 @@ class WindowedCogroup(DslBase, Generic[K, A]):
     def _node(self) -> Node:
         return self._cogrouped._node
 
+    @explain_arguments
     def aggregate(
         self,
         initializer: Callable[[], A],

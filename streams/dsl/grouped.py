@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from streams import serdes
+from streams.dsl.aggregation_arguments import explain_arguments
 from streams.dsl.builder import InternalStreamsBuilder, require_serde
 from streams.dsl.cogrouped import Cogrouped, check_cogroup
 from streams.dsl.function_checks import check_callable
@@ -51,6 +52,7 @@ class Grouped(DslBase, Generic[K, V]):
     _name: str | None = None
     """The name of the one repartition topic for all aggregations; None: each has its own."""
 
+    @explain_arguments
     def count(self, *, store: str | Store | None = None, name: str | None = None) -> Table[K, int]:
         """Count the records of each key into a table.
 
@@ -62,6 +64,7 @@ class Grouped(DslBase, Generic[K, V]):
             "KSTREAM-AGGREGATE", count_records, serdes.int64, store, name, rule
         )
 
+    @explain_arguments
     def reduce(
         self,
         reducer: Callable[[V, V], V],
@@ -85,6 +88,7 @@ class Grouped(DslBase, Generic[K, V]):
             "KSTREAM-REDUCE", create_reduce_fold(reducer), value, store, name, rule
         )
 
+    @explain_arguments
     def aggregate(
         self,
         initializer: Callable[[], A],

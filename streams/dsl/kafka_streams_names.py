@@ -12,7 +12,13 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from streams.dsl.builder import require_serde
-from streams.dsl.other_libraries import APP_NAMES, STREAM_NAMES, WINDOWED_NAMES
+from streams.dsl.other_libraries import (
+    APP_NAMES,
+    DRIVER_NAMES,
+    DRIVER_TOPIC_NAMES,
+    STREAM_NAMES,
+    WINDOWED_NAMES,
+)
 
 _GROUP_FIRST = "first group_by(...) or group_by_key()"
 _TO_STREAM_FIRST = "first to_stream()"
@@ -87,6 +93,8 @@ ALTERNATIVES: dict[str, dict[str, str]] = {
         ),
         _GLOBAL_TABLE_USE,
     ),
+    "TopologyTestDriver": DRIVER_NAMES,
+    "DriverTopic": DRIVER_TOPIC_NAMES,
 }
 
 
@@ -115,9 +123,7 @@ class DslBase:
 
         def __getattr__(self, name: str) -> Any:
             """Raise AttributeError that says what to call instead of `name`."""
-            if name.startswith("_"):
-                raise AttributeError(name)
-            raise AttributeError(f"{self!r} has no {name!r}{missing_method_hint(type(self), name)}")
+            raise missing_attribute(self, name)
 
         def __getitem__(self, name: object) -> Any:
             """Raise TypeError that says what to call instead of an index or an iteration."""
@@ -139,6 +145,16 @@ def _step_name(dsl_object: Any) -> str:
     """Return the name of the step that a stream, a table or a group comes from."""
     node = getattr(dsl_object, "_node", None)
     return str(node.name if node is not None else dsl_object._view.table.name)
+
+
+def missing_attribute(owner: object, name: str) -> AttributeError:
+    """Return the error for an attribute that `owner` does not have, with what to call instead.
+
+    A name with an underscore in front is Python's own, which asks for it while it copies, say.
+    """
+    if name.startswith("_"):
+        return AttributeError(name)
+    return AttributeError(f"{owner!r} has no {name!r}{missing_method_hint(type(owner), name)}")
 
 
 def missing_method_hint(dsl_class: type, name: str) -> str:

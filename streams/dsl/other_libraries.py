@@ -1,6 +1,7 @@
-"""Say what replaces a name of Quix Streams or of Faust, by the class that it is asked of.
+"""Say what replaces a name of another library, by the class that it is asked of.
 
-`streams.dsl.kafka_streams_names` and `App` put these into the error for a method that is missing.
+`streams.dsl.kafka_streams_names` puts these into the error for a method that is missing, and
+`streams` into that for an import.
 """
 
 from __future__ import annotations
@@ -87,4 +88,79 @@ APP_NAMES = {
     "add_processor": "process(...) of a stream",
     "close": "running.close(), of the handle that app.start() returns",
     "build": "app.topology()",
+}
+
+_DSL_CLASS = "steps return it: app.stream(...) a stream, app.table(...) a table"
+_WINDOWS_MODULE = "streams.windows: windows.tumbling(...), hopping, sliding, session or unlimited"
+_STORE_CLASS = 'store="name", or streams.Store: Store.persistent("name"), Store.in_memory and so on'
+_SERDES_OF_STEP = "key=serdes.... and value=serdes.... of the step"
+_DRIVER_TOPIC = "TopologyTestDriver(app).topic(...), to pipe records in and to read them"
+
+IMPORT_NAMES = {
+    # Kafka Streams.
+    "StreamsBuilder": 'App("application-id"), whose stream(...) and table(...) begin a topology',
+    "KafkaStreams": "App(...).start(), or run() until SIGTERM",
+    "Topology": "App(...).topology() returns it; a Processor is added by stream.process(...)",
+    "KStream": _DSL_CLASS,
+    "KTable": _DSL_CLASS,
+    "GlobalKTable": "app.global_table(...) returns it",
+    "Serdes": "streams.serdes: serdes.string, serdes.json and so on",
+    "Materialized": _STORE_CLASS,
+    "Stores": _STORE_CLASS,
+    "Consumed": _SERDES_OF_STEP,
+    "Produced": _SERDES_OF_STEP,
+    "Grouped": "group_by(..., key=serdes...., name=...)",
+    "Joined": "arguments of join(...)",
+    "StreamJoined": "arguments of join(...)",
+    "JoinWindows": "join(other, joiner, within=...)",
+    "Named": "name=... of the step",
+    "Branched": 'split({"name": predicate})',
+    "Suppressed": "streams.until_time_limit(...) and until_window_closes()",
+    "TimeWindows": _WINDOWS_MODULE,
+    "SlidingWindows": _WINDOWS_MODULE,
+    "SessionWindows": _WINDOWS_MODULE,
+    "UnlimitedWindows": _WINDOWS_MODULE,
+    "KeyValue": "a tuple (key, value)",
+    "TestInputTopic": _DRIVER_TOPIC,
+    "TestOutputTopic": _DRIVER_TOPIC,
+    # Quix Streams.
+    "Application": 'App("application-id")',
+    "StreamingDataFrame": _DSL_CLASS,
+    "State": "a Processor that has a store",
+}
+"""What replaces classes of other libraries, by the names with which they would be imported."""
+
+DRIVER_NAMES = {
+    # Kafka Streams' TopologyTestDriver.
+    "pipe_input": 'topic("input").pipe(key, value)',
+    "create_input_topic": 'topic("input"), and its pipe(key, value)',
+    "create_output_topic": 'topic("output"), and its read(), read_all() or read_table()',
+    "read_output": 'topic("output").read()',
+    "read_record": 'topic("output").read()',
+    "produced_topic_names": "topics",
+    "get_all_state_stores": "stores",
+    "get_state_store": 'store("name")',
+    "get_key_value_store": 'store("name")',
+    "get_window_store": 'store("name")',
+    "get_session_store": 'store("name")',
+    "get_timestamped_key_value_store": 'store("name")',
+    "get_timestamped_window_store": 'store("name")',
+    "advance_wall_clock_time": "advance_wall_clock(ms=...)",
+}
+
+DRIVER_TOPIC_NAMES = {
+    # Kafka Streams' TestInputTopic and TestOutputTopic.
+    "pipe_input": "pipe(key, value)",
+    "pipe_key_value_list": "pipe_many([(key, value), ...])",
+    "pipe_record_list": "pipe_many([...])",
+    "pipe_value_list": "pipe_many([(key, value), ...])",
+    "advance_time": "pipe(key, value, timestamp_ms=...), or pipe_many(..., advance_ms=...)",
+    "read_value": "read().value",
+    "read_record": "read()",
+    "read_key_value": "read_pairs()",
+    "read_records_to_list": "read_all()",
+    "read_values_to_list": "read_values()",
+    "read_key_values_to_list": "read_pairs()",
+    "read_key_values_to_map": "read_table()",
+    "get_queue_size": "len(read_all()), or is_empty",
 }

@@ -13,6 +13,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from state.windowed import Windowed
 from streams import serdes
+from streams.dsl.aggregation_arguments import explain_arguments
 from streams.dsl.builder import InternalStreamsBuilder, require_serde
 from streams.dsl.function_checks import check_callable
 from streams.dsl.kafka_streams_names import DslBase
@@ -53,6 +54,7 @@ class WindowedGroup(DslBase, Generic[K, V]):
     _name: str | None = None
     """The name of the one repartition topic for all aggregations; None: each has its own."""
 
+    @explain_arguments
     def count(
         self,
         *,
@@ -71,6 +73,7 @@ class WindowedGroup(DslBase, Generic[K, V]):
             "KSTREAM-AGGREGATE", create_count_fold(), True, serdes.int64, store, emit, on_late, name
         )
 
+    @explain_arguments
     def reduce(
         self,
         reducer: Callable[[V, V], V],
@@ -94,6 +97,7 @@ class WindowedGroup(DslBase, Generic[K, V]):
             "KSTREAM-REDUCE", folding, commutative, value, store, emit, on_late, name
         )
 
+    @explain_arguments
     def aggregate(
         self,
         initializer: Callable[[], A],

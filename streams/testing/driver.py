@@ -18,12 +18,13 @@ from dataclasses import asdict, replace
 from datetime import timedelta
 from random import Random
 from types import TracebackType
-from typing import Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from state.rocksdb import MemoryBudget
 from streams import serdes
 from streams.app import App
 from streams.common.durations import duration_to_ms
+from streams.dsl.kafka_streams_names import missing_attribute
 from streams.errors import ConfigError
 from streams.ledger import ledger_topic
 from streams.operators.lateness import LateRecord
@@ -120,6 +121,12 @@ class TopologyTestDriver:
         self._readers: dict[str, TopicReader] = {}
         self.is_closed = False
         self._supervisor.start_process()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError that says what to call instead of `name`."""
+            raise missing_attribute(self, name)
 
     def topic(
         self, name: str, *, key: Serde[Any] | None = None, value: Serde[Any] | None = None
@@ -278,6 +285,9 @@ class TopologyTestDriver:
             self._supervisor.end_process()
         finally:
             self._environment.state_directory.remove_directory()
+
+    def __repr__(self) -> str:
+        return f"<TopologyTestDriver of {self._environment.topology.application_id!r}>"
 
     def __enter__(self) -> TopologyTestDriver:
         return self

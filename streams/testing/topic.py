@@ -7,10 +7,11 @@ with those of the sink that writes it. What was read is not read again, by no ha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streams.common.partitioning import partition_for_key
 from streams.common.topic_partitions import Partition
+from streams.dsl.kafka_streams_names import missing_attribute
 from streams.errors import ConfigError, SerdeError
 from streams.processor.record import GivenHeaders, Record, to_headers
 from streams.serdes import Serde
@@ -121,6 +122,12 @@ class DriverTopic:
         self._output_serdes = output_serdes
         self._pipe_refusal = pipe_refusal
         """Why nothing can be piped; empty if records can be."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError that says what to call instead of `name`."""
+            raise missing_attribute(self, name)
 
     def pipe(
         self,

@@ -96,9 +96,19 @@ APP = "from streams import App, serdes\napp = App('rides')\n"
         (APP + "import json\njson.loads('')\n", ("ridehail.py:4: `json.loads('')` (raised in ",)),
         (APP + "app.stream('in'\n", ("no valid Python", "ridehail.py:3")),
         (APP + "import no_such_library\n", ("no module 'no_such_library'", "ridehail.py:3")),
+        (APP + "from millrace import App\n", ("write `from streams import App`", "ridehail.py:3")),
+        (APP + "from streams import KStream\n", ("steps return it: app.stream", "ridehail.py:3")),
         (APP + "from streams import Sdf\n", ("cannot import name 'Sdf'", "ridehail.py:3")),
     ],
-    ids=["a name of the DSL", "a library's error", "a bracket", "a module", "a name of ours"],
+    ids=[
+        "a name of the DSL",
+        "a library's error",
+        "a bracket",
+        "a module",
+        "the command's name",
+        "a class of Kafka Streams",
+        "a name of ours",
+    ],
 )
 def test_a_module_that_can_not_be_imported_is_one_message_with_its_line(
     text: str, parts: tuple[str, ...], write_module: Callable[..., str]
@@ -129,7 +139,10 @@ def test_a_topology_error_of_a_module_keeps_its_message_and_names_the_line(
         ("ridehail:ap", "module 'ridehail' has no 'ap'; it has the App 'app'"),
         ("ridehail:number", "'number' in module 'ridehail' has the type int and is no App; it has"),
         ("no_such_module:app", "no module 'no_such_module' in "),
-        ("ridehail", "is not module:variable"),
+        ("ridehail", "'ridehail' is not module:variable: write ridehail:app"),
+        ("ridehail.py:app", "is not module:variable: write ridehail:app"),
+        ("./shop/ridehail.py", "is not module:variable: write shop.ridehail:app"),
+        ("7:", "is not module:variable, as in examples.word_count:app"),
     ],
 )
 def test_a_reference_to_no_app_says_what_there_is(

@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from streams import App, Store, serdes, until_time_limit, until_window_closes, windows
+from streams import (
+    App,
+    Store,
+    TopologyTestDriver,
+    serdes,
+    until_time_limit,
+    until_window_closes,
+    windows,
+)
 from streams.dsl.cogrouped import Cogrouped, WindowedCogroup
 from streams.dsl.global_table import GlobalTable
 from streams.dsl.grouped import Grouped
@@ -17,6 +25,7 @@ from streams.dsl.kafka_streams_names import ALTERNATIVES
 from streams.dsl.stream import Stream
 from streams.dsl.table import Table as RowsTable
 from streams.dsl.windowed import WindowedGroup
+from streams.testing.topic import DriverTopic
 from tests.unit.streams.dsl.mistakes import TEXT, Table, grouped, lines, provoke_refusal, rows
 
 MINUTE = timedelta(minutes=1)
@@ -413,7 +422,8 @@ def test_an_application_can_be_copied() -> None:
 
 def test_nobody_is_sent_away_from_what_there_is() -> None:
     groups = (Cogrouped, Grouped, GroupedTable, WindowedCogroup, WindowedGroup)
-    kinds = (App, GlobalTable, Stream, RowsTable, *groups)
+    tests = (TopologyTestDriver, DriverTopic)
+    kinds: tuple[type, ...] = (App, GlobalTable, Stream, RowsTable, *groups, *tests)
     assert {kind.__name__ for kind in kinds} == set(ALTERNATIVES)
     for kind in kinds:
         assert [name for name in ALTERNATIVES[kind.__name__] if hasattr(kind, name)] == []
