@@ -63,8 +63,8 @@ def parse_reset_policy(text: str, *, stop_word: str) -> OffsetResetPolicy:
         case _ if text == stop_word:
             return OffsetResetPolicy(ResetStrategy.NONE)
     raise ValueError(
-        f"{text!r} is none of {stop_word}, earliest, latest and by_duration:<duration> "
-        "(as in by_duration:PT24H)"
+        f"{text!r} is not one of {stop_word!r}, 'earliest', 'latest', 'by_duration:<duration>' "
+        "(as in 'by_duration:PT24H')"
     )
 
 

@@ -29,7 +29,6 @@ def parse_optimizations(setting: str) -> frozenset[str]:
         return ALL_OPTIMIZATIONS
     names = frozenset(name.strip() for name in setting.split(","))
     if unknown := sorted(names - ALL_OPTIMIZATIONS):
-        raise ValueError(
-            f"{', '.join(unknown)!r} is none of none, all, {', '.join(sorted(ALL_OPTIMIZATIONS))}"
-        )
+        allowed = ", ".join(map(repr, ("none", "all", *sorted(ALL_OPTIMIZATIONS))))
+        raise ValueError(f"{', '.join(unknown)!r} is not one of {allowed}")
     return names

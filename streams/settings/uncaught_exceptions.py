@@ -57,8 +57,8 @@ def parse_uncaught_handler(value: Any) -> UncaughtExceptionHandler:
     try:
         return UncaughtExceptionResponse(value)
     except ValueError:
-        names = ", ".join(UncaughtExceptionResponse)
-        raise ValueError(f"{value!r} is none of {names}, nor a function of the error") from None
+        names = ", ".join(repr(str(each)) for each in UncaughtExceptionResponse)
+        raise ValueError(f"{value!r} is not one of {names}, nor a function of the error") from None
 
 
 def call_uncaught_handler(

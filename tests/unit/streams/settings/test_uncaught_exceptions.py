@@ -69,7 +69,7 @@ def test_the_shutdown_of_the_application_or_a_refusal_is_not_passed_on_nor_evade
 
 @pytest.mark.parametrize("given", ["restart", 7, UncaughtExceptionResponse])
 def test_a_setting_that_is_no_handler_is_refused_by_name(given: object) -> None:
-    with pytest.raises(ConfigError, match=r"uncaught_exception_handler.*is none of replace_thread"):
+    with pytest.raises(ConfigError, match=r"handler.*is not one of 'replace_thread', 'shut"):
         load_config(uncaught_exception_handler=given)
 
 

@@ -99,5 +99,5 @@ def test_a_topic_that_was_asked_for_stays() -> None:
 
 
 def test_an_optimisation_that_there_is_not_is_refused() -> None:
-    with pytest.raises(ConfigError, match="'faster' is none of none, all, merge"):
+    with pytest.raises(ConfigError, match="'faster' is not one of 'none', 'all', 'merge"):
         App("a", topology_optimization="faster")

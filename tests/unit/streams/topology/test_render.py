@@ -223,5 +223,5 @@ def test_whatever_an_edge_leads_to_is_drawn(make: Callable[[], App]) -> None:
 
 
 def test_another_format_is_refused_with_those_there_are() -> None:
-    with pytest.raises(ValueError, match="format='svg' is none of text, mermaid, dot, json"):
+    with pytest.raises(ValueError, match="format='svg' is not one of 'text', 'mermaid', 'dot',"):
         word_count().describe(format="svg")  # type: ignore[arg-type]
