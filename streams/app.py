@@ -31,7 +31,7 @@ from streams.processes.workers import run_workers, watcher_is_gone
 from streams.runtime.progress import RestoreListener
 from streams.serdes import Serde
 from streams.serdes.registry_client import ApplicationRegistry
-from streams.settings.client_settings import merge_settings, name_alike
+from streams.settings.client_settings import name_alike
 from streams.settings.config import StreamsConfig, check_ports, load_config
 from streams.settings.keywords import StreamsSettings
 from streams.settings.optimizations import parse_optimizations
@@ -89,7 +89,7 @@ class App:
 
     def configure(self, file: Path | None, **flags: Any) -> None:
         """Apply the command line's settings: `flags` above those given before, and `file` below."""
-        self.config = load_config(file, **merge_settings(self._given_settings, flags))
+        self.config = load_config(file, flags, **self._given_settings)
 
     @overload
     def stream(

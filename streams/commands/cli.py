@@ -173,7 +173,7 @@ def create_topics(
     given: dict[str, Any] = {"bootstrap_servers": bootstrap_servers, "state_dir": state_dir}
     with exit_on_user_error():
         given = {name: value for name, value in given.items() if value is not None}
-        config = load_config(**given, **read_connection(connection))
+        config = load_config(None, {**given, **read_connection(connection)})
         cluster = find_cluster(config)
         servers = cluster.bootstrap_servers
         admin = KafkaClientSupplier("millrace", config, servers, cluster.security).create_admin(

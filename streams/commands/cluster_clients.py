@@ -146,7 +146,7 @@ def load_command_config(
     """Return the settings of a command from its options. Raises ConfigError."""
     given: dict[str, Any] = {"bootstrap_servers": bootstrap_servers, "state_dir": state_dir}
     given = {name: each for name, each in given.items() if each is not None}
-    return load_config(config, **given, **read_connection(connection), **settings)
+    return load_config(config, {**given, **read_connection(connection), **settings})
 
 
 @contextmanager

@@ -7,6 +7,7 @@ arguments of `App`, command-line flags. Names are Kafka Streams' with underscore
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -36,6 +37,7 @@ from streams.errors import ConfigError
 from streams.settings.client_settings import (
     CLIENT_SETTINGS,
     RESERVED_CLIENT_SETTINGS,
+    merge_settings,
     name_alike,
     parse_client_settings,
     to_connection,
@@ -45,6 +47,7 @@ from streams.settings.client_tags import ClientTags, TagKeys, check_tag_keys
 from streams.settings.exception_handlers import ExceptionHandler, ExceptionHandlers, parse_handler
 from streams.settings.offset_reset import STOP_WORDS, parse_reset_policy
 from streams.settings.optimizations import parse_optimizations
+from streams.settings.setting_origins import ENVIRONMENT_PREFIX, SettingOrigins, variable_name
 from streams.settings.uncaught_exceptions import (
     UncaughtExceptionHandler,
     UncaughtExceptionResponse,
@@ -77,7 +80,7 @@ class StreamsConfig(BaseSettings):
     """Holds the settings of one application, each checked at construction; durations in ms."""
 
     model_config = SettingsConfigDict(
-        env_prefix="MILLRACE_",
+        env_prefix=ENVIRONMENT_PREFIX,
         extra="forbid",
         frozen=True,
         # It may be a secret, in `connection` or in a setting whose name is wrong.
@@ -314,10 +317,13 @@ class _TomlFile(TomlConfigSettingsSource):
         return name_alike(super().__call__())
 
 
-def load_config(file: Path | None = None, /, **overrides: Any) -> StreamsConfig:
-    """Load and check the settings from all sources, `overrides` first.
+def load_config(
+    file: Path | None = None, options: Mapping[str, Any] | None = None, /, **arguments: Any
+) -> StreamsConfig:
+    """Load and check the settings from all sources, in rising order.
 
-    Raises ConfigError with one message that names each wrong setting.
+    These are the TOML `file`, the environment, the `arguments` of `App`, and the command line's
+    `options`. Raises ConfigError with one message that names each wrong setting and its source.
     """
     if file is not None and not file.is_file():
         raise ConfigError(f"config file {str(file)!r} does not exist")
@@ -325,33 +331,38 @@ def load_config(file: Path | None = None, /, **overrides: Any) -> StreamsConfig:
     class FromFile(StreamsConfig):
         model_config = SettingsConfigDict(toml_file=file)
 
-    unknown = {
-        name.removeprefix("MILLRACE_").lower(): value
-        for name, value in os.environ.items()
-        if name.startswith("MILLRACE_")
-    }.keys() - StreamsConfig.model_fields.keys()
-    if unknown:
-        raise ConfigError(
-            "; ".join(
-                describe_unknown_setting(
-                    f"MILLRACE_{name.upper()}", name, StreamsConfig.model_fields
-                )
-                for name in sorted(unknown)
-            )
-        )
-    for name, text in os.environ.items():
-        if name.removeprefix("MILLRACE_").lower() in CLIENT_SETTINGS and name.startswith(
-            "MILLRACE_"
-        ):
-            parse_client_settings(name, text)
+    _check_environment()
+    origins = SettingOrigins(file, arguments.keys(), (options or {}).keys())
     try:
-        loaded = FromFile(**overrides)
+        loaded = FromFile(**merge_settings(arguments, dict(options or {})))
     except ValidationError as error:
-        raise ConfigError(explain_validation_error(error, StreamsConfig.model_fields)) from None
+        raise ConfigError(
+            explain_validation_error(error, StreamsConfig.model_fields, origins)
+        ) from None
     except ValueError as error:  # the file is not valid TOML
         raise ConfigError(f"config file {str(file)!r}: {error}") from None
     values = {name: getattr(loaded, name) for name in StreamsConfig.model_fields}
     return StreamsConfig.model_construct(**values)
+
+
+def _check_environment() -> None:
+    """Raise ConfigError for a variable of no setting, or of client settings that is no JSON."""
+    fields = StreamsConfig.model_fields
+    given = {
+        variable: variable.removeprefix(ENVIRONMENT_PREFIX).lower()
+        for variable in os.environ
+        if variable.startswith(ENVIRONMENT_PREFIX)
+    }
+    unknown = [
+        describe_unknown_setting(variable, name, fields, spell=variable_name)
+        for variable, name in sorted(given.items())
+        if name not in fields
+    ]
+    if unknown:
+        raise ConfigError("; ".join(unknown))
+    for variable, name in given.items():
+        if name in CLIENT_SETTINGS:
+            parse_client_settings(variable, os.environ[variable])
 
 
 def check_ports(config: StreamsConfig, workers: int) -> None:

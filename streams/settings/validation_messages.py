@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from streams.connection.settings import hides_value
 from streams.settings.client_settings import CLIENT_SETTINGS
+from streams.settings.setting_origins import SettingOrigins
 
 _OTHER_LIBRARIES = {
     # Quix Streams
@@ -24,12 +26,22 @@ _OTHER_LIBRARIES = {
 """The settings that replace those of other libraries, by their names."""
 
 
-def describe_unknown_setting(shown_name: str, name: str, fields: Mapping[str, FieldInfo]) -> str:
-    """Return the message for an unknown setting, with the name that is most likely meant."""
+def describe_unknown_setting(
+    shown_name: str,
+    name: str,
+    fields: Mapping[str, FieldInfo],
+    *,
+    spell: Callable[[str], str] = str,
+) -> str:
+    """Return the message for an unknown setting, with the name that is most likely meant.
+
+    `spell` returns a setting's name as it is written where the unknown one was found.
+    """
     if meant := _OTHER_LIBRARIES.get(name):
-        return f"unknown setting {shown_name}; here it is {meant!r}"
+        return f"unknown setting {shown_name}; here it is {spell(meant)!r}"
     close = difflib.get_close_matches(name, fields, n=1)
-    return f"unknown setting {shown_name}" + (f"; did you mean {close[0]!r}?" if close else "")
+    hint = f"; did you mean {spell(close[0])!r}?" if close else ""
+    return f"unknown setting {shown_name}{hint}"
 
 
 def _describe_bounds(field: FieldInfo) -> str:
@@ -40,7 +52,9 @@ def _describe_bounds(field: FieldInfo) -> str:
     return f"at least {least}" if most is None else f"from {least} to {most}"
 
 
-def explain_validation_error(error: ValidationError, fields: Mapping[str, FieldInfo]) -> str:
+def explain_validation_error(
+    error: ValidationError, fields: Mapping[str, FieldInfo], origins: SettingOrigins
+) -> str:
     """Return pydantic's validation errors as one message in the words of the settings."""
     lines = []
     for problem in error.errors():
@@ -50,14 +64,30 @@ def explain_validation_error(error: ValidationError, fields: Mapping[str, FieldI
             # the word `connection` is missing or misspelt.
             is_shown = isinstance(problem["input"], int | float) and not hides_value(name)
             shown = f"{name} = {problem['input']!r}" if is_shown else name
-            lines.append(describe_unknown_setting(shown, name, fields))
+            line = describe_unknown_setting(shown, name, fields)
         elif problem["type"] in ("greater_than_equal", "less_than_equal"):
-            lines.append(f"{name} must be {_describe_bounds(fields[name])}, not {problem['input']}")
+            line = f"{name} must be {_describe_bounds(fields[name])}, not {problem['input']}"
         elif problem["type"] == "value_error":
             message = problem["msg"].removeprefix("Value error, ")
-            lines.append(f"setting {name!r}: {message}" if name else message)
+            line = f"setting {name!r}: {message}" if name else message
         elif name in CLIENT_SETTINGS:
-            lines.append(f"setting {name!r} takes librdkafka's settings by their names")
+            line = f"setting {name!r} takes librdkafka's settings by their names"
         else:
-            lines.append(f"setting {name!r} can't be {problem['input']!r}: {problem['msg']}")
+            line = f"setting {name!r} can't be {problem['input']!r}: {problem['msg']}"
+        lines.append(line + _describe_origin(str(problem["loc"][0]) if name else "", line, origins))
     return "; ".join(lines)
+
+
+def _describe_origin(setting: str, message: str, origins: SettingOrigins) -> str:
+    """Return the end of a message: where its setting comes from.
+
+    A message about how several fit together has no `setting`, and is about all that it names.
+    """
+    if setting:
+        origin = origins.describe(setting)
+        return f" (from {origin})" if origin else ""
+    named = [
+        (each, origins.describe(each)) for each in re.findall(r"\b[a-z]+(?:_[a-z]+)*\b", message)
+    ]
+    told = ", ".join(f"{each} from {origin}" for each, origin in dict(named).items() if origin)
+    return f" ({told})" if told else ""

@@ -199,7 +199,9 @@ def test_a_setting_with_a_value_that_is_none(program: Program) -> None:
 
 
 def test_a_misspelt_environment_variable(program: Program) -> None:
-    check(program.run(MILLRACE_STAT_DIR="x"), "MILLRACE_STAT_DIR", "did you mean 'state_dir'")
+    check(
+        program.run(MILLRACE_STAT_DIR="x"), "MILLRACE_STAT_DIR", "did you mean 'MILLRACE_STATE_DIR'"
+    )
 
 
 def test_an_unwritable_state_directory(program: Program) -> None:

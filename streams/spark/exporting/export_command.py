@@ -122,7 +122,7 @@ def _load_application(
     given = {"bootstrap_servers": bootstrap_servers} if bootstrap_servers else {}
     given |= read_connection(connection) | parse_settings(settings or [])
     if reference is None:
-        return None, load_config(config, **given)
+        return None, load_config(config, given)
     app = import_app(reference)
     app.configure(config, **given)
     return app, app.config

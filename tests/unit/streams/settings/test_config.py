@@ -118,8 +118,71 @@ def test_a_bad_setting_is_refused_with_its_value_and_what_to_do(
 
 def test_a_misspelt_environment_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MILLRACE_STAT_DIR", "/x")
-    with pytest.raises(ConfigError, match="MILLRACE_STAT_DIR; did you mean 'state_dir'"):
+    with pytest.raises(ConfigError, match="MILLRACE_STAT_DIR; did you mean 'MILLRACE_STATE_DIR'"):
         App("a")
+
+
+def test_a_variable_with_another_librarys_name_is_answered_with_a_variable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MILLRACE_BROKER_ADDRESS", "k:9092")
+    with pytest.raises(ConfigError, match="here it is 'MILLRACE_BOOTSTRAP_SERVERS'"):
+        App("a")
+
+
+def refuse_settings(app: App, file: Path | None = None, **flags: Any) -> str:
+    """Return the message about the settings of an application and its command line."""
+    with pytest.raises(ConfigError) as refusal:
+        app.configure(file, **flags)
+    return str(refusal.value)
+
+
+def test_a_wrong_value_is_told_with_the_place_that_it_comes_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "millrace.toml"
+    file.write_text("max_poll_records = 0\n")
+    told = refuse_settings(App("a"), file)
+    assert told == f"max_poll_records must be at least 1, not 0 (from {str(file)!r})"
+    app = App("a")
+    monkeypatch.setenv("MILLRACE_MAX_POLL_RECORDS", "few")
+    told = refuse_settings(app, file)
+    assert told.endswith("(from the environment variable MILLRACE_MAX_POLL_RECORDS)")
+    with pytest.raises(ConfigError, match=r"not -1 \(from App\(\.\.\.\)\)$"):
+        App("a", max_poll_records=-1)
+    assert refuse_settings(app, file, max_poll_records="no").endswith("(from the command line)")
+
+
+def test_each_of_several_wrong_values_has_its_own_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = App("a")
+    monkeypatch.setenv("MILLRACE_TASK_TIMEOUT_MS", "0")
+    told = refuse_settings(app, max_poll_records="0", speed=3)
+    assert "max_poll_records must be at least 1, not 0 (from the command line); " in told
+    assert "not 0 (from the environment variable MILLRACE_TASK_TIMEOUT_MS)" in told
+    assert "unknown setting speed = 3 (from the command line)" in told
+
+
+def test_settings_that_do_not_fit_together_are_told_with_their_places(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MILLRACE_TRANSACTION_TIMEOUT_MS", "50")
+    with pytest.raises(ConfigError) as refusal:
+        App("a", commit_interval_ms=70)
+    assert str(refusal.value).endswith(
+        "(commit_interval_ms from App(...), transaction_timeout_ms from the environment variable "
+        "MILLRACE_TRANSACTION_TIMEOUT_MS)"
+    )
+
+
+def test_client_settings_are_told_with_all_the_places_that_they_are_joined_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "millrace.toml"
+    file.write_text("[consumer]\n'isolation.level' = 'x'\n")
+    app = App("a")
+    monkeypatch.setenv("MILLRACE_CONSUMER", '{"fetch.min.bytes": 2}')
+    told = refuse_settings(app, file)
+    assert told.endswith(f"(from the environment variable MILLRACE_CONSUMER and {str(file)!r})")
 
 
 def test_a_config_file_that_is_not_there_or_no_toml_is_named(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def test_a_password_in_the_variable_of_another_setting_is_not_shown(
 
 def test_a_misspelt_variable_is_named_without_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MILLRACE_CONECTION", SECRET)
-    with pytest.raises(ConfigError, match="did you mean 'connection'") as refused:
+    with pytest.raises(ConfigError, match="did you mean 'MILLRACE_CONNECTION'") as refused:
         load_config()
     assert SECRET not in str(refused.value)
 
