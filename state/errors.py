@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
+_NOT_TEXT = re.compile(r"descriptor 'encode' for 'str' objects doesn't apply to an? '(.*)' object")
+"""What `str.encode` says of an object that is no str: it is the string serde itself."""
+
 
 class StateError(Exception):
     """Reports that the state directory or a store can't be used, with its name and what to do."""
@@ -32,6 +37,16 @@ class EarlierWriteRefused(StoreSerdeError):
     """Reports that the serde refuses a value of an earlier record, and which one is not known."""
 
 
+def describe_refusal(error: Exception) -> str:
+    """Return what a serde's error says, in other words where they are those of a method of str."""
+    if found := _NOT_TEXT.fullmatch(str(error)):
+        return (
+            f"the string serde takes str, got {found[1]}: convert it, or give the serde of "
+            f"{found[1]}"
+        )
+    return str(error)
+
+
 def store_serde_error(
     store_name: str, role: str, refused_object: object, error: Exception
 ) -> StoreSerdeError:
@@ -43,5 +58,6 @@ def store_serde_error(
         raise error
     of = f" ({type(refused_object).__qualname__})" if role == "value" else ""
     return StoreSerdeError(
-        f"store {store_name!r} can't take {role} {refused_object!r:.200}{of}: {error}"
+        f"store {store_name!r} can't take {role} {refused_object!r:.200}{of}: "
+        f"{describe_refusal(error)}"
     )

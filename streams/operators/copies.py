@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from state.entry import SCALARS
-from state.errors import EarlierWriteRefused, store_serde_error
+from state.errors import EarlierWriteRefused, describe_refusal, store_serde_error
 from state.windowed import Windowed
 from streams.graph.nodes import Binding, StoreKind, StoreSpec
 from streams.serdes import Serde
@@ -74,7 +74,7 @@ def create_stored_copier(serde: Serde[Any]) -> CopyFunction:
         except Exception as error:
             raise EarlierWriteRefused(
                 f"serde {serde.name!r} can't take a store's value {value!r:.200} "
-                f"({type(value).__qualname__}): {error}"
+                f"({type(value).__qualname__}): {describe_refusal(error)}"
             ) from error
 
     return copied_from_store

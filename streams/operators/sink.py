@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from state.errors import describe_refusal
 from streams.common.partitioning import partition_for_key
 from streams.errors import SerdeError
 from streams.graph.nodes import ForwardRecord, InternalProcessorContext, Partitioner, SinkNode
@@ -194,7 +195,8 @@ def _create_refusal_handler(
         if unreadable:
             refusal = SerdeError(
                 f"step {node.name!r} can't write to topic {topic!r} with serdes "
-                f"key={node.key.name} value={node.value.name}: {error}; "
+                f"key={node.key.name} value={node.value.name}: "
+                f"{describe_refusal(error)}; "
                 f"key {key!r:.200}, value {value!r:.200}, from {context.describe_record_origin()}"
             )
         context.handle_failure(

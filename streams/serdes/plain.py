@@ -44,8 +44,8 @@ def _refuse_to_deserialize(data: builtins.bytes) -> None:
     raise ValueError(f"takes None only, got {describe_value(data)}")
 
 
-# str.encode itself, not a function around it, which would cost as much again for each record. It
-# names the type that it refuses, and whoever reports that (a sink, a store) adds the value.
+# str.encode itself, not a function around it, which would cost as much again for each record. What
+# it says of another type is put into other words by `state.errors.describe_refusal`.
 string: Serde[str] = Serde("string", str.encode, builtins.bytes.decode)
 int32: Serde[int] = _fixed_size_serde("int32", ">i", "int from -2**31 to 2**31 - 1")
 int64: Serde[int] = _fixed_size_serde("int64", ">q", "int from -2**63 to 2**63 - 1")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from state.errors import describe_refusal
 from streams.common.partitioning import partition_for_key
 from streams.common.topic_partitions import Partition
 from streams.dsl.kafka_streams_names import missing_attribute
@@ -288,7 +289,7 @@ class DriverTopic:
         except Exception as error:
             raise SerdeError(
                 f"topic {self.name!r}: its {role} serde {serde.name!r} can't write {value!r:.200}: "
-                f"{error}"
+                f"{describe_refusal(error)}"
             ) from error
 
     def _decode_record(self, message: Message) -> Record[Any, Any]:

@@ -9,7 +9,8 @@ import pytest
 
 from state.errors import StoreSerdeError
 from state.memory import MemoryDisk
-from streams import App, SerdeError, serdes
+from state.windowed import Windowed
+from streams import App, SerdeError, TopologyTestDriver, serdes
 from streams.graph.nodes import StoreSpec
 from streams.runtime.stores import open_store
 from streams.serdes import Serde
@@ -48,3 +49,23 @@ def test_a_sink_and_a_store_say_what_was_wrong(
     store: Any = open_store(StoreSpec(name="s", key=serde, value=serdes.string), MemoryDisk())
     with pytest.raises(StoreSerdeError, match=f"'s' can't take key {shown}: .*{kind}"):
         store.put(value, "v", timestamp_ms=1)
+
+
+NOT_TEXT = "the string serde takes str, got int: convert it, or give the serde of int"
+
+
+def test_the_string_serde_says_which_type_it_takes() -> None:
+    app = App("a")
+    stream = app.stream("in", key=serdes.string, value=serdes.string)
+    stream.map_values(len, value=serdes.string).to("out", name="write")  # type: ignore[arg-type]
+    with pytest.raises(SerdeError, match=rf"value=string: {NOT_TEXT}; key 'k', value 1"):
+        BoundTask(app).pipe("k", "v")
+    spec = StoreSpec(name="s", key=serdes.windowed(serdes.string), value=serdes.string)
+    store: Any = open_store(spec, MemoryDisk())
+    with pytest.raises(StoreSerdeError, match=NOT_TEXT):
+        store.put(Windowed(7, 0, 1), "v", timestamp_ms=1)
+    with (
+        TopologyTestDriver(app, stores="memory") as driver,
+        pytest.raises(SerdeError, match=f"key serde 'string' can't write 7: {NOT_TEXT}"),
+    ):
+        driver.topic("in").pipe(7, "v")
