@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from streams.common.durations import Duration, duration_to_ms
 from streams.dsl.builder import InternalStreamsBuilder, require_serde
 from streams.dsl.function_checks import check_callable
+from streams.dsl.join_keys import check_join_keys
 from streams.dsl.routing import check_same_application
 from streams.errors import TopologyError
 from streams.graph.joined_view import JoinKind
@@ -75,6 +76,8 @@ def join_streams(
     if options.on_late is not None:
         check_callable(step, options.on_late, ("late",), needs_result=False)
     window = create_join_window(options, step)
+    if options.key is None:
+        check_join_keys(step, stream._key, other._key)
     key = require_serde(options.key or stream._key or other._key, "key", step)
     value = require_value_serde(options.this_value or stream._value, "this_value", step)
     other_value = require_value_serde(options.other_value or other._value, "other_value", step)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from streams.common.durations import Duration, duration_to_ms
 from streams.dsl.builder import require_serde
 from streams.dsl.function_checks import KEY_VALUE_ARGUMENTS, check_callable
+from streams.dsl.join_keys import check_join_keys
 from streams.dsl.routing import check_same_application
 from streams.dsl.stream_stream_joins import (
     adapt_joiner,
@@ -77,6 +78,7 @@ def join_with_table(
     step, grace = graph.choose_step_name(kind, options.name), options.grace
     check_same_application(step, stream, table)
     join = adapt_joiner(step, joiner, with_key=options.with_key)
+    check_join_keys(step, options.key or stream._key, table._key)
     key = options.key or stream._key or table._key
     this_value = options.this_value or stream._value
     parent = repartition_if_rekeyed(builder, stream, options.name, step, key, this_value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from streams.dsl.function_checks import check_callable
+from streams.dsl.join_keys import check_join_keys
 from streams.dsl.routing import check_same_application
 from streams.dsl.table import TABLE_STORE_KINDS, Table, refuse_expiring_rows
 from streams.errors import TopologyError
@@ -34,6 +35,7 @@ def join_tables(
     step = graph.choose_step_name("KTABLE-MERGE", name)
     check_callable(step, joiner, ("value", "other_value"))
     _check_joinable(step, left, right)
+    check_join_keys(step, left._key, right._key)
     for table in (left, right):
         refuse_expiring_rows(step, table, "joined rows")
     spec = None
