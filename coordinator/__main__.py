@@ -100,10 +100,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _raise_open_files_limit()
         run_broker(config, _print_address, options.faults)
     except (WrongSetting, WrongFault, UnusableDataDirectory, CannotListen) as error:
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(f"millrace: {error}\n")
         return 2
     except BrokenInvariant as error:
-        sys.stderr.write(f"error: the broker stopped to protect its data: {error}\n")
+        sys.stderr.write(f"millrace: the broker stopped to protect its data: {error}\n")
         return 1
     return 0
 

@@ -132,5 +132,5 @@ def test_a_broker_process_says_so_in_one_line_with_status_1(
     monkeypatch.setattr(command, "run_broker", lambda config, listening, faults: part())
     assert command.main(["--data", str(tmp_path)]) == 1
     assert capsys.readouterr().err == (
-        "error: the broker stopped to protect its data: state and log have parted\n"
+        "millrace: the broker stopped to protect its data: state and log have parted\n"
     )

@@ -105,7 +105,7 @@ def test_what_a_person_can_put_right_is_one_line_and_status_2(
             options = [*arguments[:1], *(str(tmp_path / name) for name in arguments[1:2])]
             assert main([*options, *arguments[2:]]) == 2, arguments
             out, err = capsys.readouterr()
-            assert err.startswith("error: ")
+            assert err.startswith("millrace: ")
             assert message in err
             assert err.count("\n") == 1
             assert out == ""
