@@ -26,7 +26,7 @@ from streams.commands import plan_command
 from streams.commands.root import cli, main
 from streams.errors import ConfigError, UserError
 from streams.processes.cluster import find_cluster
-from streams.processes.embedded import broker_command
+from streams.processes.embedded import broker_command, refuse_embedded_directory
 from streams.processes.logging_setup import configure_logging
 from streams.processes.reloading import run_with_reload
 from streams.runtime.clients import KafkaClientSupplier
@@ -154,6 +154,8 @@ def broker(
     ] = "warning",
 ) -> None:
     """Run a broker that any Kafka client can use, until SIGTERM."""
+    with exit_on_user_error():
+        refuse_embedded_directory(data)
     command = [*broker_command(data, port, host, settings or []), "--log-level", log_level]
     if metrics_port is not None:
         command += ["--metrics-port", str(metrics_port)]

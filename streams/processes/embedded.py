@@ -84,6 +84,23 @@ def require_embedded_broker(state_dir: Path) -> None:
         )
 
 
+def refuse_embedded_directory(data: Path) -> None:
+    """Raise ConfigError if `data` belongs to an embedded broker and is not where its topics are.
+
+    A broker would take it for an empty directory, and the application would not find its topics.
+    """
+    topics = next(
+        (each for each in (data / "broker" / "data", data / "data") if each.is_dir()), None
+    )
+    if topics is None or not (topics.parent / "process").exists():
+        return
+    raise ConfigError(
+        f"--data {str(data)!r} belongs to an application whose embedded broker has its topics in "
+        f"{str(topics)!r}, and which starts that broker itself: name another directory; or, once "
+        f"that broker is stopped, run it by `millrace broker --data {topics}`"
+    )
+
+
 def restart_embedded_broker(state_dir: Path, address: str) -> int | None:
     """Restart the broker in `state_dir` at its `address`, and return its process id.
 
@@ -134,10 +151,9 @@ def _start_broker(directory: Path, ports: list[int]) -> tuple[str, int]:
             new_file.write_text(f"{address}\n{process.pid}\n")
             new_file.replace(process_file)
             return address, process.pid
-    why = (directory / "broker.log").read_text(errors="replace").strip().splitlines()[-1:]
-    raise ConfigError(
-        f"the embedded broker did not start in {data}: {' '.join(why) or 'no output'}"
-    )
+    lines = (directory / "broker.log").read_text(errors="replace").strip().splitlines()
+    why = lines[-1].removeprefix("millrace: ") if lines else "no output"
+    raise ConfigError(f"the embedded broker did not start in {data}: {why}")
 
 
 def _read_first_line(process: subprocess.Popen[bytes]) -> str:

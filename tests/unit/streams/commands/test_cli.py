@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import typer
 from typer.testing import CliRunner
 
 from streams.commands.cli import cli
+from streams.processes.embedded import refuse_embedded_directory
 
 
 def list_commands_with(option: str) -> set[str]:
@@ -42,3 +44,22 @@ def test_a_group_is_not_looked_for_on_an_embedded_broker_that_does_not_run(tmp_p
     assert result.exit_code == 2
     assert f"no embedded broker runs in '{state}'" in result.stderr
     assert not state.exists(), "nothing was started to look at it"
+
+
+@pytest.mark.parametrize("given", ["state", "state/broker"])
+def test_a_broker_is_not_started_in_the_directory_of_an_embedded_one(
+    given: str, tmp_path: Path
+) -> None:
+    topics = tmp_path / "state" / "broker" / "data"
+    topics.mkdir(parents=True)
+    (topics.parent / "process").write_text("127.0.0.1:7\n1\n")
+    result = CliRunner().invoke(cli, ["broker", "--data", str(tmp_path / given)])
+    assert result.exit_code == 2
+    assert f"--data '{tmp_path / given}' belongs to an application" in result.stderr
+    assert f"run it by `millrace broker --data {topics}`" in result.stderr
+
+
+def test_a_directory_of_its_own_is_for_a_broker(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    refuse_embedded_directory(tmp_path)
+    refuse_embedded_directory(tmp_path / "not there yet")
