@@ -42,6 +42,7 @@ class ThreadTasks:
         """The monotonic time at which the next commit is due."""
         self.settled_at_s = 0.0
         """The monotonic time since when all assigned tasks run."""
+        self._has_unlogged_starts = False
 
     @property
     def is_transactional(self) -> bool:
@@ -58,8 +59,15 @@ class ThreadTasks:
         return assigned is not None and len(assigned.tasks) == len(self.in_state(TaskState.RUNNING))
 
     def report_if_settled(self) -> None:
-        """Report RUNNING, and note the time, if all assigned tasks run."""
+        """Report RUNNING, and note the time, if all assigned tasks run.
+
+        They are logged where one has started: once, though those with state start after the others.
+        """
         if self.is_settled():
+            if self._has_unlogged_starts:
+                self._has_unlogged_starts = False
+                names = ", ".join(sorted(self.by_name))
+                log.info("%s runs tasks %s", self._dependencies.name, names)
             self.settled_at_s = self._dependencies.host.monotonic_s()
             self._dependencies.on_state_change(ThreadState.RUNNING)
 
@@ -121,7 +129,7 @@ class ThreadTasks:
             task.start_processing(producer, parts.consumer, parts.order_settings, parts.host.now_ms)
         if ready:
             self.executor.add_tasks(ready)
-            log.info("%s runs tasks %s", parts.name, ", ".join(sorted(self.by_name)))
+            self._has_unlogged_starts = True
         self.report_if_settled()
 
     def close_tasks(self, names: list[str]) -> None:
