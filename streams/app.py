@@ -27,7 +27,7 @@ from streams.processes import signals
 from streams.processes.logging_setup import configure_logging, logs_json
 from streams.processes.running import RunningApp
 from streams.processes.start import start_application
-from streams.processes.workers import run_workers, watcher_is_gone
+from streams.processes.workers import SharedErrors, run_workers, watcher_is_gone
 from streams.runtime.progress import RestoreListener
 from streams.serdes import Serde
 from streams.serdes.registry_client import ApplicationRegistry
@@ -43,6 +43,7 @@ V = TypeVar("V")
 
 log = logging.getLogger(__name__)
 
+_USER_ERROR_STATUS = 2
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,200}")
 
 
@@ -246,11 +247,11 @@ class App:
                 return
             self.topology()  # an error in it is reported once, before workers start
             check_ports(self.config, workers)
-            watcher = os.getpid()
+            watcher, errors = os.getpid(), SharedErrors()
             timeout_s = self.config.shutdown_timeout_ms / 1000
             status = run_workers(
                 workers,
-                lambda number: self._run_worker(number, workers, watcher),
+                lambda number: self._run_worker(number, workers, watcher, errors),
                 timeout_s=timeout_s,
             )
         except UserError as error:
@@ -258,12 +259,12 @@ class App:
         if status:
             sys.exit(status)
 
-    def _run_worker(self, number: int, count: int, watcher: int) -> None:
+    def _run_worker(self, number: int, count: int, watcher: int, errors: SharedErrors) -> None:
         """Run worker `number` in this process, which ends when its watcher process is gone."""
         try:
             self._run_in_process(number, count, lambda: watcher_is_gone(watcher), is_watched=True)
         except UserError as error:
-            _exit_with_error(error)
+            _exit_with_error(error, is_reported=not errors.claim(str(error)))
 
     def _run_in_process(
         self,
@@ -366,12 +367,12 @@ def report_error(error: UserError) -> int:
     else:
         sys.stderr.write(f"millrace: {message}\n")
     log.debug("the error with its traceback:", exc_info=error)
-    return 2
+    return _USER_ERROR_STATUS
 
 
-def _exit_with_error(error: UserError) -> NoReturn:
-    """Report the error that ends this process, and end it."""
-    status = report_error(error)
+def _exit_with_error(error: UserError, *, is_reported: bool = False) -> NoReturn:
+    """Report the error that ends this process, unless another worker has, and end it."""
+    status = _USER_ERROR_STATUS if is_reported else report_error(error)
     if is_closing_in_background():  # stores on a full disk, which have all in their logs
         signals.exit_now(status)
     sys.exit(status)

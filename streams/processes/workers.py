@@ -13,12 +13,14 @@ reason.
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable
+from hashlib import sha256
 from types import FrameType
 from typing import NamedTuple
 
@@ -52,6 +54,30 @@ def run_workers(count: int, run: Callable[[int], None], *, timeout_s: float) -> 
     watcher.wait_for_workers()
     signal.setitimer(signal.ITIMER_REAL, 0)
     return watcher.status
+
+
+class SharedErrors:
+    """Tells the processes that are forked after its creation which of them reports an error.
+
+    They often end with the same one, such as a missing topic, and it is to be read once.
+    """
+
+    def __init__(self) -> None:
+        self._file = os.memfd_create("millrace-errors")
+        """The digests of the messages that were claimed, in memory that the processes share."""
+
+    def claim(self, message: str) -> bool:
+        """Return whether no process has claimed this message before; from now on one has."""
+        digest = sha256(message.encode(errors="replace")).digest()
+        fcntl.lockf(self._file, fcntl.LOCK_EX)  # it is the process's, and flock the file's
+        try:
+            claimed = os.pread(self._file, os.fstat(self._file).st_size, 0)
+            if digest in claimed:
+                return False
+            os.pwrite(self._file, digest, len(claimed))
+            return True
+        finally:
+            fcntl.lockf(self._file, fcntl.LOCK_UN)
 
 
 class _Watcher:

@@ -108,6 +108,13 @@ def test_an_output_topic_that_does_not_exist(program: Program) -> None:
     check(program.run(), f"topic '{program.name}-out' does not exist", "create it")
 
 
+def test_an_error_that_all_workers_meet_is_told_once(program: Program) -> None:
+    program.topics("out")
+    result = program.run("--workers", "3")
+    check(result, f"topic '{program.name}-in' does not exist")
+    assert result.stderr.count("does not exist") == 1, result.stderr
+
+
 def test_joined_topics_with_different_numbers_of_partitions(program: Program) -> None:
     program.write('other = app.stream("{name}-other", key=serdes.string, value=serdes.string)\n'
                   "stream.join(other, lambda one, two: one, within=5)")  # fmt: skip
