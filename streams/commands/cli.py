@@ -20,6 +20,7 @@ from streams.command_options import (
     ConnectionFile,
     SchemaRegistryFile,
     SettingOptions,
+    StateDir,
     exit_on_user_error,
 )
 from streams.commands import plan_command
@@ -168,7 +169,7 @@ def create_topics(
     names: Annotated[list[str], typer.Argument(help="Their names.")],
     partitions: Annotated[int, typer.Option(min=1, help="Partitions of each.")] = 4,
     bootstrap_servers: BootstrapServers = None,
-    state_dir: Annotated[Path | None, typer.Option(help="The embedded broker's place.")] = None,
+    state_dir: StateDir = None,
     connection: ConnectionFile = None,
 ) -> None:
     """Create topics for an application to read and write; those that exist stay as they are."""
@@ -204,8 +205,10 @@ def plan(
         typer.Option(metavar="TOPIC=NUMBER", help="Of an input topic, as often as needed."),
     ] = None,
     bootstrap_servers: Annotated[
-        str | None, typer.Option(help="Ask this Kafka for the topics' partitions.")
+        str | None,
+        typer.Option(help="Ask this Kafka, or 'embedded', for the topics' partitions."),
     ] = None,
+    state_dir: StateDir = None,
     config: ConfigFile = None,
     rolling: Annotated[
         bool, typer.Option("--rolling", help="The new version is to run beside the old one.")
@@ -221,7 +224,8 @@ def plan(
         if against is None and save is None:
             raise ConfigError("plan needs --against FILE to compare with, or --save FILE to write")
         found = import_app(app)
-        given = {} if bootstrap_servers is None else {"bootstrap_servers": bootstrap_servers}
+        given = {"bootstrap_servers": bootstrap_servers, "state_dir": state_dir}
+        given = {name: value for name, value in given.items() if value is not None}
         found.configure(config, **given, **read_connection(connection))
         new = describe_topology(found.topology())
         old = (

@@ -22,6 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from enum import StrEnum
 
 from state.subtopologies import number_directories
@@ -339,7 +340,8 @@ def _match_renamed(
     """Return the likely new name of each store or topic that was renamed, by its old name.
 
     The same steps must lead to both, or the names differ in their number alone, or the inputs are
-    the same and one of the names was given; where several fit, the first in the topology.
+    the same and one of the names was given. Where several fit, it is the one whose given name is
+    nearest, and then the first in the topology.
     """
 
     def keeps_name(name: str) -> bool:
@@ -363,11 +365,21 @@ def _match_renamed(
 
     renamed: dict[str, str] = {}
     for fits in (same_steps, same_name, same_inputs):
-        for a in old:
-            taken = renamed.values()
-            left = [b for b in new if b != a and not keeps_name(b) and b not in taken]
-            if a not in renamed and not keeps_name(a):
-                match = next((b for b in left if is_compatible(a, b) and fits(a, b)), None)
-                if match is not None:
-                    renamed[a] = match
+        pairs = [
+            (a, b)
+            for a in old
+            for b in new
+            if b != a and not keeps_name(a) and not keeps_name(b)
+            if is_compatible(a, b) and fits(a, b)
+        ]
+        for a, b in sorted(pairs, key=_name_distance):  # equal ones stay in their order
+            if a not in renamed and b not in renamed.values():
+                renamed[a] = b
     return renamed
+
+
+def _name_distance(pair: tuple[str, str]) -> float:
+    """Return from 0 to 1 how far apart two names are; 0 for names that were both generated."""
+    if all(map(is_generated_name, pair)):
+        return 0.0
+    return 1.0 - SequenceMatcher(None, *pair).ratio()

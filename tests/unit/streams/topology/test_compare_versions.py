@@ -117,6 +117,14 @@ def test_a_renamed_store_is_recognised() -> None:
     assert effect.remedy == "to keep what there is, say store='counts'"
 
 
+def test_of_several_new_stores_the_nearest_name_is_taken_for_the_renamed_one() -> None:
+    old = kept(Store.persistent("orders-by-city", **TEXT))
+    stores = [Store.persistent(name, **TEXT) for name in ("visits", "orders-by-town")]
+    new = version(lambda app: app.stream("lines", **TEXT).process(Using, stores=stores))
+    effect = the_effect(compare_topologies(old, new), "orders-by-city")
+    assert effect.difference == "vanishes; it looks renamed to 'orders-by-town'"
+
+
 def test_a_generated_name_that_shifted_is_recognised_with_the_remedy() -> None:
     old, new = counted(None), counted(None, "filter")
     (was,), (now,) = (
@@ -511,6 +519,14 @@ def test_wrong_arguments_are_refused_with_one_message(arguments: list[str], mess
     status, said = run(*arguments)
     assert (status, len(said.splitlines())) == (2, 1)
     assert message in said
+
+
+def test_the_place_of_the_embedded_broker_may_be_given(tmp_path: Path) -> None:
+    status, said = run("--save", tmp_path / "saved.json", "--state-dir", tmp_path / "state")
+    assert status == 0, said
+    assert word_count.config.state_dir == tmp_path / "state"
+    run("--save", tmp_path / "saved.json")
+    assert word_count.config.state_dir != tmp_path / "state"
 
 
 def test_the_word_count_of_the_examples_is_described() -> None:
