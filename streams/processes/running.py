@@ -97,10 +97,15 @@ class RunningApp:
     def wait_for(self, state: str, timeout: float = 30) -> None:
         """Wait until the application's state is `state`.
 
-        Raises the error that ends the application before that, or StreamsError after `timeout`
-        seconds.
+        Raises the error that ends the application before that, StreamsError after `timeout`
+        seconds, or ValueError for a state that there is not.
         """
-        self._lifecycle.wait_for(ApplicationState(state), timeout)
+        try:
+            awaited = ApplicationState(state)
+        except ValueError:
+            states = ", ".join(ApplicationState)
+            raise ValueError(f"there is no state {state!r}: it is one of {states}") from None
+        self._lifecycle.wait_for(awaited, timeout)
 
     def metrics(self) -> dict[str, int]:
         """Return the counters summed over all threads, and the numbers of tasks now.

@@ -181,14 +181,22 @@ class NoThreads(SystemHost):
         raise AssertionError(f"{name} was started")
 
 
-def test_a_running_app_starts_nothing_until_it_is_told_to() -> None:
-    host = NoThreads()
+def build_running_app(host: NoThreads) -> RunningApp:
     config = SimpleNamespace(stuck_after_ms=1, state_cleanup_delay_ms=1, shutdown_timeout_ms=1)
     worker: Any = SimpleNamespace(
         host=host, config=config, directory=None, stop=host.create_event()
     )
+    return RunningApp(worker, [], created(), host.create_event(), bootstrap_servers="x:1")
+
+
+def test_a_wait_for_a_state_that_there_is_not_lists_the_states() -> None:
+    with pytest.raises(ValueError, match=r"no state 'NOPE': it is one of CREATED, REBALANCING, RU"):
+        build_running_app(NoThreads()).wait_for("NOPE")
+
+
+def test_a_running_app_starts_nothing_until_it_is_told_to() -> None:
     before = threading.enumerate()
-    running = RunningApp(worker, [], created(), host.create_event(), bootstrap_servers="x:1")
+    running = build_running_app(NoThreads())
     assert running.state == "CREATED"
     assert threading.enumerate() == before
     with pytest.raises(AssertionError, match="global-tables was started"):
