@@ -26,8 +26,31 @@ if TYPE_CHECKING:
 
 _FLUSH_RECORDS = 10_000
 """How many records are written before they are waited for."""
-_Encoded = tuple[bytes | None, bytes | None]
-"""A record's key and value."""
+_FIRST_MS = 1
+"""Written instead of 0 ms, which librdkafka takes for no timestamp and replaces by the present."""
+
+
+_KeySeparator = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="What separates key and value in a line; none if unset."),
+]
+_TimestampSeparator = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT", help="What separates a time at the beginning of a line from the rest."
+    ),
+]
+_NullText = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="The text that stands for a value that is none.")
+]
+
+
+class _Encoded(NamedTuple):
+    """Represents a record that is to be written; without a timestamp it has that of all records."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int | None = None
 
 
 class _Line(NamedTuple):
@@ -47,14 +70,8 @@ def produce(
         Path | None, typer.Option(help="Read the lines of this file, not standard input.")
     ] = None,
     key: Annotated[str | None, typer.Option(help="The key of every record.")] = None,
-    key_separator: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="What separates key and value in a line; none if unset."),
-    ] = None,
-    null: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="The text that stands for a value that is none."),
-    ] = None,
+    key_separator: _KeySeparator = None,
+    null: _NullText = None,
     headers: Annotated[
         list[str] | None,
         typer.Option("--header", metavar="NAME=VALUE", help="A header of each, repeatable."),
@@ -66,6 +83,7 @@ def produce(
         str | None,
         typer.Option(metavar="TIME", help="Their time: 2026-11-25T10:00, @1764064800000, 15m."),
     ] = None,
+    timestamp_separator: _TimestampSeparator = None,
     key_serde: KeySerde = "string",
     value_serde: ValueSerde = "string",
     json: JsonOutput = False,
@@ -75,7 +93,8 @@ def produce(
 ) -> None:
     """Write records to a topic: those given as arguments, or one for each line of the input.
 
-    A record is its value, or with --key-separator its key, the separator and its value. The
+    A record is its value, or with --key-separator its key, the separator and its value. With
+    --timestamp-separator its time, as for --timestamp or in ms since 1970, comes first. The
     partition follows from the key as in Kafka's own clients. The command ends well only when the
     brokers have all records. Serdes: string, bytes, int32, int64, float64, json, or
     module:variable.
@@ -83,20 +102,23 @@ def produce(
     from streams.commands.cluster_clients import connect_command
     from streams.commands.named_serdes import find_serde
     from streams.commands.output import print_json_line, print_message
-    from streams.errors import ConfigError
 
     with connect_command(
         bootstrap_servers, state_dir, connection, processing_guarantee="at_least_once"
     ) as clients:
-        if key is not None and key_separator is not None:
-            raise ConfigError("give the key with --key, or in each line with --key-separator")
-        if records and file is not None:
-            raise ConfigError("give records as arguments, or a file of them with --file")
+        _refuse_both(key, key_separator, "the key with --key, or in each line with --key-separator")
+        _refuse_both(
+            timestamp,
+            timestamp_separator,
+            "the time with --timestamp, or in each line with --timestamp-separator",
+        )
+        _refuse_both(records or None, file, "records as arguments, or a file of them with --file")
         encoder = _RecordEncoder(
             find_serde(key_serde, "--key-serde", topic, "key"),
             find_serde(value_serde, "--value-serde", topic, "value"),
             key,
             key_separator,
+            timestamp_separator,
             null,
         )
         fields = _parse_fields(clients, topic, headers, partition, timestamp)
@@ -108,6 +130,14 @@ def produce(
             print_message(f"{count} record{'s'[: count != 1]} to {topic} on {clients.servers}")
 
 
+def _refuse_both(one: object, other: object, choice: str) -> None:
+    """Raise ConfigError with the `choice` if both of two options are given."""
+    from streams.errors import ConfigError
+
+    if one is not None and other is not None:
+        raise ConfigError(f"give {choice}")
+
+
 def _parse_fields(
     clients: ClusterClients,
     topic: str,
@@ -116,9 +146,7 @@ def _parse_fields(
     timestamp: str | None,
 ) -> dict[str, Any]:
     """Return what all records have, as arguments of the producer. Raises ConfigError."""
-    from streams.commands.offset_positions import parse_position
     from streams.commands.topics_command import parse_pairs
-    from streams.errors import ConfigError
 
     clients.choose_partitions(topic, None if partition is None else [partition])
     pairs = parse_pairs(headers or (), "--header")
@@ -126,11 +154,19 @@ def _parse_fields(
     if partition is not None:
         fields["partition"] = partition
     if timestamp is not None:
-        at = parse_position(timestamp, "--timestamp")
-        if at.kind != "time":
-            raise ConfigError(f"--timestamp {timestamp!r} is no time")
-        fields["timestamp"] = at.number
+        fields["timestamp"] = _parse_time(timestamp, "--timestamp")
     return fields
+
+
+def _parse_time(text: str, name: str) -> int:
+    """Return a time in ms since 1970. Raises ConfigError, which calls it `name`."""
+    from streams.commands.offset_positions import parse_position
+    from streams.errors import ConfigError
+
+    at = parse_position(text, name)
+    if at.kind != "time":
+        raise ConfigError(f"{name} {text!r} is no time")
+    return max(at.number, _FIRST_MS)
 
 
 def _produce_lines(
@@ -139,8 +175,10 @@ def _produce_lines(
     """Write records, wait until the brokers have them, and return their number."""
     producer = clients.create_producer()
     count = 0
-    for key, value in records:
-        producer.produce(topic, value=value, key=key, **fields)
+    for record in records:
+        if record.timestamp_ms is not None:
+            fields["timestamp"] = record.timestamp_ms
+        producer.produce(topic, value=record.value, key=record.key, **fields)
         count += 1
         if count % _FLUSH_RECORDS == 0:
             producer.flush()
@@ -180,30 +218,42 @@ def _number_lines(lines: Iterable[str]) -> Iterator[_Line]:
 
 @dataclass(frozen=True, slots=True)
 class _RecordEncoder:
-    """Encodes lines as keys and values: a key for all, or before `separator` in each."""
+    """Encodes lines as records: a key for all, or before `separator` in each.
+
+    With `time_separator` each line begins with its time.
+    """
 
     key_format: NamedSerde
     value_format: NamedSerde
     key: str | None
     separator: str | None
+    time_separator: str | None
     null: str | None
 
     def encode_record(self, line: _Line) -> _Encoded:
-        """Return the key and the value of a line as bytes. Raises ConfigError naming the line."""
-        from streams.errors import ConfigError
-
-        key, value = self.key, line.text
+        """Return the record of a line. Raises ConfigError naming the line."""
+        key, value, timestamp_ms = self.key, line.text, None
+        if self.time_separator is not None:
+            time, value = _split_line(line, value, self.time_separator, "time and record")
+            time = f"@{time}" if time.isascii() and time.isdigit() else time
+            timestamp_ms = _parse_time(time, f"record {line.number}: its time")
         if self.separator is not None:
-            key, found, value = line.text.partition(self.separator)
-            if not found:
-                raise ConfigError(
-                    f"record {line.number}: {line.text!r} has no {self.separator!r} between key "
-                    "and value"
-                )
-        return (
+            key, value = _split_line(line, value, self.separator, "key and value")
+        return _Encoded(
             None if key is None else _encode_typed(line, "key", key, self.key_format),
             None if value == self.null else _encode_typed(line, "value", value, self.value_format),
+            timestamp_ms,
         )
+
+
+def _split_line(line: _Line, text: str, separator: str, parts: str) -> tuple[str, str]:
+    """Return what is before and after a separator. Raises ConfigError naming the line."""
+    from streams.errors import ConfigError
+
+    before, found, after = text.partition(separator)
+    if not found:
+        raise ConfigError(f"record {line.number}: {text!r} has no {separator!r} between {parts}")
+    return before, after
 
 
 def _encode_typed(line: _Line, part: str, text: str, serde: NamedSerde) -> bytes:

@@ -67,6 +67,16 @@ def test_records_are_produced_from_arguments_lines_and_files(
     assert messages[0].headers() is None
 
 
+def test_each_line_may_begin_with_its_time(clients: InMemoryClients) -> None:
+    typed = "1970-01-01T00:00:05Z|a:1\n77|b:2|3\n@0|c:-\n"
+    options = ("--timestamp-separator", "|", "--key-separator", ":", "--null", "-")
+    run_well("produce", "lines", *options, typed=typed)
+    messages = clients.cluster.logs[LINES].entries
+    assert [(each.key(), each.value(), each.timestamp()[1]) for each in messages] == [
+        (b"a", b"1", 5_000), (b"b", b"2|3", 77), (b"c", None, 1),
+    ]  # fmt: skip
+
+
 def test_records_have_the_given_serdes_partition_and_time(clients: InMemoryClients) -> None:
     serdes = ("--key-serde", "int32", "--value-serde", "json")
     place = ("--partition", "1", "--timestamp", "@77")
@@ -89,6 +99,13 @@ def test_records_have_the_given_serdes_partition_and_time(clients: InMemoryClien
         (("lines", "1", "--header", "a"), "--header 'a' is not NAME=VALUE"),
         (("lines", "1", "--timestamp", "soon"), "--timestamp 'soon' is no position"),
         (("lines", "1", "--timestamp", "7"), "--timestamp '7' is no time"),
+        (("lines", "1:a", "--timestamp-separator", "|"), "1: '1:a' has no '|' between time and"),
+        (("lines", "x|a", "--timestamp-separator", "|"), "record 1: its time 'x' is no position"),
+        (("lines", "end|a", "--timestamp-separator", "|"), "record 1: its time 'end' is no time"),
+        (
+            ("lines", "1|a", "--timestamp-separator", "|", "--timestamp", "@7"),
+            "with --timestamp, or in each line with --timestamp-separator",
+        ),
         (("lines", "--file", "/nowhere"), "--file '/nowhere' can't be read"),
         (("lines", "1", "--file", "/nowhere"), "as arguments, or a file of them with --file"),
         (("lines", "1", "--key", "a", "--key-separator", ":"), "give the key with --key, or in"),
