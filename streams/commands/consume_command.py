@@ -71,8 +71,8 @@ def consume(
 
     A line is the key, a tab and the value; null stands for a key or a value that is none. Records
     of a partition come in its order. Only committed records are printed, and no offsets are
-    committed. Serdes: string, bytes, int32, int64, float64, json, windowed(NAME),
-    session_windowed(NAME), or module:variable.
+    committed. Serdes: string, bytes, int32, int64, float64, json, windowed(NAME, SIZE), the size in
+    ms, session_windowed(NAME), or module:variable.
     """
     from streams.commands.cluster_clients import connect_command
     from streams.commands.offset_positions import parse_position

@@ -5,7 +5,8 @@ string                       the text itself           the text
 bytes                        text, or 0x and hex       text where it is printable, else 0x...
 int32, int64, float64        a number                  a number
 json                         JSON                      JSON
-windowed(NAME)               -                         key, start and end of the window
+windowed(NAME)               -                         key and start of the window
+windowed(NAME, SIZE)         -                         key, start and end of the window of SIZE ms
 session_windowed(NAME)       -                         key, start and end of the session
 MODULE:VARIABLE              JSON, else text           what the serde of that name returns
 """
@@ -17,17 +18,21 @@ import json
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from streams import serdes
-from streams.commands.output import show_bytes
+from streams.commands.output import WindowStart, show_bytes
 from streams.errors import ConfigError
 from streams.serdes import Field, Serde
 
-SERDE_HELP = "string, bytes, int32, int64, float64, json, windowed(NAME), or module:variable."
-_WINDOWED = re.compile(r"(windowed|session_windowed)\((.+)\)")
+SERDE_HELP = (
+    "string, bytes, int32, int64, float64, json, windowed(NAME, SIZE), session_windowed(NAME), or "
+    "module:variable."
+)
+_WINDOWED = re.compile(r"windowed\((?P<inner>.+?)(?:, *(?P<size>\d+))?\)")
+_SESSION_WINDOWED = re.compile(r"session_windowed\((.+)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +64,15 @@ def find_serde(name: str, option: str, topic: str, field: Field) -> NamedSerde:
             )
         case "json":
             return NamedSerde(name, _parse_json, json.loads)
-    if windowed := _WINDOWED.fullmatch(name):
-        return _wrap_windowed(windowed[1], find_serde(windowed[2], option, topic, field))
+    if found := _WINDOWED.fullmatch(name):
+        inner = find_serde(found["inner"], option, topic, field)
+        try:
+            return _wrap_windowed(inner, found["size"])
+        except ValueError as error:
+            raise ConfigError(f"{option} {name!r}: {error}") from None
+    if found := _SESSION_WINDOWED.fullmatch(name):
+        inner = find_serde(found[1], option, topic, field)
+        return _read_only(serdes.session_windowed(serdes.of(inner.parse, inner.show)), name)
     return _from_application(_import_serde(name, option).for_topic(topic, field))
 
 
@@ -69,11 +81,22 @@ def from_serde(serde: Serde[Any]) -> NamedSerde:
     return _from_application(serde)
 
 
-def _wrap_windowed(kind: str, inner: NamedSerde) -> NamedSerde:
-    """Return what reads keys in windows, or in sessions, whose key itself `inner` reads."""
+def _wrap_windowed(inner: NamedSerde, size: str | None) -> NamedSerde:
+    """Return what reads keys in windows of `size` ms, if that is given; `inner` reads the key."""
     key: Serde[Any] = serdes.of(inner.parse, inner.show)
-    serde = serdes.windowed(key) if kind == "windowed" else serdes.session_windowed(key)
-    name = f"{kind}({inner.name})"
+    if size is not None:
+        return _read_only(serdes.windowed(key, int(size)), f"windowed({inner.name}, {size})")
+    serde = serdes.windowed(key)
+
+    def show_start(data: bytes) -> WindowStart:
+        found = serde.deserialize(data)
+        return WindowStart(found.key, found.start_ms)
+
+    return replace(_read_only(serde, f"windowed({inner.name})"), show=show_start)
+
+
+def _read_only(serde: Serde[Any], name: str) -> NamedSerde:
+    """Return a serde of keys that can be read only."""
 
     def refuse_to_parse(text: str) -> bytes:
         raise ValueError(f"keys of {name} can be read, and not typed")

@@ -14,8 +14,20 @@ from typing import Any
 
 import typer
 
+from state.windowed import Windowed
+
 Row = Mapping[str, Any]
 """One row: its cells by the names of the columns."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class WindowStart:
+    """Represents a key in a window of which the end is not known."""
+
+    key: Any
+    start_ms: int
+    end_ms: None = None
+
 
 _UNWRAPPED_WIDTH = 10_000
 """The width of tables that are written to a file: each row is one line."""
@@ -78,9 +90,16 @@ def show_value(value: Any) -> str:
         return value
     if isinstance(value, bytes):
         return show_bytes(value)
+    if isinstance(value, Windowed | WindowStart):
+        return show_window(value.key, value.start_ms, value.end_ms)
     if isinstance(value, dict | list | tuple | bool) or dataclasses.is_dataclass(value):
         return json.dumps(value, default=to_json_value, ensure_ascii=False)
     return str(value)
+
+
+def show_window(key: Any, start_ms: int, end_ms: int | None) -> str:
+    """Return the text of a key in a window, as Kafka Streams' Windowed; ? for an unknown end."""
+    return f"[{show_value(key)}@{start_ms}/{'?' if end_ms is None else end_ms}]"
 
 
 def show_bytes(data: bytes) -> str:

@@ -11,7 +11,7 @@ import typer
 from state.stored_entries import StoredEntry
 from streams.app import App
 from streams.commands.named_serdes import NamedSerde, find_serde, from_serde
-from streams.commands.output import print_json_line, show_bytes, show_value
+from streams.commands.output import print_json_line, show_bytes, show_value, show_window
 from streams.commands.records import format_time
 from streams.errors import ConfigError, SerdeError
 from streams.graph.nodes import StoreSpec
@@ -48,9 +48,10 @@ class EntryPrinter:
             times = {"timestamp_ms": entry.timestamp_ms}
             print_json_line({**place, "key": key, **window, **times, "value": value})
             return
-        shown = show_value(key)
-        if entry.start_ms is not None:
-            shown = f"[{shown}@{entry.start_ms}/{'?' if end_ms is None else end_ms}]"
+        if entry.start_ms is None:
+            shown = show_value(key)
+        else:
+            shown = show_window(key, entry.start_ms, end_ms)
         line = f"{shown}\t{show_value(value)}"
         if self.with_metadata:
             at = "-" if entry.timestamp_ms is None else format_time(entry.timestamp_ms)

@@ -13,7 +13,7 @@ from state.windowed import Windowed
 from streams import serdes
 from streams.commands.named_serdes import find_serde
 from streams.commands.offset_positions import parse_position, skip_until_time
-from streams.commands.output import format_cell, print_rows, show_value
+from streams.commands.output import format_cell, print_rows, show_value, to_json_value
 from streams.commands.records import format_time
 from streams.commands.reset_command import find_internal_topics
 from streams.errors import ConfigError
@@ -96,6 +96,30 @@ def test_windowed_keys_are_read_and_not_typed() -> None:
         serde.parse("k")
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "end_ms"),
+    [
+        ("windowed(string)", "[k@1/?]", None),
+        ("windowed(string, 60)", "[k@1/61]", 61),
+        ("windowed(string,60)", "[k@1/61]", 61),
+    ],
+)
+def test_the_end_of_a_window_is_told_by_its_size(name: str, text: str, end_ms: int | None) -> None:
+    data = serdes.windowed(serdes.string).serialize(Windowed("k", 1, 2))
+    shown = find_serde(name, "--key-serde", "topic", "key").show(data)
+    assert show_value(shown) == text
+    assert to_json_value(shown) == {"key": "k", "start_ms": 1, "end_ms": end_ms}
+
+
+def test_a_window_of_no_size_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"--key-serde 'windowed\(string, 0\)': .*above 0 ms"):
+        find_serde("windowed(string, 0)", "--key-serde", "topic", "key")
+
+
+def test_keys_in_windows_are_shown_as_those_of_stores() -> None:
+    assert show_value(Windowed({"id": 7}, 1, 2)) == '[{"id": 7}@1/2]'
+
+
 def test_a_serde_of_a_module_is_imported_and_anything_else_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,7 +157,7 @@ class Order:
         (None, "null"),
         (True, "true"),
         (1.5, "1.5"),
-        (Windowed("k", 1, 2), '{"key": "k", "start_ms": 1, "end_ms": 2}'),
+        (Windowed("k", 1, 2), "[k@1/2]"),
         (Order(1, b"\0"), '{"id": 1, "raw": "0x00"}'),
         ({"ä": [1, None]}, '{"ä": [1, null]}'),
     ],
