@@ -34,6 +34,7 @@ from streams.membership.group_offsets import fetch_group_offsets
 from streams.monitoring.group_report import (
     STABLE,
     GroupReport,
+    MemberReport,
     PartitionLag,
     StandbyTask,
     TopicOffsets,
@@ -43,6 +44,8 @@ from streams.monitoring.group_report import (
 )
 from streams.settings.config import StreamsConfig
 
+_VERSION_CHARS = 8
+"""How much of a topology's fingerprint tells versions apart in a table."""
 _UNWRAPPED_WIDTH = 1_000
 """The width of tables that are written to a file: each row is one line."""
 
@@ -162,23 +165,30 @@ def _build_members_table(report: GroupReport) -> Table:
 
 
 def _build_tasks_table(report: GroupReport) -> Table:
-    """Return the table of tasks: who has each, what it reads, and how far it is behind."""
-    table = Table("task", "role", "member", "reads", box=box.SIMPLE_HEAD)
-    table.add_column("lag", justify="right")
-    rows: list[tuple[tuple[int, ...], str, str, str, str, str]] = []
+    """Return the table of tasks: who has each, what it reads, and how far it is behind.
 
-    def add_row(task: str, role: str, member: str, reads: str, lag: str) -> None:
-        rows.append((tuple(map(int, task.split("_"))), task, role, member, reads, lag))
+    Versions of a topology number their tasks each on its own: where several run, a task has its
+    member's version beside it.
+    """
+    version_columns = ["topology"] if len(_list_versions(report)) > 1 else []
+    table = Table(*version_columns, "task", "role", "member", "reads", box=box.SIMPLE_HEAD)
+    table.add_column("lag", justify="right")
+    rows: list[tuple[str, tuple[int, ...], list[str]]] = []
+
+    def add_row(member: MemberReport, task: str, role: str, reads: str, lag: str) -> None:
+        version = member.topology[:_VERSION_CHARS] if version_columns else ""
+        cells = [version] * len(version_columns)
+        cells += [task, role, member.instance_id or member.member_id, reads, lag]
+        rows.append((version, tuple(map(int, task.split("_"))), cells))
 
     for each in report.members:
-        name = each.instance_id or each.member_id
         for active in each.active:
             reads = ", ".join(_name_partition(partition) for partition in active.partitions)
-            add_row(active.task, "active", name, reads, _format_lag(active.lag))
+            add_row(each, active.task, "active", reads, _format_lag(active.lag))
         for role, copies in (("standby", each.standby), ("warm-up", each.warmup)):
             for copy in copies:
-                add_row(copy.task, role, name, "changelogs", _format_standby_lag(copy))
-    for _, *cells in sorted(rows):
+                add_row(each, copy.task, role, "changelogs", _format_standby_lag(copy))
+    for _, _, cells in sorted(rows):
         table.add_row(*map(Text, cells))
     return table
 
@@ -209,9 +219,17 @@ def _list_notes(report: GroupReport) -> Iterator[str]:
             yield f"tasks warm up: {name} joins again after {each.rejoin_ms} ms to move them"
     if report.unassigned:
         yield f"read by no member: {_list_unassigned(report.unassigned)}"
-    fingerprints = {each.topology for each in report.members if each.topology}
-    if len(fingerprints) > 1:
-        yield f"{len(fingerprints)} versions of the topology run side by side, each with its tasks"
+    versions = len(_list_versions(report))
+    if versions > 1:
+        yield (
+            f"{versions} versions of the topology run side by side: each numbers its tasks itself, "
+            "so that equal numbers may be different tasks"
+        )
+
+
+def _list_versions(report: GroupReport) -> set[str]:
+    """Return the fingerprints of the topologies that members run."""
+    return {each.topology for each in report.members if each.topology}
 
 
 def _list_unassigned(partitions: Iterable[PartitionLag]) -> str:

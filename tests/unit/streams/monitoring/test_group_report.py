@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -175,6 +176,17 @@ def test_the_table_has_a_row_for_each_member_and_each_copy_of_a_task() -> None:
     assert ["1_0", "standby", "one", "changelogs", "≤", "2"] in rows
     assert "two joins again after 60000 ms" in text
     assert "read by no member: users[0] (lag 3)" in text
+
+
+def test_where_two_versions_run_each_task_has_that_of_its_member() -> None:
+    given = report(one(), two())
+    first, second = given.members
+    other = replace(second, topology="0123456789abcdef")
+    text = print_text(replace(given, members=[first, other]))
+    rows = [line.split() for line in text.splitlines()]
+    assert [first.topology[:8], "0_0", "active", "one", "x[0]", "10"] in rows
+    assert ["01234567", "0_0", "warm-up", "two", "changelogs", "≤", "18"] in rows
+    assert "2 versions of the topology run side by side: each numbers its tasks itself" in text
 
 
 def test_json_has_the_same() -> None:
