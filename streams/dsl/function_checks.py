@@ -5,7 +5,10 @@ A function that can't be checked passes: some built-in functions have no signatu
 
 from __future__ import annotations
 
+import ast
+import dis
 import inspect
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -65,6 +68,43 @@ def check_callable(
             "returns None "
             "by its annotation: return something, or use peek or for_each"
         )
+    if needs_result and not may_yield and _has_no_return(function):
+        raise TopologyError(
+            f"step {step!r} needs what its function returns, and {_describe_function(function)} "
+            "has no return statement with a value: return something, also an aggregate that is "
+            "changed in place, or use peek or for_each"
+        )
+
+
+def _has_no_return(function: Any) -> bool:
+    """Return whether a function certainly ends without a value, as one whose return was forgotten.
+
+    `return None` is a value, and a function that only raises does not end. False where the source
+    is not known, or a decorator may return something.
+    """
+    function = getattr(function, "__func__", function)
+    if not inspect.isfunction(function) or hasattr(function, "__wrapped__"):
+        return False
+    if function.__name__ == "<lambda>" or not any(
+        each.opname in ("RETURN_CONST", "RETURN_VALUE") for each in dis.get_instructions(function)
+    ):
+        return False
+    try:
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return False
+    return isinstance(definition, ast.FunctionDef) and not _returns_value(definition)
+
+
+def _returns_value(node: ast.AST) -> bool:
+    """Return whether a function has a `return` with a value, functions inside of it left out."""
+    for each in ast.iter_child_nodes(node):
+        if isinstance(each, ast.Return) and each.value is not None:
+            return True
+        is_inner = isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        if not is_inner and _returns_value(each):
+            return True
+    return False
 
 
 def _lambda_hint(argument_names: Sequence[str] | None) -> str:

@@ -5,7 +5,9 @@ Each row is one mistake: the code that makes it, and parts of the message.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -38,6 +40,47 @@ async def asked(key: Any, value: Any) -> bool:
 
 def yielding(key: Any, value: Any) -> Iterator[Any]:
     yield value
+
+
+def unreturned(key: Any, value: Any, aggregate: Any):  # type: ignore[no-untyped-def]
+    """Change the aggregate in place, as a user's function does that forgets its `return`."""
+
+    def add(number: Any) -> Any:
+        return number
+
+    aggregate.append(add(value))
+
+
+def unreturned_pair(key: Any, value: Any):  # type: ignore[no-untyped-def]
+    """Return nothing where nothing is needed."""
+
+
+def deleting(value: Any):  # type: ignore[no-untyped-def]
+    return None
+
+
+def refusing(value: Any) -> Any:
+    raise ValueError(value)
+
+
+def doubled(function: Any) -> Any:
+    @functools.wraps(function)
+    def call(value: Any) -> Any:
+        function(value)
+        return value * 2
+
+    return call
+
+
+@doubled
+def decorated(value: Any):  # type: ignore[no-untyped-def]
+    """Return nothing, and leave that to the decorator."""
+
+
+class Writer:
+    def write(self, value: Any) -> Any:
+        with suppress(ValueError):
+            return value
 
 
 def nothing(value: Any) -> None:
@@ -143,6 +186,14 @@ STEPS: Table = {
     "a function that returns nothing": (
         lambda app: lines(app).map_values(nothing, name="shout"),
         ("step 'shout' needs what its function returns", "returns None by its annotation"),
+    ),
+    "an aggregator without a return": (
+        lambda app: grouped(app).aggregate(list, unreturned, value=serdes.json, name="fold"),
+        (
+            "step 'fold' needs what its function returns",
+            "unreturned (test_mistakes.py:",
+            "in place",
+        ),
     ),
     "a branch by the value alone": (
         lambda app: lines(app).split({"big": lambda v: v}, name="sizes"),
@@ -416,6 +467,11 @@ def test_there_are_no_two_mistakes_of_one_name() -> None:
         lambda app: grouped(app).aggregate(dict, lambda k, v, a: a, value=serdes.json),
         lambda app: grouped(app).reduce(max),
         lambda app: lines(app).filter(lambda k, v: True).to("lines"),
+        lambda app: lines(app).map_values(deleting),
+        lambda app: lines(app).map_values(refusing),
+        lambda app: lines(app).map_values(decorated),
+        lambda app: lines(app).map_values(Writer().write),
+        lambda app: lines(app).peek(unreturned_pair),
     ],
 )
 def test_what_is_right_or_can_not_be_known_to_be_wrong_passes(right: Mistake) -> None:
