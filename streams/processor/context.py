@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any, Generic, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple
 
 from typing_extensions import TypeVar
 
@@ -16,6 +16,17 @@ K2 = TypeVar("K2", default=Any)
 V2 = TypeVar("V2", default=Any)
 
 _NO_KEY: Any = object()
+_KAFKA_STREAMS_NAMES = {
+    "getStateStore": "store(name)",
+    "get_state_store": "store(name)",
+    "taskId": "task_id",
+    "recordMetadata": "record_metadata",
+    "currentStreamTimeMs": "stream_time_ms",
+    "current_stream_time_ms": "stream_time_ms",
+    "timestamp": "timestamp_ms of the record",
+    "headers": "headers of the record",
+}
+"""What replaces the methods of Kafka Streams' ProcessorContext, in Java's and Python's spelling."""
 
 
 class RecordMetadata(NamedTuple):
@@ -47,6 +58,14 @@ class ProcessorContext(Generic[K2, V2]):
         self._task = binding.context
         self._stores = store_names
         self._downstream = binding.downstream
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError that says what to call instead of `name`."""
+            instead = _KAFKA_STREAMS_NAMES.get(name)
+            hint = f": here it is {instead}" if instead else ""
+            raise AttributeError(f"a ProcessorContext has no {name!r}{hint}")
 
     def forward(self, record: Record[K2, V2], to: str | None = None) -> None:
         """Forward a record to all steps after this one, or to the step named `to`."""

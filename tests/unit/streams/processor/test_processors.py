@@ -49,6 +49,18 @@ def through(change: Callable[[Record[str, str]], Record[str, str]]) -> BoundTask
     return BoundTask(app_with(lambda s: s.process(lambda: Through(change), **BOTH)))
 
 
+class Foreign(Processor[str, str, str, str]):
+    """Asks its context for a store as in Kafka Streams."""
+
+    def init(self, context: Any) -> None:
+        context.getStateStore("seen")
+
+
+def test_the_contexts_methods_in_kafka_streams_are_said_with_ours() -> None:
+    with pytest.raises(StreamsError, match=r"has no 'getStateStore': here it is store\(name\)"):
+        BoundTask(app_with(lambda s: s.process(Foreign, **BOTH)))
+
+
 def test_a_processor_remembers_in_its_store() -> None:
     app = app_with(lambda s: s.process(Dedupe, **BOTH))
     app.add_store(SEEN)
