@@ -12,7 +12,7 @@ SEED ?= 0
 RECORD ?= measured
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-peers bench-latency bench-spark bench-report clients tools containers liveness security differential differential-tests docs spark spark-embedded spark-kafka books fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
+.PHONY: help demo test ci ci-full bench bench-restore bench-broker bench-groups bench-dsl bench-rebalance bench-peers bench-latency bench-spark bench-reconcile bench-report clients tools containers liveness security differential differential-tests docs spark spark-embedded spark-kafka books fuzz gates unit simulation soak soak-app conformance integration crashes upgrade clean
 
 help:  ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*##/\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -134,6 +134,9 @@ bench-dsl: $(VENV)/installed  ## what each operator costs for a record: OPTIONS=
 
 bench-spark: $(VENV)/installed-spark  ## a topic read into Spark, beside Spark's own Kafka connector: OPTIONS=--quick
 	$(BIN)/python -m benchmarks.spark_read $(OPTIONS)
+
+bench-reconcile: $(VENV)/installed-spark  ## millrace reconcile of six kinds of state, with its parts: OPTIONS='--records 200000'
+	$(BIN)/python -m benchmarks.reconcile $(OPTIONS)
 
 bench-report: $(VENV)/installed-spark  ## what BENCH_RECORD=measured let benchmarks keep, in one table: RECORD=measured
 	$(BIN)/python -m benchmarks.report $(RECORD) --to $(RECORD)/measurements.parquet

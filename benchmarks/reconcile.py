@@ -1,0 +1,224 @@
+"""Measure `millrace reconcile` of an application with six kinds of state, as a user calls it.
+
+    python -m benchmarks.reconcile [--records 20000] [--rounds 3] [--cores 2]
+
+`benchmarks.six_stores` processes the records on an embedded broker and stops. Then its command is
+run in a process of its own, with a Spark on `--cores`. Counted are its seconds from start to exit,
+and the processor time of all its processes: Python, the JVM and Spark's workers, the broker not.
+The seconds of its parts are those of the lines of progress that it prints:
+
+    start    the interpreter, the JVM and Spark's session, up to the cut
+    cut      the consistent cut is taken
+    plan     the expected rows are planned, and what has to be counted beforehand is
+    compare  stores and topics are read, computed and compared
+    end      the report, and the end of Spark
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import recorded
+from benchmarks.figures import SECONDS, all_cpu_s
+from benchmarks.runs import broker_at
+from benchmarks.six_stores import INPUTS, JOIN_STORES, ORDERS, OUTPUTS, PAYMENTS, app
+from streams.errors import ConfigError
+from streams.spark import read_cut
+
+PARTITIONS, CUSTOMERS, ITEMS = 2, 200, 50
+STEP_MS, WINDOW_MS = 200, 600_000
+"""The time from one record to the next, by their timestamps, and the size of a window."""
+ANSWER_S = 60.0
+DRAINED_S = 300.0
+RECONCILED_S = 900.0
+SAMPLE_S = 0.25
+PARTS = ("start", "cut", "plan", "compare", "end")
+_TOOK = re.compile(r" in (\d+\.\d) s(?:: |$)")
+
+
+def feed(servers: str, records: int) -> None:
+    """Create the topics, and write the inputs: of four records three orders and a payment."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    names = dict.fromkeys([*INPUTS, *OUTPUTS])
+    created = admin.create_topics([NewTopic(each, PARTITIONS) for each in names])
+    for answer in created.values():
+        answer.result(ANSWER_S)
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 50})
+    now_ms = time.time_ns() // 1_000_000
+    # Each run has the same windows.
+    began_ms = (now_ms - records * STEP_MS) // WINDOW_MS * WINDOW_MS
+    for number in range(records):
+        # A payment is of the customer of the order before it.
+        ordered = number - (number % 4 == 3)
+        value = {"item": f"item-{ordered % ITEMS}", "amount": 1 + ordered % 9, "number": ordered}
+        producer.produce(
+            ORDERS if ordered == number else PAYMENTS,
+            json.dumps(value),
+            f"customer-{ordered % CUSTOMERS}",
+            timestamp=began_ms + number * STEP_MS,
+        )
+        if number % 10_000 == 0:
+            producer.poll(0)
+    if left := producer.flush(ANSWER_S):
+        raise RuntimeError(f"{left} of {records} records could not be written in {ANSWER_S:.0f} s")
+
+
+def process(servers: str, state: Path, records: int) -> None:
+    """Run the application until it has read everything, its repartition topic too, and stop it."""
+    app.configure(None, bootstrap_servers=servers, state_dir=state)
+    deadline_s = time.monotonic() + DRAINED_S
+    with app.start():
+        while not _is_drained(records):
+            if time.monotonic() > deadline_s:
+                raise RuntimeError(f"not all was processed after {DRAINED_S:.0f} s")
+            time.sleep(0.5)
+
+
+def _is_drained(records: int) -> bool:
+    """Return whether all records are read, and those of the repartition topic that came of them."""
+    try:
+        cut = read_cut(app)
+    except ConfigError:  # nothing is committed yet
+        return False
+    read = sum(at for partition, at in cut.offsets.items() if partition.topic in INPUTS)
+    ends = cut.ends
+    return (
+        read >= records
+        and ends is not None
+        # The last offset is that of a transaction's marker.
+        and all(at >= ends[p] - 1 for p, at in cut.offsets.items() if p in ends)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Holds what one run of the command took: seconds, by part too, and processor seconds."""
+
+    seconds: float
+    cpu_s: float
+    parts: dict[str, float]
+    lines: list[str]
+    load: float
+    """The machine's load of the last minute when the run began."""
+
+
+def reconcile(servers: str, cores: int) -> Run:
+    """Run `millrace reconcile` once. Raises RuntimeError unless all is as expected."""
+    command = [sys.executable, "-m", "streams", "reconcile", "benchmarks.six_stores:app"]
+    command += ["--bootstrap-servers", servers, "--master", f"local[{cores}]"]
+    for name in JOIN_STORES:
+        command += ["--allow-unchecked", name]
+    load, began_s = os.getloadavg()[0], time.monotonic()
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        cpu_s = _CpuTime(running)
+        assert running.stdout is not None
+        assert running.stderr is not None
+        told = [(time.monotonic() - began_s, line.rstrip()) for line in running.stderr]
+        report = running.stdout.read()
+        running.wait(RECONCILED_S)
+    seconds = time.monotonic() - began_s
+    lines = [line for _, line in told]
+    if running.returncode:
+        raise RuntimeError("\n".join([f"status {running.returncode}", *lines, report]))
+    return Run(seconds, cpu_s.total(), split_into_parts(told, seconds), lines, load)
+
+
+def split_into_parts(told: list[tuple[float, str]], seconds: float) -> dict[str, float]:
+    """Split the seconds of a run by when it told of its cut, its plan and its last comparison."""
+    cut_at, took_s = next((at, _took_s(line)) for at, line in told if line.startswith("cut of "))
+    planned_at = next(at for at, line in told if line.startswith("expected rows planned "))
+    compared_at = max(at for at, line in told if " compared in " in line)
+    ends = [cut_at - took_s, cut_at, planned_at, compared_at, seconds]
+    return dict(zip(PARTS, (b - a for a, b in zip([0.0, *ends], ends, strict=False)), strict=True))
+
+
+def _took_s(line: str) -> float:
+    """Return the seconds that a line of progress names."""
+    found = _TOOK.search(line)
+    if found is None:
+        raise RuntimeError(f"a line of progress without its seconds: {line}")
+    return float(found[1])
+
+
+class _CpuTime:
+    """Samples the processor time of a process and all that it started, until it ends.
+
+    The JVM outlives its parent for a moment, so that nobody is told its time.
+    """
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self._seconds = 0.0
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+        self._thread.start()
+
+    def total(self) -> float:
+        """Return the processor time in seconds once the process has ended."""
+        self._thread.join()
+        return self._seconds
+
+    def _sample(self) -> None:
+        while self._process.poll() is None:
+            self._seconds = max(self._seconds, all_cpu_s(self._process.pid))
+            time.sleep(SAMPLE_S)
+
+
+def main() -> None:
+    """Process the records once, reconcile some times, and print and record the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--records", type=int, default=20_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--broker", default="embedded", help="embedded, or HOST:PORT")
+    parser.add_argument("--lines", action="store_true", help="print what the command tells, too")
+    given = parser.parse_args()
+    with (
+        tempfile.TemporaryDirectory() as name,
+        broker_at(given.broker, Path(name)) as servers,
+    ):
+        feed(servers, given.records)
+        process(servers, Path(name) / "state", given.records)
+        runs = []
+        for _ in range(given.rounds):
+            runs.append(reconcile(servers, given.cores))
+            if given.lines:
+                print("\n".join(runs[-1].lines))
+    print_and_record(runs, given.records, given.cores)
+
+
+def print_and_record(runs: list[Run], records: int, cores: int) -> None:
+    """Print a line for each run with the machine's load then; record wall and processor time."""
+    case = f"reconcile, {records} records, six kinds of state"
+    table = Table(title=f"{case}, local[{cores}]")
+    for heading in ("s", "s of processors", *PARTS, "load before"):
+        table.add_column(heading, justify="right")
+    for run in runs:
+        parts = (f"{run.parts[part]:.1f}" for part in PARTS)
+        table.add_row(f"{run.seconds:.1f}", f"{run.cpu_s:.1f}", *parts, f"{run.load:.1f}")
+    Console().print(table)
+    print(f"median: {statistics.median(run.seconds for run in runs):.1f} s")
+    recorded.record("reconcile", case, "ours", SECONDS, [run.seconds for run in runs])
+    processors = [run.cpu_s for run in runs]
+    recorded.record("reconcile", f"{case}, processors", "ours", SECONDS, processors)
+
+
+if __name__ == "__main__":
+    main()
