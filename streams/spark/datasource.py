@@ -38,11 +38,11 @@ class MillraceDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns of a read, which is of a topic or of a store as the options say."""
-        return _create_reader(parse_read_options(self.options, allows_streaming=True)).schema
+        return create_reader(parse_read_options(self.options, allows_streaming=True)).schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch read."""
-        reader = _create_reader(parse_read_options(self.options))
+        reader = create_reader(parse_read_options(self.options))
         _check_user_schema(schema, reader.schema)
         return reader
 
@@ -72,7 +72,7 @@ class MillraceDataSource(DataSource):
         return StreamWriter(options)
 
 
-def _create_reader(options: ReadOptions) -> BatchReader | StoreReader:
+def create_reader(options: ReadOptions) -> BatchReader | StoreReader:
     """Create the reader of a topic or of a store."""
     return create_topic_reader(options) if options.store is None else StoreReader(options)
 

@@ -11,8 +11,9 @@ from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.spark.cuts.cut import Cut
 from streams.spark.reconciliation.derivation.determinism import COMPACTED_REASON, reads_every_record
+from streams.spark.reconciliation.planned_reads import read_as_planned_here
 from streams.spark.source.broker_access import BrokerAccess, explain_no_answer
-from streams.spark.source.frames import exclude_runs_beyond_cut, read_topic_offsets
+from streams.spark.source.frames import exclude_runs_beyond_cut, topic_read_options
 from streams.spark.source.removal import explain_removal
 from streams.spark.stores.store_options import window_options
 
@@ -59,8 +60,8 @@ class TopicRecords:
         """
         begins = self.fetch_earliest_offsets(topic)
         until = {p: max(begins[p], at) for p, at in end_offsets_in_cut(topic, self.cut).items()}
-        found = read_topic_offsets(self.spark, self.access, topic, begins, until, **options)
-        return exclude_runs_beyond_cut(found, self.cut)
+        found = topic_read_options(self.access, topic, begins, until) | options
+        return exclude_runs_beyond_cut(read_as_planned_here(self.spark, found), self.cut)
 
     def keep_topic(self, topic: str) -> DataFrame:
         """Return `read_topic(topic)` as bytes, which Spark stores when it is first read.
@@ -96,8 +97,8 @@ class TopicRecords:
         begins = self.fetch_earliest_offsets(topic)
         until = {p: max(begins[p], at) for p, at in cut.ends.items() if p.topic == topic}
         begins = {p: min(max(at, first_offsets.get(p, 0)), until[p]) for p, at in begins.items()}
-        found = read_topic_offsets(self.spark, self.access, topic, begins, until)
-        return exclude_runs_beyond_cut(found, cut)
+        options = topic_read_options(self.access, topic, begins, until)
+        return exclude_runs_beyond_cut(read_as_planned_here(self.spark, options), cut)
 
     def fetch_earliest_offsets(self, topic: str) -> dict[Partition, int]:
         """Return the first offset of each partition of `topic` that can still be read."""

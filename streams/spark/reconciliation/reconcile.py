@@ -132,8 +132,7 @@ class _Reconciliation:
         """Check what can be checked, and report on it. Raises ConfigError if nothing can be."""
         targets = reconcilable_targets(self.topology)
         targets_by_key = {account_key(each): each for each in targets}
-        in_transit = self._read_records_in_transit()
-        in_transit_count = None if in_transit is None else in_transit.count()
+        in_transit, in_transit_count = self._read_records_in_transit()
         wanted: Sequence[ReconciliationTarget | OpaqueAccount]
         if expected is None:
             wanted, answers, recomputed = self._derive_accounts(targets, names)
@@ -305,17 +304,17 @@ class _Reconciliation:
             with_origins[name] = replace(each, account=replace(each.account, origins=origins))
         return with_origins
 
-    def _read_records_in_transit(self) -> DataFrame | None:
+    def _read_records_in_transit(self) -> tuple[DataFrame | None, int | None]:
         """Read the positions and keys of records in transit between sub-topologies at the cut.
 
-        Returns None if the cut doesn't know them.
+        Returns them and their number, both None if the cut doesn't know them.
         """
         cut = self.cut
         if self.topology.repartition_topics and cut.ends is None:
-            return None
+            return None, None
         topics = sorted({each.topic for each in in_flight(cut)}) if cut.ends else []
         if not topics:
-            return self.records.spark.createDataFrame([], _POSITIONS)
+            return self.records.spark.createDataFrame([], _POSITIONS), 0
         parts = [
             self.records.read_written(topic, cut.offsets).select(
                 "topic", "partition", "offset", "key"
@@ -323,7 +322,8 @@ class _Reconciliation:
             for topic in topics
         ]
         whole = reduce(lambda one, other: one.unionByName(other), parts)
-        return whole.persist(StorageLevel.MEMORY_AND_DISK)
+        whole = whole.persist(StorageLevel.MEMORY_AND_DISK)
+        return whole, whole.count()
 
     def _count_input_offsets(self) -> dict[str, int]:
         """Count the offsets of each input topic that are in the consistent cut."""

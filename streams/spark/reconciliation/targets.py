@@ -15,7 +15,7 @@ from streams.serdes import Serde
 from streams.spark.reconciliation.accounts import KEY_COLUMNS, Account, AccountKind
 from streams.spark.reconciliation.inputs import TopicRecords
 from streams.spark.reconciliation.ledger_check import LedgerRuns
-from streams.spark.source.frames import FORMAT
+from streams.spark.reconciliation.planned_reads import read_as_planned_here
 from streams.spark.stores.store_options import layout_options, window_options
 from streams.topology.build import Subtopology, Topology
 from streams.topology.rules import AggregationRule
@@ -214,13 +214,14 @@ def _read_store(
             f"the cut says nothing of store {target.name!r}: it has "
             f"{', '.join(sorted(cut.stores)) or 'no stores'}"
         )
-    frame = (
-        records.spark.read.format(FORMAT)
-        .options(**records.access.to_options())
-        .options(application_id=cut.application_id, cut=cut.to_json())
-        .options(store=target.name, **layout)
-        .load()
-    )
+    options = {
+        **records.access.to_options(),
+        "application_id": cut.application_id,
+        "cut": cut.to_json(),
+        "store": target.name,
+        **layout,
+    }
+    frame = read_as_planned_here(records.spark, options)
     start, end = F.lit(None), F.lit(None)
     if target.windowed is not None:
         start, end = F.unix_millis("window_start"), F.unix_millis("window_end")

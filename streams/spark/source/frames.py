@@ -30,16 +30,27 @@ def read_topic_offsets(
 
     `options`: further ones of the data source.
     """
-    return (
-        spark.read.format(FORMAT)
-        .options(**access.to_options())
-        .options(topic=topic, partitions=",".join(str(p.number) for p in end_offsets))
-        .options(
-            offsets_from=_format_offsets(first_offsets), offsets_to=_format_offsets(end_offsets)
-        )
-        .options(**options)
-        .load()
-    )
+    found = topic_read_options(access, topic, first_offsets, end_offsets)
+    return spark.read.format(FORMAT).options(**found).options(**options).load()
+
+
+def topic_read_options(
+    access: BrokerAccess,
+    topic: str,
+    first_offsets: Mapping[Partition, int],
+    end_offsets: Mapping[Partition, int],
+) -> dict[str, str]:
+    """Return the data source's options for reading a topic's records between offsets.
+
+    Read are the partitions that `end_offsets` has.
+    """
+    return {
+        **access.to_options(),
+        "topic": topic,
+        "partitions": ",".join(str(p.number) for p in end_offsets),
+        "offsets_from": _format_offsets(first_offsets),
+        "offsets_to": _format_offsets(end_offsets),
+    }
 
 
 def exclude_runs_beyond_cut(records: DataFrame, cut: Cut) -> DataFrame:

@@ -21,6 +21,7 @@ import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 from pyspark.sql.udf import _create_udf
 from pyspark.util import PythonEvalType
 
@@ -31,7 +32,7 @@ RowFunction = Callable[[Any, Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]
 
 
 def map_on_executors(
-    frame: DataFrame, row_function: RowFunction, work: object, schema: pa.Schema
+    frame: DataFrame, row_function: RowFunction, work: object, schema: pa.Schema | StructType
 ) -> DataFrame:
     """Return a DataFrame of the batches that `row_function` yields for each partition.
 
@@ -44,7 +45,7 @@ def map_on_executors(
 
     udf: Any = _create_udf(
         run_on_executor,
-        returnType=from_arrow_schema(schema),
+        returnType=schema if isinstance(schema, StructType) else from_arrow_schema(schema),
         evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF,
     )
     column = udf(*(frame[name] for name in frame.columns))
