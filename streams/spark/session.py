@@ -43,10 +43,12 @@ is called secret, password or token it hides without."""
 _BRIEF_RUN_SETTINGS = {
     "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
     "spark.sql.adaptive.enabled": "false",
+    "spark.python.daemon.module": "streams.spark.python_daemon",
 }
 """Settings of a local session for a run of minutes. Most code runs for some seconds, in which the
 optimising compiler costs more than it gains; without it, Java's code cache is small by default. And
-planning each stage anew, by the size of the one before, makes several jobs of each query."""
+planning each stage anew, by the size of the one before, makes several jobs of each query. Workers
+are forked with their modules imported."""
 _SUBMIT_VARIABLE = "PYSPARK_GATEWAY_PORT"
 """The environment variable that spark-submit sets; it then chooses master, Java and logging."""
 _QUIET_LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
@@ -120,7 +122,9 @@ def _create_session(
                 "spark.driver.host": "127.0.0.1",
                 "spark.driver.bindAddress": "127.0.0.1",
                 # Spark's default of 200 is for clusters: here most would be empty, each a task.
-                "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
+                "spark.sql.shuffle.partitions": str(
+                    (1 if runs_briefly else 2) * (os.cpu_count() or 1)
+                ),
                 **(_BRIEF_RUN_SETTINGS if runs_briefly else {}),
             }
     elif master is not None:

@@ -120,3 +120,29 @@ def test_a_session_of_its_own_is_quiet_and_local_and_workers_find_the_user_s_mod
     assert lines == []
     left_behind = {"spark-warehouse", "metastore_db", "derby.log", "artifacts"}
     assert left_behind.isdisjoint(os.listdir(tmp_path))
+
+
+_BRIEF = """
+import gc
+import sys
+from pyspark.sql.functions import udf
+from streams.spark.session import session
+
+def describe(number):
+    frozen = gc.get_freeze_count() > 10_000
+    return f"{'streams.app' in sys.modules} {frozen}"
+
+with session("local[1]", runs_briefly=True) as spark:
+    print(spark.range(1).select(udf(describe, useArrow=False)("id")).first()[0])
+"""
+
+
+def test_workers_of_a_brief_run_are_forked_with_what_they_will_import() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _BRIEF],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.stdout == "True True\n", done
