@@ -13,7 +13,7 @@ from streams.spark.cuts.cut import Cut
 from streams.spark.reconciliation.derivation.determinism import COMPACTED_REASON, reads_every_record
 from streams.spark.reconciliation.planned_reads import read_as_planned_here
 from streams.spark.source.broker_access import BrokerAccess, explain_no_answer
-from streams.spark.source.frames import exclude_runs_beyond_cut, topic_read_options
+from streams.spark.source.frames import FORMAT, exclude_runs_beyond_cut, topic_read_options
 from streams.spark.source.removal import explain_removal
 from streams.spark.stores.store_options import window_options
 
@@ -58,10 +58,25 @@ class TopicRecords:
 
         Raises: ConfigError if the cut doesn't know the end of the topic.
         """
+        return self._load(self._options_up_to_cut(topic) | options, plans_now=False)
+
+    def _options_up_to_cut(self, topic: str) -> dict[str, str]:
+        """Return the data source's options for a topic's records that are in the cut."""
         begins = self.fetch_earliest_offsets(topic)
         until = {p: max(begins[p], at) for p, at in end_offsets_in_cut(topic, self.cut).items()}
-        found = topic_read_options(self.access, topic, begins, until) | options
-        return exclude_runs_beyond_cut(read_as_planned_here(self.spark, found), self.cut)
+        return topic_read_options(self.access, topic, begins, until)
+
+    def _load(self, options: Mapping[str, str], *, plans_now: bool) -> DataFrame:
+        """Read a topic without the runs that are not in the cut.
+
+        `plans_now`: the read is planned at once, and not by Spark when it is run, which would find
+        what has been removed until then.
+        """
+        if plans_now:
+            found = read_as_planned_here(self.spark, options)
+        else:
+            found = self.spark.read.format(FORMAT).options(**options).load()
+        return exclude_runs_beyond_cut(found, self.cut)
 
     def keep_topic(self, topic: str) -> DataFrame:
         """Return `read_topic(topic)` as bytes, which Spark stores when it is first read.
@@ -69,10 +84,11 @@ class TopicRecords:
         Several accounts come of one topic. A topic of many offsets is read each time instead.
         """
         if topic not in self._kept_frames:
-            frame = self.read_topic(topic)
             begins = self.fetch_earliest_offsets(topic)
             ends = end_offsets_in_cut(topic, self.cut)
-            if sum(ends[p] - begins[p] for p in ends) <= KEPT_OFFSETS_MAX:
+            is_kept = sum(ends[p] - begins[p] for p in ends) <= KEPT_OFFSETS_MAX
+            frame = self._load(self._options_up_to_cut(topic), plans_now=is_kept)
+            if is_kept:
                 frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
             self._kept_frames[topic] = frame
         return self._kept_frames[topic]
@@ -83,11 +99,16 @@ class TopicRecords:
             frame.unpersist()
 
     def read_written(
-        self, topic: str, first_offsets: Mapping[Partition, int] | None = None
+        self,
+        topic: str,
+        first_offsets: Mapping[Partition, int] | None = None,
+        *,
+        plans_now: bool = False,
     ) -> DataFrame:
         """Read as bytes what the application wrote to a topic up to the consistent cut.
 
         The records begin at `first_offsets`; partitions that are not in it from their beginning.
+        `plans_now`, for what is stored at once: the read is planned by this call.
 
         Raises: ConfigError if the cut doesn't know the ends of topics.
         """
@@ -98,7 +119,7 @@ class TopicRecords:
         until = {p: max(begins[p], at) for p, at in cut.ends.items() if p.topic == topic}
         begins = {p: min(max(at, first_offsets.get(p, 0)), until[p]) for p, at in begins.items()}
         options = topic_read_options(self.access, topic, begins, until)
-        return exclude_runs_beyond_cut(read_as_planned_here(self.spark, options), cut)
+        return self._load(options, plans_now=plans_now)
 
     def fetch_earliest_offsets(self, topic: str) -> dict[Partition, int]:
         """Return the first offset of each partition of `topic` that can still be read."""

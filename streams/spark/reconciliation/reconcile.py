@@ -316,7 +316,7 @@ class _Reconciliation:
         if not topics:
             return self.records.spark.createDataFrame([], _POSITIONS), 0
         parts = [
-            self.records.read_written(topic, cut.offsets).select(
+            self.records.read_written(topic, cut.offsets, plans_now=True).select(
                 "topic", "partition", "offset", "key"
             )
             for topic in topics
