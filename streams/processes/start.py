@@ -25,6 +25,7 @@ from streams.processes.announcement import announce_start
 from streams.processes.broker_connector import BROKER_WAIT_S, BrokerConnector
 from streams.processes.cluster import Cluster, find_cluster
 from streams.processes.endpoints import start_endpoints
+from streams.processes.garbage_collection import collect_less_often
 from streams.processes.lifecycle import ApplicationLifecycle
 from streams.processes.running import RunningApp
 from streams.processes.security_watch import SecurityWatch
@@ -68,6 +69,7 @@ def start_application(
     `number` tells the `worker_count` workers apart that one command has started: ports are counted
     up by it. `on_step` is called at each step of each commit. Raises ConfigError.
     """
+    collect_less_often()
     host = SystemHost()
     brokers = _connect_to_brokers(topology, config)
     with ExitStack() as exits:
