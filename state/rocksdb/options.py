@@ -27,7 +27,7 @@ TuneOptions = Callable[[Any], object]
 
 DATA_FAMILY, OFFSETS_FAMILY = "default", "offsets"
 """The column families of a store: its data, and its checkpoint."""
-WRITE_BUFFER_BYTES = 16 << 20
+WRITE_BUFFER_BYTES = 8 << 20
 """The size of a write buffer. It is small: a skip list that fits the processor's cache takes
 records a third faster, and what is replayed at open after `kill -9` is at most some of these."""
 _WRITE_BUFFERS = 3

@@ -42,7 +42,7 @@ def test_what_the_guarantee_rests_on_is_in_force(tmp_path: Path) -> None:
         "unordered_write=false",
         "inplace_update_support=false",
         "cache_index_and_filter_blocks=true",
-        "max_total_wal_size=33554432",
+        "max_total_wal_size=16777216",
     ):
         assert f"{setting}\n" in text or f"{setting};" in text, setting
 
