@@ -35,6 +35,7 @@ from benchmarks.peers.samples import (
     has_settled,
 )
 from benchmarks.peers.workloads import (
+    CACHE_MAX_BYTES,
     CHANGELOG_SUFFIX,
     COMMIT_INTERVAL_MS,
     EXACTLY_ONCE,
@@ -68,11 +69,12 @@ class PeerRuns:
         *,
         commit_interval_ms: int = COMMIT_INTERVAL_MS,
         guarantee: str = EXACTLY_ONCE,
+        cache_max_bytes: int = CACHE_MAX_BYTES,
     ) -> None:
         self._broker = broker
         self._servers = broker.bootstrap_servers
         self._directory = directory
-        self._settings = [str(commit_interval_ms), guarantee]
+        self._settings = [str(commit_interval_ms), guarantee, str(cache_max_bytes)]
         self._admin = AdminClient({"bootstrap.servers": self._servers, "log_level": 3})
         self._id = f"peers-{uuid4().hex[:6]}"
         self._runs = 0

@@ -1,7 +1,7 @@
 """Build the topologies that are measured; `java/OneInput.java` and `java/Joins.java` have the same.
 
 What is in the values of the inputs, by position, is in `benchmarks.peers.inputs`. Every update goes
-on: no store caches, as Kafka Streams' don't with a cache of 0 bytes.
+on: no store holds results back until the commit, as Kafka Streams' don't with a cache of 0 bytes.
 """
 
 from __future__ import annotations

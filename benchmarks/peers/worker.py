@@ -1,7 +1,7 @@
 r"""Run one topology with Millrace, or the hand-written loop in its place, until SIGTERM.
 
     python -m benchmarks.peers.worker WAY RECORDS TOPOLOGY SERVERS APPLICATION STATE \
-        LEFT RIGHT OUTPUT COMMIT_INTERVAL_MS GUARANTEE
+        LEFT RIGHT OUTPUT COMMIT_INTERVAL_MS GUARANTEE [CACHE_MAX_BYTES]
 
 `java/PeerApplication.java` does the same with Kafka Streams. The loop ends after RECORDS records,
 and then only waits.
@@ -18,6 +18,7 @@ from pathlib import Path
 from benchmarks.handwritten import count_every_update, map_values, run_loop
 from benchmarks.peers.topologies import TOPOLOGIES, Topics
 from benchmarks.peers.workloads import (
+    CACHE_MAX_BYTES,
     CHANGELOG_SUFFIX,
     COMMIT_INTERVAL_MS,
     EXACTLY_ONCE,
@@ -37,6 +38,7 @@ def create_app(
     *,
     commit_interval_ms: int = COMMIT_INTERVAL_MS,
     guarantee: ProcessingGuarantee = EXACTLY_ONCE,
+    cache_max_bytes: int = CACHE_MAX_BYTES,
 ) -> App:
     """Create the application with the settings that Kafka Streams is given too."""
     app = App(
@@ -45,7 +47,7 @@ def create_app(
         state_dir=state,
         processing_guarantee=guarantee,
         commit_interval_ms=commit_interval_ms,
-        cache_max_bytes=0,
+        cache_max_bytes=cache_max_bytes,
         num_stream_threads=1,
         auto_offset_reset="earliest",
     )
@@ -61,6 +63,7 @@ def main() -> None:
     guarantee: ProcessingGuarantee = (
         EXACTLY_ONCE if sys.argv[11] == EXACTLY_ONCE else "at_least_once"
     )
+    cache_max_bytes = int(sys.argv[12]) if sys.argv[12:] else CACHE_MAX_BYTES
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     if way == LOOP:
@@ -88,6 +91,7 @@ def main() -> None:
         topics,
         commit_interval_ms=commit_interval_ms,
         guarantee=guarantee,
+        cache_max_bytes=cache_max_bytes,
     )
     with app.start():
         stop.wait()

@@ -14,6 +14,8 @@ LOOP, MILLRACE, KAFKA_STREAMS = "loop", "millrace", "kafka-streams"
 WAYS = (LOOP, MILLRACE, KAFKA_STREAMS)
 PARTITIONS = 4
 COMMIT_INTERVAL_MS = 100
+CACHE_MAX_BYTES = 10 << 20
+"""What Millrace's stores keep of committed values by default."""
 EXACTLY_ONCE: ProcessingGuarantee = "exactly_once_v2"
 GUARANTEES: tuple[ProcessingGuarantee, ...] = (EXACTLY_ONCE, "at_least_once")
 CHANGELOG_SUFFIX = "-counts-changelog"
