@@ -74,13 +74,18 @@ def take_times(times: StepTimes) -> None:
 
     for name, step in STEPS.items():
         time_method(StreamsProducer, name, step)
-    poll_records, commit_tasks = DataConsumer.poll_records, TaskCommitter.commit_tasks
+    commit_tasks = TaskCommitter.commit_tasks
 
-    def poll_and_note(consumer: DataConsumer, records_max: int, timeout_s: float) -> list[Any]:
-        messages = poll_records(consumer, records_max, timeout_s)
-        if messages:
-            times.add_poll([message.timestamp()[1] for message in messages])
-        return messages
+    def time_poll(name: str) -> None:
+        poll: Callable[..., list[Any]] = getattr(DataConsumer, name)
+
+        def poll_and_note(consumer: DataConsumer, records_max: int, timeout_s: float) -> list[Any]:
+            messages = poll(consumer, records_max, timeout_s)
+            if messages:
+                times.add_poll([message.timestamp()[1] for message in messages])
+            return messages
+
+        setattr(DataConsumer, name, poll_and_note)
 
     def commit_and_note(committer: TaskCommitter, tasks: Any) -> int:
         times.begin_commit()
@@ -90,8 +95,9 @@ def take_times(times: StepTimes) -> None:
             times.durations_ms[COMMITTED].append((time.monotonic() - began_s) * 1_000)
         return committed
 
-    setattr(DataConsumer, "poll_records", poll_and_note)  # noqa: B010  mypy takes no assignment
-    setattr(TaskCommitter, "commit_tasks", commit_and_note)  # noqa: B010
+    time_poll("poll_records")
+    time_poll("poll_at_first_record")
+    setattr(TaskCommitter, "commit_tasks", commit_and_note)  # noqa: B010  mypy takes no assignment
 
 
 def main() -> None:

@@ -162,7 +162,14 @@ class StreamLoop:
             parts.stop.wait(_POLL_WAIT_S)
             return
         self._executor.measure_lags_if_due()
-        self._executor.poll_records(parts.poll_records_max, self._poll_wait_s())
+        is_commit_needed = any(task.commit_needed for task in self.tasks.values())
+        self._executor.poll_records(
+            parts.poll_records_max,
+            self._poll_wait_s(is_commit_needed),
+            # The first record after a commit opens the next transaction, and the time until that
+            # is to end is enough to collect others.
+            at_first_record=not is_commit_needed,
+        )
         if strayed := parts.consumer.take_out_of_range_positions():
             self._reset_out_of_range(strayed)
         self._executor.process_slices(self._continue_after_slice)
@@ -170,9 +177,8 @@ class StreamLoop:
         if self._is_commit_due(overdue_s=0.0):
             self._commit_tasks()
 
-    def _poll_wait_s(self) -> float:
+    def _poll_wait_s(self, is_commit_needed: bool) -> float:
         """Return for how many seconds to wait for records: at most until the next commit is due."""
-        is_commit_needed = any(task.commit_needed for task in self.tasks.values())
         if not is_commit_needed or not self._rebalance.can_commit:
             return _POLL_WAIT_S
         left_s = self._thread_tasks.commit_deadline_s - self._dependencies.host.monotonic_s()

@@ -116,10 +116,11 @@ class TaskExecutor:
             for partition, end in self._consumer.known_ends(positions).items()
         }
 
-    def poll_records(self, records_max: int, wait_s: float) -> None:
+    def poll_records(self, records_max: int, wait_s: float, *, at_first_record: bool) -> None:
         """Poll records into the tasks' buffers, unless the last slices have left some to process.
 
-        At most `records_max` records are polled, within `wait_s` seconds.
+        At most `records_max` records are polled, within `wait_s` seconds: what comes in all that
+        time or, `at_first_record`, what there is with the first one.
         """
         self.current_task = None  # also reset after a slice that failed
         if self._has_records_left:
@@ -127,7 +128,9 @@ class TaskExecutor:
         if any(task.steps.buffered_records.has_waiting_records() for task in self._tasks.values()):
             wait_s = min(wait_s, _WAIT_WITH_RECORDS_S)
         batches: dict[tuple[str, int], list[Any]] = {}
-        for message in self._consumer.poll_records(records_max, wait_s):
+        consumer = self._consumer
+        poll = consumer.poll_at_first_record if at_first_record else consumer.poll_records
+        for message in poll(records_max, wait_s):
             key = message.topic(), message.partition()
             try:
                 batches[key].append(message)

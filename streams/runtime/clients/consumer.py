@@ -140,11 +140,24 @@ class DataConsumer:
         return ends
 
     def poll_records(self, records_max: int, timeout_s: float) -> list[Message]:
-        """Poll up to `records_max` records, within `timeout_s` seconds.
+        """Collect up to `records_max` records for `timeout_s` seconds.
 
         Raises: StreamsError where a partition can't be read.
         """
-        messages: list[Message] = self._consumer.consume(records_max, timeout_s)
+        return self._take_records(self._consumer.consume(records_max, timeout_s))
+
+    def poll_at_first_record(self, records_max: int, timeout_s: float) -> list[Message]:
+        """Poll what there is of `records_max` records, once there is one, within `timeout_s`.
+
+        Raises: StreamsError where a partition can't be read.
+        """
+        messages = self._consumer.consume(1, timeout_s)
+        if messages and records_max > 1:
+            messages += self._consumer.consume(records_max - 1, 0.0)
+        return self._take_records(messages)
+
+    def _take_records(self, messages: list[Message]) -> list[Message]:
+        """Return the records among messages, and handle the errors."""
         self._is_idle = not messages
         if any(message.error() is not None for message in messages):
             return [message for message in messages if not self._handle_error(message)]

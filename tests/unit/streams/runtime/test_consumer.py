@@ -232,3 +232,23 @@ def test_a_position_before_the_partition_was_added_again_is_not_out_of_range(
     assert assigned == [[TopicPartition("in", 0, 8)]], "a log that was truncated is found out"
     assert client.calls[-1] == "pause"
     assert poll_errors(client, consumer, monkeypatch, OutOfRange(8)) == {INPUT: 8}
+
+
+def test_a_poll_at_the_first_record_waits_for_no_more(
+    client: Client, consumer: DataConsumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[tuple[int, float]] = []
+    answers = [[], [create_message(1)], [create_message(2), create_message(3)]]
+
+    def consume(records_max: int, timeout_s: float) -> list[Any]:
+        calls.append((records_max, timeout_s))
+        return answers.pop(0)
+
+    monkeypatch.setattr(client, "consume", consume)
+    assert consumer.poll_at_first_record(10, 0.05) == []
+    assert [each.offset() for each in consumer.poll_at_first_record(10, 0.05)] == [1, 2, 3]
+    assert calls == [(1, 0.05), (1, 0.05), (9, 0.0)]
+
+
+def create_message(offset: int) -> Any:
+    return SimpleNamespace(error=lambda: None, offset=lambda: offset)
