@@ -6,6 +6,7 @@ import gc
 import tracemalloc
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import orjson
@@ -192,6 +193,19 @@ def test_reading_keeps_an_entry_from_going() -> None:
     store.get("a")
     fill(store, "d")
     assert set(store._cached.entries) == {b"a", b"c", b"d"}
+
+
+def test_reads_evict_when_they_have_added_a_share_of_the_budget() -> None:
+    cache = ObjectCache(32 * 400)
+    store = store_on(MemoryDisk(), cache)
+    names = [f"key {number:03}" for number in range(200)]
+    fill(store, names)
+    used = [0]
+    for name in names:
+        assert store.get(name) is not None
+        used.append(cache.used_bytes)
+    assert max(used) <= 32 * 400 + 400 + 2 * 400
+    assert any(later < before for before, later in pairwise(used))
 
 
 def test_what_the_budget_counts_stays_right_through_updates_deletions_and_rollbacks() -> None:
