@@ -111,7 +111,15 @@ class PeerRuns:
                 stderr=file,
             )
         try:
-            samples = self._sample_process(process, output, expected.at_least, log, group, topics)
+            samples = self._sample_process(
+                process,
+                output,
+                expected.at_least,
+                log,
+                topics,
+                group=group,
+                to_consume=workload.records if group else 0,
+            )
             peak_mb = read_peak_mb(process.pid)
         finally:
             stop_process(process)
@@ -176,15 +184,20 @@ class PeerRuns:
         output: str,
         at_least: int,
         log: Path,
-        group: str,
         inputs: list[str],
+        *,
+        group: str,
+        to_consume: int,
     ) -> list[Sample]:
-        """Sample a process until it commits no more output. Raises VoidRun if it ends, or hangs."""
+        """Sample a process until it commits no more output. Raises VoidRun if it ends, or hangs.
+
+        With a `group` its committed offsets are sampled too, up to `to_consume` records of input.
+        """
         samples: list[Sample] = []
         # It joins no group: it is only asked for the offsets.
         reader = Consumer({"bootstrap.servers": self._servers, "group.id": group or output})
         deadline = time.monotonic() + _RUN_S
-        while not samples or not has_settled(samples, at_least, _SETTLE_S):
+        while not samples or not has_settled(samples, at_least, _SETTLE_S, consumed=to_consume):
             if process.poll() is not None or time.monotonic() > deadline:
                 tail = log.read_text(errors="replace")[-2_000:]
                 raise VoidRun(f"it ended or took over {_RUN_S} s: {process.poll()}, {tail}")

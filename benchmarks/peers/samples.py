@@ -39,13 +39,17 @@ class VoidRun(RuntimeError):
     """Says why a run has no figures: its output is wrong, or it ended, or took too long."""
 
 
-def has_settled(samples: Sequence[Sample], at_least: int, settle_s: float) -> bool:
+def has_settled(
+    samples: Sequence[Sample], at_least: int, settle_s: float, *, consumed: int = 0
+) -> bool:
     """Tell whether so much output is committed, and no more has come for so long.
 
-    Markers of transactions count as output, so that reaching `at_least` alone is not the end.
+    Markers of transactions count as output, so that reaching `at_least` alone is not the end. Nor
+    is it with an internal topic while less input than `consumed` is committed: records may pass
+    through that topic for seconds before output comes of them.
     """
     last = samples[-1]
-    if last.committed < at_least:
+    if last.committed < at_least or last.consumed < consumed:
         return False
     for sample in reversed(samples):
         if sample.committed < last.committed:

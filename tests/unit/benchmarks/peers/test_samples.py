@@ -46,3 +46,11 @@ def test_a_run_ends_when_enough_output_has_been_there_for_a_time(
     count: int, at_least: int, settled: bool
 ) -> None:
     assert has_settled(SAMPLES[:count], at_least, 2.0) is settled
+
+
+def test_a_run_goes_on_while_input_is_left_however_long_no_output_comes() -> None:
+    consuming = [each._replace(consumed=400_000) for each in SAMPLES]
+    assert has_settled(consuming, 1_000, 2.0)
+    assert not has_settled(consuming, 1_000, 2.0, consumed=500_000)
+    consuming[-1] = consuming[-1]._replace(consumed=500_000)
+    assert has_settled(consuming, 1_000, 2.0, consumed=500_000)
