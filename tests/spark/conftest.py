@@ -36,7 +36,10 @@ BROKERS = ("embedded", "kafka")
 # tests run inherit this.
 os.environ.setdefault(
     "PYSPARK_SUBMIT_ARGS",
-    "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell",
+    # Without the optimising compiler Java's code cache is small by default, and hundreds of queries
+    # fill it: the JVM ends then.
+    "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m "
+    "-XX:+UseSerialGC' pyspark-shell",
 )
 
 
