@@ -59,7 +59,7 @@ def warm_up(trial: Trial) -> None:
 def load_until(trial: Trial, happened: Callable[[], bool], log: Callable[[], str]) -> None:
     """Load bit by bit, each when the last is processed, until the crash has happened."""
     for _ in range(LOADS_MAX):
-        trial.load()
+        trial.load(unless=happened)  # a broker may be killed while it is loaded
         trial.wait_for_output(unless=happened)
         if happened():
             return

@@ -71,15 +71,21 @@ class Trial:
             {"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 5}
         )
 
-    def load(self) -> None:
-        """Load some more records of the input."""
+    def load(self, unless: Callable[[], bool] = lambda: False) -> None:
+        """Load some more records of the input, and wait for their delivery, or until `unless`.
+
+        What is on its way then is delivered with the next load.
+        """
         for number in range(len(self.given), len(self.given) + BATCH):
             time_ms = self._begin_ms + number * _STEP_MS + number // _PAUSE_EVERY * _PAUSE_MS
             record = Given(f"key-{number % KEYS}", number, time_ms)
             self.given.append(record)
             value = serdes.int64.serialize(record.value)
             self._producer.produce(self.source, value, record.key, timestamp=time_ms)
-        assert self._producer.flush(HANG_LIMIT_S) == 0
+        wait_until(
+            lambda: self._producer.flush(0.1) == 0 or unless(),
+            what="the records are not delivered",
+        )
 
     def produce_again(self) -> None:
         """Produce the last total of a key once more, behind all that is in the output."""
