@@ -132,6 +132,7 @@ class Worker(ServerProcess):
         self.counters_file = self.directory / "counters.json"
         self.prefix: tuple[str, ...] = ()
         """The command that the worker's own is an argument of, such as `ip netns exec`."""
+        self._began_at = 0
         self._command = [sys.executable, "-m", "tests.integration.worker"]
         for name, value in {
             "servers": topics.servers,
@@ -152,7 +153,15 @@ class Worker(ServerProcess):
 
     def start(self, *more: str, kill_at: str | None = None, kill_commit: int = 1) -> None:
         extra = [] if kill_at is None else ["--kill-at", kill_at, "--kill-commit", str(kill_commit)]
-        self.spawn([*self.prefix, *self._command, *extra, *more])
+        self._began_at = self.spawn([*self.prefix, *self._command, *extra, *more])
+
+    @property
+    def is_up(self) -> bool:
+        """Return whether the last start has come to the application: SIGTERM ends it cleanly then.
+
+        Python is ended by it at once while it imports modules, before anything is logged.
+        """
+        return bool(self.log_since(self._began_at))
 
     def load_until_killed(self, topics: Topics) -> None:
         """Load records bit by bit until the worker gives itself SIGKILL.

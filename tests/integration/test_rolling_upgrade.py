@@ -118,6 +118,7 @@ def test_workers_are_replaced_one_by_one_by_a_version_with_a_store_more(
             worker.start()
         with loaded(topics) as stop_writing:
             take_more()
+            take_until(lambda: all(worker.is_up for worker in workers))
             for worker in workers:
                 finished = threading.Thread(target=worker.finish)
                 finished.start()
@@ -125,6 +126,7 @@ def test_workers_are_replaced_one_by_one_by_a_version_with_a_store_more(
                 worker.change_kind("upgraded")
                 worker.start()
                 take_more()
+                take_until(lambda: worker.is_up)  # noqa: B023  called at once
             stop_writing()
         take_until(lambda: counts.latest == topics.truth)
         for worker in workers:
