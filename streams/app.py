@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 import os
 import re
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, Unpack, overl
 
 from state.rocksdb import is_closing_in_background
 from streams.common.user_code import describe_import_error, find_user_frame
+from streams.common.user_module import import_user_module, refuse_to_run
 from streams.dsl.builder import InternalStreamsBuilder, require_serde
 from streams.dsl.global_table import GlobalTable, create_global_table
 from streams.dsl.kafka_streams_names import missing_method_hint
@@ -225,7 +225,9 @@ class App:
         """Start the application in the background and return its handle.
 
         `restore_listener` is called with the progress of stores that are restored.
+        Raises ConfigError while a command imports the module.
         """
+        refuse_to_run()
         self.schema_registry.check_settings()
         return start_application(self.topology(), self.config, restore_listener=restore_listener)
 
@@ -235,8 +237,9 @@ class App:
         Several `workers` are processes of their own; one that a signal ends is started again. Ends
         the process with status 2 and one line on standard error for an error that the user can
         correct; with 1 if it could not commit and leave within shutdown_timeout_ms; at once at a
-        second signal.
+        second signal. Raises ConfigError while a command imports the module.
         """
+        refuse_to_run()  # outside of try, which would end the process: the command reports it
         try:
             configure_logging(self.config.log_level, self.config.log_format)
             if not isinstance(workers, int) or workers < 1:
@@ -327,7 +330,7 @@ def import_app(reference: str) -> App:
         raise ConfigError(f"{reference!r} is not module:variable{_suggest_reference(reference)}")
     sys.path.insert(0, str(Path.cwd()))
     try:
-        module = importlib.import_module(module_name)
+        module = import_user_module(module_name)
     except UserError:  # it says what is wrong; report_error adds the line
         raise
     except Exception as error:

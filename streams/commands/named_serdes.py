@@ -13,7 +13,6 @@ MODULE:VARIABLE              JSON, else text           what the serde of that na
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 import sys
@@ -24,6 +23,7 @@ from typing import Any
 
 from streams import serdes
 from streams.commands.output import WindowStart, show_bytes
+from streams.common.user_module import import_user_module
 from streams.errors import ConfigError
 from streams.serdes import Field, Serde
 
@@ -122,7 +122,7 @@ def _import_serde(name: str, option: str) -> Serde[Any]:
         raise ConfigError(f"{option} {name!r} is no serde: give {SERDE_HELP}")
     sys.path.insert(0, str(Path.cwd()))
     try:
-        found = getattr(importlib.import_module(module_name), variable, None)
+        found = getattr(import_user_module(module_name), variable, None)
     except ModuleNotFoundError as error:
         raise ConfigError(f"{option} {name!r}: there is no module {error.name!r}") from error
     if not isinstance(found, Serde):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +19,7 @@ from streams.command_options import (
     SettingOptions,
     exit_on_user_error,
 )
+from streams.common.user_module import import_user_module
 from streams.errors import ConfigError
 from streams.settings.command_line import (
     parse_settings,
@@ -147,7 +147,7 @@ def _import_function(reference: str) -> Callable[..., Any]:
     if not module or not name:
         raise ConfigError(f"--expected {reference!r} is not module:function")
     try:
-        found = getattr(importlib.import_module(module), name, None)
+        found = getattr(import_user_module(module), name, None)
     except ModuleNotFoundError as error:
         raise ConfigError(f"no module {error.name!r}, wanted for --expected {reference}") from error
     if not callable(found):

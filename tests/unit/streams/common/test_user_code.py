@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -64,22 +63,6 @@ def test_an_application_that_is_installed_is_told_by_the_function_that_a_step_ca
     assert isinstance(error, StreamsError)
     assert "in parse, " in str(error)
     assert "installed_steps.py:3: `return json.loads(text)` (raised in " in str(error)
-
-
-@pytest.fixture
-def write_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., str]]:
-    """Return a function that writes a module and returns its name."""
-    before = set(sys.modules)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-
-    def write(text: str, name: str = "ridehail") -> str:
-        (tmp_path / f"{name}.py").write_text(text)
-        return name
-
-    yield write
-    for name in set(sys.modules) - before:
-        del sys.modules[name]
 
 
 APP = "from streams import App, serdes\napp = App('rides')\n"
