@@ -59,7 +59,7 @@ Counts the words of the lines in the topic `$input`, exactly once, into the topi
 application of Millrace.
 
 ```sh
-pip install -r requirements.txt
+pip install -r requirements.txt               # see there where Millrace comes from
 pytest                                        # no broker is needed
 millrace create-topics $input $output --state-dir state
 millrace run app:app --reload                 # starts a broker below ./state, or finds it
@@ -78,7 +78,13 @@ millrace group reset app:app                  # begin anew, when no worker runs
 On a Kafka of your own, add `--bootstrap-servers host:port` to each command.
 """
 
-REQUIREMENTS = "millrace\npytest\n"
+REQUIREMENTS = """\
+# Millrace is not published yet: the package index has another project of this name. An environment
+# without Millrace, as in CI, needs the path of a clone of its repository in place of the name (such
+# as ../millrace), or `millrace @ git+` and the address of that repository.
+millrace
+pytest
+"""
 
 WORKFLOW = """\
 name: test
@@ -91,6 +97,7 @@ jobs:
       - uses: actions/setup-python@v5
         with:
           python-version: "3.11"
+      # Millrace comes from its repository: name that in requirements.txt, which says how.
       - run: pip install -r requirements.txt
       - run: pytest
 """

@@ -5,7 +5,7 @@ pytestmark = IN_CI
 A Python block that begins with `# NAME.py` is written as that file. If a block of text follows a
 block of commands, these are repeated until their output has each line of the text, since results
 come with the next commit. The virtual environment that the page makes gets this checkout instead of
-a release.
+a clone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "tutorial.md"
 BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# (\w+\.py)\n")
-INSTALL = "pip install millrace pytest\n"
+INSTALL = "pip install ../millrace pytest\n"
 LINK_CHECKOUT = """
 python - <<'END'
 import sysconfig

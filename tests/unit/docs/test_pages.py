@@ -112,3 +112,10 @@ def test_every_name_that_a_page_imports_is_public(name: str) -> None:
             names = re.findall(r"\w+", one.partition("#")[0] or several)
             assert names
             assert set(names) <= set(streams.__all__)
+
+
+def test_no_page_installs_millrace_by_its_name_alone() -> None:
+    pages = [DOCS.parent / "README.md", *DOCS.rglob("*.md")]
+    installs = [line for path in pages for line in re.findall(r"pip install .*", path.read_text())]
+    assert any("../millrace" in line for line in installs)
+    assert not [line for line in installs if re.search(r"[ ']millrace\b(?!-)", line)]

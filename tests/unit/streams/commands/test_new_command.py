@@ -58,3 +58,13 @@ def test_a_name_that_is_no_application_id_is_refused(name: str, tmp_path: Path) 
     assert result.exit_code == 2
     assert "can't be an application id" in result.stderr
     assert not target.exists()
+
+
+def test_the_requirements_say_where_millrace_comes_from(project: Path) -> None:
+    *comment, package, pytest_ = (project / "requirements.txt").read_text().splitlines()
+    assert (package, pytest_) == ("millrace", "pytest")
+    assert comment
+    assert all(line.startswith("# ") for line in comment)
+    assert "the path of a clone" in " ".join(comment)
+    workflow = (project / ".github" / "workflows" / "test.yml").read_text()
+    assert "# Millrace comes from its repository" in workflow
