@@ -16,9 +16,14 @@ POSITION_HELP = (
     "beginning, end, an offset as 120, a time as 2026-11-25T10:00 (local, or with a zone) or "
     "@1764064800000 (ms since 1970), or how long ago: 30s, 15m, 2h, 7d."
 )
+TIME_HELP = (
+    "2026-11-25T10:00 (local, or with a zone), 1764064800000 or @1764064800000 (ms since 1970), or "
+    "how long ago: 30s, 15m, 2h, 7d."
+)
 _AGO = re.compile(r"(\d+)(s|m|h|d)")
 _UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_EPOCH_MS = re.compile(r"@(\d{1,15})")
+_EPOCH_MS = re.compile(r"@([0-9]{1,15})")
+_EPOCH_MS_OR_DIGITS = re.compile(r"@?([0-9]{1,15})")
 _BEGINNING, _END = ("beginning", "earliest"), ("end", "latest")
 
 
@@ -37,15 +42,40 @@ def parse_position(text: str, option: str, *, now_ms: int | None = None) -> LogP
         return LogPosition("end")
     if text.isascii() and text.isdigit():
         return LogPosition("offset", int(text))
-    if epoch := _EPOCH_MS.fullmatch(text):
-        return LogPosition("time", int(epoch[1]))
+    time_ms = _parse_time_ms(text, _EPOCH_MS, now_ms)
+    if time_ms is None:
+        raise ConfigError(f"{option} {text!r} is no position: give {POSITION_HELP}")
+    return LogPosition("time", time_ms)
+
+
+def parse_time(text: str, option: str, *, now_ms: int | None = None) -> int:
+    """Parse a time, where no position in a log is meant, and return it in ms since 1970.
+
+    A number without @ is ms here, since it can be no offset. `option` names where the time was
+    given, for the ConfigError that is raised.
+    """
+    time_ms = _parse_time_ms(text, _EPOCH_MS_OR_DIGITS, now_ms)
+    if time_ms is None:
+        raise ConfigError(f"{option} {text!r} is no time: give {TIME_HELP}")
+    return time_ms
+
+
+def current_time_ms() -> int:
+    """Return the time of this machine's clock in ms since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def _parse_time_ms(text: str, epoch_ms: re.Pattern[str], now_ms: int | None) -> int | None:
+    """Return a time in ms since 1970, which `epoch_ms` matches as such; None if it is no time."""
+    if epoch := epoch_ms.fullmatch(text):
+        return int(epoch[1])
     if ago := _AGO.fullmatch(text):
-        now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-        return LogPosition("time", max(now_ms - int(ago[1]) * _UNIT_MS[ago[2]], 0))
+        now_ms = current_time_ms() if now_ms is None else now_ms
+        return max(now_ms - int(ago[1]) * _UNIT_MS[ago[2]], 0)
     try:
-        return LogPosition("time", max(int(datetime.fromisoformat(text).timestamp() * 1_000), 0))
+        return max(int(datetime.fromisoformat(text).timestamp() * 1_000), 0)
     except (ValueError, OverflowError, OSError):
-        raise ConfigError(f"{option} {text!r} is no position: give {POSITION_HELP}") from None
+        return None
 
 
 def skip_until_time(messages: Iterable[Any], time_ms: int) -> Iterator[Any]:

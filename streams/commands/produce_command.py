@@ -81,7 +81,7 @@ def produce(
     ] = None,
     timestamp: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Their time: 2026-11-25T10:00, @1764064800000, 15m."),
+        typer.Option(metavar="TIME", help="Their time: 2026-11-25T10:00, 1764064800000 (ms), 15m (ago)."),
     ] = None,
     timestamp_separator: _TimestampSeparator = None,
     key_serde: KeySerde = "string",
@@ -94,10 +94,9 @@ def produce(
     """Write records to a topic: those given as arguments, or one for each line of the input.
 
     A record is its value, or with --key-separator its key, the separator and its value. With
-    --timestamp-separator its time, as for --timestamp or in ms since 1970, comes first. The
-    partition follows from the key as in Kafka's own clients. The command ends well only when the
-    brokers have all records. Serdes: string, bytes, int32, int64, float64, json, or
-    module:variable.
+    --timestamp-separator its time, as for --timestamp, comes first. The partition follows from
+    the key as in Kafka's own clients. The command ends well only when the brokers have all records.
+    Serdes: string, bytes, int32, int64, float64, json, or module:variable.
     """
     from streams.commands.cluster_clients import connect_command
     from streams.commands.named_serdes import find_serde
@@ -160,13 +159,9 @@ def _parse_fields(
 
 def _parse_time(text: str, name: str) -> int:
     """Return a time in ms since 1970. Raises ConfigError, which calls it `name`."""
-    from streams.commands.offset_positions import parse_position
-    from streams.errors import ConfigError
+    from streams.commands.offset_positions import parse_time
 
-    at = parse_position(text, name)
-    if at.kind != "time":
-        raise ConfigError(f"{name} {text!r} is no time")
-    return max(at.number, _FIRST_MS)
+    return max(parse_time(text, name), _FIRST_MS)
 
 
 def _produce_lines(
@@ -235,7 +230,6 @@ class _RecordEncoder:
         key, value, timestamp_ms = self.key, line.text, None
         if self.time_separator is not None:
             time, value = _split_line(line, value, self.time_separator, "time and record")
-            time = f"@{time}" if time.isascii() and time.isdigit() else time
             timestamp_ms = _parse_time(time, f"record {line.number}: its time")
         if self.separator is not None:
             key, value = _split_line(line, value, self.separator, "key and value")

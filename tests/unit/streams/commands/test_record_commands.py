@@ -77,9 +77,12 @@ def test_each_line_may_begin_with_its_time(clients: InMemoryClients) -> None:
     ]  # fmt: skip
 
 
-def test_records_have_the_given_serdes_partition_and_time(clients: InMemoryClients) -> None:
+@pytest.mark.parametrize("time", ["@77", "77"])
+def test_records_have_the_given_serdes_partition_and_time(
+    clients: InMemoryClients, time: str
+) -> None:
     serdes = ("--key-serde", "int32", "--value-serde", "json")
-    place = ("--partition", "1", "--timestamp", "@77")
+    place = ("--partition", "1", "--timestamp", time)
     run_well("produce", "numbers", '{"a": 1}', "--key", "5", *serdes, *place)
     (message,) = clients.cluster.logs[Partition("numbers", 1)].entries
     assert (message.key(), message.value()) == (b"\0\0\0\5", b'{"a":1}')
@@ -97,10 +100,10 @@ def test_records_have_the_given_serdes_partition_and_time(clients: InMemoryClien
         (("lines", "1", "--value-serde", "int"), "--value-serde 'int' is no serde: give string"),
         (("lines", "1", "--partition", "1"), "--partition 1: topic 'lines' has partitions 0 to 0"),
         (("lines", "1", "--header", "a"), "--header 'a' is not NAME=VALUE"),
-        (("lines", "1", "--timestamp", "soon"), "--timestamp 'soon' is no position"),
-        (("lines", "1", "--timestamp", "7"), "--timestamp '7' is no time"),
+        (("lines", "1", "--timestamp", "soon"), "--timestamp 'soon' is no time: give 2026-"),
+        (("lines", "1", "--timestamp", "end"), "--timestamp 'end' is no time: give 2026-"),
         (("lines", "1:a", "--timestamp-separator", "|"), "1: '1:a' has no '|' between time and"),
-        (("lines", "x|a", "--timestamp-separator", "|"), "record 1: its time 'x' is no position"),
+        (("lines", "x|a", "--timestamp-separator", "|"), "record 1: its time 'x' is no time: give"),
         (("lines", "end|a", "--timestamp-separator", "|"), "record 1: its time 'end' is no time"),
         (
             ("lines", "1|a", "--timestamp-separator", "|", "--timestamp", "@7"),
