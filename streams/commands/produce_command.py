@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +81,9 @@ def produce(
     ] = None,
     timestamp: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Their time: 2026-11-25T10:00, 1764064800000 (ms), 15m (ago)."),
+        typer.Option(
+            metavar="TIME", help="Their time: 2026-11-25T10:00, 1764064800000 (ms), 15m (ago)."
+        ),
     ] = None,
     timestamp_separator: _TimestampSeparator = None,
     key_serde: KeySerde = "string",
@@ -167,18 +169,49 @@ def _parse_time(text: str, name: str) -> int:
 def _produce_lines(
     clients: ClusterClients, topic: str, records: Iterable[_Encoded], fields: dict[str, Any]
 ) -> int:
-    """Write records, wait until the brokers have them, and return their number."""
+    """Write records, wait until the brokers have them, and return their number.
+
+    Raises: OutcomeUnknown if one is not delivered.
+    """
+    from streams.errors import OutcomeUnknown
+
     producer = clients.create_producer()
     count = 0
-    for record in records:
-        if record.timestamp_ms is not None:
-            fields["timestamp"] = record.timestamp_ms
-        producer.produce(topic, value=record.value, key=record.key, **fields)
-        count += 1
-        if count % _FLUSH_RECORDS == 0:
-            producer.flush()
-    producer.flush()
+    largest_ms = fields.get("timestamp", 0)
+    try:
+        for record in records:
+            if record.timestamp_ms is not None:
+                fields["timestamp"] = record.timestamp_ms
+                largest_ms = max(largest_ms, record.timestamp_ms)
+            producer.produce(topic, value=record.value, key=record.key, **fields)
+            count += 1
+            if count % _FLUSH_RECORDS == 0:
+                producer.flush()
+        producer.flush()
+    except OutcomeUnknown as error:
+        hint = _explain_early_records(producer.undelivered_error_names, largest_ms)
+        raise OutcomeUnknown(f"{error}{hint}") from error
     return count
+
+
+def _explain_early_records(error_names: Collection[str], largest_ms: int) -> str:
+    """Return what to do if brokers refused records that have times ahead of now; else nothing.
+
+    Brokers answer INVALID_TIMESTAMP, or INVALID_RECORD for a batch with such a record.
+    """
+    from streams.commands.offset_positions import current_time_ms
+    from streams.commands.records import format_time
+
+    ahead_ms = largest_ms - current_time_ms()
+    is_refused = {"INVALID_RECORD", "INVALID_TIMESTAMP"} & set(error_names)
+    if not is_refused or ahead_ms <= 0:
+        return ""
+    return (
+        f"; their largest timestamp, {format_time(largest_ms)} (@{largest_ms}), is "
+        f"{ahead_ms / 1_000:.0f} s ahead of now, and a topic takes no more than its "
+        "message.timestamp.after.max.ms (3600000 unless it is set): give earlier times, or give "
+        "the topic a larger one"
+    )
 
 
 @contextmanager

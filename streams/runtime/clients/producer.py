@@ -77,7 +77,7 @@ class StreamsProducer:
         self.identity: ProducerIdentity | None = None
         self._timeout_s = timeout_s
         self._require_usable = require_usable
-        self._undelivered: list[str] = []
+        self._undelivered: list[KafkaError] = []
         reports: dict[str, Any] = {}
         if self.delivered_offsets is not None:
             reports["on_delivery"] = self.delivered_offsets.note_delivery
@@ -127,10 +127,15 @@ class StreamsProducer:
         """Wait until all records are delivered, and raise OutcomeUnknown if one is not."""
         undelivered_count = self._call_producer("flush", self._timeout_s)
         if undelivered_count or self._undelivered:
-            reasons = ", ".join(sorted(set(self._undelivered))) or "no answer"
+            reasons = ", ".join(sorted({each.str() for each in self._undelivered})) or "no answer"
             raise OutcomeUnknown(
                 f"{undelivered_count + len(self._undelivered)} not delivered: {reasons}"
             )
+
+    @property
+    def undelivered_error_names(self) -> set[str]:
+        """Return the names of the errors with which records were not delivered, as Kafka's."""
+        return {each.name() for each in self._undelivered}
 
     def send_offsets_to_transaction(
         self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]], group_metadata: bytes
@@ -248,11 +253,13 @@ def translate_produce_error(error: Exception, action: str, topic: str) -> Except
     return translate_client_error(error, action)
 
 
-def _create_failure_report(undelivered: list[str]) -> Callable[[KafkaError | None, Message], None]:
+def _create_failure_report(
+    undelivered: list[KafkaError],
+) -> Callable[[KafkaError | None, Message], None]:
     """Return a delivery report that appends each failure to `undelivered`."""
 
     def append_failure(error: KafkaError | None, _: Message) -> None:
         if error is not None:
-            undelivered.append(error.str())
+            undelivered.append(error)
 
     return append_failure

@@ -10,6 +10,7 @@ import pytest
 
 from streams.commands.cluster_clients import ClusterClients
 from streams.common.topic_partitions import Partition
+from streams.errors import OutcomeUnknown
 from streams.settings.config import StreamsConfig
 from streams.testing.clients import InMemoryAdmin, InMemoryProducer
 from streams.testing.cluster import InMemoryCluster
@@ -52,12 +53,22 @@ class InMemoryReader:
 
 
 class CommandProducer(InMemoryProducer):
-    """Takes a record's time by the name that confluent-kafka has for it."""
+    """Takes a record's time by the name that confluent-kafka has for it.
+
+    With `undelivered_error_names`, those of errors, records are not delivered.
+    """
+
+    undelivered_error_names: frozenset[str] = frozenset()
 
     def produce(  # type: ignore[override]
         self, topic: str, *, timestamp: int = 0, **fields: Any
     ) -> None:
         super().produce(topic, timestamp_ms=timestamp, **fields)
+
+    def flush(self) -> None:
+        if self.undelivered_error_names:
+            raise OutcomeUnknown("1 not delivered: Broker failed to validate record")
+        super().flush()
 
 
 class InMemoryClients(ClusterClients):
@@ -69,13 +80,14 @@ class InMemoryClients(ClusterClients):
         self.cluster = cluster
         self.admin = CommandAdmin(cluster)  # type: ignore[assignment]
         self.readers: list[InMemoryReader] = []
+        self.undelivered_error_names: frozenset[str] = frozenset()
 
     def create_reader(self, *, committed_only: bool) -> Any:
         self.readers.append(InMemoryReader(self.cluster))
         return self.readers[-1]
 
     def create_producer(self) -> Any:
-        return CommandProducer(
+        producer = CommandProducer(
             "produce",
             self.cluster,
             transactional=False,
@@ -83,6 +95,8 @@ class InMemoryClients(ClusterClients):
             now_ms=lambda: NOW_MS,
             random=Random(7),
         )
+        producer.undelivered_error_names = self.undelivered_error_names
+        return producer
 
 
 def use_cluster(monkeypatch: pytest.MonkeyPatch, cluster: InMemoryCluster) -> InMemoryClients:
