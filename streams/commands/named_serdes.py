@@ -81,6 +81,19 @@ def from_serde(serde: Serde[Any]) -> NamedSerde:
     return _from_application(serde)
 
 
+def split_windowed(name: str) -> tuple[str, int | None] | None:
+    """Split the name of a serde of windowed keys into that of the key and the window's size in ms.
+
+    The size is None if it is not named or, for sessions, not needed. None is returned for the name
+    of any other serde.
+    """
+    if found := _WINDOWED.fullmatch(name):
+        return found["inner"], None if found["size"] is None else int(found["size"])
+    if found := _SESSION_WINDOWED.fullmatch(name):
+        return found[1], None
+    return None
+
+
 def _wrap_windowed(inner: NamedSerde, size: str | None) -> NamedSerde:
     """Return what reads keys in windows of `size` ms, if that is given; `inner` reads the key."""
     key: Serde[Any] = serdes.of(inner.parse, inner.show)

@@ -10,7 +10,7 @@ import typer
 
 from state.stored_entries import StoredEntry
 from streams.app import App
-from streams.commands.named_serdes import NamedSerde, find_serde, from_serde
+from streams.commands.named_serdes import NamedSerde, find_serde, from_serde, split_windowed
 from streams.commands.output import print_json_line, show_bytes, show_value, show_window
 from streams.commands.records import format_time
 from streams.errors import ConfigError, SerdeError
@@ -22,7 +22,8 @@ from streams.topology.expand import changelog_topic
 class EntryPrinter:
     """Prints entries, each as a line of text or of JSON.
 
-    `window_size_ms` is that of a window store, if known: entries have the start alone.
+    `window_size_ms` is that of a window store, if known: entries have the start alone. Where an
+    entry has its window apart from the key, `key_in_window` reads the key.
     """
 
     key: NamedSerde
@@ -30,13 +31,17 @@ class EntryPrinter:
     window_size_ms: int | None = None
     as_json: bool = False
     with_metadata: bool = False
+    key_in_window: NamedSerde | None = None
 
     def print_entry(self, entry: StoredEntry, place: dict[str, Any]) -> None:
         """Print an entry. `place` says where it is: task, or partition and offset.
 
         Raises SerdeError where a serde refuses it.
         """
-        key = self._decode("key", self.key, entry.key, place)
+        key_serde = self.key
+        if entry.start_ms is not None and self.key_in_window is not None:
+            key_serde = self.key_in_window
+        key = self._decode("key", key_serde, entry.key, place)
         value = self._decode("value", self.value, entry.value, place)
         end_ms = entry.end_ms
         if end_ms is None and entry.start_ms is not None and self.window_size_ms is not None:
@@ -84,14 +89,25 @@ class NamedStore:
     def create_printer(
         self, key_serde: str | None, value_serde: str | None, *, as_json: bool, with_metadata: bool
     ) -> EntryPrinter:
-        """Return the printer with the serdes of the options, else of the App, else for bytes."""
+        """Return the printer with the serdes of the options, else of the App, else for bytes.
+
+        An entry of a window or session store has its window apart from the key, so there
+        windowed(NAME) and session_windowed(NAME) are taken as NAME.
+        """
         topic = self.restore_topic
+        window_size_ms = None if self.spec is None else self.spec.window_size_ms
+        key_in_window = None
+        if key_serde is not None and (windowed := split_windowed(key_serde)) is not None:
+            inner_name, named_size_ms = windowed
+            key_in_window = find_serde(inner_name, "--key-serde", topic, "key")
+            window_size_ms = named_size_ms or window_size_ms
         return EntryPrinter(
             self._choose_serde(key_serde, lambda spec: spec.key, "--key-serde", topic),
             self._choose_serde(value_serde, lambda spec: spec.value, "--value-serde", topic),
-            None if self.spec is None else self.spec.window_size_ms,
+            window_size_ms,
             as_json,
             with_metadata,
+            key_in_window,
         )
 
     def _choose_serde(self, name: str | None, of_spec: Any, option: str, topic: str) -> NamedSerde:

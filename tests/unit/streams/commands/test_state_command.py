@@ -128,6 +128,38 @@ def test_the_entries_of_a_store_are_dumped_by_serdes_that_are_named(
     assert (result.exit_code, result.stdout.splitlines()) == (0, KINDS[store].lines), result.output
 
 
+@pytest.mark.parametrize(
+    ("store", "key_serde", "line"),
+    [
+        ("windows", "windowed(string)", "[a@200/?]\t1"),
+        ("windows", "windowed(string, 60)", "[a@200/260]\t1"),
+        ("sessions", "session_windowed(string)", "[a@100/130]\t1"),
+        ("sessions", "windowed(string)", "[a@100/130]\t1"),
+    ],
+)
+def test_the_serde_of_a_windowed_key_is_that_of_its_key_where_the_store_has_the_window(
+    directory: StateDirectory, store: str, key_serde: str, line: str
+) -> None:
+    result = run("dump", "shop", store, "--key-serde", key_serde, "--value-serde", "int64")
+    assert (result.exit_code, result.stdout) == (0, f"{line}\n"), result.output
+
+
+def test_windowed_keys_of_a_store_without_windows_are_read_whole(
+    directory: StateDirectory,
+) -> None:
+    lock = directory.lock_task("0_2")
+    key = serdes.windowed(serdes.string, 60)
+    spec = StoreSpec(name="table", key=key, value=serdes.int64, kind=StoreKind.KEY_VALUE)
+    store: Any = open_store(spec, RocksDisk(directory.store_path("0_2", "table")))
+    store.put(Windowed("a", 200, 260), 1, 5)
+    store.drain_writes()
+    store.commit(StoreCheckpoint(9, "topic-id", 1_500))
+    store.close()
+    lock.release()
+    options = ("--key-serde", "windowed(string, 60)", "--value-serde", "int64")
+    assert run("dump", "shop", "table", *options).stdout == "[a@200/260]\t1\n"
+
+
 def test_the_apps_own_serdes_and_windows_are_used(
     directory: StateDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
