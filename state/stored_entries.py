@@ -6,6 +6,7 @@ see `state.keys` for the keys, `state.stored_value` and `state.buffered_change` 
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import NamedTuple
 
 from state.buffered_change import decode_change
@@ -19,6 +20,7 @@ from state.keys import (
     unpack_time,
     unpack_window,
 )
+from state.store import StoreDisk
 from state.stored_value import TIMESTAMP_BYTES
 
 _DELETED_VERSION = b"\0"
@@ -44,6 +46,22 @@ def find_kind(layout: str) -> str:
     """Return the kind of store that has a layout, as a checkpoint names it: of `STORE_KINDS`."""
     first_word = layout.partition(" ")[0]
     return _KINDS_BY_LAYOUT.get(first_word, first_word)
+
+
+def count_entries(kind: str, disk: StoreDisk, exact_until: int) -> tuple[int, bool]:
+    """Count the entries of a store on disk, and return also whether the count is exact.
+
+    More than `exact_until` entries are estimated by RocksDB. Its estimate counts keys of the index
+    by time, and falls below what there is with each deletion, down to 0; so it is not taken for a
+    store that can be counted.
+    """
+    has_index = kind in ("window", "session")
+    entries = disk.range(None, BY_TIME if has_index else None)
+    count = sum(1 for _ in islice(entries, exact_until + 1))
+    if count <= exact_until:
+        return count, True
+    is_indexed = has_index and next(iter(disk.range(BY_TIME, None)), None) is not None
+    return max(disk.approximate_count() // (1 + is_indexed), count), False
 
 
 def decode_disk_entry(kind: str, key: bytes, value: bytes) -> StoredEntry | None:

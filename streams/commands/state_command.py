@@ -28,6 +28,8 @@ state = typer.Typer(
     rich_markup_mode=HELP_MARKUP,
 )
 
+_COUNTED_ENTRIES = 200_000
+"""How many entries of a store are counted, in 0.1 s; of a larger one the number is estimated."""
 _COLUMNS = ("task", "store", "kind", "entries", "bytes", "changelog_offset", "written", "used_by")
 
 
@@ -50,8 +52,8 @@ def inspect_state(
     """List the stores of this machine: entries, bytes on disk, and how far each is.
 
     The offset is the first one of the changelog that the store has not applied; entries are
-    RocksDB's estimate of its keys. Of a store that a worker uses only the bytes are known. Stores
-    in memory leave nothing on disk.
+    those that `state dump` prints, of a large store about so many. Of a store that a worker uses
+    only the bytes are known. Stores in memory leave nothing on disk.
     """
     from streams.commands.cluster_clients import exit_on_cluster_error
     from streams.commands.output import print_message, print_rows
@@ -59,7 +61,13 @@ def inspect_state(
     with exit_on_cluster_error():
         _, directory = _find_directory(app, state_dir, config)
         stores = list(find_stores(directory))
-        print_rows(_COLUMNS, [_describe_store(each) for each in stores], as_json=json)
+        rows = [_describe_store(each) for each in stores]
+        if not json:
+            rows = [
+                row | {"entries": f"about {row['entries']}"} if row["entries_estimated"] else row
+                for row in rows
+            ]
+        print_rows(_COLUMNS, rows, as_json=json)
         if not stores:
             print_message(f"{directory} holds no store")
 
@@ -166,10 +174,10 @@ def _describe_store(store: StoreOnDisk) -> dict[str, Any]:
     from state.errors import DirectoryLocked
     from state.locks import exclude_owner
     from state.rocksdb import open_read_only
-    from state.stored_entries import find_kind
+    from state.stored_entries import count_entries, find_kind
     from streams.commands.records import format_time
 
-    row: dict[str, Any] = dict.fromkeys(_COLUMNS)
+    row: dict[str, Any] = dict.fromkeys((*_COLUMNS, "entries_estimated"))
     row |= {
         "task": store.owner,
         "store": store.store,
@@ -180,7 +188,9 @@ def _describe_store(store: StoreOnDisk) -> dict[str, Any]:
             disk = open_read_only(store.path)
             try:
                 checkpoint = disk.read_checkpoint()
-                row["entries"] = disk.approximate_count()
+                kind = find_kind("" if checkpoint is None else checkpoint.layout)
+                entries, is_exact = count_entries(kind, disk, _COUNTED_ENTRIES)
+                row |= {"entries": entries, "entries_estimated": not is_exact}
             finally:
                 disk.close()
     except DirectoryLocked as error:
@@ -188,7 +198,7 @@ def _describe_store(store: StoreOnDisk) -> dict[str, Any]:
         return row
     if checkpoint is not None:
         row |= {
-            "kind": find_kind(checkpoint.layout),
+            "kind": kind,
             "changelog_offset": checkpoint.position,
             "written": format_time(checkpoint.written_ms) if checkpoint.written_ms else None,
         }

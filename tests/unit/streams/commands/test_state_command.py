@@ -106,6 +106,9 @@ def test_every_store_is_listed_with_its_kind_and_its_place_in_the_changelog(
     assert {name: row["kind"] for name, row in rows.items()} == {
         name: each.kind for name, each in KINDS.items()
     }
+    assert {name: row["entries"] for name, row in rows.items()} == {
+        name: len(each.lines) for name, each in KINDS.items()
+    }
     plain = rows["plain"]
     assert plain.pop("bytes") > 0
     assert plain == {
@@ -113,11 +116,37 @@ def test_every_store_is_listed_with_its_kind_and_its_place_in_the_changelog(
         "store": "plain",
         "kind": "key-value",
         "entries": 2,
+        "entries_estimated": False,
         "changelog_offset": 9,
         "written": "1970-01-01T00:00:01.500Z",
         "used_by": None,
     }
     assert "changelog offset" in run("inspect", "shop").stdout
+
+
+def test_the_entries_of_a_large_store_are_about_so_many(
+    directory: StateDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streams.commands.state_command._COUNTED_ENTRIES", 1)
+    rows = {
+        row["store"]: row
+        for row in map(json.loads, run("inspect", "shop", "--json").stdout.splitlines())
+    }
+    assert (rows["plain"]["entries"], rows["plain"]["entries_estimated"]) == (2, True)
+    assert (rows["windows"]["entries"], rows["windows"]["entries_estimated"]) == (1, False)
+    assert "about 2 " in run("inspect", "shop").stdout
+
+
+def test_entries_are_counted_where_rocksdb_estimates_none(directory: StateDirectory) -> None:
+    lock = directory.lock_task("0_1")
+    disk = RocksDisk(directory.store_path("0_1", "plain"))
+    # In the estimate a deletion takes away a key, also if there was none.
+    disk.write_changes(dict.fromkeys((b"x", b"y", b"z")), StoreCheckpoint(9, "topic-id", 1_500))
+    assert disk.approximate_count() == 0
+    disk.close()
+    lock.release()
+    rows = [json.loads(line) for line in run("inspect", "shop", "--json").stdout.splitlines()]
+    assert [row["entries"] for row in rows if row["store"] == "plain"] == [2]
 
 
 @pytest.mark.parametrize("store", KINDS)
