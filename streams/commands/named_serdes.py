@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from streams import serdes
-from streams.commands.output import WindowStart, show_bytes
+from streams.commands.output import WindowStart
 from streams.common.user_module import import_user_module
 from streams.errors import ConfigError
 from streams.serdes import Field, Serde
@@ -50,7 +50,7 @@ def find_serde(name: str, option: str, topic: str, field: Field) -> NamedSerde:
         case "string":
             return NamedSerde(name, str.encode, bytes.decode)
         case "bytes":
-            return NamedSerde(name, _parse_bytes, show_bytes)
+            return NamedSerde(name, _parse_bytes, bytes)  # how they are shown, the output decides
         case "int32" | "int64":
             number: Serde[Any] = getattr(serdes, name)
             return NamedSerde(

@@ -29,6 +29,7 @@ class WindowStart:
     end_ms: None = None
 
 
+_ESCAPES = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
 _UNWRAPPED_WIDTH = 10_000
 """The width of tables that are written to a file: each row is one line."""
 
@@ -103,18 +104,29 @@ def show_window(key: Any, start_ms: int, end_ms: int | None) -> str:
 
 
 def show_bytes(data: bytes) -> str:
-    """Return bytes as text where they are printable UTF-8, and else as 0x and hexadecimal."""
+    """Return bytes in one line: as text where they are UTF-8, and else as 0x and hexadecimal.
+
+    Line ends and tabs of a text are written as in Python, as \\n, \\r and \\t.
+    """
+    return decode_bytes(data).translate(_ESCAPES)
+
+
+def decode_bytes(data: bytes) -> str:
+    """Return bytes as text where they are printable UTF-8, and else as 0x and hexadecimal.
+
+    Line ends and tabs count as printable, since JSON escapes them.
+    """
     try:
         text = data.decode()
     except UnicodeDecodeError:
         return f"0x{data.hex()}"
-    return text if text.isprintable() else f"0x{data.hex()}"
+    return text if text.translate(_ESCAPES).isprintable() else f"0x{data.hex()}"
 
 
 def to_json_value(value: Any) -> Any:
     """Return what stands in JSON for a value that JSON does not have."""
     if isinstance(value, bytes):
-        return show_bytes(value)
+        return decode_bytes(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
     if isinstance(value, set | frozenset):

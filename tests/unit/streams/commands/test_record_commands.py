@@ -165,6 +165,14 @@ def test_records_are_consumed_as_text_or_json(clients: InMemoryClients) -> None:
     assert all(reader.is_closed for reader in clients.readers)
 
 
+def test_a_header_of_several_lines_is_text_in_one_line(clients: InMemoryClients) -> None:
+    run_well("produce", "lines", "a", "--header", "stack=one\n\ttwo")
+    (line,) = run_well("consume", "lines", "--metadata")
+    assert line.endswith("a\tstack=one\\n\\ttwo")
+    (line,) = run_well("consume", "lines", "--json")
+    assert json.loads(line)["headers"] == [["stack", "one\n\ttwo"]]
+
+
 def test_records_of_open_and_aborted_transactions_are_not_shown(clients: InMemoryClients) -> None:
     aborted, opened = InMemoryTransaction(), InMemoryTransaction()
     load(clients, ("k", "one", 1))
