@@ -46,8 +46,7 @@ def create_message_reader(
             invalid_timestamp = StreamsError(
                 f"step {node.name!r} can't take {context.describe_record_origin()}: its timestamp "
                 "is "
-                f"{timestamp_ms}, so it has no place in time. Write it with one, or skip it "
-                "(deserialization_handler)"
+                f"{timestamp_ms}, so it has no place in time. Write it with one"
             )
             cause = ValueError(f"timestamp {timestamp_ms}")
             context.handle_failure(Stage.DESERIALIZATION, node.name, cause, invalid_timestamp)

@@ -8,7 +8,13 @@ from typing import Any
 from state.replica import CopiedRecord
 from streams.errors import StreamsError
 from streams.graph.nodes import GlobalTableSpec
-from streams.settings.exception_handlers import DeadLetter, ErrorContext, ExceptionHandler, Stage
+from streams.settings.exception_handlers import (
+    DeadLetter,
+    ErrorContext,
+    ExceptionHandler,
+    Stage,
+    describe_handler,
+)
 
 log = logging.getLogger("streams.runtime.global_tables")
 
@@ -41,6 +47,7 @@ def to_copied_record(
         raise StreamsError(
             f"step {table.name!r} can't read {origin} with serdes key={table.store.key.name} "
             f"value={table.store.value.name}: {error}; key {key!r:.200}, value {value!r:.200}"
+            f"{'; ' + describe_handler(Stage.DESERIALIZATION) if handler == 'fail' else ''}"
         ) from error
     return message.partition(), message.offset(), key, value, message.timestamp()[1]
 

@@ -34,6 +34,7 @@ from streams.settings.exception_handlers import (
     ExceptionHandlers,
     HandlerResponse,
     Stage,
+    describe_handler,
 )
 
 log = logging.getLogger(__name__)
@@ -116,7 +117,8 @@ class FailureHandler:
             refusal = recovery
         handler = self._handlers.handler_of(stage)
         if handler == "fail":
-            raise refusal or _create_processing_error(context, step, error) from error
+            fatal_error = refusal or _create_processing_error(context, step, error)
+            raise _add_handler_hint(fatal_error, stage) from error
         failure = _create_error_context(context, stage, step, error, key, value, target_topic)
         response = self._call_handler(handler, failure) if callable(handler) else handler
         if response == "fail":
@@ -241,6 +243,15 @@ def _create_processing_error(
     """Return the error that names the step, the record and the line at which processing failed."""
     reason = str(error) if isinstance(error, StateError) else describe_error(error)
     return StreamsError(f"step {step!r} can't process {context.describe_record_origin()}: {reason}")
+
+
+def _add_handler_hint(fatal_error: StreamsError, stage: Stage) -> StreamsError:
+    """Add to the message of an error which handler could have decided otherwise, and return it.
+
+    Only where the handler is "fail": who wrote a handler function knows of it.
+    """
+    fatal_error.args = (f"{fatal_error}; {describe_handler(stage)}",)
+    return fatal_error
 
 
 def _create_error_context(

@@ -24,6 +24,11 @@ class Stage(StrEnum):
     """A sink's serdes can't write it, or the producer refuses it."""
 
 
+def describe_handler(stage: Stage) -> str:
+    """Return the hint to the handler that decides about records that fail at a stage."""
+    return f"{stage}_handler= decides about such records (docs/errors.md)"
+
+
 class DeadLetter:
     """Represents a handler's response: write the record as it was read to `topic`, and go on.
 

@@ -83,7 +83,10 @@ def topics(task: BoundTask) -> list[str]:
 @pytest.mark.parametrize("step", STEPS)
 def test_a_function_that_raises_fails_the_thread_and_names_step_record_and_line(step: str) -> None:
     task = branching(STEPS[step])
-    message = r"step 'bad' can't process in\[0\]@7: ValueError\('not this one'\) in refuse, .*\.py:"
+    message = (
+        r"step 'bad' can't process in\[0\]@7: ValueError\('not this one'\) in refuse, .*\.py:"
+        r"\d+: .*; processing_handler= decides about such records \(docs/errors\.md\)$"
+    )
     with pytest.raises(StreamsError, match=message):
         task.pipe("k", "poison")
 
@@ -174,8 +177,15 @@ def test_a_record_that_cannot_be_read_is_skipped_or_a_dead_letter() -> None:
 
 @pytest.mark.parametrize("other", ["processing", "production"])
 def test_each_handler_is_for_its_own_stage(other: str) -> None:
-    with pytest.raises(SerdeError, match=r"step 'read' can't read in\[0\]@7"):
+    message = r"step 'read' can't read in\[0\]@7.*; deserialization_handler= decides about such"
+    with pytest.raises(SerdeError, match=message):
         unreadable(**{other: "skip"}).pipe("k", "v")
+
+
+def test_a_handler_that_lets_a_record_fail_is_not_told_of_itself() -> None:
+    with pytest.raises(SerdeError, match="can't read") as failed:
+        unreadable(deserialization=lambda _: "fail").pipe("k", "v")
+    assert "_handler=" not in str(failed.value)
 
 
 def unwritable(**handlers: Any) -> BoundTask:
