@@ -22,6 +22,8 @@ def map_pairs(mapper: Callable[[Any, Any], tuple[Any, Any]]) -> Operator:
                 failed(error, key, value)
                 return
             try:
+                if type(pair) is not tuple:  # the usual type costs this comparison alone
+                    _refuse_text(pair)
                 new_key, new_value = pair
             except (TypeError, ValueError):
                 not_a_pair = TypeError(f"map returns a key and a value, and this one {pair!r:.200}")
@@ -32,6 +34,12 @@ def map_pairs(mapper: Callable[[Any, Any], tuple[Any, Any]]) -> Operator:
         return process_record
 
     return bind_operator
+
+
+def _refuse_text(pair: Any) -> None:
+    """Raise TypeError for a text or bytes: two characters would be taken for key and value."""
+    if isinstance(pair, str | bytes):
+        raise TypeError
 
 
 def map_values(mapper: Callable[[Any], Any]) -> Operator:

@@ -142,13 +142,36 @@ def test_a_key_that_the_store_cannot_take_names_the_store() -> None:
         BoundTask(app).pipe("k", "v")
 
 
-def test_a_map_that_returns_no_pair_is_told_what_it_returned() -> None:
+@pytest.mark.parametrize("value", ["abc", "ab"])
+def test_a_map_that_returns_no_pair_is_told_what_it_returned(value: str) -> None:
     app = App("a")
     text: Any = {"key": serdes.string, "value": serdes.string}
     value_alone: Any = lambda key, value: value  # noqa: E731
     app.stream("in", **text).map(value_alone, **text).to("out")
-    with pytest.raises(StreamsError, match="map returns a key and a value, and this one 'abc'"):
-        BoundTask(app).pipe("k", "abc")
+    message = f"map returns a key and a value, and this one '{value}'"
+    with pytest.raises(StreamsError, match=message):
+        BoundTask(app).pipe("k", value)
+
+
+@pytest.mark.parametrize("value", [b"ab", b"abc"])
+def test_a_map_that_returns_bytes_is_told_what_it_returned(value: bytes) -> None:
+    app = App("a")
+    data: Any = {"key": serdes.bytes, "value": serdes.bytes}
+    value_alone: Any = lambda key, value: value  # noqa: E731
+    app.stream("in", **data).map(value_alone, **data).to("out")
+    message = f"map returns a key and a value, and this one {value!r}"
+    with pytest.raises(StreamsError, match=message):
+        BoundTask(app).pipe(b"k", value)
+
+
+def test_a_map_may_return_its_pair_as_a_list() -> None:
+    app = App("a")
+    text: Any = {"key": serdes.string, "value": serdes.string}
+    pair_as_list: Any = lambda key, value: [value, key]  # noqa: E731
+    app.stream("in", **text).map(pair_as_list, **text).to("out")
+    task = BoundTask(app)
+    task.pipe("k", "v")
+    assert [(key, value) for _, key, value, *_ in task.produced] == [(b"v", b"k")]
 
 
 def test_what_is_forwarded_is_a_record() -> None:
