@@ -39,9 +39,9 @@ def test_a_summary_is_the_first_sentence_of_the_commands_own_help(name: str) -> 
 
 
 def run_millrace(
-    *arguments: str, code: str = "", parent: tuple[str, ...] = (), **environment: str
+    *arguments: str, code: str = "", shell: str = "", **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run `millrace` and then a line of code in a process of its own, as a child of `parent`."""
+    """Run `millrace` and then a line of code in a process of its own, as a child of a shell if one is named."""
     program = (
         "import sys\nfrom streams.commands.root import main\n"
         f"sys.argv[:] = ['millrace', *{arguments!r}]\n"
@@ -49,7 +49,7 @@ def run_millrace(
         f"{code}\n"
     )
     return subprocess.run(
-        [*parent, sys.executable, "-c", program],
+        [*([shell, "-c", '"$@"; exit', shell] if shell else []), sys.executable, "-c", program],
         capture_output=True,
         text=True,
         check=True,
@@ -102,8 +102,7 @@ def test_completion_knows_the_commands_of_a_group_and_their_options() -> None:
 
 def test_completion_is_installed_for_a_shell(tmp_path: Path) -> None:
     # Which shell it is, is found by the parents of the process.
-    bash = ("bash", "-c", '"$@"; exit', "bash")
-    done = run_millrace("--install-completion", parent=bash, HOME=str(tmp_path))
+    done = run_millrace("--install-completion", shell="bash", HOME=str(tmp_path))
     assert "bash completion installed" in done.stdout
     script = (tmp_path / ".bash_completions" / "millrace.sh").read_text()
     assert "_MILLRACE_COMPLETE=complete_bash" in script
