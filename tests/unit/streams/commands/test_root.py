@@ -41,7 +41,7 @@ def test_a_summary_is_the_first_sentence_of_the_commands_own_help(name: str) -> 
 def run_millrace(
     *arguments: str, code: str = "", shell: str = "", **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run `millrace` and then a line of code in a process of its own, as a child of a shell if one is named."""
+    """Run `millrace` and then a line of code in a process of its own, or under a shell of it."""
     program = (
         "import sys\nfrom streams.commands.root import main\n"
         f"sys.argv[:] = ['millrace', *{arguments!r}]\n"
