@@ -28,7 +28,7 @@ state = typer.Typer(
     rich_markup_mode=HELP_MARKUP,
 )
 
-_COUNTED_ENTRIES = 200_000
+COUNTED_ENTRIES_MAX = 200_000
 """How many entries of a store are counted, in 0.1 s; of a larger one the number is estimated."""
 _COLUMNS = ("task", "store", "kind", "entries", "bytes", "changelog_offset", "written", "used_by")
 
@@ -189,7 +189,7 @@ def _describe_store(store: StoreOnDisk) -> dict[str, Any]:
             try:
                 checkpoint = disk.read_checkpoint()
                 kind = find_kind("" if checkpoint is None else checkpoint.layout)
-                entries, is_exact = count_entries(kind, disk, _COUNTED_ENTRIES)
+                entries, is_exact = count_entries(kind, disk, COUNTED_ENTRIES_MAX)
                 row |= {"entries": entries, "entries_estimated": not is_exact}
             finally:
                 disk.close()

@@ -127,7 +127,7 @@ def test_every_store_is_listed_with_its_kind_and_its_place_in_the_changelog(
 def test_the_entries_of_a_large_store_are_about_so_many(
     directory: StateDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streams.commands.state_command._COUNTED_ENTRIES", 1)
+    monkeypatch.setattr("streams.commands.state_command.COUNTED_ENTRIES_MAX", 1)
     rows = {
         row["store"]: row
         for row in map(json.loads, run("inspect", "shop", "--json").stdout.splitlines())
