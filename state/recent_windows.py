@@ -1,7 +1,9 @@
-"""Keep the newest entries of window stores in memory, so that a join finds matches without a scan.
+"""Keep the newest entries of stores in memory, so that joins and sessions are found without a scan.
 
-A join looks up the last few moments of one key for each record. On disk that is an iterator; here
-it is a dict. The store stays the truth: this is a copy of it, complete from a time on.
+A join looks up the last few moments of one key for each record, and so does an aggregation of
+sessions. On disk that is an iterator; here it is a dict. The store stays the truth: this is a copy
+of it, complete from a time on. Of sessions it has the bounds only, by their end, and may have some
+that are no more: the store is asked for the value of each.
 
 Theory of operation. `complete_from_ms` is a time such that every entry of the store, committed or
 not, whose window starts then or later is here. A range that begins there or later is read here, any
@@ -11,6 +13,7 @@ other from the store. What is evicted raises that time, so a range never misses 
     restart        open, rollback, replay of a changelog  after the store's stream time: nothing on
                                                           disk is newer, and nothing is here
     add_entry      a put                                  as before
+    remove_entry   a session is found to be no more       as before
     evict_before   commit: what has expired               the end of what was evicted
     evict_oldest   commit: beyond the thread's budget     the end of what was evicted
 
@@ -74,7 +77,8 @@ class RecentWindows:
     def add_entry(self, key: bytes, start_ms: int, suffix: bytes, value: bytes) -> None:
         """Add an entry that the store was given, unless what is as old has been evicted.
 
-        `suffix` is what follows the key on disk: start and sequence number.
+        `suffix` is what follows the key on disk: start and sequence number. An entry that is there
+        already is not added again.
         """
         if start_ms < self.complete_from_ms:
             return
@@ -88,14 +92,29 @@ class RecentWindows:
         entries = bucket.entries_by_key.setdefault(key, entry)
         if entries is not entry:
             if isinstance(entries, bytes):
+                if entries == entry:
+                    return
                 entries = bucket.entries_by_key[key] = [entries]
-            insort(entries, entry)
+            index = bisect_left(entries, entry)
+            if entries[index : index + 1] == [entry]:
+                return
+            entries.insert(index, entry)
         size = _ENTRY_BYTES + len(key) + len(entry)
         bucket.bytes += size
         self.bytes += size
 
     def find_values(self, key: bytes, from_ms: int, to_ms: int) -> list[tuple[int, bytes]]:
         """Return start and value of a key's entries that start between two times, in order.
+
+        Both times are included, and `from_ms` is at least `complete_from_ms`.
+        """
+        return [
+            (unpack_window(entry[:WINDOW_SUFFIX_BYTES])[0], entry[WINDOW_SUFFIX_BYTES:])
+            for entry in self.find_entries(key, from_ms, to_ms)
+        ]
+
+    def find_entries(self, key: bytes, from_ms: int, to_ms: int) -> list[bytes]:
+        """Return a key's entries between two times, each as suffix and value, in order.
 
         Both times are included, and `from_ms` is at least `complete_from_ms`.
         """
@@ -113,10 +132,25 @@ class RecentWindows:
             return []
         first = bisect_left(found, pack_time(from_ms))
         end = bisect_left(found, pack_time(to_ms) + _AFTER_SEQUENCES)
-        return [
-            (unpack_window(entry[:WINDOW_SUFFIX_BYTES])[0], entry[WINDOW_SUFFIX_BYTES:])
-            for entry in found[first:end]
-        ]
+        return found[first:end]
+
+    def remove_entry(self, key: bytes, start_ms: int, entry: bytes) -> None:
+        """Remove an entry that the store has no more; does nothing if it is not here."""
+        bucket = self._buckets.get(start_ms // self._bucket_ms)
+        entries = None if bucket is None else bucket.entries_by_key.get(key)
+        if bucket is None or entries is None:
+            return
+        if isinstance(entries, list) and entry in entries:
+            entries.remove(entry)
+            if not entries:
+                del bucket.entries_by_key[key]
+        elif entries == entry:
+            del bucket.entries_by_key[key]
+        else:
+            return
+        size = _ENTRY_BYTES + len(key) + len(entry)
+        bucket.bytes -= size
+        self.bytes -= size
 
     def evict_before(self, time_ms: int) -> None:
         """Evict the buckets that end at `time_ms` or before."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, TypeVar
 
+from state.cache import ObjectCache
 from state.drained_writes import write_after_drain
 from state.entry import StoreEntry, ValueAndTimestamp, value_and_timestamp
 from state.keys import (
@@ -17,7 +18,11 @@ from state.keys import (
     pack_session,
     unpack_session,
 )
+from state.recent_windows import RecentWindows, RecentWindowsBudget
 from state.segmented import SegmentedStore
+from state.state_serdes import StoreCodecs
+from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
+from state.transaction import raise_no_record
 from state.windowed import Windowed
 
 V = TypeVar("V")
@@ -30,10 +35,30 @@ class SessionStore(SegmentedStore[V]):
 
     A session is kept for as long as its end is less than the retention behind stream time, the
     largest end that was put. All times are in ms. Sessions of a key come by their end, then by
-    their start.
+    their start. `recent_sessions` bounds what is kept in memory of the newest ones, for
+    `find_sessions` (`state.recent_windows`); None keeps none.
     """
 
     _kind = "sessions"
+
+    def __init__(
+        self,
+        name: str,
+        disk: StoreDisk,
+        codecs: StoreCodecs,
+        *,
+        retention_ms: int,
+        by_time: bool = False,
+        recent_sessions: RecentWindowsBudget | None = None,
+        cache: ObjectCache | None = None,
+        clock: Callable[[], int] = raise_no_record,
+    ) -> None:
+        super().__init__(
+            name, disk, codecs, retention_ms=retention_ms, by_time=by_time, cache=cache, clock=clock
+        )
+        self._recent_budget = recent_sessions
+        self._recent: RecentWindows | None = None
+        """The bounds of the newest sessions; None until the first search says how far one goes."""
 
     def put(self, session: Windowed[Any], value: V | None, timestamp_ms: int | None = None) -> None:
         """Set the value of a session, or remove it if the value is None.
@@ -45,6 +70,7 @@ class SessionStore(SegmentedStore[V]):
             raise write_after_drain(self.name)
         if self._admit_write(session.end_ms):
             self._write_value(self._build_disk_key(encoded, session), session, value, timestamp_ms)
+            self._note_bounds(encoded, session)
 
     def entry_for_update(self, session: Windowed[Any]) -> StoreEntry[Windowed[Any], V] | None:
         """Return a session's entry to change in place, empty if new; None if the session expired.
@@ -56,6 +82,7 @@ class SessionStore(SegmentedStore[V]):
             raise write_after_drain(self.name)
         if not self._admit_write(session.end_ms):
             return None
+        self._note_bounds(encoded, session)
         disk_key = self._build_disk_key(encoded, session)
         held = self._overlay.get(disk_key)
         return self._take_for_update(disk_key, session) if held is None else held
@@ -123,6 +150,13 @@ class SessionStore(SegmentedStore[V]):
 
         They end at `earliest_end_ms` or later and start at `latest_start_ms` or earlier.
         """
+        recent = self._recent
+        earliest = max(earliest_end_ms, self._live_from_ms)
+        if recent is not None and earliest >= recent.complete_from_ms:
+            return self._find_in_memory(recent, key, earliest, latest_start_ms)
+        if recent is None and self._recent_budget is not None:
+            self._recent = self._recent_budget.add_store(2 * (latest_start_ms - earliest_end_ms))
+            self._recent.restart(self._stream_time_ms + 1)
         return self._sessions_of_key(key, earliest_end_ms, latest_start_ms, reverse=False)
 
     def backward_find_sessions(
@@ -142,6 +176,58 @@ class SessionStore(SegmentedStore[V]):
     def all(self) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield all sessions with their values; those of a key come oldest first."""
         return self._sessions_of_keys(None, None, 0, TIME_MAX, TIME_MAX, reverse=False)
+
+    def commit(self, checkpoint: StoreCheckpoint) -> None:
+        """Commit as any segmented store does, and bound what is in memory."""
+        super().commit(checkpoint)
+        if self._recent is not None and self._recent_budget is not None:
+            self._recent.evict_before(self._live_from_ms)
+            self._recent_budget.evict_to_fit()
+
+    def rollback_transaction(self) -> None:
+        """Discard the transaction's writes, and the bounds in memory."""
+        super().rollback_transaction()
+        self._forget_bounds()
+
+    def replay_changelog(
+        self, entries: Iterable[ChangelogEntry], checkpoint: StoreCheckpoint
+    ) -> None:
+        """Replay as any segmented store does, and discard the bounds in memory."""
+        super().replay_changelog(entries, checkpoint)
+        self._forget_bounds()
+
+    def close(self) -> None:
+        """Release the disk and the memory; what was not committed is lost."""
+        super().close()
+        if self._recent is not None and self._recent_budget is not None:
+            self._recent_budget.remove_store(self._recent)
+
+    def _note_bounds(self, key_bytes: bytes, session: Windowed[Any]) -> None:
+        """Keep the bounds of a session that is written, also of one that is removed by that."""
+        if self._recent is not None:
+            bounds = pack_session(session.end_ms, session.start_ms)
+            self._recent.add_entry(key_bytes, session.end_ms, bounds, b"")
+
+    def _forget_bounds(self) -> None:
+        """Forget the bounds in memory: those that are kept from now on are newer than the disk."""
+        if self._recent is not None:
+            self._recent.restart(self._stream_time_ms + 1)
+
+    def _find_in_memory(
+        self, recent: RecentWindows, key: Any, earliest_end_ms: int, latest_start_ms: int
+    ) -> Iterator[tuple[Windowed[Any], V]]:
+        """Yield what `find_sessions` does, where all such sessions are in memory."""
+        encoded = self._serialize_key(key)
+        for bounds in recent.find_entries(encoded, earliest_end_ms, max(self._stream_time_ms, 0)):
+            end_ms, start_ms = unpack_session(bounds)
+            if start_ms > latest_start_ms:
+                continue
+            session = Windowed(key, start_ms, end_ms)
+            held = self._find_entry(self._segment_of(end_ms) + encoded + bounds, session)
+            if held is None:
+                recent.remove_entry(encoded, end_ms, bounds)
+            elif held.value is not None:
+                yield session, held.value
 
     def _sessions_of_key(
         self, key: Any, earliest_end_ms: int, latest_start_ms: int, *, reverse: bool

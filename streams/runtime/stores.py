@@ -60,6 +60,9 @@ def open_store(
     codecs = create_codecs(spec)
     size_ms = spec.window_size_ms or 0
     retention_ms = _DEFAULT_RETENTION_MS if spec.retention_ms is None else spec.retention_ms
+    # After a crash in a write, a store without a changelog may have entries on disk that are newer
+    # than its stream time: what is in memory would not be all.
+    recent = cache.recent_windows if cache and spec.logged else None
     match spec.kind:
         case StoreKind.KEY_VALUE:
             if spec.ttl_ms is not None:
@@ -76,9 +79,7 @@ def open_store(
                 window_size_ms=size_ms,
                 segment_ms=spec.segment_ms,
                 by_time=spec.is_ordered_by_time,
-                # After a crash in a write, a store without a changelog may have entries on disk
-                # that are newer than its stream time: what is in memory would not be all.
-                recent_windows=cache.recent_windows if cache and spec.logged else None,
+                recent_windows=recent,
                 clock=clock,
             )
         case StoreKind.WINDOW:
@@ -100,6 +101,7 @@ def open_store(
                 codecs,
                 retention_ms=retention_ms,
                 by_time=spec.is_ordered_by_time,
+                recent_sessions=recent,
                 cache=cache,
                 clock=clock,
             )

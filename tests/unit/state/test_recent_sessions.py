@@ -1,0 +1,207 @@
+"""Test that sessions found in memory are those on disk, and that few ranges of it are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from state.cache import ObjectCache
+from state.memory import MemoryDisk
+from state.recent_windows import RecentWindowsBudget
+from state.session import SessionStore
+from state.state_serdes import StoreCodecs
+from state.store import ChangelogEntry, StoreCheckpoint
+from state.windowed import Windowed
+
+Store = SessionStore[Any]
+
+CODECS = StoreCodecs(bytes, bytes, orjson.dumps, orjson.loads)
+GAP_MS, RETENTION_MS = 10, 60
+PLENTY = 1 << 20
+FEW = 1_500
+"""A budget of bytes that has room for about four sessions."""
+
+
+class CountingDisk(MemoryDisk):
+    """Counts the ranges that are read on a disk."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ranges = 0
+
+    def range(
+        self, first: bytes | None, end: bytes | None, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        self.ranges += 1
+        return super().range(first, end, reverse=reverse)
+
+
+class Twin:
+    """Does everything to a store with sessions in memory and to one that reads its disk alone."""
+
+    def __init__(self, budget_bytes: int, cache_bytes: int = 0) -> None:
+        self._budget_bytes, self._cache_bytes = budget_bytes, cache_bytes
+        self.disk = CountingDisk()
+        self._plain_disk = MemoryDisk()
+        self.changelog: list[ChangelogEntry] = []
+        self.reopen()
+
+    def reopen(self) -> None:
+        self.budget = RecentWindowsBudget(self._budget_bytes)
+        self.store = self._open(self.disk, self.budget)
+        self._plain = self._open(self._plain_disk, None)
+        self.catch_up()
+
+    def _open(self, disk: MemoryDisk, budget: RecentWindowsBudget | None) -> Store:
+        return SessionStore(
+            "s",
+            disk,
+            CODECS,
+            retention_ms=RETENTION_MS,
+            recent_sessions=budget,
+            cache=ObjectCache(self._cache_bytes),
+        )
+
+    def add_record(self, key: bytes, time_ms: int, value: Any) -> None:
+        """Merge the sessions that a record joins, as an aggregation does."""
+        found = self.find(key, time_ms - GAP_MS, time_ms + GAP_MS)
+        start_ms = min([time_ms, *(each.start_ms for each, _ in found)])
+        end_ms = max([time_ms, *(each.end_ms for each, _ in found)])
+        for store in (self.store, self._plain):
+            for session, _ in found:
+                update(store, session, None, time_ms)
+            new = Windowed(key, start_ms, end_ms)
+            if isinstance(value, int):
+                update(store, new, value, time_ms)
+            else:
+                store.put(new, value, time_ms)
+
+    def remove(self, key: bytes, time_ms: int) -> None:
+        for session, _ in self.find(key, time_ms, time_ms):
+            for store in (self.store, self._plain):
+                store.remove(session, time_ms)
+
+    def find(self, key: bytes, from_ms: int, to_ms: int) -> list[tuple[Windowed[Any], Any]]:
+        expected = list(self._plain.find_sessions(key, from_ms, to_ms))
+        assert list(self.store.find_sessions(key, from_ms, to_ms)) == expected
+        return expected
+
+    def end(self, outcome: str) -> None:
+        """Commit, roll back, clear, or crash before the disk has what Kafka has."""
+        drained = self.store.drain_writes()
+        assert drained == self._plain.drain_writes()
+        if outcome in ("commit", "crash late", "lose the answer"):
+            self.changelog += drained
+        match outcome:
+            case "commit":
+                for store in (self.store, self._plain):
+                    store.commit(StoreCheckpoint(len(self.changelog), "t"))
+            case "rollback":
+                self.roll_back()
+            case "lose the answer":
+                self.roll_back()
+                self.catch_up()
+            case "clear":
+                for store in (self.store, self._plain):
+                    store.clear_all_data()
+                self.catch_up()
+            case _:
+                self.reopen()
+
+    def roll_back(self) -> None:
+        for store in (self.store, self._plain):
+            store.rollback_transaction()
+
+    def catch_up(self) -> None:
+        """Replay what the changelog has and the disk has not, in parts."""
+        for store in (self.store, self._plain):
+            checkpoint = store.read_checkpoint()
+            position = 0 if checkpoint is None else checkpoint.position
+            for start in range(position, len(self.changelog), 3):
+                part = self.changelog[start : start + 3]
+                store.replay_changelog(part, StoreCheckpoint(start + len(part), "t"))
+
+
+def update(store: Store, session: Windowed[Any], value: Any, time_ms: int) -> None:
+    """Write a session as an aggregation does."""
+    entry = store.entry_for_update(session)
+    if entry is not None:
+        entry.value, entry.timestamp_ms = value, time_ms
+
+
+KEYS = st.sampled_from([b"", b"a", b"aa", b"a\0", b"b\xff"])
+TIMES = st.integers(0, 60) | st.integers(0, 300)
+VALUES = st.integers(0, 9) | st.just([1, 2]) | st.none()
+STEPS = st.lists(st.tuples(KEYS, TIMES, VALUES), max_size=20)
+OUTCOMES = st.sampled_from(
+    ["commit"] * 4 + ["rollback", "lose the answer", "clear", "crash", "crash late"]
+)
+
+
+@given(
+    budget_bytes=st.sampled_from([0, FEW, PLENTY]),
+    cache_bytes=st.sampled_from([0, 1_000, PLENTY]),
+    transactions=st.lists(st.tuples(STEPS, OUTCOMES), max_size=6),
+)
+def test_a_store_finds_in_memory_the_sessions_that_it_would_find_on_disk(
+    budget_bytes: int,
+    cache_bytes: int,
+    transactions: list[tuple[list[tuple[bytes, int, Any]], str]],
+) -> None:
+    twin = Twin(budget_bytes, cache_bytes)
+    for steps, outcome in transactions:
+        for key, time_ms, value in steps:
+            if value is None:
+                twin.remove(key, time_ms)
+            else:
+                twin.add_record(key, time_ms, value)
+        twin.end(outcome)
+        assert twin.budget.used_bytes <= budget_bytes
+        for key in (b"", b"a", b"a\0"):
+            twin.find(key, 0, 300)
+
+
+@pytest.mark.parametrize("outcome", ["commit", "rollback"])
+def test_a_search_reads_no_disk_once_stream_time_is_a_search_further(outcome: str) -> None:
+    twin = Twin(PLENTY)
+    for time_ms in range(0, 40, 5):
+        twin.add_record(b"a", time_ms, time_ms)
+    twin.end("commit")
+    twin.add_record(b"a", 45, 45)
+    twin.end(outcome)
+    for time_ms in (50, 60, 70):
+        twin.add_record(b"a", time_ms, time_ms)
+    ranges = twin.disk.ranges
+    twin.add_record(b"a", 75, 75)
+    twin.add_record(b"b\xff", 75, 75)
+    assert twin.disk.ranges == ranges
+
+
+def test_a_session_that_a_rollback_brings_back_is_found() -> None:
+    twin = Twin(PLENTY)
+    twin.add_record(b"a", 0, 0)
+    twin.add_record(b"b", 20, 0)
+    twin.end("commit")
+    for time_ms in (5, 8, 9):
+        twin.add_record(b"a", time_ms, time_ms)
+    twin.end("rollback")
+    assert [session.end_ms for session, _ in twin.find(b"a", 0, 20)] == [0]
+
+
+def test_what_is_no_session_any_more_is_forgotten_when_it_is_found() -> None:
+    twin = Twin(PLENTY)
+    twin.add_record(b"a", 0, 0)  # the first search says how far one goes
+    sizes = []
+    for time_ms in range(1, 200):
+        twin.add_record(b"a", time_ms, time_ms)
+        sizes.append(twin.budget.used_bytes)
+        if time_ms % 10 == 0:
+            twin.end("commit")
+    assert max(sizes) < 5 * min(sizes)
+    twin.store.close()
+    assert twin.budget.used_bytes == 0
