@@ -52,7 +52,7 @@ PARTS = ("start", "cut", "plan", "compare", "end")
 _TOOK = re.compile(r" in (\d+\.\d) s(?:: |$)")
 
 
-def feed(servers: str, records: int) -> None:
+def feed_records(servers: str, records: int) -> None:
     """Create the topics, and write the inputs: of four records three orders and a payment."""
     admin = AdminClient({"bootstrap.servers": servers})
     names = dict.fromkeys([*INPUTS, *OUTPUTS])
@@ -79,7 +79,7 @@ def feed(servers: str, records: int) -> None:
         raise RuntimeError(f"{left} of {records} records could not be written in {ANSWER_S:.0f} s")
 
 
-def process(servers: str, state: Path, records: int) -> None:
+def process_records(servers: str, state: Path, records: int) -> None:
     """Run the application until it has read everything, its repartition topic too, and stop it."""
     app.configure(None, bootstrap_servers=servers, state_dir=state)
     deadline_s = time.monotonic() + DRAINED_S
@@ -118,7 +118,7 @@ class Run:
     """The machine's load of the last minute when the run began."""
 
 
-def reconcile(servers: str, cores: int) -> Run:
+def run_reconciliation(servers: str, cores: int) -> Run:
     """Run `millrace reconcile` once. Raises RuntimeError unless all is as expected."""
     command = [sys.executable, "-m", "streams", "reconcile", "benchmarks.six_stores:app"]
     command += ["--bootstrap-servers", servers, "--master", f"local[{cores}]"]
@@ -138,7 +138,7 @@ def reconcile(servers: str, cores: int) -> Run:
     lines = [line for _, line in told]
     if running.returncode:
         raise RuntimeError("\n".join([f"status {running.returncode}", *lines, report]))
-    return Run(seconds, cpu_s.total(), split_into_parts(told, seconds), lines, load)
+    return Run(seconds, cpu_s.wait_for_total_s(), split_into_parts(told, seconds), lines, load)
 
 
 def split_into_parts(told: list[tuple[float, str]], seconds: float) -> dict[str, float]:
@@ -167,15 +167,15 @@ class _CpuTime:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
         self._seconds = 0.0
-        self._thread = threading.Thread(target=self._sample, daemon=True)
+        self._thread = threading.Thread(target=self._sample_process, daemon=True)
         self._thread.start()
 
-    def total(self) -> float:
+    def wait_for_total_s(self) -> float:
         """Return the processor time in seconds once the process has ended."""
         self._thread.join()
         return self._seconds
 
-    def _sample(self) -> None:
+    def _sample_process(self) -> None:
         while self._process.poll() is None:
             self._seconds = max(self._seconds, all_cpu_s(self._process.pid))
             time.sleep(SAMPLE_S)
@@ -194,11 +194,11 @@ def main() -> None:
         tempfile.TemporaryDirectory() as name,
         broker_at(given.broker, Path(name)) as servers,
     ):
-        feed(servers, given.records)
-        process(servers, Path(name) / "state", given.records)
+        feed_records(servers, given.records)
+        process_records(servers, Path(name) / "state", given.records)
         runs = []
         for _ in range(given.rounds):
-            runs.append(reconcile(servers, given.cores))
+            runs.append(run_reconciliation(servers, given.cores))
             if given.lines:
                 print("\n".join(runs[-1].lines))
     print_and_record(runs, given.records, given.cores)

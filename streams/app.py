@@ -267,7 +267,7 @@ class App:
         try:
             self._run_in_process(number, count, lambda: watcher_is_gone(watcher), is_watched=True)
         except UserError as error:
-            _exit_with_error(error, is_reported=not errors.claim(str(error)))
+            _exit_with_error(error, is_reported=not errors.claim_message(str(error)))
 
     def _run_in_process(
         self,

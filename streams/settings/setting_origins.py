@@ -28,7 +28,7 @@ class SettingOrigins:
     options: Collection[str]
     """The settings that the command line gives."""
 
-    def describe(self, setting: str) -> str:
+    def describe_origin(self, setting: str) -> str:
         """Return where a setting comes from; empty if it has its default.
 
         One that is a dictionary is joined from all places that have it.

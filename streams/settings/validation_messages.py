@@ -84,10 +84,11 @@ def _describe_origin(setting: str, message: str, origins: SettingOrigins) -> str
     A message about how several fit together has no `setting`, and is about all that it names.
     """
     if setting:
-        origin = origins.describe(setting)
+        origin = origins.describe_origin(setting)
         return f" (from {origin})" if origin else ""
     named = [
-        (each, origins.describe(each)) for each in re.findall(r"\b[a-z]+(?:_[a-z]+)*\b", message)
+        (each, origins.describe_origin(each))
+        for each in re.findall(r"\b[a-z]+(?:_[a-z]+)*\b", message)
     ]
     told = ", ".join(f"{each} from {origin}" for each, origin in dict(named).items() if origin)
     return f" ({told})" if told else ""
