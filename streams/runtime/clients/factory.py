@@ -169,7 +169,7 @@ class KafkaClientSupplier:
     def _producer_settings(self, transactional_id: str) -> dict[str, Any]:
         """Return the settings of a producer, for the guarantee of the application."""
         settings: dict[str, Any] = {
-            "linger.ms": 100,
+            "linger.ms": 5,
             "batch.num.messages": 100_000,
             "queue.buffering.max.messages": 1_000_000,
             **self._common_settings(transactional_id),
