@@ -243,6 +243,9 @@ class StreamLoop:
         self._thread_tasks.schedule_commit()
         try:
             committed = self._committer.commit_tasks(self.tasks.values())
+            for task in self.tasks.values():
+                if task.state is TaskState.RUNNING:
+                    task.stores.write_waiting_changes()
         except RECOVERY_ERRORS:
             raise
         except Exception as error:

@@ -21,10 +21,11 @@ from state.memory import MemoryDisk
 from state.rocksdb import MemoryBudget, RocksDisk
 from state.store import StateStore, StoreDisk
 from state.subtopologies import SubtopologyContents
+from state.write_behind import WriteBehindDisk
 from streams.common.host import Host
 from streams.common.topic_partitions import CommittedOffsets, Partition
 from streams.errors import OutcomeUnknown, TopologyRefused
-from streams.graph.nodes import StoreSpec, TaskObserver
+from streams.graph.nodes import StoreKind, StoreSpec, TaskObserver
 from streams.membership.connection import ConnectionLost
 from streams.runtime.assignment import format_task_id
 from streams.runtime.failures import FAIL_ON_ANY_ERROR, FailureHandler
@@ -43,6 +44,8 @@ log = logging.getLogger(__name__)
 _UNSTABLE_RETRY_S = 0.02
 _UNSTABLE_LOG_INTERVAL_S = 2.0
 _LOCK_LOG_DELAY_S = 1.0
+_REWRITTEN_KINDS = frozenset((StoreKind.KEY_VALUE, StoreKind.WINDOW, StoreKind.BUFFER))
+"""The kinds of stores in which several commits change the same key."""
 
 
 def number_directories(topology: Topology, directory: StateDirectory) -> dict[int, int]:
@@ -255,7 +258,7 @@ class TaskCreator:
         if not spec.persistent:
             memory = MemoryDisk()
             return open_store(spec, memory, cache=self._cache), memory
-        disk = RocksDisk(
+        disk: StoreDisk = RocksDisk(
             self._directory.store_path(directory, spec.name),
             store_name=spec.name,
             budget=self._memory,
@@ -263,6 +266,8 @@ class TaskCreator:
             wait=self._host.create_event().wait,
             on_batch_written=self._on_part_written,
         )
+        if _is_written_behind(spec):
+            disk = WriteBehindDisk(disk, monotonic_s=self._host.monotonic_s)
         try:
             return open_store(spec, disk, cache=self._cache), disk
         except StoreCorrupted as damage:
@@ -272,3 +277,13 @@ class TaskCreator:
             log.warning("directory %s: %s. It is %s, alone", directory, damage, outcome)
             disk.clear_all_data()
             return open_store(spec, disk, cache=self._cache), disk
+
+
+def _is_written_behind(spec: StoreSpec) -> bool:
+    """Return whether the changes of a store may wait before they are written to its disk.
+
+    They may where a changelog of its own restores them; a table's topic may have lost its records.
+    It is no gain where a key is written once: sessions, versions, and records that a join keeps.
+    """
+    has_changelog = spec.logged and spec.source_topic is None
+    return has_changelog and spec.kind in _REWRITTEN_KINDS and not spec.retain_duplicates

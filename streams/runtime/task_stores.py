@@ -14,6 +14,7 @@ from typing import Any
 from state.errors import StoreCorrupted
 from state.expiring import ExpiringStore
 from state.store import StateStore, StoreCheckpoint
+from state.write_behind import WriteBehindDisk
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted
 from streams.runtime.interfaces import ProducerClient
@@ -144,6 +145,15 @@ class TaskStores:
                 )
             for store in self.unlogged.values():
                 store.commit(StoreCheckpoint(0, "", now_ms))
+        except StoreCorrupted as error:
+            raise self.translate_damage(error) from error
+
+    def write_waiting_changes(self) -> None:
+        """Write changes to disk that have waited for long, also where no commit follows them."""
+        try:
+            for logged in self.logged.values():
+                if isinstance(logged.disk, WriteBehindDisk):
+                    logged.disk.write_if_due()
         except StoreCorrupted as error:
             raise self.translate_damage(error) from error
 

@@ -14,6 +14,7 @@ from typing import Any
 from state.buffer import BufferStore
 from state.key_value import KeyValueStore
 from state.store import ChangelogEntry
+from state.write_behind import WriteBehindDisk
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown
 from streams.membership.classic_member import ClassicProtocolMember
@@ -119,6 +120,12 @@ def rollback_keeps_an_object(world: World) -> AbstractContextManager[None]:
     return replaced(KeyValueStore, "rollback_transaction", make)
 
 
+def _find_database_disk(store: Any) -> Any:
+    """Return the disk that has a store's database, below changes that wait."""
+    disk = store._disk
+    return disk._disk if isinstance(disk, WriteBehindDisk) else disk
+
+
 def stores_written_before_the_commit(world: World) -> AbstractContextManager[None]:
     """Make stores write before the commit, so that the disk has what may still be aborted."""
 
@@ -126,7 +133,7 @@ def stores_written_before_the_commit(world: World) -> AbstractContextManager[Non
         def offsets(self: Task) -> list[tuple[Partition, OffsetAndMetadata]]:
             found: list[tuple[Partition, OffsetAndMetadata]] = original(self)
             for logged in self.stores.logged.values():
-                disk = logged.store._disk  # type: ignore[attr-defined]
+                disk = _find_database_disk(logged.store)
                 drained = logged.store._drained  # type: ignore[attr-defined]
                 changes = {} if drained is None else drained.changes
                 checkpoint = logged.store.read_checkpoint()
@@ -147,7 +154,7 @@ def checkpoint_ahead_of_the_data(world: World) -> AbstractContextManager[None]:
     def make(original: Any) -> Any:
         def commit(self: Any, checkpoint: Any) -> None:
             if self.read_checkpoint() is not None:
-                self._disk.database.checkpoint = checkpoint
+                _find_database_disk(self).database.checkpoint = checkpoint
             original(self, checkpoint)
 
         return commit
@@ -337,7 +344,8 @@ def restore_ends_before_the_disk_has_it(world: World) -> AbstractContextManager[
 
     def commit(original: Any) -> Any:
         def committed(self: Any, checkpoint: Any) -> None:
-            self._disk._loaded, self._disk._loaded_to = {}, None
+            disk = _find_database_disk(self)
+            disk._loaded, disk._loaded_to = {}, None
             original(self, checkpoint)
 
         return committed

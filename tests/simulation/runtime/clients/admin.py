@@ -80,8 +80,12 @@ class SimAdminClient:
         return 0
 
     def _begin(self, work: Coroutine[Any, Any, Any]) -> Answer:
-        self._process.yield_turn()
-        return Answer(self._process, work)
+        try:
+            self._process.yield_turn()
+            return Answer(self._process, work)
+        except BaseException:
+            work.close()  # the process has died, and nobody will await it
+            raise
 
     async def _groups(self) -> Any:
         answer = await self._client.send_request(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from state.rocksdb import RocksDisk
+from state.write_behind import WAITING_S_MAX, WriteBehindDisk
 from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown
 from streams.membership.group_member import MembershipSignal
@@ -350,3 +351,25 @@ def test_a_task_that_reads_other_partitions_than_before_begins_anew(tmp_path: Pa
     begun = rebalance_once(world, lambda: bool(world.consumer.assigned), both)
     world.run_until(lambda: begun() and len(world.consumer.assigned) == 2)
     assert world.script.calls.count("consumer.add_partitions") == 2
+
+
+def test_the_changes_of_the_last_commit_reach_the_disk_though_no_record_follows(
+    tmp_path: Path,
+) -> None:
+    world = World(build_counting_topology(), tmp_path)
+    world.load("1", "2")
+    found: list[tuple[int, ...]] = []
+
+    def is_on_disk() -> bool:
+        """Note up to where the store is, and its disk; return whether that is the same."""
+        if (task := world.loop.tasks.get("0_0")) is None:
+            return False
+        disk = task.stores.logged["c"].disk
+        assert isinstance(disk, WriteBehindDisk)
+        both = [each.read_checkpoint() for each in (disk, disk._disk)]
+        found.append(tuple(-1 if at is None else at.position for at in both))
+        return both[0] is not None and both[0] == both[1]
+
+    world.run_until(is_on_disk)
+    assert list(dict.fromkeys(found)) == [(1, -1), (1, 1)]
+    assert world.clock.elapsed_s >= WAITING_S_MAX

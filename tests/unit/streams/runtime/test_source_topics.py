@@ -106,6 +106,7 @@ def test_records_without_a_key_are_passed_over_as_the_table_does() -> None:
 def test_a_store_on_disk_is_where_its_table_is_and_a_restart_reads_nothing_again() -> None:
     with TopologyTestDriver(restored_table(Store.persistent("rows"))) as driver:
         driver.topic("rows").pipe_many([("a", "1"), ("b", "2")])
+        driver.advance_wall_clock(1_000)  # until then what a commit changed may wait in memory
         driver.crash()
         driver.restart()
         assert driver.store("rows").get("b") == "2"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from state.directory import StateDirectory
 from state.errors import StateError
 from state.store import StoreCheckpoint
-from streams import App, Store, serdes
+from state.write_behind import WriteBehindDisk
+from streams import App, Store, serdes, windows
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError, TopologyRefused
 from streams.membership.connection import ConnectionLost
@@ -286,3 +288,26 @@ def test_a_task_whose_sub_topology_has_another_number_opens_its_own_directory(
     task = new.create("1_0", INPUT)
     assert task.directory == "0_0"
     task.close()
+
+
+def test_changes_wait_where_a_changelog_of_its_own_restores_a_store_with_hot_keys(
+    tmp_path: Path,
+) -> None:
+    app = App("a", topology_optimization="reuse.ktable.source.topics")
+    text: Any = {"key": serdes.string, "value": serdes.string}
+    stream = app.stream("in", **text)
+    groups = stream.group_by_key()
+    groups.count(store="counts")
+    groups.count(store=Store.persistent("unlogged", logged=False))
+    groups.windowed_by(windows.tumbling(10)).count(store="windows")
+    groups.windowed_by(windows.session(10)).count(store="sessions")
+    stream.join(app.table("rows", **text, store="rows"), lambda left, right: left + right)
+    topology = app.topology()
+    opening = Opening(topology, tmp_path)
+    specs = {spec.name: spec for spec in topology.subtopologies[0].stores}
+    opened = {name: opening.opener._open_store("0_0", spec) for name, spec in specs.items()}
+    waiting = {name for name, (_, disk) in opened.items() if isinstance(disk, WriteBehindDisk)}
+    assert waiting == {"counts", "windows"}
+    assert set(opened) == {"counts", "unlogged", "windows", "sessions", "rows"}
+    for store, _ in opened.values():
+        store.close()

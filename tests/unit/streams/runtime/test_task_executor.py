@@ -453,7 +453,7 @@ def test_damage_that_a_users_function_has_caught_is_not_committed_over(tmp_path:
             store = self.context.store("c")
             if record.value == "20" and damage:
                 disk = world.loop.tasks["0_0"].stores.logged["c"].disk
-                disk._get = damage.pop()  # type: ignore[union-attr]
+                disk._disk._get = damage.pop()  # type: ignore[union-attr]
             try:
                 sum_ = store.get(record.value) or store.get(record.key) or 0
             except Exception:

@@ -9,6 +9,7 @@ import pytest
 
 from state.key_value import KeyValueStore
 from state.store import StoreCheckpoint
+from state.write_behind import WriteBehindDisk
 from streams import App, Store, StreamsError, TopologyTestDriver, serdes
 from streams.runtime.clients import StreamsProducer
 from streams.runtime.commit import CommitStep
@@ -62,9 +63,9 @@ def stores_are_written_before_kafka_agrees(patch: pytest.MonkeyPatch) -> None:
         log_changes(stores, producer)
         for logged in stores.logged.values():
             assert isinstance(logged.store, KeyValueStore)
-            assert logged.disk is not None
+            assert isinstance(logged.disk, WriteBehindDisk)
             assert logged.store._drained is not None
-            logged.disk.write_changes(
+            logged.disk._disk.write_changes(
                 logged.store._drained.changes,
                 StoreCheckpoint(logged.changelog_position, logged.changelog_topic_id),
             )
@@ -134,6 +135,7 @@ def test_a_store_in_memory_comes_back_from_its_changelog() -> None:
 def test_a_store_on_disk_goes_on_from_there_and_catches_up() -> None:
     with TopologyTestDriver(build_counting_app()) as driver:
         driver.topic("in").pipe_many([("k", "x"), ("l", "x")])
+        driver.advance_wall_clock(1_000)  # until then what a commit changed may wait in memory
         driver.crash(at=CommitStep.COMMITTED)
         driver.topic("in").pipe("k", "x")
         driver.restart()
