@@ -291,33 +291,6 @@ def test_a_row_that_cannot_be_computed_when_it_is_asked_for_is_for_the_handler()
         assert driver.topic("out").read_pairs() == [("b", "1|7"), ("b", "2|9")]
 
 
-@pytest.mark.parametrize(
-    ("size", "expected_hash"),
-    [
-        (0, "9d2764a018e329428c3cf3b035938518"),
-        (1, "a04116a8ea130c2064af89d3eb9703d1"),
-        (7, "4f66129d018da90b04dc0e45427cba9c"),
-        (8, "489e80bb663f0ff950d3bfa977f3e227"),
-        (9, "0e6d06218fba4aedeb28629e17ef4069"),
-        (15, "ff192b883fe0a26daf58dabb5ab39f43"),
-        (16, "47ac0c84dbdee98c95e813d263dc43e8"),
-        (17, "7239c265ac81f716370f845a779bc4b7"),
-        (33, "2eccf31fe49dcc9debcdb6b306d5b0fa"),
-        (100, "9c75de43635b79171510b327538a6754"),
-        (1000, "656ff059ff9d226d049a9921bd1d51c8"),
-    ],
-)
-def test_the_hash_is_that_of_kafka_streams(size: int, expected_hash: str) -> None:
-    """Test against hashes that Murmur3.hash128 of Kafka Streams computed."""
-    assert murmur3_hash128(bytes((i * 37 + size) % 256 for i in range(size))).hex() == expected_hash
-
-
-def test_what_is_not_remembered_because_it_is_long_is_hashed_all_the_same() -> None:
-    assert (
-        murmur3_hash128(b"x" * 5000) == murmur3_hash128(b"x" * 5000) != murmur3_hash128(b"x" * 5001)
-    )
-
-
 def test_subscriptions_of_version_0_are_read_and_written_as_they_came() -> None:
     serde = subscription_serde(serdes.string)
     old = bytes((0, 3)) + b"h" * 16 + b"row"
