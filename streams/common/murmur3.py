@@ -12,24 +12,23 @@ each block, and in each lane a half of 64 bits has room for its product with ano
 from __future__ import annotations
 
 import struct
-from functools import lru_cache
+
+from streams.common.bounded_cache import remember_recent
 
 _SEED = 104729
 _MASK = 2**64 - 1
 _C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
 _BLOCK_BYTES = 16
-_CACHED_BYTES_MAX = 2_048
+_REMEMBERED_BYTES_MAX = 4 << 20
+"""Rows of a process: each is hashed when it subscribes, and again at its response, which comes when
+the subscription and then the response are committed. Meanwhile thousands of others subscribe."""
 _iter_halves = struct.Struct("<QQ").iter_unpack
 _pack = struct.Struct(">QQ").pack
 
 
 def murmur3_hash128(data: bytes) -> bytes:
-    """Return the 16-byte hash of `data`.
-
-    Recent hashes of short data are cached: a row is hashed when it subscribes, and again at each
-    response.
-    """
-    return _cached_hash128(data) if len(data) <= _CACHED_BYTES_MAX else _compute_hash128(data)
+    """Return the 16-byte hash of `data`, remembered if it was computed recently."""
+    return _find_or_compute_hash128(data)
 
 
 def _compute_hash128(data: bytes) -> bytes:
@@ -74,4 +73,4 @@ def _create_lanes(size: int) -> int:
 
 _LANES_BYTES = 1_024
 _LANES = _create_lanes(_LANES_BYTES)
-_cached_hash128 = lru_cache(maxsize=1_024)(_compute_hash128)
+_find_or_compute_hash128 = remember_recent(_compute_hash128, _REMEMBERED_BYTES_MAX)
