@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from enum import Enum
 from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 from uuid import UUID
@@ -81,8 +82,8 @@ def estimate_size_bytes(value: object, max_depth: int = _DEPTH) -> int:
     Of large collections a few elements stand for all; below `max_depth` levels nothing is counted.
     """
     size = sys.getsizeof(value)
-    if max_depth == 0 or type(value) in SCALARS:
-        return size
+    if max_depth == 0 or type(value) in SCALARS or isinstance(value, Enum):
+        return size  # what a member of an enumeration holds, all values share
     if isinstance(value, dict):
         return size + _estimate_elements_bytes(
             (x for item in value.items() for x in item), 2 * len(value), max_depth

@@ -6,6 +6,7 @@ import gc
 import tracemalloc
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from enum import Enum
 from itertools import pairwise
 from typing import Any
 
@@ -301,10 +302,16 @@ def test_a_store_is_cleared_while_a_commit_of_another_evicts_its_entries() -> No
     assert cache.used_bytes <= 2_000
 
 
+class Suit(Enum):
+    HEARTS = "hearts"
+    SPADES = "spades"
+
+
 VALUES: dict[str, Callable[[int], Any]] = {
     "integers": lambda n: n + 1_000,
     "text": lambda n: f"{n:0200}",
     "small dicts": lambda n: {"count": n + 1_000, "name": f"name {n}"},
+    "members of an enumeration": lambda n: (Suit.HEARTS, f"name {n}"),
     "lists": lambda n: [f"item {n} {i}" for i in range(30)],
     "growing lists": lambda n: [n * 1_000 + i for i in range(n % 50)],
 }
