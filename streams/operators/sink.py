@@ -9,7 +9,13 @@ from typing import Any
 from state.errors import describe_refusal
 from streams.common.partitioning import partition_for_key
 from streams.errors import SerdeError
-from streams.graph.nodes import ForwardRecord, InternalProcessorContext, Partitioner, SinkNode
+from streams.graph.nodes import (
+    ForwardRecord,
+    InternalProcessorContext,
+    Partitioner,
+    SinkNode,
+    TopicNameExtractor,
+)
 from streams.processor.record import Record
 from streams.settings.exception_handlers import Stage
 
@@ -30,9 +36,9 @@ def create_topic_writer(node: SinkNode, context: InternalProcessorContext) -> Fo
     """
     if node.partitioner is None and node.key.inner is not None:
         node = replace(node, partitioner=_partitioner_by_inner_key(node))
-    if isinstance(node.topic, str) and node.partitioner is None:
+    if isinstance(node.topic, str):
         return _create_fixed_writer(node, node.topic, context)
-    return _create_dynamic_writer(node, context)
+    return _create_dynamic_writer(node, node.topic, context)
 
 
 def _partitioner_by_inner_key(node: SinkNode) -> Partitioner:
@@ -55,13 +61,24 @@ def _partitioner_by_inner_key(node: SinkNode) -> Partitioner:
 def _create_fixed_writer(
     node: SinkNode, topic: str, context: InternalProcessorContext
 ) -> ForwardRecord:
-    """Return a function that writes records to one topic, where the key chooses the partition."""
+    """Return a function that writes records to one topic, to which its serdes are bound.
+
+    A partitioner chooses the partition, or else the key.
+    """
     serialize_key = node.key.serialize
     serialize_value = node.value.serialize
+    partition_of = None if node.partitioner is None else _create_partition_chooser(node, context)
     produce = context.produce
     handle_refusal = _create_refusal_handler(node, context)
 
     def send_record(key: Any, value: Any, timestamp_ms: int) -> None:
+        partition = _BY_KEY
+        if partition_of is not None:
+            try:
+                partition = partition_of(key, value, topic)
+            except Exception as error:
+                handle_refusal(error, key, value, topic)
+                return
         try:
             key_bytes = None if key is None else serialize_key(key)
             value_bytes = None if value is None else serialize_value(value)
@@ -72,11 +89,11 @@ def _create_fixed_writer(
         message = context.message
         headers = None if message is None else message.headers()
         try:
-            produce(topic, value_bytes, key_bytes, _BY_KEY, None, None, time_ms, headers)
+            produce(topic, value_bytes, key_bytes, partition, None, None, time_ms, headers)
         except BufferError:
             try:
                 context.wait_for_queue_room()
-                produce(topic, value_bytes, key_bytes, _BY_KEY, None, None, time_ms, headers)
+                produce(topic, value_bytes, key_bytes, partition, None, None, time_ms, headers)
             except Exception as error:
                 handle_refusal(error, key, value, topic)
         except Exception as error:
@@ -85,12 +102,16 @@ def _create_fixed_writer(
     return send_record
 
 
-def _create_dynamic_writer(node: SinkNode, context: InternalProcessorContext) -> ForwardRecord:
-    """Return a function that writes each record to a topic and partition of its own (KIP-303).
+def _create_dynamic_writer(
+    node: SinkNode,
+    choose_topic: TopicNameExtractor,
+    context: InternalProcessorContext,
+) -> ForwardRecord:
+    """Return a function that writes each record to a topic of its own (KIP-303).
 
-    Functions of the record choose them.
+    A function of the record chooses it, and a partitioner, or else the key, the partition.
     """
-    topic_of = _create_topic_chooser(node, context)
+    topic_of = _create_topic_chooser(choose_topic, context)
     partition_of = _create_partition_chooser(node, context)
     serializers = _create_serializer_lookup(node)
     produce = context.produce
@@ -136,14 +157,10 @@ def _create_dynamic_writer(node: SinkNode, context: InternalProcessorContext) ->
 
 
 def _create_topic_chooser(
-    node: SinkNode, context: InternalProcessorContext
+    choose_topic: TopicNameExtractor, context: InternalProcessorContext
 ) -> Callable[[Any, Any, int], str]:
-    chosen = node.topic
-    if isinstance(chosen, str):
-        return lambda key, value, timestamp_ms: chosen
-
     def topic_of(key: Any, value: Any, timestamp_ms: int) -> str:
-        topic = chosen(Record.from_message(key, value, timestamp_ms, context.message))
+        topic = choose_topic(Record.from_message(key, value, timestamp_ms, context.message))
         if not isinstance(topic, str) or not topic:
             raise ValueError(f"the function chose {topic!r}, which is no topic's name")
         return topic
