@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from state.buffered_change import RecordOrigin
+from state.buffered_change import RecordOrigin, create_origin
 
 
 def capture_origin(message: Any, timestamp_ms: int) -> RecordOrigin:
     """Return the origin of the record `message`; None stands for a change without a record."""
     if message is None:
         return RecordOrigin(timestamp_ms, -1, -1, "", ())
-    return RecordOrigin(
-        timestamp_ms,
-        message.offset(),
-        message.partition(),
-        message.topic() or "",
-        tuple(message.headers() or ()),
+    headers = message.headers()
+    return create_origin(
+        (
+            timestamp_ms,
+            message.offset(),
+            message.partition(),
+            message.topic() or "",
+            tuple(headers) if headers else (),
+        )
     )
 
 
