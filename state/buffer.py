@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
+from itertools import islice
 
 from state.buffered_change import (
     BufferedChange,
@@ -39,11 +40,13 @@ from state.transaction import raise_no_record
 _TIME_BYTES = 8
 _ENTRY_BYTES = 500
 """The memory that a change takes beside its values, with its places in the dicts and the heap."""
+_SAMPLE = 8
+"""The keys at each end of a transaction's writes that the estimate of their memory looks at."""
 
 TimeAndKey = tuple[int, bytes]
 """The time in ms at which a key's change leaves, and the key."""
-TimedChange = tuple[BufferedChange, int, int]
-"""A change, its time in ms, and the bytes that it counts together with its key."""
+TimedChange = tuple[bytes | None, bytes | None, bytes | None, RecordOrigin, int]
+"""The prior, old and new value and the origin of a change, and its time in ms."""
 
 
 class BufferStore(DiskBackedStore):
@@ -61,7 +64,6 @@ class BufferStore(DiskBackedStore):
     _before_transaction: dict[bytes, TimedChange | None]
     """The buffered change of each key from before the transaction touched it, or None."""
     _drained: list[ChangelogEntry] | None
-    _written_bytes: int
 
     def __init__(
         self,
@@ -84,7 +86,8 @@ class BufferStore(DiskBackedStore):
         self._heap: list[TimeAndKey] = []
         self._max_timestamp_ms = 0
         """The largest timestamp of a change: changelog entries are written with it."""
-        self._size_bytes = 0
+        self._size_bytes: int | None = None
+        """The size of all changes; None: nobody has asked for it since they were read."""
         self._begin_transaction()
 
     def put(
@@ -106,15 +109,14 @@ class BufferStore(DiskBackedStore):
         waits = changes.get(key)
         self._before_transaction.setdefault(key, waits)
         if waits is None:
-            prior, replaced_bytes = old_value, 0
+            prior = old_value
             heappush(self._heap, (time_ms, key))
         else:
-            (prior, _, _, _), time_ms, replaced_bytes = waits
-        change = BufferedChange(prior, old_value, new_value, origin)
-        size_bytes = _TIME_BYTES + len(key) + change_size_bytes(change)
-        changes[key] = change, time_ms, size_bytes
-        self._size_bytes += size_bytes - replaced_bytes
-        self._written_bytes += _ENTRY_BYTES + size_bytes
+            prior, _, _, _, time_ms = waits
+        changes[key] = change = prior, old_value, new_value, origin, time_ms
+        if self._size_bytes is not None:
+            replaced_bytes = 0 if waits is None else _count_bytes(key, waits)
+            self._size_bytes += _count_bytes(key, change) - replaced_bytes
         if origin.timestamp_ms > self._max_timestamp_ms:
             self._max_timestamp_ms = origin.timestamp_ms
         return self._heap[0][0]
@@ -135,7 +137,7 @@ class BufferStore(DiskBackedStore):
             self._read_changes()
         assert self._changes is not None
         key = self._heap[0][1]
-        return key, self._changes[key][0]
+        return key, _to_change(self._changes[key])
 
     def evict_first(self) -> None:
         """Remove the change that `peek_first` returns."""
@@ -143,7 +145,8 @@ class BufferStore(DiskBackedStore):
         _, key = heappop(self._heap)
         left = changes.pop(key)
         self._before_transaction.setdefault(key, left)
-        self._size_bytes -= left[2]
+        if self._size_bytes is not None:
+            self._size_bytes -= _count_bytes(key, left)
 
     def find_change(self, key: bytes) -> BufferedChange | None:
         """Return the buffered change of `key`, or None."""
@@ -151,7 +154,7 @@ class BufferStore(DiskBackedStore):
             self._read_changes()
         assert self._changes is not None
         waits = self._changes.get(key)
-        return None if waits is None else waits[0]
+        return None if waits is None else _to_change(waits)
 
     def buffered_keys(self) -> Iterable[bytes]:
         """Return the keys of all buffered changes, in no order."""
@@ -169,15 +172,29 @@ class BufferStore(DiskBackedStore):
 
     @property
     def size_bytes(self) -> int:
-        """Return the memory in bytes that the buffered changes take, as Kafka Streams counts it."""
-        if self._changes is None:
-            self._read_changes()
+        """Return the memory in bytes that the buffered changes take, as Kafka Streams counts it.
+
+        The first call counts all changes; writes keep the count from then on.
+        """
+        changes = self._read_changes() if self._changes is None else self._changes
+        if self._size_bytes is None:
+            self._size_bytes = sum(_count_bytes(key, change) for key, change in changes.items())
         return self._size_bytes
 
     @property
     def uncommitted_bytes(self) -> int:
-        """Return about how much memory the running transaction's writes take, in bytes."""
-        return self._written_bytes
+        """Return about how much memory the running transaction's writes take, in bytes.
+
+        It is estimated by a sample, the first and the last keys that were written.
+        """
+        written, changes = self._before_transaction, self._changes or {}
+        sample = list(islice(written, _SAMPLE))
+        sample += islice(reversed(written), min(len(written) - len(sample), _SAMPLE))
+        if not sample:
+            return 0
+        waiting = ((key, changes[key]) for key in sample if key in changes)
+        counted = sum(_count_bytes(key, change) for key, change in waiting)
+        return (_ENTRY_BYTES * len(sample) + counted) * len(written) // len(sample)
 
     def drain_writes(self) -> list[ChangelogEntry]:
         """Serialise each key that the transaction touched once and return the changelog entries.
@@ -186,12 +203,15 @@ class BufferStore(DiskBackedStore):
         Kafka Streams.
         """
         if self._drained is None:
-            changes = self._changes or {}
-            time_ms = self._max_timestamp_ms
-            self._drained = [
-                (key, self._encode_change(changes.get(key)), time_ms)
-                for key in self._before_transaction
-            ]
+            changes, has_time = self._changes or {}, self._time_of is None
+            timestamp_ms = self._max_timestamp_ms
+            self._drained = drained = []
+            for key in self._before_transaction:
+                change = changes.get(key)
+                stored = None
+                if change is not None:
+                    stored = encode_change(change[:-1]) + pack_time(change[-1] if has_time else 0)
+                drained.append((key, stored, timestamp_ms))
         return self._drained
 
     def commit(self, checkpoint: StoreCheckpoint) -> None:
@@ -238,7 +258,6 @@ class BufferStore(DiskBackedStore):
         """Start a new transaction that has touched no key."""
         self._before_transaction = {}
         self._drained = None
-        self._written_bytes = 0
 
     def _changes_to_write(self) -> dict[bytes, TimedChange]:
         """Return the changes, read from disk if needed, or raise RuntimeError after the drain."""
@@ -254,23 +273,27 @@ class BufferStore(DiskBackedStore):
             (time_ms,) = unpack_time(stored[at : at + _TIME_BYTES])
             if self._time_of is not None:
                 time_ms = self._time_of(key)
-            changes[key] = change, time_ms, _TIME_BYTES + len(key) + change_size_bytes(change)
+            changes[key] = (*change, time_ms)
         self._changes = changes
         self._rebuild_heap(changes)
         return changes
 
     def _rebuild_heap(self, changes: dict[bytes, TimedChange]) -> None:
-        """Rebuild the heap and the total size from the changes."""
-        self._heap = [(time_ms, key) for key, (_, time_ms, _) in changes.items()]
+        """Rebuild the heap from the changes; their size is counted when it is asked for."""
+        self._heap = [(change[-1], key) for key, change in changes.items()]
         heapify(self._heap)
-        self._size_bytes = sum(size_bytes for _, _, size_bytes in changes.values())
-
-    def _encode_change(self, timed_change: TimedChange | None) -> bytes | None:
-        if timed_change is None:
-            return None
-        change, time_ms, _ = timed_change
-        return encode_change(change) + pack_time(time_ms if self._time_of is None else 0)
+        self._size_bytes = None
 
     def _complete_checkpoint(self, checkpoint: StoreCheckpoint) -> StoreCheckpoint:
         """Return `checkpoint` with this store's disk layout in it."""
         return replace(checkpoint, layout=self._layout)
+
+
+def _to_change(timed_change: TimedChange) -> BufferedChange:
+    """Return a buffered change without its time."""
+    return BufferedChange(*timed_change[:-1])
+
+
+def _count_bytes(key: bytes, timed_change: TimedChange) -> int:
+    """Return the bytes that a key and its change count in the buffer's size."""
+    return _TIME_BYTES + len(key) + change_size_bytes(timed_change[:-1])

@@ -125,9 +125,10 @@ def suppress_updates(buffer_spec: StoreSpec, options: SuppressOptions) -> Operat
             first_ms = put(key_bytes, buffer_time_ms, old_bytes, new_bytes, origin)
             if first_ms <= time.ms - wait_ms:
                 emit_due()
+                context.message = message
             if enforce_limit is not None:
                 enforce_limit()
-            context.message = message
+                context.message = message
 
         if options.idle_close_ms is None:
             return process_update
@@ -208,14 +209,19 @@ def _create_limit_enforcer(
     if options.max_records is None and options.max_bytes is None:
         return None
     records_max = float("inf") if options.max_records is None else options.max_records
-    bytes_max = float("inf") if options.max_bytes is None else options.max_bytes
+    bytes_max = options.max_bytes
+
+    def is_full() -> bool:
+        if buffer.record_count > records_max:
+            return True
+        return bytes_max is not None and buffer.size_bytes > bytes_max
 
     def make_room() -> None:
-        while buffer.record_count > records_max or buffer.size_bytes > bytes_max:
+        while is_full():
             emit_first()
 
     def raise_if_full() -> None:
-        if buffer.record_count > records_max or buffer.size_bytes > bytes_max:
+        if is_full():
             raise StreamsError(
                 f"the buffer of step {binding.step!r} is full: {buffer.record_count} records "
                 f"(max_records={options.max_records}) and {buffer.size_bytes} bytes "
