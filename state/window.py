@@ -110,9 +110,12 @@ class WindowStore(SegmentedStore[V]):
         before, after = self._key_affixes(window_start_ms) if affixes is None else affixes
         disk_key = before + encoded + after
         held = self._overlay.get(disk_key)
-        if held is None:
-            return self._take_for_update(disk_key, self._create_window(key, window_start_ms))
-        return held
+        if held is not None:
+            return held
+        # A cached entry has its window already.
+        cached = self._cached.entries.get(disk_key)
+        window = self._create_window(key, window_start_ms) if cached is None else cached.key
+        return self._take_for_update(disk_key, window)
 
     def _key_affixes(self, window_start_ms: int) -> tuple[bytes, bytes]:
         """Return the bytes before and after a key on disk, for a window that starts then.
