@@ -42,9 +42,11 @@ def windowed(inner: Serde[K], size_ms: Duration | None = None) -> Serde[Windowed
     serialize_key, deserialize_key = inner.serialize, inner.deserialize
 
     def serialize_window(key: Windowed[K]) -> bytes:
-        if type(key) is not Windowed or key.key is None or not 0 <= key.start_ms <= TIME_MAX:
-            raise _invalid_key_error(key)
-        return serialize_key(key.key) + pack_time(key.start_ms)
+        if type(key) is Windowed:
+            inner_key, start_ms = key.key, key.start_ms
+            if inner_key is not None and 0 <= start_ms <= TIME_MAX:
+                return serialize_key(inner_key) + pack_time(start_ms)
+        raise _invalid_key_error(key)
 
     def deserialize_window(data: bytes) -> Any:
         if not data:
