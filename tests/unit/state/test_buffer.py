@@ -73,6 +73,26 @@ def test_sizes_are_those_that_kafka_streams_reckons(
     )
     buffer.evict_first()
     assert buffer.size_bytes == 0
+    buffer.rollback_transaction()
+    buffer.put(b"k", 0, None, b"new", HERE)
+    assert buffer.size_bytes == 8 + 1 + change_size_bytes(BufferedChange(None, None, b"new", HERE))
+
+
+def test_uncommitted_memory_is_that_of_the_keys_that_the_transaction_touched() -> None:
+    buffer = BufferStore("b", MemoryDisk())
+    assert buffer.uncommitted_bytes == 0
+    sizes = []
+    for number in range(40):
+        buffer.put(b"key-%02d" % number, number, None, bytes(1000), at(number))
+        sizes.append(buffer.uncommitted_bytes)
+    assert all(1000 * n < size < 2000 * n for n, size in enumerate(sizes, 1))
+    buffer.put(b"key-07", 7, None, bytes(1000), at(7))
+    assert buffer.uncommitted_bytes == sizes[-1]  # the change that it replaced is gone
+    buffer.drain_writes()
+    buffer.commit(StoreCheckpoint(40, "t"))
+    assert buffer.uncommitted_bytes == 0
+    buffer.evict_first()
+    assert 0 < buffer.uncommitted_bytes < 1000
 
 
 @pytest.mark.parametrize("old", [None, b"", b"prior", b"other"])
@@ -157,6 +177,14 @@ class Model:
         del self.now[min(self.now, key=lambda key: (self.now[key][0], key))]
 
 
+def count_bytes(buffer: BufferStore) -> int:
+    """Count the size of all buffered changes, each with its key and its time."""
+    changes = {key: buffer.find_change(key) for key in buffer.buffered_keys()}
+    return sum(
+        8 + len(key) + change_size_bytes(change) for key, change in changes.items() if change
+    )
+
+
 def seen(buffer: BufferStore) -> dict[bytes, tuple[int, bytes, bytes | None]]:
     """Return the buffered changes and their times, by evicting all and rolling that back."""
     found = {}
@@ -215,6 +243,7 @@ def test_through_commits_rollbacks_and_crashes_it_is_what_a_plain_dict_is(
             case "crash":
                 commit(stored=False)
         assert buffer.record_count == len(model.now), f"{seed=} {step=}"
+        assert buffer.size_bytes == count_bytes(buffer), f"{seed=} {step=}"
     commit(stored=True)
     restored = BufferStore("b", MemoryDisk())
     restored.replay_changelog(changelog, StoreCheckpoint(len(changelog), "t"))
