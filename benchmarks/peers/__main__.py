@@ -3,7 +3,7 @@
     python -m benchmarks.peers [--broker embedded|kafka|host:port] [--only join,count]
                                [--ways loop,millrace] [--rounds 3] [--records 500000] [--quick]
                                [--guarantee at_least_once] [--commit-interval-ms 1000]
-                               [--cache-max-bytes 0]
+                               [--cache-max-bytes 0] [--workers 2]
                                [--output FILE]
 
 Each run is a process of its own, and the ways take turns. Values have 100 bytes, topics 4
@@ -17,7 +17,8 @@ the first quarter of the output to the last commit (with an internal topic, from
 input on: why is in `benchmarks.peers.samples`). So no start is within a figure. A JVM goes on
 compiling for seconds: with few records, as with --quick, Kafka Streams' figures are those of a cold
 JVM.
-Processor time is that of the application's process alone, peak memory that of its whole life.
+Processor time is that of the application's processes alone, peak memory that of its whole life.
+`--workers` processes run Millrace and share the partitions; their processor time is added up.
 Kafka Streams runs in a JVM with its defaults. The loop that counts has its counts in a dict; at
 each commit it writes those that have changed to a topic and to RocksDB, and never reads them back.
 
@@ -96,6 +97,7 @@ def main(
     cache_max_bytes: Annotated[
         int, typer.Option("--cache-max-bytes", help="Millrace's cache of committed values.")
     ] = CACHE_MAX_BYTES,
+    workers: Annotated[int, typer.Option(help="Millrace's processes.")] = 1,
     quick: Annotated[bool, typer.Option("--quick", help="One round of few records.")] = False,
     output: Annotated[Path | None, typer.Option(help="Write the figures as JSON.")] = None,
 ) -> None:
@@ -121,6 +123,7 @@ def main(
             commit_interval_ms=commit_interval_ms,
             guarantee=guarantee,
             cache_max_bytes=cache_max_bytes,
+            workers=workers,
         )
         results = measure(runs, workloads, rounds, chosen)
     results.record()

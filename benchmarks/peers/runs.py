@@ -60,7 +60,10 @@ _SAMPLE_S, _SETTLE_S, _RUN_S, _STOP_S = 0.02, 2.0, 300.0, 60.0
 
 
 class PeerRuns:
-    """Writes each input once, and runs workloads on them, each in all ways."""
+    """Writes each input once, and runs workloads on them, each in all ways.
+
+    Millrace runs in so many `workers`, which share the partitions; the other ways in one process.
+    """
 
     def __init__(
         self,
@@ -70,7 +73,9 @@ class PeerRuns:
         commit_interval_ms: int = COMMIT_INTERVAL_MS,
         guarantee: str = EXACTLY_ONCE,
         cache_max_bytes: int = CACHE_MAX_BYTES,
+        workers: int = 1,
     ) -> None:
+        self._workers = workers
         self._broker = broker
         self._servers = broker.bootstrap_servers
         self._directory = directory
@@ -98,21 +103,15 @@ class PeerRuns:
         arguments = [workload.topology, self._servers, application, str(state), topics[0], right]
         group = application if workload.has_internal_topic else ""
         log = self._directory / f"{application}.log"
+        command = [*self._command(way, workload.records), *arguments, output, *self._settings]
         with log.open("wb") as file:
-            process = subprocess.Popen(
-                [
-                    *self._command(way, workload.records),
-                    *arguments,
-                    output,
-                    *self._settings,
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=file,
-            )
+            processes = [
+                subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+                for _ in range(self._workers if way == MILLRACE else 1)
+            ]
         try:
-            samples = self._sample_process(
-                process,
+            samples = self._sample_processes(
+                processes,
                 output,
                 expected.at_least,
                 log,
@@ -120,9 +119,10 @@ class PeerRuns:
                 group=group,
                 to_consume=workload.records if group else 0,
             )
-            peak_mb = read_peak_mb(process.pid)
+            peak_mb = max(read_peak_mb(process.pid) for process in processes)
         finally:
-            stop_process(process)
+            for process in processes:
+                stop_process(process)
         difference = find_difference(expected, self._read_output(output))
         if difference is not None:
             raise VoidRun(difference)
@@ -178,9 +178,9 @@ class PeerRuns:
         quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
         return ("java", quiet, "-cp", self._class_path(), "PeerApplication")
 
-    def _sample_process(
+    def _sample_processes(
         self,
-        process: subprocess.Popen[bytes],
+        processes: list[subprocess.Popen[bytes]],
         output: str,
         at_least: int,
         log: Path,
@@ -189,7 +189,7 @@ class PeerRuns:
         group: str,
         to_consume: int,
     ) -> list[Sample]:
-        """Sample a process until it commits no more output. Raises VoidRun if it ends, or hangs.
+        """Sample processes until they commit no more output. Raises VoidRun if one ends, or hangs.
 
         With a `group` its committed offsets are sampled too, up to `to_consume` records of input.
         """
@@ -198,13 +198,15 @@ class PeerRuns:
         reader = Consumer({"bootstrap.servers": self._servers, "group.id": group or output})
         deadline = time.monotonic() + _RUN_S
         while not samples or not has_settled(samples, at_least, _SETTLE_S, consumed=to_consume):
-            if process.poll() is not None or time.monotonic() > deadline:
+            ended = [process.poll() for process in processes]
+            if any(each is not None for each in ended) or time.monotonic() > deadline:
                 tail = log.read_text(errors="replace")[-2_000:]
-                raise VoidRun(f"it ended or took over {_RUN_S} s: {process.poll()}, {tail}")
+                raise VoidRun(f"it ended or took over {_RUN_S} s: {ended}, {tail}")
             time.sleep(_SAMPLE_S)
             committed = self._committed_end(output)
             consumed = count_consumed(reader, inputs) if group else 0
-            samples.append(Sample(time.monotonic(), committed, cpu_s(process.pid), consumed))
+            used_s = sum(cpu_s(process.pid) for process in processes)
+            samples.append(Sample(time.monotonic(), committed, used_s, consumed))
         reader.close()
         return samples
 
