@@ -13,7 +13,8 @@ other from the store. What is evicted raises that time, so a range never misses 
     restart        open, rollback, replay of a changelog  after the store's stream time: nothing on
                                                           disk is newer, and nothing is here
     add_entry      a put                                  as before
-    remove_entry   a session is found to be no more       as before
+    remove_entry   a session is merged into another, or   as before
+                   is found to be no more
     evict_before   commit: what has expired               the end of what was evicted
     evict_oldest   commit: beyond the thread's budget     the end of what was evicted
 

@@ -16,6 +16,7 @@ from state.keys import (
     largest_suffixed_key,
     next_segment,
     pack_session,
+    pack_time,
     unpack_session,
 )
 from state.recent_windows import RecentWindows, RecentWindowsBudget
@@ -77,15 +78,7 @@ class SessionStore(SegmentedStore[V]):
 
         Set its `value` and `timestamp_ms`: it counts as written. `dropped` counts an expired one.
         """
-        encoded = self._serialize_key(session.key)
-        if self._drained is not None:
-            raise write_after_drain(self.name)
-        if not self._admit_write(session.end_ms):
-            return None
-        self._note_bounds(encoded, session)
-        disk_key = self._build_disk_key(encoded, session)
-        held = self._overlay.get(disk_key)
-        return self._take_for_update(disk_key, session) if held is None else held
+        return self.take_merged(self._serialize_key(session.key), None, session)
 
     def remove(self, session: Windowed[Any], timestamp_ms: int | None = None) -> None:
         """Remove the session that has this key, start and end."""
@@ -150,14 +143,82 @@ class SessionStore(SegmentedStore[V]):
 
         They end at `earliest_end_ms` or later and start at `latest_start_ms` or earlier.
         """
+        recent = self._recent_from(earliest_end_ms, latest_start_ms)
+        if recent is None:
+            return self._sessions_of_key(key, earliest_end_ms, latest_start_ms, reverse=False)
+        return self._sessions_in_memory(recent, key, earliest_end_ms, latest_start_ms)
+
+    def find_to_merge(
+        self, key: Any, earliest_end_ms: int, latest_start_ms: int
+    ) -> tuple[bytes, dict[bytes, StoreEntry[Windowed[Any], V]]]:
+        """Return the bytes of `key`, and the sessions that `find_sessions` yields.
+
+        These are entries for reading, by their keys on disk, oldest first, and what `remove_merged`
+        and `take_merged` need.
+        """
+        key_bytes = self._serialize_key(key)
+        recent = self._recent_from(earliest_end_ms, latest_start_ms)
+        if recent is not None:
+            return key_bytes, self._find_in_memory(
+                recent, key, key_bytes, earliest_end_ms, latest_start_ms
+            )
+        found = self._sessions_of_key(key, earliest_end_ms, latest_start_ms, reverse=False)
+        return key_bytes, {
+            self._build_disk_key(key_bytes, session): StoreEntry(session, value, -1, b"")
+            for session, value in found
+        }
+
+    def remove_merged(
+        self, disk_key: bytes, found_entry: StoreEntry[Windowed[Any], V], timestamp_ms: int
+    ) -> StoreEntry[Windowed[Any], V]:
+        """Remove a session that `find_to_merge` has found, and return its entry, to be read."""
+        if self._drained is not None:
+            raise write_after_drain(self.name)
+        session = found_entry.key
+        if self._recent is not None:  # a rollback brings the session back, and forgets all bounds
+            key_bytes = disk_key[SEGMENT_BYTES:-SESSION_SUFFIX_BYTES]
+            bounds = disk_key[-SESSION_SUFFIX_BYTES:]
+            self._recent.remove_entry(key_bytes, session.end_ms, bounds)
+        held = self._overlay.get(disk_key)
+        if held is None:
+            held = self._take_for_update(disk_key, session)
+        held.value, held.timestamp_ms = None, timestamp_ms
+        return held
+
+    def take_merged(
+        self,
+        key_bytes: bytes,
+        found: Container[bytes] | None,
+        session: Windowed[Any],
+    ) -> StoreEntry[Windowed[Any], V] | None:
+        """Return the entry of the session into which those in `found` are merged, to be changed.
+
+        It does what `entry_for_update` does, but reads no disk to find out that the session is new:
+        the search that returned `key_bytes` and `found` would have found it. None: none was made.
+        """
+        if self._drained is not None:
+            raise write_after_drain(self.name)
+        end_ms = session.end_ms
+        if not self._admit_write(end_ms):
+            return None
+        bounds = pack_session(end_ms, session.start_ms)
         recent = self._recent
-        earliest = max(earliest_end_ms, self._live_from_ms)
-        if recent is not None and earliest >= recent.complete_from_ms:
-            return self._find_in_memory(recent, key, earliest, latest_start_ms)
-        if recent is None and self._recent_budget is not None:
-            self._recent = self._recent_budget.add_store(2 * (latest_start_ms - earliest_end_ms))
-            self._recent.restart(self._stream_time_ms + 1)
-        return self._sessions_of_key(key, earliest_end_ms, latest_start_ms, reverse=False)
+        if recent is not None:
+            recent.add_entry(key_bytes, end_ms, bounds, b"")
+        disk_key = pack_time(end_ms // self._segment_ms) + key_bytes + bounds
+        held = self._overlay.get(disk_key)
+        if held is not None:
+            return held
+        # Without a changelog, a crash may have left sessions on disk that no search finds.
+        if recent is None or found is None or disk_key in found:
+            return self._take_for_update(disk_key, session)
+        own_session = self._copy_key(session, disk_key)
+        if self._early is None:
+            held = StoreEntry(own_session, None, -1, None)
+        else:
+            held = self._early.create_entry(own_session, -1, None)
+        self._overlay[disk_key] = held
+        return held
 
     def backward_find_sessions(
         self, key: Any, earliest_end_ms: int, latest_start_ms: int
@@ -213,21 +274,57 @@ class SessionStore(SegmentedStore[V]):
         if self._recent is not None:
             self._recent.restart(self._stream_time_ms + 1)
 
-    def _find_in_memory(
+    def _recent_from(self, earliest_end_ms: int, latest_start_ms: int) -> RecentWindows | None:
+        """Return the bounds in memory if they are all that a search needs, else None.
+
+        The first search says how far one goes, and from then on bounds are kept.
+        """
+        recent = self._recent
+        if recent is None:
+            if self._recent_budget is not None:
+                search_ms = latest_start_ms - earliest_end_ms
+                self._recent = self._recent_budget.add_store(2 * search_ms)
+                self._forget_bounds()
+            return None
+        earliest = max(earliest_end_ms, self._stream_time_ms - self._retention_ms + 1)
+        return recent if earliest >= recent.complete_from_ms else None
+
+    def _sessions_in_memory(
         self, recent: RecentWindows, key: Any, earliest_end_ms: int, latest_start_ms: int
     ) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield what `find_sessions` does, where all such sessions are in memory."""
-        encoded = self._serialize_key(key)
-        for bounds in recent.find_entries(encoded, earliest_end_ms, max(self._stream_time_ms, 0)):
+        key_bytes = self._serialize_key(key)
+        found = self._find_in_memory(recent, key, key_bytes, earliest_end_ms, latest_start_ms)
+        for disk_key, entry in found.items():
+            value = self._overlay.get(disk_key, entry).value  # it may have been written meanwhile
+            if value is not None:
+                yield Windowed(key, entry.key.start_ms, entry.key.end_ms), value
+
+    def _find_in_memory(
+        self,
+        recent: RecentWindows,
+        key: Any,
+        key_bytes: bytes,
+        earliest_end_ms: int,
+        latest_start_ms: int,
+    ) -> dict[bytes, StoreEntry[Windowed[Any], V]]:
+        """Return what `find_to_merge` finds, where all such sessions are in memory."""
+        found: dict[bytes, StoreEntry[Windowed[Any], V]] = {}
+        overlay, cached = self._overlay, self._cached.entries
+        earliest = max(earliest_end_ms, self._stream_time_ms - self._retention_ms + 1, 0)
+        for bounds in recent.find_entries(key_bytes, earliest, max(self._stream_time_ms, 0)):
             end_ms, start_ms = unpack_session(bounds)
             if start_ms > latest_start_ms:
                 continue
-            session = Windowed(key, start_ms, end_ms)
-            held = self._find_entry(self._segment_of(end_ms) + encoded + bounds, session)
+            disk_key = pack_time(end_ms // self._segment_ms) + key_bytes + bounds
+            held = overlay.get(disk_key) or cached.get(disk_key)
+            if held is None or held.value is None:
+                held = self._find_entry(disk_key, Windowed(key, start_ms, end_ms))
             if held is None:
-                recent.remove_entry(encoded, end_ms, bounds)
+                recent.remove_entry(key_bytes, end_ms, bounds)
             elif held.value is not None:
-                yield session, held.value
+                found[disk_key] = held
+        return found
 
     def _sessions_of_key(
         self, key: Any, earliest_end_ms: int, latest_start_ms: int, *, reverse: bool

@@ -12,9 +12,10 @@ Results have the end of their session as timestamp. Rules: KStreamSessionWindowA
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from state.entry import StoreEntry
 from state.session import SessionStore
 from state.windowed import Windowed
 from streams.graph.nodes import Binding, ForwardRecord, Operator
@@ -30,6 +31,8 @@ from streams.operators.lateness import OnLate, create_late_handler
 from streams.operators.window_close import emit_on_close
 from streams.operators.window_results import create_result_forwarder
 from streams.windows import SessionWindows
+
+SessionEntry = StoreEntry[Windowed[Any], Any]
 
 
 def aggregate_sessions(
@@ -48,11 +51,11 @@ def aggregate_sessions(
         assert view.spec is not None
         time = context.get_step_stream_time(binding.step)
         store: SessionStore[Any] = context.get_store(view.spec.name)
-        find, check_value = store.find_sessions, store.check_value
+        find, check_value = store.find_to_merge, store.check_value
         handle_late = create_late_handler(binding, on_late)
         sends_old = view.sends_old_values and not emits_on_close and not view.spec.caching
         merged = _create_session_merger(binding, view, window_fold, copies_values=sends_old)
-        put = _create_session_writer(binding, view, store, emits=not emits_on_close)
+        remove, write = _create_session_writers(binding, view, store, emits=not emits_on_close)
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             if key is None:
@@ -62,11 +65,15 @@ def aggregate_sessions(
                 time.ms = timestamp_ms
             start_ms = end_ms = timestamp_ms
             try:
-                found = list(find(key, timestamp_ms - gap_ms, timestamp_ms + gap_ms))
-                for session, _ in found:
-                    start_ms, end_ms = min(start_ms, session.start_ms), max(end_ms, session.end_ms)
+                key_bytes, found = find(key, timestamp_ms - gap_ms, timestamp_ms + gap_ms)
+                for entry in found.values():
+                    session = entry.key
+                    if session.start_ms < start_ms:
+                        start_ms = session.start_ms
+                    if session.end_ms > end_ms:
+                        end_ms = session.end_ms
                 is_late = end_ms < time.ms - open_ms
-                new = None if is_late else merged(key, value, found)
+                new = None if is_late else merged(key, value, found.values())
                 check_value(new)  # before the sessions that it replaces are removed
             except Exception as error:
                 failed(error, key, value)
@@ -75,9 +82,9 @@ def aggregate_sessions(
                 handle_late(key, value, timestamp_ms, time.ms, start_ms, end_ms)
                 return
             if start_ms != end_ms:
-                for session, held in found:
-                    put(session, None, held if sends_old else None, timestamp_ms)
-            put(Windowed(key, start_ms, end_ms), new, None, timestamp_ms)
+                for disk_key, entry in found.items():
+                    remove(disk_key, entry, entry.value if sends_old else None, timestamp_ms)
+            write(key_bytes, found, Windowed(key, start_ms, end_ms), new, timestamp_ms)
 
         return (
             emit_on_close(binding, view, windows, process_record)
@@ -90,7 +97,7 @@ def aggregate_sessions(
 
 def _create_session_merger(
     binding: Binding, view: TableView, window_fold: WindowFold, *, copies_values: bool
-) -> Callable[[Any, Any, Iterable[tuple[Windowed[Any], Any]]], Any]:
+) -> Callable[[Any, Any, Iterable[SessionEntry]], Any]:
     """Return a function that merges the sessions that a record joins and adds the record."""
     assert view.spec is not None
     assert window_fold.merger is not None
@@ -100,24 +107,25 @@ def _create_session_merger(
     must_copy = copies_values or binding.context.skips_processing
     copy_stored_value = create_stored_copier(view.spec.value) if must_copy else return_unchanged
 
-    def merge_sessions(
-        key: Any, value: Any, joined_sessions: Iterable[tuple[Windowed[Any], Any]]
-    ) -> Any:
+    def merge_sessions(key: Any, value: Any, joined_sessions: Iterable[SessionEntry]) -> Any:
         aggregate = initializer()
-        for _, held in joined_sessions:
-            aggregate = merger(key, aggregate, copy_stored_value(held))
+        for entry in joined_sessions:
+            aggregate = merger(key, aggregate, copy_stored_value(entry.value))
         new = fold(key, value, aggregate)
         return copy_value(new) if new is value else new
 
     return merge_sessions
 
 
-def _create_session_writer(
+def _create_session_writers(
     binding: Binding, view: TableView, store: SessionStore[Any], *, emits: bool
-) -> Callable[[Windowed[Any], Any, Any, int], None]:
-    """Return a function that writes a session's value, None to remove it, and forwards it."""
+) -> tuple[Callable[..., None], Callable[..., None]]:
+    """Return a function that removes a merged session, and one that writes a session's value.
+
+    Both forward the result.
+    """
     assert view.spec is not None
-    update = store.entry_for_update
+    remove_merged, take_merged = store.remove_merged, store.take_merged
     copy_value = create_downstream_copier(binding, view.spec.value)
     forward_result = (
         create_result_forwarder(binding, view, store, copy_value, are_sessions=True)
@@ -125,14 +133,25 @@ def _create_session_writer(
         else None
     )
 
-    def write_session(
-        session: Windowed[Any], value: Any, old_value: Any, timestamp_ms: int
+    def remove_session(
+        disk_key: bytes, found_entry: SessionEntry, old_value: Any, timestamp_ms: int
     ) -> None:
-        entry = update(session)
+        entry = remove_merged(disk_key, found_entry, timestamp_ms)
+        if forward_result is not None:
+            forward_result(entry, old_value, entry.key.end_ms)
+
+    def write_session(
+        key_bytes: bytes,
+        found: Mapping[bytes, SessionEntry],
+        session: Windowed[Any],
+        value: Any,
+        timestamp_ms: int,
+    ) -> None:
+        entry = take_merged(key_bytes, found, session)
         if entry is None:
             entry = create_unstored_entry(session.key, session.start_ms, session.end_ms)
         entry.value, entry.timestamp_ms = value, timestamp_ms
         if forward_result is not None:
-            forward_result(entry, old_value, session.end_ms)
+            forward_result(entry, None, session.end_ms)
 
-    return write_session
+    return remove_session, write_session

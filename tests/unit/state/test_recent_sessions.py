@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -28,11 +29,15 @@ FEW = 1_500
 
 
 class CountingDisk(MemoryDisk):
-    """Counts the ranges that are read on a disk."""
+    """Counts the keys that are looked up and the ranges that are read on a disk."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.ranges = 0
+        self.lookups = self.ranges = 0
+
+    def get(self, key: bytes) -> bytes | None:
+        self.lookups += 1
+        return super().get(key)
 
     def range(
         self, first: bytes | None, end: bytes | None, *, reverse: bool = False
@@ -47,59 +52,71 @@ class Twin:
     def __init__(self, budget_bytes: int, cache_bytes: int = 0) -> None:
         self._budget_bytes, self._cache_bytes = budget_bytes, cache_bytes
         self.disk = CountingDisk()
-        self._plain_disk = MemoryDisk()
+        self.plain_disk = MemoryDisk()
         self.changelog: list[ChangelogEntry] = []
         self.reopen()
 
     def reopen(self) -> None:
         self.budget = RecentWindowsBudget(self._budget_bytes)
-        self.store = self._open(self.disk, self.budget)
-        self._plain = self._open(self._plain_disk, None)
+        self.cache = ObjectCache(self._cache_bytes)
+        self.store = self._open(self.disk, self.cache, self.budget)
+        self.plain = self._open(self.plain_disk, ObjectCache(self._cache_bytes), None)
         self.catch_up()
 
-    def _open(self, disk: MemoryDisk, budget: RecentWindowsBudget | None) -> Store:
+    def _open(
+        self, disk: MemoryDisk, cache: ObjectCache, budget: RecentWindowsBudget | None
+    ) -> Store:
         return SessionStore(
             "s",
             disk,
             CODECS,
             retention_ms=RETENTION_MS,
             recent_sessions=budget,
-            cache=ObjectCache(self._cache_bytes),
+            cache=cache,
         )
 
     def add_record(self, key: bytes, time_ms: int, value: Any) -> None:
         """Merge the sessions that a record joins, as an aggregation does."""
-        found = self.find(key, time_ms - GAP_MS, time_ms + GAP_MS)
-        start_ms = min([time_ms, *(each.start_ms for each, _ in found)])
-        end_ms = max([time_ms, *(each.end_ms for each, _ in found)])
-        for store in (self.store, self._plain):
-            for session, _ in found:
-                update(store, session, None, time_ms)
-            new = Windowed(key, start_ms, end_ms)
+        times = time_ms - GAP_MS, time_ms + GAP_MS
+        expected = self.find(key, *times)
+        start_ms = min([time_ms, *(each.start_ms for each, _ in expected)])
+        end_ms = max([time_ms, *(each.end_ms for each, _ in expected)])
+        session = Windowed(key, start_ms, end_ms)
+        committed = []
+        for store in (self.store, self.plain):
+            key_bytes, found = store.find_to_merge(key, *times)
+            assert [(entry.key, entry.value) for entry in found.values()] == expected
+            if start_ms != end_ms:
+                for disk_key, entry in found.items():
+                    store.remove_merged(disk_key, entry, time_ms)
             if isinstance(value, int):
-                update(store, new, value, time_ms)
+                taken = store.take_merged(key_bytes, found, session)
+                committed.append(taken and store.committed_value(taken))
+                if taken is not None:
+                    taken.value, taken.timestamp_ms = value, time_ms
             else:
-                store.put(new, value, time_ms)
+                store.put(session, value, time_ms)
+        assert committed[:1] == committed[1:]
 
     def remove(self, key: bytes, time_ms: int) -> None:
         for session, _ in self.find(key, time_ms, time_ms):
-            for store in (self.store, self._plain):
+            for store in (self.store, self.plain):
                 store.remove(session, time_ms)
 
     def find(self, key: bytes, from_ms: int, to_ms: int) -> list[tuple[Windowed[Any], Any]]:
-        expected = list(self._plain.find_sessions(key, from_ms, to_ms))
+        expected = list(self.plain.find_sessions(key, from_ms, to_ms))
         assert list(self.store.find_sessions(key, from_ms, to_ms)) == expected
         return expected
 
     def end(self, outcome: str) -> None:
         """Commit, roll back, clear, or crash before the disk has what Kafka has."""
         drained = self.store.drain_writes()
-        assert drained == self._plain.drain_writes()
+        assert drained == self.plain.drain_writes()
         if outcome in ("commit", "crash late", "lose the answer"):
             self.changelog += drained
         match outcome:
             case "commit":
-                for store in (self.store, self._plain):
+                for store in (self.store, self.plain):
                     store.commit(StoreCheckpoint(len(self.changelog), "t"))
             case "rollback":
                 self.roll_back()
@@ -107,31 +124,24 @@ class Twin:
                 self.roll_back()
                 self.catch_up()
             case "clear":
-                for store in (self.store, self._plain):
+                for store in (self.store, self.plain):
                     store.clear_all_data()
                 self.catch_up()
             case _:
                 self.reopen()
 
     def roll_back(self) -> None:
-        for store in (self.store, self._plain):
+        for store in (self.store, self.plain):
             store.rollback_transaction()
 
     def catch_up(self) -> None:
         """Replay what the changelog has and the disk has not, in parts."""
-        for store in (self.store, self._plain):
+        for store in (self.store, self.plain):
             checkpoint = store.read_checkpoint()
             position = 0 if checkpoint is None else checkpoint.position
             for start in range(position, len(self.changelog), 3):
                 part = self.changelog[start : start + 3]
                 store.replay_changelog(part, StoreCheckpoint(start + len(part), "t"))
-
-
-def update(store: Store, session: Windowed[Any], value: Any, time_ms: int) -> None:
-    """Write a session as an aggregation does."""
-    entry = store.entry_for_update(session)
-    if entry is not None:
-        entry.value, entry.timestamp_ms = value, time_ms
 
 
 KEYS = st.sampled_from([b"", b"a", b"aa", b"a\0", b"b\xff"])
@@ -164,6 +174,10 @@ def test_a_store_finds_in_memory_the_sessions_that_it_would_find_on_disk(
         assert twin.budget.used_bytes <= budget_bytes
         for key in (b"", b"a", b"a\0"):
             twin.find(key, 0, 300)
+    twin.end("commit")
+    used_bytes = twin.cache.used_bytes
+    twin.roll_back()  # which counts what is in the cache anew
+    assert twin.cache.used_bytes == used_bytes
 
 
 @pytest.mark.parametrize("outcome", ["commit", "rollback"])
@@ -182,6 +196,58 @@ def test_a_search_reads_no_disk_once_stream_time_is_a_search_further(outcome: st
     assert twin.disk.ranges == ranges
 
 
+def test_a_new_session_is_not_looked_up_on_disk() -> None:
+    twin = Twin(PLENTY)
+    twin.add_record(b"a", 0, 0)  # the first search says how far one goes
+    lookups = twin.disk.lookups
+    for time_ms in range(20, 60, 5):
+        twin.add_record(b"a", time_ms, time_ms)
+    assert twin.disk.lookups == lookups
+
+
+def test_a_session_that_is_written_again_has_its_committed_value() -> None:
+    twin = Twin(PLENTY)
+    twin.add_record(b"a", 0, 0)  # the first search says how far one goes
+    twin.add_record(b"b", 40, 1)
+    twin.end("commit")
+    session = Windowed(b"b", 40, 40)
+    merged = twin.store.take_merged(*twin.store.find_to_merge(b"b", 40, 40), session)
+    assert merged is not None
+    assert (merged.value, twin.store.committed_value(merged)) == (1, 1)
+    twin.roll_back()
+    written = twin.store.entry_for_update(session)
+    assert written is not None
+    assert (written.value, twin.store.committed_value(written)) == (1, 1)
+
+
+def test_a_session_that_a_crash_left_on_disk_beyond_stream_time_is_looked_up() -> None:
+    session = Windowed(b"a", 50, 50)
+    twin = Twin(PLENTY)
+    twin.add_record(b"a", 50, 1)
+    twin.end("commit")
+    plain_disk, checkpoint = twin.plain_disk, twin.store.read_checkpoint()
+    assert checkpoint is not None
+    plain_disk.write_changes({}, replace(checkpoint, stream_time_ms=0))
+    twin.reopen()
+    key_bytes, found = twin.plain.find_to_merge(b"a", 50, 50)
+    entry = twin.plain.take_merged(key_bytes, found, session)
+    assert found == {}
+    assert entry is not None
+    assert twin.plain.committed_value(entry) == 1
+
+
+def test_no_session_is_merged_after_the_drain() -> None:
+    twin = Twin(PLENTY)
+    twin.add_record(b"a", 0, 0)
+    key_bytes, found = twin.store.find_to_merge(b"a", 0, 20)
+    twin.store.drain_writes()
+    for disk_key, entry in found.items():
+        with pytest.raises(RuntimeError, match="after drain"):
+            twin.store.remove_merged(disk_key, entry, 10)
+    with pytest.raises(RuntimeError, match="after drain"):
+        twin.store.take_merged(key_bytes, found, Windowed(b"a", 0, 10))
+
+
 def test_a_session_that_a_rollback_brings_back_is_found() -> None:
     twin = Twin(PLENTY)
     twin.add_record(b"a", 0, 0)
@@ -193,7 +259,7 @@ def test_a_session_that_a_rollback_brings_back_is_found() -> None:
     assert [session.end_ms for session, _ in twin.find(b"a", 0, 20)] == [0]
 
 
-def test_what_is_no_session_any_more_is_forgotten_when_it_is_found() -> None:
+def test_what_is_no_session_any_more_is_forgotten() -> None:
     twin = Twin(PLENTY)
     twin.add_record(b"a", 0, 0)  # the first search says how far one goes
     sizes = []
@@ -202,6 +268,7 @@ def test_what_is_no_session_any_more_is_forgotten_when_it_is_found() -> None:
         sizes.append(twin.budget.used_bytes)
         if time_ms % 10 == 0:
             twin.end("commit")
+    assert len(set(sizes[:9])) == 1  # while all is in one bucket
     assert max(sizes) < 5 * min(sizes)
     twin.store.close()
     assert twin.budget.used_bytes == 0
