@@ -34,26 +34,43 @@ def create_topic_writer(node: SinkNode, context: InternalProcessorContext) -> Fo
     handler, and so is what a function raises that chooses topic or partition. What the broker
     refuses later fails the transaction, and with it all of it.
     """
+    topic = node.topic
+    if isinstance(topic, str):
+        return _create_fixed_writer(node, topic, context)
     if node.partitioner is None and node.key.inner is not None:
         node = replace(node, partitioner=_partitioner_by_inner_key(node))
-    if isinstance(node.topic, str):
-        return _create_fixed_writer(node, node.topic, context)
-    return _create_dynamic_writer(node, node.topic, context)
+    return _create_dynamic_writer(node, topic, context)
+
+
+def _create_fixed_partition_chooser(
+    node: SinkNode, topic: str, context: InternalProcessorContext
+) -> Callable[[Any, Any, str], int] | None:
+    """Return a function that chooses a record's partition of one topic, None if the key does it.
+
+    All windows of a key go where the key itself would (Kafka Streams' WindowedStreamPartitioner).
+    """
+    if node.partitioner is not None:
+        return _create_partition_chooser(node, context)
+    if node.key.inner is None:
+        return None
+    serialize_inner = node.key.inner.for_topic(topic, "key").serialize
+    count_of = context.partition_count
+
+    def partition_of(key: Any, _value: Any, _topic: str) -> int:
+        if key is None:
+            return _BY_KEY
+        return partition_for_key(serialize_inner(key.key), count_of(topic))
+
+    return partition_of
 
 
 def _partitioner_by_inner_key(node: SinkNode) -> Partitioner:
-    """Return a partitioner that sends all windows of a key where the key itself would go.
-
-    Kafka Streams' WindowedStreamPartitioner.
-    """
-    inner = node.key.inner
-    assert inner is not None
-    if isinstance(node.topic, str):
-        inner = inner.for_topic(node.topic, "key")
-    serialize = inner.serialize
+    """Return a partitioner by the key in a window, for a sink whose topic a function chooses."""
+    assert node.key.inner is not None
+    serialize_inner = node.key.inner.serialize
 
     def partition_by_inner_key(key: Any, value: Any, partition_count: int) -> int | None:
-        return None if key is None else partition_for_key(serialize(key.key), partition_count)
+        return None if key is None else partition_for_key(serialize_inner(key.key), partition_count)
 
     return partition_by_inner_key
 
@@ -67,7 +84,7 @@ def _create_fixed_writer(
     """
     serialize_key = node.key.serialize
     serialize_value = node.value.serialize
-    partition_of = None if node.partitioner is None else _create_partition_chooser(node, context)
+    partition_of = _create_fixed_partition_chooser(node, topic, context)
     produce = context.produce
     handle_refusal = _create_refusal_handler(node, context)
 

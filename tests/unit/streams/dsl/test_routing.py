@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streams import App, Record, StreamsError, TopologyError, serdes
+from streams import App, Record, StreamsError, TopologyError, Windowed, serdes
 from streams.common.partitioning import partition_for_key
 from tests.unit.streams.bound import BoundTask
 
@@ -110,6 +110,23 @@ def test_a_partition_that_there_is_not_is_refused() -> None:
     task.partitions["out"] = 4
     with pytest.raises(StreamsError, match="chose 4 of the 4 of 'out'"):
         task.pipe("k", "x")
+
+
+def test_what_has_no_key_in_a_window_is_written_and_what_has_a_wrong_one_is_refused() -> None:
+    app = App("a")
+    windowed: Any = serdes.windowed(serdes.string)
+
+    def place_in_window(key: str, value: str) -> tuple[Any, str]:
+        return None if value == "none" else Windowed(5, 0, 1), value
+
+    placed = app.stream("in", **TEXT).map(place_in_window, key=windowed, value=serdes.string)
+    placed.to("out")
+    task = BoundTask(app, production="skip")
+    task.partitions["out"] = 4
+    task.pipe("k", "none")
+    task.pipe("k", "refused")
+    assert [value for _, _, value, *_ in task.produced] == [b"none"]
+    assert task.chosen == [-1]
 
 
 def test_repartitioning_declares_its_partitions() -> None:
