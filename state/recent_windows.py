@@ -119,21 +119,25 @@ class RecentWindows:
 
         Both times are included, and `from_ms` is at least `complete_from_ms`.
         """
-        numbers, buckets = self._numbers, self._buckets
+        numbers, buckets, bucket_ms = self._numbers, self._buckets, self._bucket_ms
         found: list[bytes] = []
-        last = to_ms // self._bucket_ms
-        for index in range(bisect_left(numbers, from_ms // self._bucket_ms), len(numbers)):
-            number = numbers[index]
+        last = to_ms // bucket_ms
+        for number in numbers[bisect_left(numbers, from_ms // bucket_ms) :]:
             if number > last:
                 break
             entries = buckets[number].entries_by_key.get(key)
-            if entries is not None:
-                found += [entries] if isinstance(entries, bytes) else entries
+            if entries is None:
+                continue
+            if isinstance(entries, bytes):
+                found.append(entries)
+            else:
+                found += entries
         if not found:
-            return []
-        first = bisect_left(found, pack_time(from_ms))
-        end = bisect_left(found, pack_time(to_ms) + _AFTER_SEQUENCES)
-        return found[first:end]
+            return found
+        first, end = pack_time(from_ms), pack_time(to_ms) + _AFTER_SEQUENCES
+        if first <= found[0] and found[-1] < end:
+            return found
+        return found[bisect_left(found, first) : bisect_left(found, end)]
 
     def remove_entry(self, key: bytes, start_ms: int, entry: bytes) -> None:
         """Remove an entry that the store has no more; does nothing if it is not here."""
