@@ -12,7 +12,7 @@ Results have the end of their session as timestamp. Rules: KStreamSessionWindowA
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from state.entry import StoreEntry
@@ -55,7 +55,9 @@ def aggregate_sessions(
         handle_late = create_late_handler(binding, on_late)
         sends_old = view.sends_old_values and not emits_on_close and not view.spec.caching
         merged = _create_session_merger(binding, view, window_fold, copies_values=sends_old)
-        remove, write = _create_session_writers(binding, view, store, emits=not emits_on_close)
+        replace = _create_session_writer(
+            binding, view, store, emits=not emits_on_close, sends_old=sends_old
+        )
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             if key is None:
@@ -81,10 +83,7 @@ def aggregate_sessions(
             if is_late:
                 handle_late(key, value, timestamp_ms, time.ms, start_ms, end_ms)
                 return
-            if start_ms != end_ms:
-                for disk_key, entry in found.items():
-                    remove(disk_key, entry, entry.value if sends_old else None, timestamp_ms)
-            write(key_bytes, found, Windowed(key, start_ms, end_ms), new, timestamp_ms)
+            replace(key_bytes, found, Windowed(key, start_ms, end_ms), new, timestamp_ms)
 
         return (
             emit_on_close(binding, view, windows, process_record)
@@ -101,6 +100,8 @@ def _create_session_merger(
     """Return a function that merges the sessions that a record joins and adds the record."""
     assert view.spec is not None
     assert window_fold.merger is not None
+    if window_fold.is_count:
+        return _count_records
     initializer, fold, merger = window_fold.initializer, window_fold.fold, window_fold.merger
     copy_value = create_copier(view.spec.value)
     # A merger may change what it is handed, which is the store's until it is replaced.
@@ -117,12 +118,21 @@ def _create_session_merger(
     return merge_sessions
 
 
-def _create_session_writers(
-    binding: Binding, view: TableView, store: SessionStore[Any], *, emits: bool
-) -> tuple[Callable[..., None], Callable[..., None]]:
-    """Return a function that removes a merged session, and one that writes a session's value.
+def _count_records(key: Any, value: Any, joined_sessions: Iterable[SessionEntry]) -> int:
+    """Return the number of records in the joined sessions and the record itself."""
+    count: Any = 1
+    for entry in joined_sessions:
+        count += entry.value
+    return count  # type: ignore[no-any-return]
 
-    Both forward the result.
+
+def _create_session_writer(
+    binding: Binding, view: TableView, store: SessionStore[Any], *, emits: bool, sends_old: bool
+) -> Callable[[bytes, dict[bytes, SessionEntry], Windowed[Any], Any, int], None]:
+    """Return a function that replaces the sessions found by the merged one, and forwards that.
+
+    It takes what `SessionStore.find_to_merge` returns, the merged session, its value, None to
+    remove it, and the timestamp in ms of the record.
     """
     assert view.spec is not None
     remove_merged, take_merged = store.remove_merged, store.take_merged
@@ -133,20 +143,19 @@ def _create_session_writers(
         else None
     )
 
-    def remove_session(
-        disk_key: bytes, found_entry: SessionEntry, old_value: Any, timestamp_ms: int
-    ) -> None:
-        entry = remove_merged(disk_key, found_entry, timestamp_ms)
-        if forward_result is not None:
-            forward_result(entry, old_value, entry.key.end_ms)
-
-    def write_session(
+    def replace_sessions(
         key_bytes: bytes,
-        found: Mapping[bytes, SessionEntry],
+        found: dict[bytes, SessionEntry],
         session: Windowed[Any],
         value: Any,
         timestamp_ms: int,
     ) -> None:
+        if session.start_ms != session.end_ms:
+            for disk_key, found_entry in found.items():
+                old_value = found_entry.value if sends_old else None
+                removed = remove_merged(disk_key, found_entry, timestamp_ms)
+                if forward_result is not None:
+                    forward_result(removed, old_value, removed.key.end_ms)
         entry = take_merged(key_bytes, found, session)
         if entry is None:
             entry = create_unstored_entry(session.key, session.start_ms, session.end_ms)
@@ -154,4 +163,4 @@ def _create_session_writers(
         if forward_result is not None:
             forward_result(entry, None, session.end_ms)
 
-    return remove_session, write_session
+    return replace_sessions
