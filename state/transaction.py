@@ -167,7 +167,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         return self._drained.entries
 
     def commit(self, checkpoint: StoreCheckpoint) -> None:
-        """Write the drained entries and `checkpoint` to disk, after Kafka has committed them.
+        """Hand the drained entries and `checkpoint` to the disk, after Kafka has committed them.
 
         Raises RuntimeError before `drain_writes`.
         """

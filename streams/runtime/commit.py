@@ -5,7 +5,7 @@
     OFFSETS_SENT   the inputs' offsets are in the transaction         the transaction is aborted
     COMMITTED      all of it is visible at once                       stores catch up by replay
     STORING        some of a store's changes are on disk              the store catches up by replay
-    STORED         the stores are on disk with their positions        nothing to do
+    STORED         stores have it: on disk, or about to be there      the store catches up by replay
 
 At least once the same steps run without a transaction: a crash after PRODUCED doubles what was
 produced, which is what exactly once is for.

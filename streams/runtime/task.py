@@ -286,7 +286,7 @@ class Task:
         ]
 
     def commit_stores(self, now_ms: int) -> None:
-        """Make the stores' changes durable after Kafka has committed the transaction.
+        """Hand the stores' changes to their disks after Kafka has committed the transaction.
 
         `now_ms` is a wall-clock time at which nothing was in the changelogs above the stores'
         positions.

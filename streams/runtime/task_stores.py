@@ -133,7 +133,7 @@ class TaskStores:
         }
 
     def commit_changes(self, now_ms: int) -> None:
-        """Make the stores' changes durable after Kafka has committed the transaction.
+        """Hand the stores' changes to their disks after Kafka has committed the transaction.
 
         `now_ms` is a wall-clock time at which nothing was in the changelogs above the stores'
         positions.
