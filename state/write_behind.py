@@ -134,7 +134,7 @@ class WriteBehindDisk:
         try:
             self._write_waiting()
         except StateError as error:
-            log.warning("%s. Its last changes are restored from the changelog", error)
+            log.info("%s. Its last changes will be restored from the changelog", error)
         finally:
             self._disk.close()
 

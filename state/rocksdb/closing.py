@@ -42,7 +42,7 @@ class UnflushedStores:
         if stores:
             log.warning(
                 "%d stores are closed without a flush, as a disk is full, the first is %s: what "
-                "was committed is in their logs",
+                "was committed is in their logs and changelogs",
                 len(stores),
                 stores[0],
             )

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,6 +35,7 @@ from benchmarks.rebalance import (
     start_application,
 )
 from benchmarks.restore_log import RestoreEvent, RestoreStep, count_restored, read_restores
+from state.write_behind import WAITING_S_MAX
 from tests.brokers import IN_CI, SETTINGS, Broker, EmbeddedProcess
 from tests.crashes.bugs import promotions_begin_with_nothing
 from tests.processes import wait_until
@@ -113,14 +115,26 @@ class Application:
 
         wait_until(lambda: not find_behind(), what=lambda: f"no standby of {find_behind()}")
 
-        # A commit is stored before the next one of the same worker ends.
-        def are_stored() -> bool:
-            now = self.fetch_end_offsets()
-            return all(now[partition] > end for partition, end in end_offsets.items())
-
-        wait_until(are_stored, what="another commit")
+        self._wait_until_on_disk()
         step_counts = {worker: len(self.read_steps(worker)) for worker in WORKERS}
         return Bracket(owners, end_offsets, step_counts)
+
+    def _wait_until_on_disk(self) -> None:
+        """Wait until the owners' disks have what is committed now.
+
+        Changes wait for a second at most (`state.write_behind`). The first commit after that writes
+        them, and has written them before the next one of the same worker ends.
+        """
+        due_at_s = time.monotonic() + WAITING_S_MAX
+        wait_until(lambda: time.monotonic() >= due_at_s, what="changes to be due")
+        for _ in range(2):
+            ends = self.fetch_end_offsets()
+            wait_until(partial(self._have_grown, ends), what="another commit")
+
+    def _have_grown(self, ends: Mapping[int, int]) -> bool:
+        """Return whether each changelog partition has ended beyond its end in `ends`."""
+        now = self.fetch_end_offsets()
+        return all(now[partition] > end for partition, end in ends.items())
 
     def check_restores(self, bracket: Bracket) -> Replayed:
         """Check that each restore since has begun where the worker's state was, and count."""

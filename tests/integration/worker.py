@@ -21,6 +21,8 @@ from streams import App, serdes
 from streams.runtime.commit import CommitStep
 from streams.testing.commit_steps import start_observed_app
 
+COMMIT_INTERVAL_MS = 50
+
 
 def build(application_id: str, source: str, target: str, *, kind: str, **settings: Any) -> App:
     """Build the application of that kind.
@@ -125,7 +127,7 @@ def main() -> None:
         bootstrap_servers=given.servers,
         state_dir=given.state,
         processing_guarantee=given.guarantee,
-        commit_interval_ms=50,
+        commit_interval_ms=COMMIT_INTERVAL_MS,
         session_timeout_ms=given.session,
         heartbeat_interval_ms=200,
         max_poll_records=500,
