@@ -16,7 +16,6 @@ from state.keys import (
     largest_suffixed_key,
     next_segment,
     pack_session,
-    pack_time,
     unpack_session,
 )
 from state.recent_windows import RecentWindows, RecentWindowsBudget
@@ -205,7 +204,7 @@ class SessionStore(SegmentedStore[V]):
         recent = self._recent
         if recent is not None:
             recent.add_entry(key_bytes, end_ms, bounds, b"")
-        disk_key = pack_time(end_ms // self._segment_ms) + key_bytes + bounds
+        disk_key = self._segment_of(end_ms) + key_bytes + bounds
         held = self._overlay.get(disk_key)
         if held is not None:
             return held
@@ -286,7 +285,7 @@ class SessionStore(SegmentedStore[V]):
                 self._recent = self._recent_budget.add_store(2 * search_ms)
                 self._forget_bounds()
             return None
-        earliest = max(earliest_end_ms, self._stream_time_ms - self._retention_ms + 1)
+        earliest = max(earliest_end_ms, self._live_from_ms)
         return recent if earliest >= recent.complete_from_ms else None
 
     def _sessions_in_memory(
@@ -311,12 +310,12 @@ class SessionStore(SegmentedStore[V]):
         """Return what `find_to_merge` finds, where all such sessions are in memory."""
         found: dict[bytes, StoreEntry[Windowed[Any], V]] = {}
         overlay, cached = self._overlay, self._cached.entries
-        earliest = max(earliest_end_ms, self._stream_time_ms - self._retention_ms + 1, 0)
+        earliest = max(earliest_end_ms, self._live_from_ms)
         for bounds in recent.find_entries(key_bytes, earliest, max(self._stream_time_ms, 0)):
             end_ms, start_ms = unpack_session(bounds)
             if start_ms > latest_start_ms:
                 continue
-            disk_key = pack_time(end_ms // self._segment_ms) + key_bytes + bounds
+            disk_key = self._segment_of(end_ms) + key_bytes + bounds
             held = overlay.get(disk_key) or cached.get(disk_key)
             if held is None or held.value is None:
                 held = self._find_entry(disk_key, Windowed(key, start_ms, end_ms))

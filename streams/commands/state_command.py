@@ -29,7 +29,7 @@ state = typer.Typer(
 )
 
 COUNTED_ENTRIES_MAX = 200_000
-"""How many entries of a store are counted, in 0.1 s; of a larger one the number is estimated."""
+"""The number of entries up to which a store is counted; of a larger one it is estimated."""
 _COLUMNS = ("task", "store", "kind", "entries", "bytes", "changelog_offset", "written", "used_by")
 
 
