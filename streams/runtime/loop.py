@@ -153,6 +153,9 @@ class StreamLoop:
             self._thread_tasks.start_assigned_tasks()
         may_create = self._thread_tasks.is_settled()  # active tasks come first
         self._thread_tasks.standby.follow_assigned_tasks(may_create=may_create)
+        # Also what was read for tasks that are promoted or gone.
+        parts.counters.restored_records = parts.restorer.reader.restored_records
+        parts.counters.standby_records = parts.restorer.follower.followed_records
         if not self._executor:
             self.recovery.clear_failure_if_idle()
             if not self._thread_tasks.in_state(TaskState.RESTORING) and not parts.member.is_joining:

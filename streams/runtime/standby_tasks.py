@@ -88,7 +88,6 @@ class StandbyTasks:
             task.start_following()
         parts.restorer.follow_tasks(fresh)
         parts.restorer.continue_following()
-        parts.counters.standby_records = parts.restorer.follower.followed_records
 
     def _create_first_unlocked(self, names: Iterable[str]) -> None:
         """Create the first task whose directory is free, or wait before the next attempt."""

@@ -121,7 +121,6 @@ class ThreadTasks:
         restorer.add_tasks(opener.start_restoring_from_committed(waiting))
         # While no task runs there is nothing else to do than to wait for the restorer.
         ready = restorer.take_restored_tasks(0.0 if self.executor else self._restored_wait_s)
-        parts.counters.restored_records = restorer.reader.restored_records
         if ready and not self.executor:
             self.schedule_commit()
         for task in ready:

@@ -89,6 +89,20 @@ def test_a_standby_follows_and_is_promoted_without_replaying_what_it_has(tmp_pat
     assert second.producers[-1].produced, "it processes with a producer of its own"
 
 
+def test_what_a_standby_read_just_before_its_promotion_is_counted(tmp_path: Path) -> None:
+    """Test what the restorer's thread reads between the last turn and the new assignment."""
+    first, second = create_pair(tmp_path)
+    turn_both(first, second)
+    first.load("1")
+    first.turn()
+    second.restorer.continue_following()
+    assert counted(standby_of(second)) == {"k": 1}
+    second.rebalance(assign_roles([0]))
+    second.turn()
+    counters = second.loop.counters
+    assert (counters.standby_records, counters.restored_records) == (1, 0)
+
+
 def test_a_promoted_task_that_is_lost_before_its_restore_is_closed_when_the_restorer_let_it_go(
     tmp_path: Path,
 ) -> None:
