@@ -47,9 +47,12 @@ class RecordOrderSettings(NamedTuple):
     """Holds the settings of a task's record order: how long to wait, how much to buffer."""
 
     max_task_idle_ms: int = 0
-    buffered_records_max: int = 1_000
+    buffered_records_max: int = 10_000
     """The limit of each partition: above it no more is polled, until half of it has been
     processed."""
+    buffered_bytes_max: int = 4 << 20
+    """The same limit in bytes of values, about: records are taken to be as large as those that were
+    polled last."""
 
 
 class RecordBuffer(Protocol):
@@ -120,6 +123,7 @@ class _RecordQueue:
     __slots__ = (
         "is_paused",
         "messages",
+        "messages_max",
         "partition",
         "partition_time_ms",
         "receive",
@@ -130,6 +134,7 @@ class _RecordQueue:
         self.partition = partition
         self.receive = receive
         self.messages: deque[Any] = deque()
+        self.messages_max = 0
         self.partition_time_ms = time_ms
         self.is_paused = False
         self.wait_until_ms: int | None = None
@@ -157,12 +162,13 @@ class PartitionGroup:
         empty."""
 
     def add_records(self, partition: Partition, messages: list[Any]) -> None:
-        """Add polled records, and pause a partition with more than `buffered_records_max`."""
+        """Add polled records, and pause a partition that has more than the settings allow."""
         queue = self._queues[partition]
         if not queue.messages:
             heappush(self._heads, (_timestamp_ms(messages[0]), self._sorted_queues.index(queue)))
         queue.messages += messages
-        if len(queue.messages) > self._settings.buffered_records_max and not queue.is_paused:
+        queue.messages_max = self._limit_records(messages)
+        if len(queue.messages) > queue.messages_max and not queue.is_paused:
             queue.is_paused = True
             self._flow_control.pause_partition(partition)
 
@@ -227,11 +233,20 @@ class PartitionGroup:
                 return False
         return True
 
+    def _limit_records(self, polled: list[Any]) -> int:
+        """Return how many records of a partition may wait, if they are as large as those polled."""
+        polled_bytes = sum(map(len, polled))
+        bytes_max = self._settings.buffered_bytes_max
+        records_max = self._settings.buffered_records_max
+        if not polled_bytes:
+            return records_max
+        return min(records_max, bytes_max * len(polled) // polled_bytes)
+
     def _resume_partitions(self) -> None:
         """Resume each paused partition once its buffer is at most half full."""
         for queue in self._sorted_queues:
             # Not at the limit itself: a consumer that pauses drops what it has fetched ahead.
-            if queue.is_paused and len(queue.messages) <= self._settings.buffered_records_max // 2:
+            if queue.is_paused and len(queue.messages) <= queue.messages_max // 2:
                 queue.is_paused = False
                 self._flow_control.resume_partition(queue.partition)
 

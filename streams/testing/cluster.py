@@ -56,6 +56,10 @@ class Message:
         self.transaction = transaction
         self.is_marker = is_marker
 
+    def __len__(self) -> int:
+        """Return how many bytes the value has; as with confluent-kafka's, 0 if there is none."""
+        return len(self._value or b"")
+
     def topic(self) -> str:
         return self._partition.topic
 

@@ -47,18 +47,19 @@ class Made:
         *partitions: Partition,
         idle_ms: int = 0,
         buffered_max: int = 1_000,
+        bytes_max: int = 1_000,
         times: dict[Partition, int] | None = None,
     ) -> None:
         self.consumer = Consumer()
         self.out: list[tuple[str, int]] = []
         self._next = dict.fromkeys(partitions, 0)
         receivers = dict.fromkeys(partitions, self._receive)
-        order = RecordOrderSettings(idle_ms, buffered_max)
+        order = RecordOrderSettings(idle_ms, buffered_max, bytes_max)
         self.queues = PartitionGroup(receivers, times or {}, self.consumer, order)
 
-    def add(self, partition: Partition, *times_ms: int) -> None:
+    def add(self, partition: Partition, *times_ms: int, value: bytes | None = b"v") -> None:
         begin = self._next[partition]
-        self.queues.add_records(partition, messages(partition, begin, times_ms))
+        self.queues.add_records(partition, messages(partition, begin, times_ms, value))
         self._next[partition] += len(times_ms)
 
     def process(self, limit: int = 1_000, now_ms: int = 0) -> list[tuple[str, int]]:
@@ -72,9 +73,11 @@ class Made:
         self.out.append((message.topic(), message.offset()))
 
 
-def messages(partition: Partition, begin: int, times_ms: Any) -> list[Any]:
+def messages(
+    partition: Partition, begin: int, times_ms: Any, value: bytes | None = b"v"
+) -> list[Any]:
     return [
-        Message(partition, begin + index, b"k", b"v", time_ms)
+        Message(partition, begin + index, b"k", value, time_ms)
         for index, time_ms in enumerate(times_ms)
     ]
 
@@ -159,6 +162,30 @@ def test_a_partition_with_too_many_records_is_paused_until_half_of_them_are_proc
     assert made.consumer.paused == {LEFT}
     made.process(limit=1)
     assert made.consumer.paused == set()
+
+
+def test_of_large_records_fewer_are_buffered_before_a_partition_is_paused() -> None:
+    made = Made(LEFT, RIGHT, bytes_max=100, idle_ms=NEVER_WAIT)
+    made.add(LEFT, *range(10), value=b"0123456789")
+    assert made.consumer.paused == set()
+    made.add(LEFT, 10, value=b"0123456789")
+    assert made.consumer.paused == {LEFT}
+    made.process(limit=6)
+    assert made.consumer.paused == set()
+    made.add(LEFT, 11, value=b"0" * 101)
+    assert made.consumer.paused == {LEFT}
+    made.process(limit=5)
+    assert made.consumer.paused == {LEFT}, "half of no record is none"
+    made.process(limit=1)
+    assert made.consumer.paused == set()
+
+
+def test_deletions_have_no_bytes_and_are_limited_by_their_number() -> None:
+    made = Made(LEFT, RIGHT, buffered_max=4, bytes_max=1, idle_ms=NEVER_WAIT)
+    made.add(LEFT, *range(4), value=None)
+    assert made.consumer.paused == set()
+    made.add(LEFT, 4, value=None)
+    assert made.consumer.paused == {LEFT}
 
 
 def test_the_offset_to_commit_is_that_of_the_first_record_that_waits() -> None:
