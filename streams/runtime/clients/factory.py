@@ -97,7 +97,7 @@ class KafkaClientSupplier:
                 "fetch.queue.backoff.ms": 5,
                 # A partition that is added waits for the fetch that is in progress.
                 "fetch.wait.max.ms": 100,
-                # Small enough that the partitions take turns: docs/performance.md, fetches.
+                # Small enough that the partitions take turns (decision 41).
                 "max.partition.fetch.bytes": 256 << 10,
                 "socket.timeout.ms": self._socket_timeout_ms,
                 **self._common_settings(name),
