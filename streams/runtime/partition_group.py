@@ -51,8 +51,9 @@ class RecordOrderSettings(NamedTuple):
     """The limit of each partition: above it no more is polled, until half of it has been
     processed."""
     buffered_bytes_max: int = 4 << 20
-    """The same limit in bytes of values, about: records are taken to be as large as those that were
-    polled last."""
+    """The limit of each partition in bytes of values, about.
+
+    Records are taken to be as large as those that were polled last."""
 
 
 class RecordBuffer(Protocol):

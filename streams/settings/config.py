@@ -177,8 +177,9 @@ class StreamsConfig(BaseSettings):
     """How long a task that reads several partitions waits for one without records: -1 not at all, 0
     while the broker has records that it has not fetched yet, above 0 so much longer."""
     buffered_records_per_partition: Positive = 10_000
-    """How many records a task that reads several partitions buffers of one before that is paused;
-    of large records fewer, 4 MiB."""
+    """A task that reads several partitions pauses one of which more records than this wait.
+
+    Of large records fewer wait: 4 MiB."""
     statestore_uncommitted_max_bytes: NonNegativeOrMinusOne = 64 * 1024 * 1024
     """About how much memory uncommitted writes of a worker may take before there is an early
     commit; -1: any (KIP-892)."""
