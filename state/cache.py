@@ -19,6 +19,12 @@ from state.recent_windows import RECENT_WINDOWS_MAX_BYTES, RecentWindowsBudget
 
 ENTRY_BYTES = 360
 """The measured size of an entry, the three objects that it surely has, and its place in a dict."""
+_WRITES_JUDGED = 1_000
+"""The number of writes after which a store's cache is judged by how many of them it had."""
+_USEFUL_SHARE = 16
+"""One write in so many has to be found in a full cache: else it costs more than it saves."""
+_COMMITS_SKIPPED = 15
+"""The number of commits that a cache of little use skips, until one fills it again."""
 
 
 class StoreCache:
@@ -26,13 +32,39 @@ class StoreCache:
 
     `bytes` counts what a transaction has taken out to write it, too, until its outcome. A restore
     clears the cache of a store that is behind, on a thread of its own.
+
+    A store whose keys hardly ever come again gains nothing by a cache, and evicting the oldest
+    entries costs more than the look-ups that it saves. Then what a commit has written is cached
+    only if it was before (`admits_new`). Every 16th commit is cached nevertheless, so that keys
+    that come again later are noticed.
     """
 
-    __slots__ = ("bytes", "entries")
+    __slots__ = ("_found", "_skipped", "_written", "admits_new", "bytes", "entries")
 
     def __init__(self) -> None:
         self.entries: dict[bytes, StoreEntry[Any, Any]] = {}
         self.bytes = 0
+        self.admits_new = True
+        """Whether the next commit caches entries that were not cached before."""
+        self._written = self._found = self._skipped = 0
+
+    def judge_use(self, written: int, found: int, *, is_full: bool) -> None:
+        """Choose whether the next commit caches new entries.
+
+        `written`: how many entries this commit has; `found`: how many of them the cache had.
+        `is_full`: whether a new entry has another one evicted.
+        """
+        self._written += written
+        self._found += found
+        if self._written < _WRITES_JUDGED:
+            return
+        is_useful = self._found * _USEFUL_SHARE >= self._written
+        self._written = self._found = 0
+        if is_useful or not is_full or self._skipped >= _COMMITS_SKIPPED:
+            self.admits_new, self._skipped = True, 0
+        else:
+            self.admits_new = False
+            self._skipped += 1
 
     def evict_all(self) -> None:
         """Evict all entries of the store."""
@@ -70,6 +102,11 @@ class ObjectCache:
     def is_enabled(self) -> bool:
         """Return whether the cache has any room for entries."""
         return self._max_bytes > 0
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether entries are evicted for new ones, now or soon."""
+        return self.used_bytes > self._max_bytes - 4 * self._slack_bytes
 
     @property
     def used_bytes(self) -> int:

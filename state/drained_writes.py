@@ -15,9 +15,19 @@ from state.store import ChangelogEntry
 class DrainedWrites:
     """Holds the serialised writes of one transaction until its outcome is known."""
 
-    __slots__ = ("cache_growth_bytes", "changes", "deleted", "entries", "mutable_entries")
+    __slots__ = (
+        "admits_new",
+        "cache_growth_bytes",
+        "cached_count",
+        "changes",
+        "deleted",
+        "entries",
+        "mutable_entries",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, *, admits_new: bool) -> None:
+        self.admits_new = admits_new
+        """Whether entries that were not cached before will be."""
         self.entries: list[ChangelogEntry] = []
         self.changes: dict[bytes, bytes | None] = {}
         """The entries as they will be on disk."""
@@ -26,14 +36,19 @@ class DrainedWrites:
         """The entries whose objects can be changed in place."""
         self.cache_growth_bytes = 0
         """The bytes by which the entries make the cache grow."""
+        self.cached_count = 0
+        """The number of entries that were cached before."""
 
     def commit_to_cache(
         self, cached: StoreCache, overlay: Mapping[bytes, StoreEntry[Any, Any]]
     ) -> None:
         """Put what is committed into the store's cache, but no object that can be changed."""
-        cached.entries.update(overlay)
+        if self.admits_new:
+            cached.entries.update(overlay)
+        elif self.cached_count:
+            cached.entries.update({key: entry for key, entry in overlay.items() if entry.used})
         for key in self.deleted:
-            del cached.entries[key]
+            cached.entries.pop(key, None)
         for entry in self.mutable_entries:
             entry.value = None  # to be decoded when it is used
         cached.bytes += self.cache_growth_bytes
@@ -46,22 +61,25 @@ def serialize_overlay(
     *,
     prefix_bytes: int,
     commit_count: int,
+    admits_new: bool,
 ) -> DrainedWrites:
     """Serialise each entry of an overlay once, and note in it the bytes that it will have on disk.
 
-    The changelog's keys are those of the disk without the first `prefix_bytes`. Raises
-    StoreSerdeError for a value that the serde refuses.
+    The changelog's keys are those of the disk without the first `prefix_bytes`. `admits_new`:
+    whether entries that were not cached before will be. Raises StoreSerdeError for a value that
+    the serde refuses.
     """
-    drained = DrainedWrites()
+    drained = DrainedWrites(admits_new=admits_new)
     entries, changes = drained.entries, drained.changes
     deleted, mutable_entries = drained.deleted, drained.mutable_entries
-    grown = 0
+    grown = cached_count = 0
     for key, entry in overlay.items():
         value = entry.value
         timestamp_ms = entry.timestamp_ms
         logged = key[prefix_bytes:] if prefix_bytes else key
         if value is None:
             if entry.used:  # it came from the cache, and is counted there
+                cached_count += 1
                 grown -= entry_size_bytes(key, entry.stored or b"")
             entries.append((logged, None, timestamp_ms))
             changes[key] = None
@@ -74,13 +92,16 @@ def serialize_overlay(
         entries.append((logged, encoded, timestamp_ms))
         changes[key] = stored = pack_time(timestamp_ms) + encoded
         if entry.used:
+            cached_count += 1
             grown += 2 * (len(stored) - len(entry.stored or b""))
-        else:
+            entry.used = commit_count
+        elif admits_new:
             grown += ENTRY_BYTES + 2 * (len(key) + len(stored))
-        entry.stored, entry.used = stored, commit_count
+            entry.used = commit_count
+        entry.stored = stored
         if type(value) not in SCALARS and not is_immutable(value):
             mutable_entries.append(entry)
-    drained.cache_growth_bytes = grown
+    drained.cache_growth_bytes, drained.cached_count = grown, cached_count
     return drained
 
 

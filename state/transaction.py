@@ -179,6 +179,9 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         self._committed_stream_time_ms = self._stream_time_ms
         if self._early is None and self._cache.is_enabled:
             drained.commit_to_cache(self._cached, self._overlay)
+            self._cached.judge_use(
+                len(self._overlay), drained.cached_count, is_full=self._cache.is_full
+            )
         else:
             self._cached.evict_all()
         self._cache.advance_commit_count()
@@ -255,6 +258,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
             encode,
             prefix_bytes=self._prefix_bytes,
             commit_count=self._cache.commit_count,
+            admits_new=self._cached.admits_new,
         )
 
     def _to_disk_changes(
