@@ -84,19 +84,23 @@ def test_a_worker_killed_at_any_step_leaves_stores_that_catch_up_to_the_truth(
     worker.start()
     warm_up(trial)
     worker.finish()
+    began = len(trial.given)
     for point in draw_sample(f"steps {guarantee} {broker.kind}", points, STEPS_SAMPLED):
         worker.start(point)
+        loaded_before = len(trial.given) - began
+        began += loaded_before
         load(trial)
-        check_not_wiped(trial, worker.replayed)
+        check_not_wiped(trial, worker.replayed, loaded_before)
         worker.aim_at(worker.pid)
         load_until(trial, lambda: worker.ended is not None, worker.log_tail)
         assert worker.ended == -9, f"{point}: {worker.log_tail()}"
     worker.start()
+    loaded_before = len(trial.given) - began
     load(trial)
     worker.finish()
     check_output(trial)
     check_state(trial)
-    check_not_wiped(trial, worker.replayed)
+    check_not_wiped(trial, worker.replayed, loaded_before)
 
 
 def test_a_worker_killed_in_the_middle_of_a_restore_goes_on_where_it_was(

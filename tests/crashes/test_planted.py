@@ -21,7 +21,7 @@ from tests.crashes.bugs import (
 from tests.crashes.checks import check_changelogs, check_not_wiped, check_output, check_state
 from tests.crashes.test_crash_matrix import load, warm_up
 from tests.crashes.test_zombies import PUNCTUATED, resume_a_punctuating_zombie
-from tests.crashes.trial import CrashWorker, Trial
+from tests.crashes.trial import BATCH, CrashWorker, Trial
 
 pytestmark = pytest.mark.sampled(1, by="broker")
 
@@ -54,7 +54,7 @@ def test_a_record_that_is_lost_or_doubled_and_a_store_that_was_wiped_are_seen(
         load(trial)
         worker.finish()
         with pytest.raises(AssertionError, match=f"^{store}: "):
-            check_not_wiped(trial, worker.replayed)
+            check_not_wiped(trial, worker.replayed, loaded=BATCH)
     check_output(trial)
     trial.produce_again()
     with pytest.raises(AssertionError):
