@@ -23,6 +23,7 @@ class DrainedWrites:
         "deleted",
         "entries",
         "mutable_entries",
+        "new_keys",
     )
 
     def __init__(self, *, admits_new: bool) -> None:
@@ -31,6 +32,8 @@ class DrainedWrites:
         self.entries: list[ChangelogEntry] = []
         self.changes: dict[bytes, bytes | None] = {}
         """The entries as they will be on disk."""
+        self.new_keys: list[bytes] = []
+        """Some of the changed keys that had no entry before this transaction."""
         self.deleted: list[bytes] = []
         self.mutable_entries: list[StoreEntry[Any, Any]] = []
         """The entries whose objects can be changed in place."""

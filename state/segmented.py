@@ -44,6 +44,8 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
 
     _prefix_bytes = SEGMENT_BYTES
     _kind: str
+    _entries_are_replaced = False
+    """Whether most entries are soon deleted again, as a session is that another one replaces."""
 
     def __init__(
         self,
@@ -144,10 +146,16 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
 
     def _serialize_writes(self) -> DrainedWrites:
         """Serialise the overlay as any store does, and add the changes of the keys by time."""
-        if not self._by_time:
-            return super()._serialize_writes()
-        new = [key for key, entry in self._overlay.items() if not entry.stored]
+        entries = self._overlay.items()
+        absent: list[bytes] = []
+        if self._entries_are_replaced:
+            absent = [key for key, entry in entries if entry.stored is None]
+        new = [key for key, entry in entries if not entry.stored] if self._by_time else []
         drained = super()._serialize_writes()
+        drained.new_keys = absent
+        if not self._by_time:
+            return drained
+        drained.new_keys += list(map(self._to_time_key, absent))
         changes = drained.changes
         changes.update({self._to_time_key(key): b"" for key in new if changes.get(key) is not None})
         changes.update({self._to_time_key(key): None for key in drained.deleted})

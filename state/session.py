@@ -40,6 +40,7 @@ class SessionStore(SegmentedStore[V]):
     """
 
     _kind = "sessions"
+    _entries_are_replaced = True
 
     def __init__(
         self,

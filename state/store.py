@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -68,9 +68,15 @@ class StoreDisk(Protocol):
         ...
 
     def write_changes(
-        self, changes: Mapping[bytes, bytes | None], checkpoint: StoreCheckpoint
+        self,
+        changes: Mapping[bytes, bytes | None],
+        checkpoint: StoreCheckpoint,
+        new_keys: Collection[bytes] = (),
     ) -> None:
         """Write `changes` (None deletes) and then the checkpoint.
+
+        `new_keys` are some of the keys that had no entry before, so that a disk that lets changes
+        wait may leave out what is deleted again before it is written.
 
         A crash in the middle leaves the old checkpoint beside a prefix of the changes, which a
         replay of the changelog from the old checkpoint corrects.

@@ -175,7 +175,9 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         if drained is None:
             raise RuntimeError(f"store {self.name!r}: commit before drain")
         if drained.changes:
-            self._disk.write_changes(drained.changes, self._complete_checkpoint(checkpoint))
+            self._disk.write_changes(
+                drained.changes, self._complete_checkpoint(checkpoint), drained.new_keys
+            )
         self._committed_stream_time_ms = self._stream_time_ms
         if self._early is None and self._cache.is_enabled:
             drained.commit_to_cache(self._cached, self._overlay)

@@ -1,6 +1,7 @@
 """Collect what commits change in a store, and write it to the store's disk about once a second.
 
-A key that each commit changes is then written once a second, and not once a commit. Meanwhile the
+A key that each commit changes is then written once a second, and not once a commit; one that comes
+and goes in between, as sessions do that are extended, is not written at all. Meanwhile the
 disk is behind the changelog, as a store of Kafka Streams is until its write buffer is flushed. A
 crash loses nothing: the checkpoint goes to disk with the changes, and the store catches up from the
 position in it. So this is for stores that a changelog restores.
@@ -18,7 +19,7 @@ position in it. So this is for stores that a changelog restores.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from threading import Lock
 from typing import Final
@@ -53,6 +54,8 @@ class WriteBehindDisk:
         """That of the waiting changes; None if there are none."""
         self._waiting: dict[bytes, bytes | None] = {}
         self._order = SortedOverlayKeys(self._waiting)
+        self._unwritten: set[bytes] = set()
+        """Waiting keys that the disk below surely does not have."""
 
     def get(self, key: bytes) -> bytes | None:
         waiting = self._waiting.get(key, _NOT_WAITING)
@@ -91,12 +94,19 @@ class WriteBehindDisk:
         return self._checkpoint or self._disk.read_checkpoint()
 
     def write_changes(
-        self, changes: Mapping[bytes, bytes | None], checkpoint: StoreCheckpoint
+        self,
+        changes: Mapping[bytes, bytes | None],
+        checkpoint: StoreCheckpoint,
+        new_keys: Collection[bytes] = (),
     ) -> None:
         if self._checkpoint is None:
             self._due_at_s = self._monotonic_s() + WAITING_S_MAX
         with self._changing:
+            # A new key that waits already is a deletion, of an entry that the disk may have.
+            self._unwritten.update(key for key in new_keys if key not in self._waiting)
             self._waiting.update(changes)
+            if self._unwritten:
+                self._drop_deleted_unwritten(changes)
         self._checkpoint = checkpoint
         if _estimate_bytes(self._waiting) > WAITING_BYTES_MAX:
             self._write_waiting()
@@ -138,10 +148,21 @@ class WriteBehindDisk:
         finally:
             self._disk.close()
 
+    def _drop_deleted_unwritten(self, changes: Mapping[bytes, bytes | None]) -> None:
+        """Drop the keys that `changes` delete and that the disk below does not have."""
+        unwritten, waiting = self._unwritten, self._waiting
+        gone = [key for key, value in changes.items() if value is None and key in unwritten]
+        if gone:
+            for key in gone:
+                del waiting[key]
+            unwritten.difference_update(gone)
+            self._order = SortedOverlayKeys(waiting)
+
     def _write_waiting(self) -> None:
         """Write the waiting changes, if there are any, with their checkpoint."""
         if self._checkpoint is None:
             return
+        self._unwritten = set()  # also if the write fails, which may have written some of them
         # Readers see them in both places, until they are dropped here.
         self._disk.write_changes(self._waiting, self._checkpoint)
         with self._changing:
@@ -151,6 +172,7 @@ class WriteBehindDisk:
         self._checkpoint = None
         self._waiting = {}
         self._order = SortedOverlayKeys(self._waiting)
+        self._unwritten = set()
 
 
 def _estimate_bytes(changes: Mapping[bytes, bytes | None]) -> int:

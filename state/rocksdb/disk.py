@@ -32,7 +32,7 @@ Theory of operation. A disk is in one of these phases:
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +144,10 @@ class RocksDisk:
             raise self._to_read_error(error) from error
 
     def write_changes(
-        self, changes: Mapping[bytes, bytes | None], checkpoint: StoreCheckpoint
+        self,
+        changes: Mapping[bytes, bytes | None],
+        checkpoint: StoreCheckpoint,
+        new_keys: Collection[bytes] = (),
     ) -> None:
         # What is in the log may not depend on what is not: the load is flushed first.
         self.finish_load()

@@ -44,8 +44,10 @@ log = logging.getLogger(__name__)
 _UNSTABLE_RETRY_S = 0.02
 _UNSTABLE_LOG_INTERVAL_S = 2.0
 _LOCK_LOG_DELAY_S = 1.0
-_REWRITTEN_KINDS = frozenset((StoreKind.KEY_VALUE, StoreKind.WINDOW, StoreKind.BUFFER))
-"""The kinds of stores in which several commits change the same key."""
+_REWRITTEN_KINDS = frozenset(
+    (StoreKind.KEY_VALUE, StoreKind.WINDOW, StoreKind.SESSION, StoreKind.BUFFER)
+)
+"""The kinds of stores in which several commits change the same key, or delete what is new."""
 
 
 def number_directories(topology: Topology, directory: StateDirectory) -> dict[int, int]:
@@ -283,7 +285,7 @@ def _is_written_behind(spec: StoreSpec) -> bool:
     """Return whether the changes of a store may wait before they are written to its disk.
 
     They may where a changelog of its own restores them; a table's topic may have lost its records.
-    It is no gain where a key is written once: sessions, versions, and records that a join keeps.
+    It is no gain where a key is written once: versions, and records that a join keeps.
     """
     has_changelog = spec.logged and spec.source_topic is None
     return has_changelog and spec.kind in _REWRITTEN_KINDS and not spec.retain_duplicates

@@ -6,7 +6,7 @@ dies in a part, without the checkpoint. What was loaded in bulk survives from `l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -175,7 +175,10 @@ class SimDisk:
         return self._loaded_to or self.database.checkpoint
 
     def write_changes(
-        self, changes: Mapping[bytes, bytes | None], checkpoint: StoreCheckpoint
+        self,
+        changes: Mapping[bytes, bytes | None],
+        checkpoint: StoreCheckpoint,
+        new_keys: Collection[bytes] = (),
     ) -> None:
         self._check()
         self._settle()

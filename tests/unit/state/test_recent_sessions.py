@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import orjson
@@ -16,8 +17,9 @@ from state.memory import MemoryDisk
 from state.recent_windows import RecentWindowsBudget
 from state.session import SessionStore
 from state.state_serdes import StoreCodecs
-from state.store import ChangelogEntry, StoreCheckpoint
+from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
 from state.windowed import Windowed
+from state.write_behind import WriteBehindDisk
 
 Store = SessionStore[Any]
 
@@ -47,7 +49,10 @@ class CountingDisk(MemoryDisk):
 
 
 class Twin:
-    """Does everything to a store with sessions in memory and to one that reads its disk alone."""
+    """Does everything to a store with sessions in memory and to one that reads its disk alone.
+
+    Changes of the first wait above its disk for a commit or two, and a crash loses them.
+    """
 
     def __init__(self, budget_bytes: int, cache_bytes: int = 0) -> None:
         self._budget_bytes, self._cache_bytes = budget_bytes, cache_bytes
@@ -59,12 +64,13 @@ class Twin:
     def reopen(self) -> None:
         self.budget = RecentWindowsBudget(self._budget_bytes)
         self.cache = ObjectCache(self._cache_bytes)
-        self.store = self._open(self.disk, self.cache, self.budget)
+        waiting = WriteBehindDisk(self.disk, monotonic_s=count(0, 0.6).__next__)
+        self.store = self._open(waiting, self.cache, self.budget)
         self.plain = self._open(self.plain_disk, ObjectCache(self._cache_bytes), None)
         self.catch_up()
 
     def _open(
-        self, disk: MemoryDisk, cache: ObjectCache, budget: RecentWindowsBudget | None
+        self, disk: StoreDisk, cache: ObjectCache, budget: RecentWindowsBudget | None
     ) -> Store:
         return SessionStore(
             "s",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import pytest
 from hypothesis import given, settings
@@ -44,12 +44,35 @@ class FullDisk(MemoryDisk):
     is_closed = False
 
     def write_changes(
-        self, changes: Mapping[bytes, bytes | None], checkpoint: StoreCheckpoint
+        self,
+        changes: Mapping[bytes, bytes | None],
+        checkpoint: StoreCheckpoint,
+        new_keys: Collection[bytes] = (),
     ) -> None:
         raise StateError("store 'counts' can't be written: No space left on device")
 
     def close(self) -> None:
         self.is_closed = True
+
+
+class TornDisk(MemoryDisk):
+    """Counts the keys that are written, and writes one of them before it fails once."""
+
+    fails = False
+    written = 0
+
+    def write_changes(
+        self,
+        changes: Mapping[bytes, bytes | None],
+        checkpoint: StoreCheckpoint,
+        new_keys: Collection[bytes] = (),
+    ) -> None:
+        if self.fails:
+            self.fails = False
+            super().write_changes(dict([*changes.items()][:1]), StoreCheckpoint(0, "topic"))
+            raise StateError("store 'counts' can't be written: No space left on device")
+        self.written += len(changes)
+        super().write_changes(changes, checkpoint)
 
 
 class LockedDisk(MemoryDisk):
@@ -67,13 +90,17 @@ class LockedDisk(MemoryDisk):
 class Waiting:
     """Holds a disk whose changes wait, what is below it, and its clock."""
 
-    def __init__(self) -> None:
+    def __init__(self, below: MemoryDisk | None = None) -> None:
         self.clock = Clock()
-        self.below = MemoryDisk()
+        self.below = below or MemoryDisk()
         self.disk = WriteBehindDisk(self.below, monotonic_s=self.clock.monotonic_s)
 
-    def write(self, changes: Changes, position: int) -> None:
-        self.disk.write_changes(changes, StoreCheckpoint(position, "topic"))
+    def write(self, changes: Changes, position: int, new_keys: Collection[bytes] = ()) -> None:
+        self.disk.write_changes(changes, StoreCheckpoint(position, "topic"), new_keys)
+
+    def write_after_a_second(self) -> None:
+        self.clock.now_s += WAITING_S_MAX
+        self.disk.write_if_due()
 
 
 def contents(disk: MemoryDisk | WriteBehindDisk) -> dict[bytes, bytes]:
@@ -93,7 +120,8 @@ def test_it_reads_like_a_disk_that_is_written_at_once(
         checkpoint = StoreCheckpoint(position, "topic")
         match step, given_:
             case "write", dict():
-                disk.write_changes(given_, checkpoint)
+                new_keys = [key for key in given_ if model.get(key) is None]
+                disk.write_changes(given_, checkpoint, new_keys)
                 model.write_changes(given_, checkpoint)
             case "load", dict():
                 disk.load_changes(given_.items(), checkpoint)
@@ -147,6 +175,44 @@ def test_where_no_commit_follows_it_is_written_when_asked() -> None:
     waiting.clock.now_s = WAITING_S_MAX
     waiting.disk.write_if_due()
     assert contents(waiting.below) == {b"a": b"1"}
+
+
+def test_what_is_new_and_deleted_again_before_it_is_written_never_is() -> None:
+    below = TornDisk()
+    waiting = Waiting(below)
+    waiting.write({b"old": b"1"}, 1, [b"old"])
+    waiting.write_after_a_second()
+    for number in range(2, 6):  # a session that is extended by each commit
+        waiting.write({b"%d" % (number - 1): None, b"%d" % number: b"v"}, number, [b"%d" % number])
+    waiting.write({b"old": None, b"within one commit": None}, 6, [b"within one commit"])
+    assert contents(waiting.disk) == {b"5": b"v"}
+    below.written = 0
+    waiting.write_after_a_second()
+    assert (contents(below), below.written) == ({b"5": b"v"}, 3), "and two deletions"
+    assert below.read_checkpoint() == StoreCheckpoint(6, "topic")
+
+
+def test_what_is_on_disk_and_deleted_made_anew_and_deleted_again_goes_from_it() -> None:
+    waiting = Waiting()
+    waiting.write({b"a": b"1"}, 1, [b"a"])
+    waiting.write_after_a_second()
+    for position, value in enumerate((None, b"2", None), 2):
+        waiting.write({b"a": value}, position, [b"a"] if value else [])
+    waiting.write_after_a_second()
+    assert contents(waiting.below) == {}
+
+
+def test_a_write_that_failed_may_have_written_what_is_deleted_after_it() -> None:
+    below = TornDisk()
+    waiting = Waiting(below)
+    waiting.write({b"a": b"1"}, 1, [b"a"])
+    below.fails = True
+    with pytest.raises(StateError):
+        waiting.write_after_a_second()
+    assert contents(below) == {b"a": b"1"}
+    waiting.write({b"a": None}, 2)
+    waiting.write_after_a_second()
+    assert contents(below) == {}
 
 
 def test_much_is_written_at_once() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pytest
@@ -60,12 +60,15 @@ class Dying(MemoryDisk):
     dies_in = 0
 
     def write_changes(
-        self, changes: Mapping[bytes, bytes | None], checkpoint: StoreCheckpoint
+        self,
+        changes: Mapping[bytes, bytes | None],
+        checkpoint: StoreCheckpoint,
+        new_keys: Collection[bytes] = (),
     ) -> None:
         self.dies_in -= 1
         if self.dies_in == 0:
             raise SystemExit("kill -9")
-        super().write_changes(changes, checkpoint)
+        super().write_changes(changes, checkpoint, new_keys)
 
 
 class Copying:
