@@ -99,6 +99,8 @@ class KafkaClientSupplier:
                 "fetch.wait.max.ms": 100,
                 # Small enough that the partitions take turns (decision 41).
                 "max.partition.fetch.bytes": 256 << 10,
+                # Records of all partitions together; much less, and they take no turns.
+                "queued.min.messages": 80_000,
                 "socket.timeout.ms": self._socket_timeout_ms,
                 **self._common_settings(name),
                 **self._config.consumer,
