@@ -13,6 +13,7 @@ Simplifications: none.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,7 @@ def handle_request(
     )
     unknown_group = Code.GROUP_ID_NOT_FOUND if context.version >= 9 else Code.ILLEGAL_GENERATION
 
-    def commit_offsets(offsets: list[OffsetToCommit]) -> list[Code]:
+    def commit_offsets(offsets: Collection[OffsetToCommit]) -> list[Code]:
         retention_ms = _retention_ms(request, context.version)
         command = OffsetCommitCommand(request.group_id, offsets, retention_ms=retention_ms)
         groups = context.services.coordinators.groups

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 from uuid import UUID
 
 from coordinator.api.coordinator_codes import translate_coordinator_code
 from coordinator.errors import Code, Refused
 from coordinator.log.topics import BrokerTopic
-from coordinator.offsets.commit import OffsetToCommit, create_offset_to_commit
+from coordinator.offsets.commit import OffsetColumns, OffsetToCommit, create_offset_to_commit
 
 if TYPE_CHECKING:
     from kio.schema.offset_commit.v10.request import (
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 RequestedTopic: TypeAlias = "OffsetCommitRequestTopic | TxnOffsetCommitRequestTopic"
 RequestedPartition: TypeAlias = "OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition"
+NO_LEADER_EPOCH = -1  # of requests in versions without it
 TopicT = TypeVar("TopicT", bound=RequestedTopic)
 # The topics of a request or a response: name or id, and the partitions.
 RequestedPartitions: TypeAlias = tuple[tuple[str | None, UUID | None, tuple[int, ...]], ...]
@@ -37,10 +38,15 @@ class RequestedOffsets(Generic[TopicT]):
         find_topic: Callable[[TopicT], BrokerTopic | None],
         unknown_topic: Code,
     ) -> None:
-        self.offsets: list[OffsetToCommit] = []
         self._topics = topics
         self._known_codes: list[list[Code | None]] = []  # None: the code of the next of `offsets`
         self.all_known = True
+        self.columns = columns = _read_columns(topics, find_topic)
+        if columns is not None:
+            self.offsets: Collection[OffsetToCommit] = columns
+            self._known_codes.append([None] * len(columns.partitions))
+            return
+        self.offsets = offsets = []
         for requested in topics:
             topic = find_topic(requested)
             if topic is None:
@@ -52,13 +58,15 @@ class RequestedOffsets(Generic[TopicT]):
             for partition in requested.partitions:
                 if 0 <= partition.partition_index < count:
                     codes.append(None)
-                    self.offsets.append(_to_commit_offset(topic, partition))
+                    offsets.append(_to_commit_offset(topic, partition))
                 else:
                     codes.append(Code.UNKNOWN_TOPIC_OR_PARTITION)
                     self.all_known = False
             self._known_codes.append(codes)
 
-    def commit_known(self, commit: Callable[[list[OffsetToCommit]], list[Code]]) -> list[Code]:
+    def commit_known(
+        self, commit: Callable[[Collection[OffsetToCommit]], list[Code]]
+    ) -> list[Code]:
         """Call `commit` with `offsets` and return its codes; if it is refused, that code for each.
 
         `commit` isn't called if there are no offsets.
@@ -73,6 +81,10 @@ class RequestedOffsets(Generic[TopicT]):
     @property
     def requested_partitions(self) -> RequestedPartitions:
         """Return the topics and partitions of the request, without the offsets."""
+        if self.columns is not None:
+            only = self._topics[0]
+            name, topic_id = getattr(only, "name", None), getattr(only, "topic_id", None)
+            return ((name, topic_id, self.columns.partitions),)
         return tuple(
             [
                 (
@@ -112,6 +124,37 @@ def _build_topic_result(topic: RequestedTopic, codes: Iterable[Code]) -> dict[st
     }
 
 
+def _read_columns(
+    topics: Sequence[TopicT], find_topic: Callable[[TopicT], BrokerTopic | None]
+) -> OffsetColumns | None:
+    """Read the offsets of a request as columns.
+
+    None if they are of several topics or have metadata, or if not all partitions exist.
+    """
+    topic = find_topic(topics[0]) if len(topics) == 1 else None
+    if topic is None:
+        return None
+    requested: Sequence[Any] = topics[0].partitions
+    partitions = tuple([each.partition_index for each in requested])
+    metadata = [each.committed_metadata for each in requested]
+    if (
+        not partitions
+        or min(partitions) < 0
+        or max(partitions) >= len(topic.partitions)
+        or any(metadata)
+    ):
+        return None
+    return OffsetColumns(
+        topic.name,
+        topic.id,
+        partitions,
+        [each.committed_offset for each in requested],
+        [each.committed_leader_epoch for each in requested]
+        if hasattr(requested[0], "committed_leader_epoch")
+        else [NO_LEADER_EPOCH] * len(partitions),
+    )
+
+
 def _to_commit_offset(topic: BrokerTopic, partition: RequestedPartition) -> OffsetToCommit:
     """Convert one partition of a request; fields that its version lacks get Kafka's defaults."""
     return create_offset_to_commit(
@@ -119,7 +162,7 @@ def _to_commit_offset(topic: BrokerTopic, partition: RequestedPartition) -> Offs
             topic.name,
             partition.partition_index,
             partition.committed_offset,
-            getattr(partition, "committed_leader_epoch", -1),
+            getattr(partition, "committed_leader_epoch", NO_LEADER_EPOCH),
             partition.committed_metadata or "",
             topic.id,
         )

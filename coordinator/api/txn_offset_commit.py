@@ -12,6 +12,7 @@ Simplifications: none.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from coordinator.api.context import RequestContext
@@ -38,7 +39,7 @@ def handle_request(
         request.topics, lambda topic: topics.get(topic.name), Code.UNKNOWN_TOPIC_OR_PARTITION
     )
 
-    def stage_offsets(offsets: list[OffsetToCommit]) -> list[Code]:
+    def stage_offsets(offsets: Collection[OffsetToCommit]) -> list[Code]:
         try:
             return _stage_offsets(request, context, offsets)
         except Refused as error:
@@ -60,7 +61,7 @@ def build_error_response(
 
 
 def _stage_offsets(
-    request: TxnOffsetCommitRequest, context: RequestContext, offsets: list[OffsetToCommit]
+    request: TxnOffsetCommitRequest, context: RequestContext, offsets: Collection[OffsetToCommit]
 ) -> list[Code]:
     coordinators: Coordinators = context.services.coordinators
     if not request.group_id:

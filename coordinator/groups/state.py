@@ -18,7 +18,12 @@ from coordinator.offsets import apply as offset_apply
 from coordinator.offsets import records as offset_records
 from coordinator.offsets import state as offsets
 from coordinator.offsets.commit_encoding import encode_commit_records
-from coordinator.offsets.state import OffsetCommitted, OffsetForgotten, OffsetState
+from coordinator.offsets.state import (
+    CommittedColumns,
+    OffsetCommitted,
+    OffsetForgotten,
+    OffsetState,
+)
 from coordinator.shard.decision import LogRecordOrigin, TransactionEnded
 from coordinator.shard.record_fields import FieldReader
 
@@ -48,6 +53,9 @@ class GroupShardState:
 
         Return False, and do nothing, for any other records.
         """
+        if isinstance(records, CommittedColumns):
+            offset_apply.apply_columns(self.offsets, records, base_offset)
+            return True
         offsets = [record for record in records if record.__class__ is OffsetCommitted]
         return len(offsets) == len(records) and offset_apply.apply_commit(
             self.offsets, offsets, base_offset
@@ -87,8 +95,7 @@ class GroupCodec:
         return consumer_records.encode_consumer_record(record)
 
     def encode_together(self, records: Sequence[Record]) -> bytes | None:
-        offsets = [record for record in records if record.__class__ is OffsetCommitted]
-        return encode_commit_records(offsets) if len(offsets) == len(records) else None
+        return encode_commit_records(records) if isinstance(records, CommittedColumns) else None
 
     def decode_record(self, key: bytes | None, value: bytes | None) -> Record | None:
         reader = FieldReader(key)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import count
-from operator import itemgetter
+from itertools import count, repeat
 
 from coordinator.offsets.state import (
+    NEVER,
+    CommittedColumns,
     CommittedOffset,
     OffsetCommitted,
     OffsetForgotten,
@@ -16,8 +17,6 @@ from coordinator.offsets.state import (
     create_committed_offset,
 )
 from coordinator.shard.decision import LogRecordOrigin, TransactionEnded
-
-_GET_PARTITION = itemgetter(slice(1, 3))  # topic and partition of an OffsetCommitted
 
 
 def apply_record(
@@ -29,7 +28,7 @@ def apply_record(
     """
     match record:
         case OffsetCommitted():
-            committed_offset_entry = create_committed_offset((record, origin.offset))
+            committed_offset_entry = create_committed_offset((*record[3:], origin.offset))
             group_id = record.group_id
             state.groups.add(group_id)
             if origin.producer_id >= 0:
@@ -60,13 +59,37 @@ def apply_commit(state: OffsetState, records: Sequence[OffsetCommitted], base_of
     group = state.committed.get(group_id)
     if group is None:
         group = state.committed[group_id] = {}
-    partitions = map(_GET_PARTITION, records)
-    group.update(
-        zip(
-            partitions, map(create_committed_offset, zip(records, count(base_offset))), strict=False
-        )
-    )
+    for record_offset, record in enumerate(records, base_offset):
+        partition = record.topic, record.partition
+        group[partition] = create_committed_offset((*record[3:], record_offset))
     return True
+
+
+def apply_columns(state: OffsetState, commit: CommittedColumns, base_offset: int) -> None:
+    """Apply the records of a commit that no producer has written, as `apply_record` does for each.
+
+    They stand at the end of the log, so that each is newer than the one that it replaces.
+    """
+    group_id = commit.group_id
+    state.groups.add(group_id)
+    group = state.committed.get(group_id)
+    if group is None:
+        group = state.committed[group_id] = {}
+    committed_offsets = map(
+        create_committed_offset,
+        zip(
+            commit.offsets,
+            commit.leader_epochs,
+            repeat(""),
+            repeat(commit.committed_at_ms),
+            repeat(commit.topic_id),
+            repeat(NEVER),
+            count(base_offset),
+            strict=False,
+        ),
+    )
+    partitions = zip(repeat(commit.topic), commit.partitions, strict=False)
+    group.update(zip(partitions, committed_offsets, strict=False))
 
 
 def _commit_offset(

@@ -6,14 +6,20 @@ pending until the marker.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import repeat
 from typing import NamedTuple
 from uuid import UUID
 
 from coordinator.errors import Code
-from coordinator.offsets.state import NEVER, OffsetCommitted, create_offset_committed
+from coordinator.offsets.state import (
+    NEVER,
+    CommittedColumns,
+    OffsetCommitted,
+    create_offset_committed,
+)
 from coordinator.shard.decision import Decision, TransactionalProducer
 
 
@@ -33,6 +39,40 @@ create_offset_to_commit: Callable[[tuple[str, int, int, int, str, UUID | None]],
 )
 
 
+class OffsetColumns(Collection[OffsetToCommit]):
+    """Holds the offsets of a request to commit in columns: of one topic, without metadata.
+
+    Nearly every commit is such (see `CommittedColumns`).
+    """
+
+    __slots__ = ("leader_epochs", "offsets", "partitions", "topic", "topic_id")
+
+    def __init__(
+        self,
+        topic: str,
+        topic_id: UUID,
+        partitions: tuple[int, ...],
+        offsets: Sequence[int],
+        leader_epochs: Sequence[int],
+    ) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.partitions = partitions
+        self.offsets = offsets
+        self.leader_epochs = leader_epochs
+
+    def __len__(self) -> int:
+        return len(self.partitions)
+
+    def __iter__(self) -> Iterator[OffsetToCommit]:
+        columns = self.partitions, self.offsets, self.leader_epochs
+        topics, ids = repeat(self.topic), repeat(self.topic_id)
+        return map(create_offset_to_commit, zip(topics, *columns, repeat(""), ids, strict=False))
+
+    def __contains__(self, offset: object) -> bool:
+        return offset in tuple(self)
+
+
 @dataclass(frozen=True, slots=True)
 class OffsetCommitCommand:
     """Asks to commit offsets of a group, in the transaction of `producer` if that is set.
@@ -42,7 +82,7 @@ class OffsetCommitCommand:
     """
 
     group_id: str
-    offsets: Sequence[OffsetToCommit]
+    offsets: Collection[OffsetToCommit]
     producer: TransactionalProducer | None = None
     retention_ms: int | None = None
 
@@ -73,6 +113,8 @@ def decide_offset_commit(
     OFFSET_METADATA_TOO_LARGE leaves an offset out. What is written in a transaction has no topic
     id, as in Kafka, where the request names none.
     """
+    if isinstance(command.offsets, OffsetColumns) and command.retention_ms is None:
+        return _decide_columns(command, command.offsets, now_ms)
     expires_at_ms = NEVER if command.retention_ms is None else now_ms + command.retention_ms
     records = []
     codes = []
@@ -98,6 +140,22 @@ def decide_offset_commit(
             )
         )
     return Decision(records, codes, producer=command.producer)
+
+
+def _decide_columns(
+    command: OffsetCommitCommand, offsets: OffsetColumns, now_ms: int
+) -> Decision[OffsetCommitted, list[Code]]:
+    """Return the decision that commits offsets without metadata, which are never refused."""
+    records = CommittedColumns(
+        command.group_id,
+        offsets.topic,
+        None if command.producer is not None else offsets.topic_id,
+        now_ms,
+        offsets.partitions,
+        offsets.offsets,
+        offsets.leader_epochs,
+    )
+    return Decision(records, [Code.NONE] * len(offsets.partitions), producer=command.producer)
 
 
 def is_metadata_within_limit(metadata: str, max_length: int) -> bool:

@@ -1,20 +1,19 @@
 """Encode the records of a commit together, several times faster than one by one.
 
-Nearly every commit is for partitions of one topic, without metadata. Then its records differ in
-partition, offset and leader epoch only, and all have one size: what stands between these fields is
-made once for a group and topic, and the fields are filled in by one call. The bytes are those of
-`records` and `log.batch`: a test compares them.
+The records of a `CommittedColumns` differ in partition, offset and leader epoch only, and all have
+one size: what stands between these fields is made once for a group and topic, and the columns are
+filled in by one call. The bytes are those of `records` and `log.batch`: a test compares them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from struct import Struct
 from typing import TypeAlias
 
 from coordinator.offsets.records import VALUE_VERSION, encode_key_names, encode_value_tail
-from coordinator.offsets.state import NEVER, OffsetCommitted
+from coordinator.offsets.state import CommittedColumns
 from coordinator.shard.equal_records import RECORD_END, frame_equal_records
 
 RECORDS_MAX = 100  # of a commit that is encoded here, so that what is cached has a limit
@@ -27,34 +26,18 @@ _FIXED_VALUE_BYTES = 14  # version, offset, leader epoch
 _FIELDS = 6  # of a record, in the order of `_lay_out_records`
 
 
-def encode_commit_records(records: Sequence[OffsetCommitted]) -> bytes | None:
-    """Encode the records of a commit as they stand in a batch, or None if they are too different.
-
-    That is the case if they are of several groups, topics or times, or have metadata.
-    """
-    count = len(records)
+def encode_commit_records(commit: CommittedColumns) -> bytes | None:
+    """Encode the records of a commit as they stand in a batch, or None if they are too many."""
+    count = len(commit.partitions)
     if count > RECORDS_MAX:
         return None
-    first = records[0]
-    groups, topics, partitions, offsets, leader_epochs, texts, times, topic_ids, expiries = zip(
-        *records, strict=True
-    )
-    if (
-        texts.count("") < count
-        or topics.count(first.topic) < count
-        or topic_ids.count(first.topic_id) < count
-        or times.count(first.committed_at_ms) < count
-        or expiries.count(NEVER) < count
-        or groups.count(first.group_id) < count
-    ):
-        return None
-    topic_id = first.topic_id
-    tail = encode_value_tail(first.committed_at_ms, None if topic_id is None else topic_id.int)
-    pack, template = _lay_out_records(first.group_id, first.topic, count, len(tail))
+    topic_id = commit.topic_id
+    tail = encode_value_tail(commit.committed_at_ms, None if topic_id is None else topic_id.int)
+    pack, template = _lay_out_records(commit.group_id, commit.topic, count, len(tail))
     fields = template.copy()
-    fields[1::_FIELDS] = partitions
-    fields[3::_FIELDS] = offsets
-    fields[4::_FIELDS] = leader_epochs
+    fields[1::_FIELDS] = commit.partitions
+    fields[3::_FIELDS] = commit.offsets
+    fields[4::_FIELDS] = commit.leader_epochs
     fields[5::_FIELDS] = [b"\x01" + tail + RECORD_END] * count  # no metadata
     return pack(*fields)
 

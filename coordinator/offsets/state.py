@@ -18,10 +18,11 @@ one, Empty, without a protocol. It stays one when its offsets are gone, until it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from itertools import repeat
+from typing import NamedTuple, TypeAlias, overload
 from uuid import UUID
 
 OffsetKey: TypeAlias = tuple[str, str, int]  # group id, topic, partition
@@ -58,40 +59,84 @@ create_offset_committed: Callable[
 ] = partial(tuple.__new__, OffsetCommitted)
 
 
-class CommittedOffset(NamedTuple):
-    """Represents an offset as it is kept: its record, and the record's own offset in the log."""
+class CommittedColumns(Sequence[OffsetCommitted]):
+    """Holds the records of a commit in columns: of one topic, without metadata or expiry.
 
-    record: OffsetCommitted
+    Nearly every commit is such. As a sequence it is that of the records, which are created for
+    whoever asks; what writes and applies a commit reads the columns.
+    """
+
+    __slots__ = (
+        "committed_at_ms",
+        "group_id",
+        "leader_epochs",
+        "offsets",
+        "partitions",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        group_id: str,
+        topic: str,
+        topic_id: UUID | None,
+        committed_at_ms: int,
+        partitions: Sequence[int],
+        offsets: Sequence[int],
+        leader_epochs: Sequence[int],
+    ) -> None:
+        self.group_id = group_id
+        self.topic = topic
+        self.topic_id = topic_id
+        self.committed_at_ms = committed_at_ms
+        self.partitions = partitions
+        self.offsets = offsets
+        self.leader_epochs = leader_epochs
+
+    def __len__(self) -> int:
+        return len(self.partitions)
+
+    def __iter__(self) -> Iterator[OffsetCommitted]:
+        return map(
+            create_offset_committed,
+            zip(
+                repeat(self.group_id),
+                repeat(self.topic),
+                self.partitions,
+                self.offsets,
+                self.leader_epochs,
+                repeat(""),
+                repeat(self.committed_at_ms),
+                repeat(self.topic_id),
+                repeat(NEVER),
+                strict=False,
+            ),
+        )
+
+    @overload
+    def __getitem__(self, index: int) -> OffsetCommitted: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[OffsetCommitted]: ...
+    def __getitem__(self, index: int | slice) -> OffsetCommitted | list[OffsetCommitted]:
+        return list(self)[index]
+
+
+class CommittedOffset(NamedTuple):
+    """Represents an offset as it is kept: what its record says, and where that is in the log."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    committed_at_ms: int
+    topic_id: UUID | None
+    expires_at_ms: int
     record_offset: int
 
-    @property
-    def offset(self) -> int:
-        return self.record.offset
 
-    @property
-    def leader_epoch(self) -> int:
-        return self.record.leader_epoch
-
-    @property
-    def metadata(self) -> str:
-        return self.record.metadata
-
-    @property
-    def committed_at_ms(self) -> int:
-        return self.record.committed_at_ms
-
-    @property
-    def topic_id(self) -> UUID | None:
-        return self.record.topic_id
-
-    @property
-    def expires_at_ms(self) -> int:
-        return self.record.expires_at_ms
-
-
-create_committed_offset: Callable[[tuple[OffsetCommitted, int]], CommittedOffset] = partial(
-    tuple.__new__, CommittedOffset
-)
+create_committed_offset: Callable[
+    [tuple[int, int, str, int, UUID | None, int, int]], CommittedOffset
+] = partial(tuple.__new__, CommittedOffset)
 
 
 @dataclass(frozen=True, slots=True)
