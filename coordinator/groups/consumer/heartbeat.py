@@ -9,6 +9,7 @@ Source: consumerGroupHeartbeat of GroupMetadataManager.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from coordinator.errors import Code, Refused
@@ -89,7 +90,13 @@ def join_or_stay_in_group(
     INVALID_REGULAR_EXPRESSION.
     """
     if has_nothing_new(group, command, context):
-        return _keep_member(command, context)
+        settings = context.settings
+        return _keep_member(
+            command.member_id,
+            command.epoch,
+            settings.session_timeout_ms,
+            settings.heartbeat_interval_ms,
+        )
     return decide_whole_heartbeat(group, command, context)
 
 
@@ -156,16 +163,13 @@ def has_nothing_new(
     )
 
 
+@lru_cache(4_096)  # a member's decision is the same until it or its group changes
 def _keep_member(
-    command: ConsumerHeartbeat, context: GroupContext
+    member_id: str, epoch: int, session_timeout_ms: int, heartbeat_interval_ms: int
 ) -> Decision[Record, ConsumerHeartbeatAnswer]:
     """Decide the heartbeat of a member that has nothing new: only its session begins again."""
-    session = SetMemberTimer(
-        ConsumerTimer.SESSION, command.member_id, context.settings.session_timeout_ms
-    )
-    answer = ConsumerHeartbeatAnswer(
-        command.member_id, command.epoch, context.settings.heartbeat_interval_ms
-    )
+    session = SetMemberTimer(ConsumerTimer.SESSION, member_id, session_timeout_ms)
+    answer = ConsumerHeartbeatAnswer(member_id, epoch, heartbeat_interval_ms)
     return Decision((), answer, (session,))
 
 
