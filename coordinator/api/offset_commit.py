@@ -13,12 +13,14 @@ Simplifications: none.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from coordinator.api import plain_commit
 from coordinator.api.context import RequestContext
 from coordinator.api.coordinator_codes import translate_coordinator_code
+from coordinator.api.plain_commit import PlainCommit, read_plain_commit
 from coordinator.api.requested_offsets import (
     RequestedOffsets,
     RequestedPartitions,
@@ -37,6 +39,19 @@ VERSIONS = range(2, 11)
 
 DEFAULT_RETENTION_MS = -1
 CACHED_PARTITIONS_MAX = 100  # of a response that is cached
+
+
+def create_request_reader(
+    version: int, read_any: Callable[[bytes, int], OffsetCommitRequest]
+) -> Callable[[bytes, int], OffsetCommitRequest | PlainCommit]:
+    """Return a function that reads requests as `read_any` does, those of most clients faster."""
+    if version not in plain_commit.VERSIONS:
+        return read_any
+
+    def read_request(frame: bytes, position: int) -> OffsetCommitRequest | PlainCommit:
+        return read_plain_commit(frame, position) or read_any(frame, position)
+
+    return read_request
 
 
 def handle_request(

@@ -85,7 +85,8 @@ log = logging.getLogger(__name__)
 class Api(Protocol):
     """Represents an API of Kafka: a module of this package, or a row of `absent_features`.
 
-    A module may also have `build_error_response`, and `ADVERTISED` versions that aren't served.
+    A module may also have `build_error_response`, `ADVERTISED` versions that aren't served, and
+    `create_request_reader`, which is given a version and the function that reads any request of it.
     """
 
     API_KEY: int
@@ -304,6 +305,9 @@ class Router:
             if api.API_KEY in CACHED_REQUEST_API_KEYS
             else partial(read_request, schema)
         )
+        create_request_reader = getattr(api, "create_request_reader", None)
+        if create_request_reader is not None:
+            read = create_request_reader(header.version, read)
         route = Route(
             schema,
             read,
