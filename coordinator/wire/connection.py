@@ -16,6 +16,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
+from types import NoneType
 from typing import cast
 
 from coordinator.clock import Clock
@@ -32,6 +33,7 @@ QUEUE_BYTES_MAX = 1_048_576
 # Small answers are collected until there are this many, or until one is large.
 _READY_ANSWERS_MAX = 16
 _LARGE_ANSWER_BYTES = 16_384
+_AT_ONCE = (bytes, list, NoneType)  # an answer that is there, and not an awaitable for it
 # Gets a frame and the client's host; returns the answer, or an awaitable if it comes later.
 Dispatch = Callable[[bytes, str], Answer | Awaitable[Answer]]
 
@@ -178,7 +180,7 @@ class ClientConnection(asyncio.Protocol):
         except (MalformedRequest, Disconnect) as error:
             self._close_with_error(error)
             return
-        if answer is None or isinstance(answer, bytes | list):
+        if isinstance(answer, _AT_ONCE):
             self._write_answer(answer)
         else:
             self._pending_answer = asyncio.ensure_future(answer)
