@@ -108,7 +108,7 @@ spark-kafka: $(VENV)/installed-spark  ## what asks a broker for something of its
 books: $(VENV)/installed-spark  ## the books of an application under kills, at ten cuts: OPTIONS='--rate 5000 --cuts 3'
 	$(BIN)/python -m tests.spark_soak $(OPTIONS)
 
-bench: $(VENV)/installed  ## records a second beside a hand-written loop, half an hour; OPTIONS=--quick: two minutes
+bench: $(VENV)/installed  ## records a second beside a hand-written loop, half an hour; OPTIONS=--quick: three minutes
 	$(BIN)/python -m benchmarks.throughput $(OPTIONS)
 
 bench-restore: $(VENV)/installed  ## restore beside a hand-written loop; how soon a killed worker runs again

@@ -5,7 +5,7 @@
 Guarantees, commit intervals and sizes vary. Ours and the loop alternate in one process on one
 broker; the ratio is of their medians. Every output is read back and checked before a figure is
 printed. At the end the same runs through TLS, on Apache Kafka (`benchmarks.tls`). `--quick` is what
-CI runs: one size of records, few intervals. The whole takes half an hour.
+CI runs: one size of records, few intervals, one round. The whole takes half an hour.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from benchmarks.runs import Input, Runs, Way, broker_at
 from streams.settings.config import ProcessingGuarantee
 
 GUARANTEES: tuple[ProcessingGuarantee, ...] = ("exactly_once_v2", "at_least_once")
+ROUNDS, QUICK_ROUNDS = 3, 1
 INTERVALS_MS = (10, 100, 1_000, 10_000)
 FEW_KEYS, MANY_KEYS = 10_000, 1_000_000
 RECORDS = 1_000_000
@@ -139,11 +140,15 @@ def print_table(figures: Sequence[Figure]) -> None:
 def bench(
     broker: Annotated[str, typer.Option(help="embedded, or host:port.")] = "embedded",
     quick: Annotated[bool, typer.Option("--quick", help="What CI runs.")] = False,
-    rounds: Annotated[int, typer.Option(help="Rounds; the median counts.")] = 3,
+    rounds: Annotated[
+        int | None, typer.Option(help="Rounds; the median counts. If not given: 3, with --quick 1.")
+    ] = None,
     output: Annotated[Path | None, typer.Option(help="Write the figures as JSON.")] = None,
 ) -> None:
     """Measure the throughput of all parts, and print it."""
     figures: list[Figure] = []
+    if rounds is None:
+        rounds = QUICK_ROUNDS if quick else ROUNDS
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-bench-")))
         servers = stack.enter_context(broker_at(broker, directory))

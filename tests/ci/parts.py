@@ -70,7 +70,7 @@ _CI = (
     _make("containers", "containers"),
     _make("simulation, more seeds", "soak", "SEEDS=50"),
     _make("upgrade", "upgrade"),
-    _make("benchmark", "bench", "OPTIONS=--quick --rounds 1", alone=True),
+    _make("benchmark", "bench", "OPTIONS=--quick", alone=True),
     _make("benchmark of the broker", "bench-broker", "OPTIONS=--quick", alone=True),
     _make("benchmark of groups", "bench-groups", "OPTIONS=--quick", alone=True),
     _make("benchmark of operators", "bench-dsl", "OPTIONS=--records 20000 --rounds 1", alone=True),
