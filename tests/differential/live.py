@@ -201,7 +201,7 @@ def differences(live: LiveCase, theirs: Output, mine: Output, whole: Output) -> 
         elif live.mode is Mode.VALUE:
             same = len({value for each in results for value, _ in each[-1:] or [(None, 0)]}) == 1
         else:
-            same = [each[-1:] for each in results] == [results[0][-1:]] * 2
+            same = _has_same_end(*results, caching=live.case.topology.cache_bytes > 0)
         if not same:
             found.append(f"{name!r}: {results[0]} of Kafka Streams, {results[1]} of ours")
         if live.mode is Mode.ORDER:
@@ -209,6 +209,18 @@ def differences(live: LiveCase, theirs: Output, mine: Output, whole: Output) -> 
                 if not _is_part(sequence, whole.get(key, ())):
                     found.append(f"{name!r}: {who} has {sequence}, of {whole.get(key, ())}")
     return found
+
+
+def _has_same_end(theirs: Sequence[Any], mine: Sequence[Any], *, caching: bool = False) -> bool:
+    """Return whether both end with the same result.
+
+    With caching one side may have nothing of a key that the other has deleted in the end: nothing
+    is sent of a session that comes and goes within one commit.
+    """
+    if theirs[-1:] == mine[-1:]:
+        return True
+    ends = [each[-1][0] for each in (theirs, mine) if each]
+    return caching and ends == [None]
 
 
 def _is_part(part: Sequence[Any], whole: Sequence[Any]) -> bool:
