@@ -264,6 +264,7 @@ class ConsumerMember:
         self._last_answer = b""
         self._timer: asyncio.TimerHandle | None = None
         self._rests = False
+        self._leaves = False
         self._frame = b""
         self._interval_s = 0.0
 
@@ -276,6 +277,7 @@ class ConsumerMember:
 
     async def leave(self) -> None:
         self.stop_heartbeats()
+        self._leaves = True
         self._board.remove_member(self)
         await self.connection.call(wire.consumer_heartbeat(self._group, self._member_id, -1))
         self.connection.close()
@@ -296,6 +298,8 @@ class ConsumerMember:
         self.connection.send(frame, self._handle_answer)
 
     def _handle_answer(self, answer: bytes) -> None:
+        if self._leaves:  # the answer to a heartbeat from before, which may bring an assignment
+            return
         if answer == self._last_answer:
             self._heartbeat_later()
             return

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from struct import pack
 from typing import cast
+from uuid import UUID
 
 import pytest
 
 from benchmarks import group_wire as wire
 from benchmarks.group_clients import Shares
 from benchmarks.group_load import check
-from benchmarks.group_members import Board, Member, Unstable, ranges
+from benchmarks.group_members import Board, ConsumerMember, Member, Unstable, ranges
 from coordinator.shard.record_fields import FieldReader
 
+TOPIC_ID = UUID(int=7)
+ASSIGNING_ANSWER = (
+    pack(">ib", 1, 0)  # the header
+    + pack(">ih", 0, 0)  # throttling, no error
+    + b"\0\0"  # no message, no member id
+    + pack(">iib", 3, 100, 1)  # epoch, interval, an assignment
+    + b"\2"
+    + TOPIC_ID.bytes
+    + b"\3"
+    + pack(">ii", 0, 1)
+    + b"\0\0\0"
+)
 EVEN: Mapping[str, tuple[int, set[int]]] = {"a": (3, {0, 1}), "b": (3, {2, 3})}
 
 
@@ -70,6 +84,35 @@ def test_consumers_are_stable_when_each_has_its_even_share() -> None:
     shares.take(1, [1])
     shares.add(1, [3])
     assert shares.wait_until_stable(0.0) > 0
+
+
+class SilentConnection:
+    """Stands in for a connection, and notes what is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+
+    def send(self, frame: bytes, on_answer: Callable[[bytes], None]) -> None:
+        self.sent.append(frame)
+        self.on_answer = on_answer
+
+    async def call(self, frame: bytes) -> bytes:
+        """Have the heartbeat before answered while the member waits to have left."""
+        self.sent.append(frame)
+        self.on_answer(ASSIGNING_ANSWER)
+        return b""
+
+    def close(self) -> None: ...
+
+
+def test_a_member_that_leaves_answers_no_assignment_that_comes_meanwhile() -> None:
+    connection, board = SilentConnection(), Board(4)
+    member = ConsumerMember(cast(wire.Connection, connection), "g", "words", TOPIC_ID, board)
+    member.start()
+    connection.on_answer(ASSIGNING_ANSWER)
+    assert len(connection.sent) == 2
+    asyncio.run(member.leave())
+    assert len(connection.sent) == 3, "and nothing after the last"
 
 
 @pytest.mark.parametrize("members", [1, 7, 200, 201])
