@@ -45,7 +45,7 @@ class StoreCache:
         self.entries: dict[bytes, StoreEntry[Any, Any]] = {}
         self.bytes = 0
         self.admits_new = True
-        """Whether the next commit caches entries that were not cached before."""
+        """The next commit caches entries that were not cached before."""
         self._written = self._found = self._skipped = 0
 
     def judge_use(self, written: int, found: int, *, is_full: bool) -> None:

@@ -28,7 +28,7 @@ class DrainedWrites:
 
     def __init__(self, *, admits_new: bool) -> None:
         self.admits_new = admits_new
-        """Whether entries that were not cached before will be."""
+        """Entries that were not cached before will be."""
         self.entries: list[ChangelogEntry] = []
         self.changes: dict[bytes, bytes | None] = {}
         """The entries as they will be on disk."""

@@ -45,7 +45,7 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
     _prefix_bytes = SEGMENT_BYTES
     _kind: str
     _entries_are_replaced = False
-    """Whether most entries are soon deleted again, as a session is that another one replaces."""
+    """Most entries are soon deleted again, as a session is that another one replaces."""
 
     def __init__(
         self,
