@@ -9,17 +9,14 @@ from state.cache import ObjectCache
 from state.drained_writes import write_after_drain
 from state.entry import StoreEntry, ValueAndTimestamp, value_and_timestamp
 from state.keys import (
-    BY_TIME,
     SEGMENT_BYTES,
     SESSION_SUFFIX_BYTES,
     TIME_MAX,
-    largest_suffixed_key,
-    next_segment,
     pack_session,
     unpack_session,
 )
 from state.recent_windows import RecentWindows, RecentWindowsBudget
-from state.segmented import SegmentedStore
+from state.session_layout import SessionLayout
 from state.state_serdes import StoreCodecs
 from state.store import ChangelogEntry, StoreCheckpoint, StoreDisk
 from state.transaction import raise_no_record
@@ -27,10 +24,8 @@ from state.windowed import Windowed
 
 V = TypeVar("V")
 
-_SUFFIX_MAX = pack_session(TIME_MAX, TIME_MAX)
 
-
-class SessionStore(SegmentedStore[V]):
+class SessionStore(SessionLayout[V]):
     """Stores values by key, start and end of a session (Kafka Streams' SessionStore).
 
     A session is kept for as long as its end is less than the retention behind stream time, the
@@ -39,7 +34,6 @@ class SessionStore(SegmentedStore[V]):
     `find_sessions` (`state.recent_windows`); None keeps none.
     """
 
-    _kind = "sessions"
     _entries_are_replaced = True
 
     def __init__(
@@ -325,74 +319,3 @@ class SessionStore(SegmentedStore[V]):
             elif held.value is not None:
                 found[disk_key] = held
         return found
-
-    def _sessions_of_key(
-        self, key: Any, earliest_end_ms: int, latest_start_ms: int, *, reverse: bool
-    ) -> Iterator[tuple[Windowed[Any], V]]:
-        encoded = self._serialize_key(key)
-        length = SEGMENT_BYTES + len(encoded) + SESSION_SUFFIX_BYTES
-        earliest = max(earliest_end_ms, self._live_from_ms)
-        lower = encoded + pack_session(earliest, 0)
-        # No session ends after stream time: with this bound, longer keys that begin with this
-        # key's bytes are not read.
-        upper = encoded + pack_session(max(self._stream_time_ms, 0), TIME_MAX) + b"\0"
-        for segment in self._live_segments(earliest, TIME_MAX, reverse=reverse):
-            found = self._scan_range(segment + lower, segment + upper, reverse=reverse)
-            for disk_key, entry, stored in found:
-                if len(disk_key) == length:
-                    end_ms, start_ms = unpack_session(disk_key[-SESSION_SUFFIX_BYTES:])
-                    if start_ms <= latest_start_ms:
-                        yield Windowed(key, start_ms, end_ms), self._entry_value(entry, stored)
-
-    def _sessions_of_keys(
-        self,
-        key_from: Any,
-        key_to: Any,
-        earliest_end_ms: int,
-        latest_end_ms: int,
-        latest_start_ms: int,
-        *,
-        reverse: bool,
-    ) -> Iterator[tuple[Windowed[Any], V]]:
-        first = b"" if key_from is None else self._serialize_key(key_from)
-        last = None if key_to is None else self._serialize_key(key_to)
-        earliest = max(earliest_end_ms, self._live_from_ms)
-        for segment in self._live_segments(earliest, latest_end_ms, reverse=reverse):
-            upper = next_segment(segment)
-            if last is not None:
-                upper = segment + largest_suffixed_key(last, _SUFFIX_MAX) + b"\0"
-            for disk_key, entry, stored in self._scan_range(
-                segment + first, upper, reverse=reverse
-            ):
-                end_ms, start_ms = unpack_session(disk_key[-SESSION_SUFFIX_BYTES:])
-                encoded = disk_key[SEGMENT_BYTES:-SESSION_SUFFIX_BYTES]
-                if not earliest <= end_ms <= latest_end_ms or start_ms > latest_start_ms:
-                    continue
-                if encoded >= first and (last is None or encoded <= last):
-                    session = (
-                        Windowed(self._decode_key(encoded), start_ms, end_ms)
-                        if entry is None
-                        else entry.key
-                    )
-                    yield session, self._entry_value(entry, stored)
-
-    def _build_disk_key(self, key_bytes: bytes, session: Windowed[Any]) -> bytes:
-        suffix = pack_session(session.end_ms, session.start_ms)
-        return self._segment_of(session.end_ms) + key_bytes + suffix
-
-    def _to_disk_key(self, key: Windowed[Any]) -> bytes:
-        return self._build_disk_key(self._serialize_key(key.key), key)
-
-    def _time_of_changelog_key(self, changelog_key: bytes) -> int:
-        return unpack_session(changelog_key[-SESSION_SUFFIX_BYTES:])[0]  # type: ignore[no-any-return]
-
-    def _to_time_key(self, disk_key: bytes) -> bytes:
-        encoded = disk_key[SEGMENT_BYTES:-SESSION_SUFFIX_BYTES]
-        return BY_TIME + disk_key[-SESSION_SUFFIX_BYTES:] + encoded
-
-    def _from_time_key(self, time_key: bytes) -> tuple[bytes, Windowed[Any]]:
-        times = time_key[len(BY_TIME) :][:SESSION_SUFFIX_BYTES]
-        end_ms, start_ms = unpack_session(times)
-        encoded = time_key[len(BY_TIME) + SESSION_SUFFIX_BYTES :]
-        session = Windowed(self._decode_key(encoded), start_ms, end_ms)
-        return self._build_disk_key(encoded, session), session
