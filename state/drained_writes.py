@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from state.cache import ENTRY_BYTES, StoreCache, entry_size_bytes
+from state.cache import ENTRY_BYTES, StoreCache
 from state.entry import SCALARS, StoreEntry, is_immutable
 from state.errors import store_serde_error
 from state.keys import pack_time
@@ -83,7 +83,7 @@ def serialize_overlay(
         if value is None:
             if entry.used:  # it came from the cache, and is counted there
                 cached_count += 1
-                grown -= entry_size_bytes(key, entry.stored or b"")
+                grown -= ENTRY_BYTES + 2 * (len(key) + len(entry.stored or b""))
             entries.append((logged, None, timestamp_ms))
             changes[key] = None
             deleted.append(key)

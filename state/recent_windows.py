@@ -23,7 +23,8 @@ Entries lie in buckets of time, which are evicted whole.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Sequence
 
 from state.keys import TIME_MAX, WINDOW_SUFFIX_BYTES, pack_time, unpack_window
 
@@ -119,25 +120,32 @@ class RecentWindows:
 
         Both times are included, and `from_ms` is at least `complete_from_ms`.
         """
-        numbers, buckets, bucket_ms = self._numbers, self._buckets, self._bucket_ms
-        found: list[bytes] = []
-        last = to_ms // bucket_ms
-        for number in numbers[bisect_left(numbers, from_ms // bucket_ms) :]:
-            if number > last:
-                break
-            entries = buckets[number].entries_by_key.get(key)
-            if entries is None:
-                continue
-            if isinstance(entries, bytes):
-                found.append(entries)
-            else:
-                found += entries
+        found = self.find_entries_around(key, from_ms, to_ms)
         if not found:
             return found
         first, end = pack_time(from_ms), pack_time(to_ms) + _AFTER_SEQUENCES
         if first <= found[0] and found[-1] < end:
             return found
         return found[bisect_left(found, first) : bisect_left(found, end)]
+
+    def find_entries_around(self, key: bytes, from_ms: int, to_ms: int) -> list[bytes]:
+        """Return what `find_entries` does, and perhaps some entries before and after these."""
+        buckets, bucket_ms = self._buckets, self._bucket_ms
+        found: list[bytes] = []
+        numbers: Sequence[int] = range(from_ms // bucket_ms, to_ms // bucket_ms + 1)
+        if len(numbers) > len(self._numbers):
+            first = bisect_left(self._numbers, numbers[0])
+            numbers = self._numbers[first : bisect_right(self._numbers, numbers[-1])]
+        for number in numbers:
+            bucket = buckets.get(number)
+            entries = None if bucket is None else bucket.entries_by_key.get(key)
+            if entries is None:
+                continue
+            if isinstance(entries, bytes):
+                found.append(entries)
+            else:
+                found += entries
+        return found
 
     def remove_entry(self, key: bytes, start_ms: int, entry: bytes) -> None:
         """Remove an entry that the store has no more; does nothing if it is not here."""

@@ -13,6 +13,7 @@ from state.keys import (
     SESSION_SUFFIX_BYTES,
     TIME_MAX,
     pack_session,
+    pack_time,
     unpack_session,
 )
 from state.recent_windows import RecentWindows, RecentWindowsBudget
@@ -199,7 +200,7 @@ class SessionStore(SessionLayout[V]):
         recent = self._recent
         if recent is not None:
             recent.add_entry(key_bytes, end_ms, bounds, b"")
-        disk_key = self._segment_of(end_ms) + key_bytes + bounds
+        disk_key = pack_time(end_ms // self._segment_ms) + key_bytes + bounds
         held = self._overlay.get(disk_key)
         if held is not None:
             return held
@@ -280,8 +281,10 @@ class SessionStore(SessionLayout[V]):
                 self._recent = self._recent_budget.add_store(2 * search_ms)
                 self._forget_bounds()
             return None
-        earliest = max(earliest_end_ms, self._live_from_ms)
-        return recent if earliest >= recent.complete_from_ms else None
+        complete_from_ms = recent.complete_from_ms
+        if earliest_end_ms >= complete_from_ms or self._live_from_ms >= complete_from_ms:
+            return recent
+        return None
 
     def _sessions_in_memory(
         self, recent: RecentWindows, key: Any, earliest_end_ms: int, latest_start_ms: int
@@ -305,12 +308,13 @@ class SessionStore(SessionLayout[V]):
         """Return what `find_to_merge` finds, where all such sessions are in memory."""
         found: dict[bytes, StoreEntry[Windowed[Any], V]] = {}
         overlay, cached = self._overlay, self._cached.entries
-        earliest = max(earliest_end_ms, self._live_from_ms)
-        for bounds in recent.find_entries(key_bytes, earliest, max(self._stream_time_ms, 0)):
+        segment_ms, latest = self._segment_ms, self._stream_time_ms
+        earliest = max(earliest_end_ms, latest - self._retention_ms + 1)
+        for bounds in recent.find_entries_around(key_bytes, earliest, latest):
             end_ms, start_ms = unpack_session(bounds)
-            if start_ms > latest_start_ms:
+            if end_ms < earliest or start_ms > latest_start_ms:
                 continue
-            disk_key = self._segment_of(end_ms) + key_bytes + bounds
+            disk_key = pack_time(end_ms // segment_ms) + key_bytes + bounds
             held = overlay.get(disk_key) or cached.get(disk_key)
             if held is None or held.value is None:
                 held = self._find_entry(disk_key, Windowed(key, start_ms, end_ms))

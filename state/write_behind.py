@@ -103,7 +103,7 @@ class WriteBehindDisk:
             self._due_at_s = self._monotonic_s() + WAITING_S_MAX
         with self._changing:
             # A new key that waits already is a deletion, of an entry that the disk may have.
-            self._unwritten.update(key for key in new_keys if key not in self._waiting)
+            self._unwritten.update(set(new_keys).difference(self._waiting))
             self._waiting.update(changes)
             if self._unwritten:
                 self._drop_deleted_unwritten(changes)
@@ -151,7 +151,7 @@ class WriteBehindDisk:
     def _drop_deleted_unwritten(self, changes: Mapping[bytes, bytes | None]) -> None:
         """Drop the keys that `changes` delete and that the disk below does not have."""
         unwritten, waiting = self._unwritten, self._waiting
-        gone = [key for key, value in changes.items() if value is None and key in unwritten]
+        gone = [key for key in unwritten.intersection(changes) if changes[key] is None]
         if gone:
             for key in gone:
                 del waiting[key]

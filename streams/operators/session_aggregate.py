@@ -7,7 +7,9 @@ the new one has the same bounds and the record is all there is of it. A session 
 time is the gap and the grace past its end. Records without a key are dropped; those without a value
 are aggregated.
 
-Results have the end of their session as timestamp. Rules: KStreamSessionWindowAggregate.
+Results have the end of their session as timestamp. At once they go without headers, which a result
+at the commit has from the record that made it. Rules: KStreamSessionWindowAggregate,
+SessionCacheFlushListener.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from streams.operators.folding import WindowFold, create_unstored_entry
 from streams.operators.lateness import OnLate, create_late_handler
 from streams.operators.window_close import emit_on_close
 from streams.operators.window_results import create_result_forwarder
+from streams.processor.record import MessageWithHeaders
 from streams.windows import SessionWindows
 
 SessionEntry = StoreEntry[Windowed[Any], Any]
@@ -135,6 +138,7 @@ def _create_session_writer(
     remove it, and the timestamp in ms of the record.
     """
     assert view.spec is not None
+    context, hides_headers = binding.context, emits and not view.spec.caching
     remove_merged, take_merged = store.remove_merged, store.take_merged
     copy_value = create_downstream_copier(binding, view.spec.value)
     forward_result = (
@@ -150,17 +154,23 @@ def _create_session_writer(
         value: Any,
         timestamp_ms: int,
     ) -> None:
-        if session.start_ms != session.end_ms:
-            for disk_key, found_entry in found.items():
-                old_value = found_entry.value if sends_old else None
-                removed = remove_merged(disk_key, found_entry, timestamp_ms)
-                if forward_result is not None:
-                    forward_result(removed, old_value, removed.key.end_ms)
-        entry = take_merged(key_bytes, found, session)
-        if entry is None:
-            entry = create_unstored_entry(session.key, session.start_ms, session.end_ms)
-        entry.value, entry.timestamp_ms = value, timestamp_ms
-        if forward_result is not None:
-            forward_result(entry, None, session.end_ms)
+        message = context.message
+        if hides_headers and message is not None and message.headers():
+            context.message = MessageWithHeaders(message, ())
+        try:
+            if session.start_ms != session.end_ms:
+                for disk_key, found_entry in found.items():
+                    old_value = found_entry.value if sends_old else None
+                    removed = remove_merged(disk_key, found_entry, timestamp_ms)
+                    if forward_result is not None:
+                        forward_result(removed, old_value, removed.key.end_ms)
+            entry = take_merged(key_bytes, found, session)
+            if entry is None:
+                entry = create_unstored_entry(session.key, session.start_ms, session.end_ms)
+            entry.value, entry.timestamp_ms = value, timestamp_ms
+            if forward_result is not None:
+                forward_result(entry, None, session.end_ms)
+        finally:
+            context.message = message
 
     return replace_sessions

@@ -1,8 +1,6 @@
 """Forward a window's new value, at once or, with caching, at the commit.
 
-Results of sessions have the end of their session as timestamp, and at once they go without headers,
-which a result at the commit has from the record that made it. So it is in Kafka Streams
-(KStreamSessionWindowAggregate, SessionCacheFlushListener).
+Results of sessions have the end of their session as timestamp.
 """
 
 from __future__ import annotations
@@ -16,7 +14,6 @@ from streams.graph.nodes import Binding
 from streams.graph.views import TableView
 from streams.operators.copies import CopyFunction, create_downstream_key_copier
 from streams.operators.uncommitted_results import emit_at_commit
-from streams.processor.record import MessageWithHeaders
 
 ForwardResult = Callable[[StoreEntry[Windowed[Any], Any], Any, int], None]
 """Takes a window's entry, its old value where one is sent, and the result's timestamp in ms."""
@@ -54,14 +51,4 @@ def create_result_forwarder(
             window = own_key(window)
         downstream(window, copy_value(entry.value), old_value if sends_old else None, time_ms, True)
 
-    def forward_without_headers(
-        entry: StoreEntry[Windowed[Any], Any], old_value: Any, time_ms: int
-    ) -> None:
-        message = context.message
-        context.message = None if message is None else MessageWithHeaders(message, ())
-        try:
-            forward_result(entry, old_value, time_ms)
-        finally:
-            context.message = message
-
-    return forward_without_headers if are_sessions else forward_result
+    return forward_result
