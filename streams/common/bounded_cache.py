@@ -6,36 +6,35 @@ older one is dropped. So what was computed last is remembered without an order b
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 _ENTRY_BYTES = 140
 """The measured size of an entry without its data: the headers of two objects, a short result and
 their place in a dict."""
 
 
-def remember_recent(compute: Callable[[bytes], bytes], bytes_max: int) -> Callable[[bytes], bytes]:
-    """Return `compute` with a memory of its recent results, which takes up to `bytes_max` bytes.
+class RecentResults:
+    """Holds recent results of a function of bytes, which take up to `bytes_max` bytes.
 
-    Results are short and never empty. Threads may share the function: each of its steps leaves the
+    Results are short and never empty. Threads may share the object: each of its steps leaves the
     generations usable, and a race between two of them costs at most a repeated computation.
     """
-    generation_bytes_max = bytes_max // 2
-    newer: dict[bytes, bytes] = {}
-    older: dict[bytes, bytes] = {}
-    newer_bytes = 0
 
-    def find_or_compute(data: bytes) -> bytes:
-        nonlocal newer, older, newer_bytes
-        found = newer.get(data) or older.get(data)
-        if found is not None:
-            return found
-        result = compute(data)
+    __slots__ = ("_generation_bytes_max", "_newer", "_newer_bytes", "_older")
+
+    def __init__(self, bytes_max: int) -> None:
+        self._generation_bytes_max = bytes_max // 2
+        self._newer: dict[bytes, bytes] = {}
+        self._older: dict[bytes, bytes] = {}
+        self._newer_bytes = 0
+
+    def find(self, data: bytes) -> bytes | None:
+        """Return the result for `data`, None if it is not remembered."""
+        return self._newer.get(data) or self._older.get(data)
+
+    def add(self, data: bytes, result: bytes) -> None:
+        """Remember the result for `data`, unless that is larger than a generation."""
         size_bytes = len(data) + _ENTRY_BYTES
-        if size_bytes <= generation_bytes_max:
-            newer_bytes += size_bytes
-            if newer_bytes > generation_bytes_max:
-                older, newer, newer_bytes = newer, {}, size_bytes
-            newer[data] = result
-        return result
-
-    return find_or_compute
+        if size_bytes <= self._generation_bytes_max:
+            self._newer_bytes += size_bytes
+            if self._newer_bytes > self._generation_bytes_max:
+                self._older, self._newer, self._newer_bytes = self._newer, {}, size_bytes
+            self._newer[data] = result

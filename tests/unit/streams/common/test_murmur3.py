@@ -5,8 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from streams.common.murmur3 import murmur3_hash128
+from streams.common import murmur3
+from streams.common.murmur3 import murmur3_hash128, remember_hashes
+from tests.unit.properties import examples
 
 _MASK = 2**64 - 1
 _C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
@@ -39,6 +43,63 @@ def test_data_of_each_size_is_hashed_as_block_by_block() -> None:
     for size in (*range(600), *range(1_000, 1_060), 5_000):
         for data in (rng.randbytes(size), b"\xff" * size):
             assert murmur3_hash128(data) == _hash_by_blocks(data), f"{seed=} {size=}"
+
+
+@pytest.fixture
+def hashed_alone(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Return a list to which each row is added that is hashed by itself."""
+    rows = []
+    compute = murmur3._compute_hash128
+
+    def note_and_compute(data: bytes) -> bytes:
+        rows.append(data)
+        return compute(data)
+
+    monkeypatch.setattr(murmur3, "_compute_hash128", note_and_compute)
+    return rows
+
+
+def test_rows_of_each_size_are_hashed_together(hashed_alone: list[bytes]) -> None:
+    seed = random.randrange(2**32)
+    rng = random.Random(seed)
+    for size in (*range(1, 100), *range(1_000, 1_025)):
+        rows = [b"\xff" * size, *(bytes([i]) + rng.randbytes(size - 1) for i in range(5))]
+        remember_hashes(rows)
+        for row in rows:
+            assert murmur3_hash128(row) == _hash_by_blocks(row), f"{seed=} {size=}"
+    assert hashed_alone == []
+
+
+def test_a_large_row_and_those_with_few_of_their_size_are_hashed_alone(
+    hashed_alone: list[bytes],
+) -> None:
+    begin = random.randbytes(8)
+    large = [begin + bytes([i]) * 1_017 for i in range(9)]
+    few = [begin + bytes([i]) * size for i in range(3) for size in (30, 50)]
+    remember_hashes([*large, *few])
+    for row in (*large, *few):
+        assert murmur3_hash128(row) == _hash_by_blocks(row)
+    assert hashed_alone == [*large, *few]
+
+
+def test_what_is_remembered_is_not_hashed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [random.randbytes(100) for _ in range(20)]
+    remember_hashes([*rows, *rows])
+    monkeypatch.setattr(murmur3, "_compute_hashes", None)
+    remember_hashes(rows)
+
+
+rows_of_any_size = st.integers(0, 300).flatmap(lambda size: st.binary(min_size=size, max_size=size))
+
+
+@examples(50)
+@given(st.lists(rows_of_any_size | st.binary(min_size=30, max_size=34), max_size=80))
+def test_rows_hashed_together_have_the_hashes_that_each_has_alone(rows: list[bytes]) -> None:
+    remember_hashes(rows)
+    for row in rows:
+        assert murmur3_hash128(row) == _hash_by_blocks(row)
+    for row in rows:
+        assert murmur3._compute_hashes([row, row], len(row) // 16) == [_hash_by_blocks(row)] * 2
 
 
 def _hash_by_blocks(data: bytes) -> bytes:
