@@ -90,7 +90,7 @@ class BoundApp:
                 now_ms=lambda: 0,
             )
             self.receivers |= {
-                topic: self._create_receiver(context, receive)
+                topic: self._create_receiver(topic, context, receive)
                 for topic, receive in compile_subtopology(sub, context).items()
             }
             self._stores += stores.values()
@@ -108,8 +108,12 @@ class BoundApp:
         return 1
 
     @staticmethod
-    def _create_receiver(context: TaskContext, receive: Callable[[Any], None]) -> Take:
+    def _create_receiver(topic: str, context: TaskContext, receive: Callable[[Any], None]) -> Take:
+        preview_values = context.value_previews.get(topic)
+
         def receive_all(messages: Sequence[Message]) -> None:
+            if preview_values is not None:
+                preview_values({message.value() for message in messages})
             for message in messages:
                 context.message = message
                 receive(message)

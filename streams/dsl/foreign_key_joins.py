@@ -166,7 +166,7 @@ class _ForeignKeyJoin:
             "SUBSCRIPTION-REGISTRATION",
             "subscription-registration-processor",
             self._left._node,
-            send_subscriptions(self._left._view, foreign_key, self.serdes, is_left_join=left),
+            self._create_subscription_sender(foreign_key, left=left),
         )
         topic = f"{self.builder.application_id}-{self._subscription_base}-topic"
         self._add_sink(
@@ -215,6 +215,15 @@ class _ForeignKeyJoin:
             self._row_key,
             self._response_serde,
             _partition_of_subscriber,
+        )
+
+    def _create_subscription_sender(
+        self, foreign_key: Callable[[Any, Any], Any], *, left: bool
+    ) -> Operator:
+        """Return the operator that sends the subscriptions of the left table's rows."""
+        row_topics = [source.topic for source in _sources_of(self._left._node)]
+        return send_subscriptions(
+            self._left._view, foreign_key, self.serdes, is_left_join=left, row_topics=row_topics
         )
 
     def add_step(
@@ -280,11 +289,11 @@ def _partition_by_key_alone(partitioner: Partitioner) -> Partitioner:
     return partition_by_key
 
 
-def _sources_of(node: Node) -> set[Node]:
-    """Return the source nodes upstream of `node`, with no topic in between."""
-    if not node.parents:
+def _sources_of(node: Node) -> set[SourceNode]:
+    """Return the source nodes upstream of `node`."""
+    if isinstance(node, SourceNode):
         return {node}
-    return set[Node]().union(*map(_sources_of, node.parents))
+    return set[SourceNode]().union(*map(_sources_of, node.parents))
 
 
 def _partition_of_subscriber(

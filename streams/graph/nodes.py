@@ -96,6 +96,9 @@ class InternalProcessorContext(Protocol):
     """Objects that several steps of the task share, by the name of a store that only these steps
     use. They go when the steps are discarded."""
 
+    value_previews: dict[str, Callable[[set[bytes]], None]]
+    """By source topic a function to call with the values of records, as bytes, right before a slice
+    of them is processed: for a step that computes something of many together in less time."""
     observer: TaskObserver | None
     """The test driver that runs the task, if any. With it results that are otherwise looked for at
     intervals of the wall clock, which then stands still, are looked for with each record."""

@@ -24,13 +24,14 @@ SubscriptionJoinProcessorSupplier, ForeignTableJoinProcessorSupplier, ResponseJo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from streams.common.murmur3 import murmur3_hash128
 from streams.graph.nodes import Binding, ForwardRecord, ForwardUpdate, Operator
 from streams.graph.views import TableView
+from streams.operators.row_hashes import RowHasher
 from streams.serdes.foreign_key_messages import (
     SubscriptionInstruction,
     SubscriptionResponseWrapper,
@@ -63,18 +64,27 @@ class ForeignKeySerdes(NamedTuple):
 
 
 def send_subscriptions(
-    view: TableView, foreign_key: ForeignKey, serdes: ForeignKeySerdes, *, is_left_join: bool
+    view: TableView,
+    foreign_key: ForeignKey,
+    serdes: ForeignKeySerdes,
+    *,
+    is_left_join: bool,
+    row_topics: Iterable[str] = (),
 ) -> Operator:
     """Return the operator that forwards a subscription for each row of the left table that changes.
 
     It unsubscribes from the old foreign key and subscribes to the new one, by `is_left_join` with
-    or without a response if there is no value.
+    or without a response if there is no value. The values of `row_topics` may be rows as they are.
     """
 
     def bind_operator(binding: Binding) -> ForwardUpdate:
         context, downstream, failed = binding.context, binding.downstream, binding.handle_failure
         partition = int(context.task_name.rpartition("_")[2])
-        serialize, serialize_key = serdes.value.serialize, serdes.foreign_key.serialize
+        hasher, serialize_key = RowHasher(serdes.value.serialize), serdes.foreign_key.serialize
+        hash_row = hasher.hash_row
+        for topic in row_topics:
+            # Other joins of the same table hash the same rows: they find what the first computes.
+            context.value_previews.setdefault(topic, hasher.preview_values)
         is_versioned = view.is_versioned
         requests_for = _left_join_requests if is_left_join else _inner_join_requests
 
@@ -91,7 +101,7 @@ def send_subscriptions(
                     new_foreign_key is None
                     or serialize_key(new_foreign_key) != serialize_key(old_foreign_key)
                 )
-                row_hash = None if new is None else murmur3_hash128(serialize(new))
+                row_hash = None if new is None else hash_row(new)
             except Exception as error:
                 failed(error, key, new)
                 return

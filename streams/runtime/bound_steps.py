@@ -22,6 +22,7 @@ from streams.runtime.partition_group import (
     PartitionGroup,
     RecordBuffer,
     RecordOrderSettings,
+    RecordReceiver,
     RecordRun,
     SinglePartitionQueue,
 )
@@ -49,6 +50,8 @@ class BoundSteps:
         self._stores = stores
         self._early_serialization = early_serialization
         self._buffered_records: RecordBuffer | None = None
+        self._previews: list[tuple[RecordReceiver, Callable[[set[bytes]], None]]] = []
+        """The receivers of topics whose values a step previews, each with the step's function."""
 
     @property
     def buffered_records(self) -> RecordBuffer:
@@ -69,6 +72,8 @@ class BoundSteps:
         """
         with self._translate_store_errors():  # processors may read their stores in `init`
             topics = compile_subtopology(self._subtopology, self.context)
+        previews = self.context.value_previews
+        self._previews = [(topics[topic], previews[topic]) for topic in topics.keys() & previews]
         receivers = {p: topics[p.topic] for p in partitions}
         match partitions:
             case [only]:
@@ -81,6 +86,8 @@ class BoundSteps:
     def process_runs(self, runs: list[RecordRun]) -> int:
         """Process runs of records and return how many punctuations were called."""
         context = self.context
+        for reader, preview_values in self._previews:
+            preview_values(_collect_values(runs, reader))
         with self._translate_store_errors():
             if context.punctuations.by_stream_time:
                 return self._process_with_punctuations(runs)
@@ -172,6 +179,7 @@ class BoundSteps:
     def unbind(self) -> None:
         """Drop the records and what the steps hold, after calling their close callbacks."""
         self._buffered_records = None
+        self._previews.clear()
         context = self.context
         for close in context.close_callbacks:
             close()
@@ -203,3 +211,10 @@ class BoundSteps:
         except EarlierWriteRefused as error:
             self.context.start_refused_value_search(error)
             raise
+
+
+def _collect_values(runs: list[RecordRun], receiver: RecordReceiver) -> set[bytes]:
+    """Return the values of all records that `receiver` takes, as bytes."""
+    values = {message.value() for receive, run in runs if receive is receiver for message in run}
+    values.discard(None)
+    return values

@@ -61,6 +61,7 @@ class TaskContext:
         "stream_time_ms",
         "task_name",
         "uncommitted_results",
+        "value_previews",
         "wait_for_queue_room",
     )
 
@@ -100,6 +101,7 @@ class TaskContext:
         self.now_ms = now_ms
         self.observer = observer
         self.shared_by_steps: dict[str, Any] = {}
+        self.value_previews: dict[str, Callable[[set[bytes]], None]] = {}
         self.punctuations = TaskPunctuations(now_ms)
         self.commit_callbacks: list[Callable[[], None]] = []
         self.uncommitted_results: dict[str, dict[Any, Any]] = {}

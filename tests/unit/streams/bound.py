@@ -65,6 +65,7 @@ class BoundTask:
         self.step_times: dict[str, StepStreamTime] = {}
         self.wall_ms = 0
         self.shared_by_steps: dict[str, Any] = {}
+        self.value_previews: dict[str, Callable[[set[bytes]], None]] = {}
         self.observer: TaskObserver | None = None
         self.record_timestamp_ms = -1
         self.scheduled: list[tuple[int, str, Callable[[int], None]]] = []
