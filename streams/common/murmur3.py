@@ -24,7 +24,7 @@ _C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
 _BLOCK_BYTES = _HASH_BYTES = 16
 _ROWS_TOGETHER_MIN = 4
 """The number of rows from which on it takes less time to hash them together."""
-_REMEMBERED_BYTES_MAX = 4 << 20
+_REMEMBERED_BYTES_MAX = 8 << 20
 """Rows of a process: each is hashed when it subscribes, and again at its response, which comes when
 the subscription and then the response are committed. Meanwhile thousands of others subscribe."""
 _iter_halves = struct.Struct("<QQ").iter_unpack
