@@ -13,7 +13,11 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from coordinator.errors import Code, Refused
-from coordinator.groups.consumer.advance import GroupContext, advance_member
+from coordinator.groups.consumer.advance import (
+    GroupContext,
+    TransientGroupState,
+    advance_member,
+)
 from coordinator.groups.consumer.config import ConsumerGroupConfig
 from coordinator.groups.consumer.effects import ConsumerTimer, SetMemberTimer
 from coordinator.groups.consumer.reconcile import OwnedPartitions
@@ -32,6 +36,7 @@ from coordinator.groups.consumer.state import (
     ConsumerGroup,
     ConsumerGroupMember,
 )
+from coordinator.groups.consumer.topics import TopicList
 from coordinator.shard.decision import Decision
 
 
@@ -89,21 +94,6 @@ def join_or_stay_in_group(
     UNRELEASED_INSTANCE_ID (another member still has the instance id), FENCED_MEMBER_EPOCH,
     INVALID_REGULAR_EXPRESSION.
     """
-    if has_nothing_new(group, command, context):
-        settings = context.settings
-        return _keep_member(
-            command.member_id,
-            command.epoch,
-            settings.session_timeout_ms,
-            settings.heartbeat_interval_ms,
-        )
-    return decide_whole_heartbeat(group, command, context)
-
-
-def decide_whole_heartbeat(
-    group: ConsumerGroup, command: ConsumerHeartbeat, context: GroupContext
-) -> Decision[Record, ConsumerHeartbeatAnswer]:
-    """Decide a heartbeat as `join_or_stay_in_group` does, whatever it may report."""
     check_group_size(group, None if command.has_generated_id else command.member_id, context.config)
     member, replaced = _find_or_create_member(group, command)
     updated = _apply_reported_changes(member, command)
@@ -135,12 +125,15 @@ def decide_whole_heartbeat(
 
 
 def has_nothing_new(
-    group: ConsumerGroup, command: ConsumerHeartbeat, context: GroupContext
+    group: ConsumerGroup,
+    command: ConsumerHeartbeat,
+    transient_state: TransientGroupState | None,
+    topics: TopicList,
 ) -> bool:
     """Return whether neither the member reports anything nor the group has anything for it.
 
-    Nearly all heartbeats are such. For those of which this can't be said at a glance, such as a
-    static member's, it is False.
+    Nearly all heartbeats are such, and `keep_member` decides them. For those of which this can't be
+    said at a glance, such as a static member's, it is False.
     """
     member = group.members.get(command.member_id)
     return (
@@ -158,16 +151,17 @@ def has_nothing_new(
         and command.client_host == member.client_host
         and member.state is MemberState.STABLE
         and member.classic is None
-        and context.transient_state.hashed_topics_version == context.topics.version
+        and transient_state is not None
+        and transient_state.hashed_topics_version == topics.version
         and not group.regex_subscriber_counts
     )
 
 
 @lru_cache(4_096)  # a member's decision is the same until it or its group changes
-def _keep_member(
+def keep_member(
     member_id: str, epoch: int, session_timeout_ms: int, heartbeat_interval_ms: int
 ) -> Decision[Record, ConsumerHeartbeatAnswer]:
-    """Decide the heartbeat of a member that has nothing new: only its session begins again."""
+    """Decide a heartbeat with nothing new as `join_or_stay_in_group` does: its session restarts."""
     session = SetMemberTimer(ConsumerTimer.SESSION, member_id, session_timeout_ms)
     answer = ConsumerHeartbeatAnswer(member_id, epoch, heartbeat_interval_ms)
     return Decision((), answer, (session,))

@@ -30,7 +30,9 @@ from coordinator.groups.consumer.epoch_cause import GroupEpochCause
 from coordinator.groups.consumer.heartbeat import (
     ConsumerHeartbeat,
     ConsumerHeartbeatAnswer,
+    has_nothing_new,
     join_or_stay_in_group,
+    keep_member,
     require_member,
 )
 from coordinator.groups.consumer.leave import leave_temporarily
@@ -127,9 +129,18 @@ class ConsumerMembership:
         group = shard.state.consumer.get(command.group_id)
         if group is None:
             return self._join_group(shard, command)
-        context = self.create_context(shard, group)
-        decision = join_or_stay_in_group(group, command, context)
-        return self.executor.execute_decision(shard, command.group_id, decision)
+        transient_state = shard.transient_states.get(group.group_id)
+        if has_nothing_new(group, command, transient_state, self._topics):
+            settings = self._settings_of(group.group_id)
+            decision = keep_member(
+                command.member_id,
+                command.epoch,
+                settings.session_timeout_ms,
+                settings.heartbeat_interval_ms,
+            )
+        else:
+            decision = join_or_stay_in_group(group, command, self.create_context(shard, group))
+        return self.executor.execute_decision(shard, group.group_id, decision)
 
     def describe_group(self, group_id: str) -> DescribedConsumerGroup:
         """Describe a consumer group.

@@ -24,9 +24,9 @@ from coordinator.errors import Code, Refused
 from coordinator.groups.consumer.config import ConsumerGroupSettings
 from coordinator.groups.consumer.heartbeat import (
     ConsumerHeartbeat,
-    decide_whole_heartbeat,
     has_nothing_new,
     join_or_stay_in_group,
+    keep_member,
 )
 from coordinator.groups.consumer.state import AWAY_EPOCH, ConsumerGroup, ConsumerGroupMember
 from coordinator.groups.shard import GroupShard
@@ -239,10 +239,12 @@ class History:
         for member in group.members.values():
             said = member.member_id, member.epoch, member.client_id, member.client_host
             command = ConsumerHeartbeat(GROUP, *said, instance_id=self.random.choice((None, "i1")))
-            if has_nothing_new(group, command, context):
+            if has_nothing_new(group, command, context.transient_state, context.topics):
                 self.unchanged_count += 1
-                quick = join_or_stay_in_group(group, command, context)
-                whole = decide_whole_heartbeat(group, command, context)
+                settings = context.settings
+                timing_ms = settings.session_timeout_ms, settings.heartbeat_interval_ms
+                quick = keep_member(member.member_id, member.epoch, *timing_ms)
+                whole = join_or_stay_in_group(group, command, context)
                 assert quick.response == whole.response
                 assert (list(quick.records), list(quick.effects)) == ([], list(whole.effects))
                 assert not whole.records
