@@ -32,7 +32,9 @@ class KeyedTimers(Generic[K]):
 
     def set_timer(self, key: K, delay_ms: float) -> None:
         """Let `key` expire after `delay_ms`, instead of whenever it was to expire before."""
-        deadline_ms = self._clock.monotonic_ms() + max(0.0, delay_ms)
+        deadline_ms: float = self._clock.monotonic_ms()
+        if delay_ms > 0:
+            deadline_ms += delay_ms
         self._deadlines_ms[key] = deadline_ms
         heap_deadline_ms = self._heap_deadlines_ms.get(key)
         if heap_deadline_ms is None or deadline_ms < heap_deadline_ms:
