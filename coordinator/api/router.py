@@ -13,7 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from coordinator.api import (
     add_offsets_to_txn,
@@ -66,13 +66,15 @@ from coordinator.fail_stop import FailStop
 from coordinator.faults import Faults, RequestFault
 from coordinator.shard.shard import BrokenInvariant
 from coordinator.wire.codec import (
+    API_BYTES,
     ApiSchema,
     EncodedResponse,
     MalformedRequest,
     RequestHeader,
-    create_cached_request_reader,
+    cache_frames,
     encode_response,
     load_schema,
+    read_correlation_id,
     read_request,
     read_request_header,
 )
@@ -159,12 +161,16 @@ def list_api_versions() -> list[dict[str, int]]:
     ]
 
 
+# Gets a frame and the client's host; returns the decoded request and its context.
+ReadFrame: TypeAlias = Callable[[bytes, str], tuple[Any, RequestContext]]
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """Holds how to decode and answer one version of one API."""
 
-    schema: ApiSchema
-    read_request: Callable[[bytes, int], Any]
+    response_type: type
+    read_frame: ReadFrame
     handle_request: Callable[[Any, RequestContext], Any]
     build_error_response: Callable[[Any, RequestContext, Code], Any]
 
@@ -183,7 +189,7 @@ class Router:
         self._faults = faults
         self._fail_stop = fail_stop
         self._apis = {api.API_KEY: api for api in apis}
-        self._routes: dict[tuple[int, int], Route] = {}
+        self._routes: dict[bytes, Route] = {}  # by the key and version that frames begin with
 
     def dispatch_frame(self, frame: bytes, client_host: str) -> Answer | Awaitable[Answer]:
         """Answer a frame; return the answer, or an awaitable if it comes later.
@@ -192,56 +198,52 @@ class Router:
         """
         if self._fail_stop.failure is not None:
             raise Disconnect("the broker stops")
-        header = read_request_header(frame)
         if self._faults.request_rules:
+            header = read_request_header(frame)
             fault = self._faults.match_request(header.api_key, header.client_id)
             if fault is not None:
-                return self._answer_with_fault(fault, header, frame, client_host)
-        return self._answer_request(header, frame, client_host)
+                return self._answer_with_fault(fault, frame, client_host)
+        return self._answer_request(frame, client_host)
 
     def _answer_request(
-        self, header: RequestHeader, frame: bytes, client_host: str, fault_code: Code = Code.NONE
+        self, frame: bytes, client_host: str, fault_code: Code = Code.NONE
     ) -> Answer | Awaitable[Answer]:
         """Answer a request; refuse it with `fault_code` if that isn't NONE."""
-        route = self._find_route(header)
+        route = self._routes.get(frame[:API_BYTES])
         if route is None:
-            return self._refuse_version(header, client_host)
-        request = route.read_request(frame, header.body_start)
-        context = RequestContext(
-            self._services,
-            header.version,
-            header.client_id,
-            client_host,
-            route.schema.response_type,
-        )
+            header = read_request_header(frame)
+            route = self._add_route(header, frame[:API_BYTES])
+            if route is None:
+                return self._refuse_version(header, client_host)
+        request, context = route.read_frame(frame, client_host)
         try:
             if fault_code is not Code.NONE:
                 raise Refused(fault_code, "a fault that was asked for")
             response = route.handle_request(request, context)
             kind = response.__class__
             if (
-                kind is not route.schema.response_type
+                kind is not route.response_type
                 and kind is not EncodedResponse
                 and response is not None
             ):
-                return self._await_response(response, route, request, context, header)
+                return self._await_response(response, route, request, context, frame)
         except Exception as error:
             response = self._response_to_error(error, route, request, context)
-        return None if response is None else _encode_or_disconnect(header, response)
+        return None if response is None else _encode_or_disconnect(frame, context, response)
 
     def _answer_with_fault(
-        self, fault: RequestFault, header: RequestHeader, frame: bytes, client_host: str
+        self, fault: RequestFault, frame: bytes, client_host: str
     ) -> Answer | Awaitable[Answer]:
         """Answer, delay, lose or refuse a request as the fault that strikes it says."""
         match fault.action:
             case "error":
-                return self._answer_request(header, frame, client_host, fault.code)
+                return self._answer_request(frame, client_host, fault.code)
             case "cut-before":
                 raise Disconnect("a fault cuts the connection before the request")
             case "lose-request":
                 return wait_until_cancelled()
             case _:
-                answer = self._answer_request(header, frame, client_host)
+                answer = self._answer_request(frame, client_host)
                 return apply_fault(answer, fault, self._services.scheduler)
 
     async def _await_response(
@@ -250,13 +252,13 @@ class Router:
         route: Route,
         request: Any,
         context: RequestContext,
-        header: RequestHeader,
+        frame: bytes,
     ) -> Answer:
         try:
             response = await awaited
         except Exception as error:
             response = self._response_to_error(error, route, request, context)
-        return None if response is None else _encode_or_disconnect(header, response)
+        return None if response is None else _encode_or_disconnect(frame, context, response)
 
     def _response_to_error(
         self, error: Exception, route: Route, request: Any, context: RequestContext
@@ -281,41 +283,49 @@ class Router:
         except Exception as second:
             raise Disconnect(f"{name}: {code.name}, which its answer can't say") from second
 
-    def _find_route(self, header: RequestHeader) -> Route | None:
-        """Return the route of a request, or None for an unknown version of ApiVersions.
+    def _add_route(self, header: RequestHeader, frame_start: bytes) -> Route | None:
+        """Add the route of a request; return None for an unknown version of ApiVersions.
 
         Raises: MalformedRequest for any other API or version that isn't served.
         """
-        key = (header.api_key, header.version)
-        route = self._routes.get(key)
-        if route is not None:
-            return route
         api = self._apis.get(header.api_key)
         if api is None:
             raise MalformedRequest(f"API key {header.api_key} is not served")
-        schema = load_schema(*key) if header.version in api.VERSIONS else None
+        is_served = header.version in api.VERSIONS
+        schema = load_schema(header.api_key, header.version) if is_served else None
         if schema is None:
             if api is api_versions:
                 return None
             raise MalformedRequest(
                 f"version {header.version} of API key {api.API_KEY} is not served"
             )
-        read = (
-            create_cached_request_reader(schema)
-            if api.API_KEY in CACHED_REQUEST_API_KEYS
-            else partial(read_request, schema)
-        )
-        create_request_reader = getattr(api, "create_request_reader", None)
-        if create_request_reader is not None:
-            read = create_request_reader(header.version, read)
-        route = Route(
-            schema,
-            read,
+        read_frame = self._create_frame_reader(api, header.version, schema)
+        if api.API_KEY in CACHED_REQUEST_API_KEYS:
+            read_frame = cache_frames(frame_start, read_frame)
+        route = self._routes[frame_start] = Route(
+            schema.response_type,
+            read_frame,
             api.handle_request,
             getattr(api, "build_error_response", _refuse_with_code),
         )
-        self._routes[key] = route
         return route
+
+    def _create_frame_reader(self, api: Api, version: int, schema: ApiSchema) -> ReadFrame:
+        """Return a function that decodes the requests of one version of an API."""
+        services, response_type = self._services, schema.response_type
+        read_body: Callable[[bytes, int], Any] = partial(read_request, schema)
+        create_request_reader = getattr(api, "create_request_reader", None)
+        if create_request_reader is not None:
+            read_body = create_request_reader(version, read_body)
+
+        def read_frame(frame: bytes, client_host: str) -> tuple[Any, RequestContext]:
+            header = read_request_header(frame)
+            request = read_body(frame, header.body_start)
+            return request, RequestContext(
+                services, version, header.client_id, client_host, response_type
+            )
+
+        return read_frame
 
     def _refuse_version(self, header: RequestHeader, client_host: str) -> Answer:
         """Encode the answer UNSUPPORTED_VERSION to an ApiVersions request of an unknown version.
@@ -331,16 +341,16 @@ class Router:
         return encode_response(header.correlation_id, response)
 
 
-def _encode_or_disconnect(header: RequestHeader, response: Any) -> Answer:
-    """Encode a response as a frame.
+def _encode_or_disconnect(frame: bytes, context: RequestContext, response: Any) -> Answer:
+    """Encode the response to a frame.
 
     Raises: Disconnect if the client's version can't express it.
     """
     try:
-        return encode_response(header.correlation_id, response)
+        return encode_response(read_correlation_id(frame), response)
     except Exception as error:
         name = type(response).__name__
-        log.error("%s of client %r can't be written", name, header.client_id, exc_info=error)
+        log.error("%s of client %r can't be written", name, context.client_id, exc_info=error)
         raise Disconnect(f"{name}: what it should say can't be written") from error
 
 

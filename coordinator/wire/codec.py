@@ -13,7 +13,7 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from kio.index import (
     UnknownAPIKey,
@@ -42,12 +42,16 @@ CACHED_REQUEST_BYTES_MAX = 512
 
 _ABSENT = object()
 _HEADER = Struct(">hhih")  # API key, version, correlation id, length of the client id
+API_BYTES = 4  # key and version, which a frame begins with
 _CORRELATION_ID = Struct(">i")
+_NO_CORRELATION_ID = bytes(_CORRELATION_ID.size)
+_CLIENT_ID_AT = API_BYTES + _CORRELATION_ID.size
 _FRAME_HEAD = Struct(">ii")  # length, correlation id
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 
 Convert = Callable[[Any], Any]
+ReadFrame = TypeVar("ReadFrame")
 
 
 class MalformedRequest(Exception):
@@ -105,21 +109,30 @@ def read_request_header(frame: bytes) -> RequestHeader:
     return RequestHeader(api_key, version, correlation_id, client_id, end)
 
 
-def create_cached_request_reader(schema: ApiSchema) -> Callable[[bytes, int], Any]:
-    """Return a function like `read_request` that decodes equal small requests only once.
+def read_correlation_id(frame: bytes) -> int:
+    """Return the correlation id of a frame whose header has been read."""
+    correlation_id: int = _CORRELATION_ID.unpack_from(frame, API_BYTES)[0]
+    return correlation_id
 
-    For requests that a client sends again and again, such as a heartbeat. Entities are immutable,
-    so one can serve any number of requests.
+
+def cache_frames(
+    frame_start: bytes, read_frame: Callable[[bytes, str], ReadFrame]
+) -> Callable[[bytes, str], ReadFrame]:
+    """Return a function like `read_frame` that decodes small frames that are equal only once.
+
+    They are the requests that begin with this API and version, and frames are equal if they differ
+    in the correlation id only. For what a client sends again and again, such as a heartbeat.
+    Decoded requests are immutable, so one can serve any number of frames.
     """
 
     @lru_cache(CACHED_REQUESTS_MAX)
-    def read_once(body: bytes) -> Any:
-        return read_request(schema, body, 0)
+    def read_once(frame_end: bytes, client_host: str) -> ReadFrame:
+        return read_frame(frame_start + _NO_CORRELATION_ID + frame_end, client_host)
 
-    def read_cached(frame: bytes, position: int) -> Any:
-        if len(frame) > CACHED_REQUEST_BYTES_MAX:
-            return read_request(schema, frame, position)
-        return read_once(frame[position:])
+    def read_cached(frame: bytes, client_host: str) -> ReadFrame:
+        if len(frame) <= CACHED_REQUEST_BYTES_MAX:
+            return read_once(frame[_CLIENT_ID_AT:], client_host)
+        return read_frame(frame, client_host)
 
     return read_cached
 

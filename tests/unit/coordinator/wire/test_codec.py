@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -12,7 +13,7 @@ from coordinator.errors import Code
 from coordinator.wire.codec import (
     MalformedRequest,
     build_entity,
-    create_cached_request_reader,
+    cache_frames,
     encode_for_reuse,
     encode_response,
     load_schema,
@@ -137,27 +138,56 @@ def test_tagged_fields_in_the_header_are_passed_over() -> None:
     assert (request.client_software_name, request.client_software_version) == ("c", "v")
 
 
-def test_what_a_client_says_again_and_again_is_read_once() -> None:
+def heartbeat_reader() -> Callable[[bytes, str], tuple[Any, str, str]]:
+    """Return a cached reader of Heartbeat v0 that returns request, client id and host."""
     schema = load_schema(HEARTBEAT, 0)
     assert schema is not None
-    read = create_cached_request_reader(schema)
-    first, second = b"\0\x01g\0\0\0\x01\0\x01m", b"\0\x01g\0\0\0\x02\0\x01m"
-    once = read(b"header" + first, 6)
-    assert once == read_request(schema, first, 0)
-    assert read(b"another header" + first, 14) is once
-    assert read(b"header" + second, 6) == read_request(schema, second, 0)
+
+    def read(frame: bytes, host: str) -> tuple[Any, str, str]:
+        header = read_request_header(frame)
+        assert (header.api_key, header.version) == (HEARTBEAT, 0)
+        return read_request(schema, frame, header.body_start), header.client_id, host
+
+    return cache_frames(HEARTBEAT_START, read)
+
+
+HEARTBEAT_START = b"\0\x0c\0\0"  # key, version
+HEARTBEAT_BODY = b"\0\x01g\0\0\0\x01\0\x01m"
+
+
+def heartbeat(
+    correlation_id: int, client: bytes = b"\0\x01c", body: bytes = HEARTBEAT_BODY
+) -> bytes:
+    return HEARTBEAT_START + correlation_id.to_bytes(4, "big") + client + body
+
+
+def test_what_a_client_says_again_and_again_is_read_once() -> None:
+    read = heartbeat_reader()
+    once = read(heartbeat(1), "here")
+    request, client_id, host = once
+    assert (request.group_id, request.generation_id, request.member_id) == ("g", 1, "m")
+    assert (client_id, host) == ("c", "here")
+    assert read(heartbeat(2**31 - 1), "here") is once
+
+
+def test_only_frames_of_one_client_that_say_the_same_are_equal() -> None:
+    read = heartbeat_reader()
+    request = read(heartbeat(1), "here")[0]
+    assert read(heartbeat(1), "there") == (request, "c", "there")
+    assert read(heartbeat(1, b"\0\x01d"), "here") == (request, "d", "here")
+    next_generation = HEARTBEAT_BODY.replace(b"\x01\0\x01m", b"\x02\0\x01m")
+    assert read(heartbeat(1, body=next_generation), "here")[0].generation_id == 2
 
 
 def test_what_is_long_is_read_each_time_and_what_is_malformed_is_so_each_time() -> None:
-    schema = load_schema(HEARTBEAT, 0)
-    assert schema is not None
-    read = create_cached_request_reader(schema)
-    long = b"\x02\0" + b"g" * 512 + b"\0\0\0\x01\0\x01m"
-    assert read(long, 0) == read(long, 0)
-    assert read(long, 0) is not read(long, 0)
-    for _ in range(2):
-        with pytest.raises(MalformedRequest):
-            read(b"\0\x01", 0)
+    read = heartbeat_reader()
+    long = heartbeat(1, body=b"\x02\0" + b"g" * 512 + b"\0\0\0\x01\0\x01m")
+    assert read(long, "here") == read(long, "here")
+    assert read(long, "here") is not read(long, "here")
+    for malformed in (heartbeat(1)[:-1], HEARTBEAT_START, HEARTBEAT_START + b"\0"):
+        for _ in range(2):
+            with pytest.raises(MalformedRequest):
+                read(malformed, "here")
 
 
 def test_a_version_that_kio_does_not_know_has_no_schema() -> None:
