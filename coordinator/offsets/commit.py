@@ -7,7 +7,6 @@ pending until the marker.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
 from typing import NamedTuple
@@ -73,8 +72,7 @@ class OffsetColumns(Collection[OffsetToCommit]):
         return offset in tuple(self)
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetCommitCommand:
+class OffsetCommitCommand(NamedTuple):
     """Asks to commit offsets of a group, in the transaction of `producer` if that is set.
 
     `retention_ms`: how long the client wants its offsets to be kept, None for as long as the broker
@@ -87,8 +85,7 @@ class OffsetCommitCommand:
     retention_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommittingMember:
+class CommittingMember(NamedTuple):
     """Identifies the member that commits: generation -1 and empty ids for one that is no member.
 
     `knows_epochs`: the version of its request has member epochs (KIP-848) for generations.

@@ -43,7 +43,7 @@ def a_former_generation_commits(world: World) -> AbstractContextManager[None]:
     def make(original: Any) -> Any:
         def validate(group: Any, committer: Any, **rest: Any) -> None:
             if group is not None:
-                committer = replace(committer, generation=group.generation)
+                committer = committer._replace(generation=group.generation)
             original(group, committer, **rest)
 
         return validate
@@ -58,7 +58,7 @@ def an_instance_that_was_replaced_commits(world: World) -> AbstractContextManage
         def validate(group: Any, committer: Any, **rest: Any) -> None:
             if group is not None and committer.instance_id is not None:
                 known = group.find_static_member_id(committer.instance_id)
-                committer = replace(committer, member_id=known or committer.member_id)
+                committer = committer._replace(member_id=known or committer.member_id)
             original(group, committer, **rest)
 
         return validate
